@@ -122,7 +122,7 @@ def test_it_recovers_with_its_value():
     rig.pod("new", gt(), node="n0", bound_at=rig.wall)
     rig.node("n0", "sla=981", labels={ZONE: "a"})
     assert states(rig) == [("a", "Normal", 1, 0), ("b", "Normal", 1, 0)]
-    assert rig.machine._judging._draining._witnesses == {}
+    assert rig.machine._judging._draining._departed == {}
 
 
 # -- who has a say -----------------------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from taintwarden.engine.machine.reports import (
     SourceReport,
     ZoneReport,
 )
-from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.view import NodeView, View
+from taintwarden.engine.machine.world import Timings
 from taintwarden.engine.outcomes import Outcome
 
 __all__ = [

@@ -2,11 +2,11 @@
 
 1. A node *drains* if pods have to leave it that were there before the value fell or the taint was added: of two
    namespaces, or at least half of the pods whose verdict depends on the value. Pods that came later, or that asked for
-   other values since, say nothing.
+   other values since, do not count.
 2. It stays drained when these pods are gone, until the taint is removed, until pods are there and none has to leave, or
    until the pods that left could stay.
-3. A node whose pods say nothing is a *refuge*, and counts as healthy, if some pod that has to leave another node could
-   go there: it would tolerate all taints. Otherwise the node does not count: it is no help.
+3. A node without pods whose verdict depends on the value is a *refuge*, and counts as healthy, if some pod that has to
+   leave another node could go there: it would tolerate all taints. Otherwise the node does not count.
 4. A zone is Full if all nodes that count are drained.
 5. While every zone is Full, nothing is evicted: that looks like a fault of the monitoring.
 """
@@ -26,27 +26,27 @@ MAX_SAMPLES = 8
 """How many different tolerations of pods that have to leave are compared with the taints of other nodes."""
 
 
-class _Voices(msgspec.Struct):
-    """What the pods of a node say of it, for one policy."""
+class _Count(msgspec.Struct):
+    """How many pods of a node have to leave it, for one policy."""
 
-    speaking: int = 0
+    dependent: int = 0
     """Pods whose verdict depends on the value."""
     leaving: int = 0
     """Of these, pods that have to leave."""
-    victims: int = 0
+    earlier: int = 0
     """Of these, pods that were there before."""
     namespaces: set[str] = msgspec.field(default_factory=set)
-    """Of the victims. Never iterated."""
+    """Of those that were there before. Never iterated."""
     sample: PodClass | None = None
     taints: dict[str, None] = msgspec.field(default_factory=dict)
 
     @property
     def is_drained(self) -> bool:
-        """Whether they suffice."""
-        return len(self.namespaces) > 1 or (self.victims > 0 and 2 * self.victims >= self.speaking)
+        """Whether they are enough."""
+        return len(self.namespaces) > 1 or (self.earlier > 0 and 2 * self.earlier >= self.dependent)
 
 
-_NONE, _ONE = _Voices(), _Voices(speaking=1)
+_NONE, _ONE = _Count(), _Count(dependent=1)
 
 
 class Draining:
@@ -59,10 +59,10 @@ class Draining:
         self._classes: dict[Tolerations, PodClass] = {}
         self._given: dict[str, dict[str, Tolerations]] = {}
         """Node -> policy -> the sample that it gives."""
-        self._witnesses: dict[str, dict[str, PodClass]] = {}
+        self._departed: dict[str, dict[str, PodClass]] = {}
         """Node -> policy -> a pod that had to leave when the node was drained."""
-        self._silent: dict[str, dict[str, None]] = {}
-        """Policy -> nodes whose pods say nothing."""
+        self._undecided: dict[str, dict[str, None]] = {}
+        """Policy -> nodes without pods whose verdict depends on the value."""
         self._stale: dict[str, None] = {}
         """Nodes to be counted again, because the samples of a policy changed."""
 
@@ -83,7 +83,7 @@ class Draining:
         return budget
 
     def lost(self, name: str) -> None:
-        """A pod of a node is gone: nothing it said counts any longer for other nodes."""
+        """A pod of a node is gone: it is no sample for other nodes any more."""
         if name in self._given:
             self._stale[name] = None
 
@@ -91,9 +91,9 @@ class Draining:
         """A node is gone."""
         for policy, tolerations in self._given.pop(name, {}).items():
             self._take_back(policy, tolerations)
-        for nodes in self._silent.values():
+        for nodes in self._undecided.values():
             nodes.pop(name, None)
-        self._witnesses.pop(name, None)
+        self._departed.pop(name, None)
         self._stale.pop(name, None)
         self._world.limiter.zones.forget(name)
 
@@ -104,72 +104,72 @@ class Draining:
             return
         self._stale.pop(state.name, None)
         policies = [one for one in self._world.verdicts.select(state) if one.limits.zone_health is not None]
-        voices = self._listen(state) if policies else {}
+        counts = self._count(state) if policies else {}
         drained: dict[str, bool] = {}
         marked: dict[str, None] = {}
-        witnesses: dict[str, PodClass] = {}
+        departed: dict[str, PodClass] = {}
         for policy in policies:
-            heard = voices.get(policy.name, _NONE)
-            answer = self._is_drained(state, policy.name, heard)
+            count = counts.get(policy.name, _NONE)
+            answer = self._is_drained(state, policy.name, count)
             if answer:
-                witness = heard.sample or self._witnesses.get(state.name, {}).get(policy.name)
-                if witness is not None:
-                    witnesses[policy.name] = witness
-                marked |= heard.taints or dict.fromkeys(self._marks(state, policy.name))
+                left = count.sample or self._departed.get(state.name, {}).get(policy.name)
+                if left is not None:
+                    departed[policy.name] = left
+                marked |= count.taints or dict.fromkeys(self._marks(state, policy.name))
             if answer is not None:
                 drained[policy.name] = answer
-        self._witnesses.pop(state.name, None)
-        if witnesses:
-            self._witnesses[state.name] = witnesses
+        self._departed.pop(state.name, None)
+        if departed:
+            self._departed[state.name] = departed
         for name in state.histories:
             state.set_draining(name, drains=name in marked)
-        self._give_samples(state, voices, policies)
+        self._give_samples(state, counts, policies)
         self._world.limiter.zones.count(node.name, node.labels, drained)
 
-    def _listen(self, state: NodeState) -> dict[str, _Voices]:
-        """What the pods say, by policy."""
+    def _count(self, state: NodeState) -> dict[str, _Count]:
+        """How many pods have to leave, by policy."""
         if not any(state.grounds.values()):
-            return self._satisfied(state)
-        found: dict[str, _Voices] = {}
-        heard: dict[PodClass, list[tuple[_Voices, float | None]]] = {}
+            return self._none_leaves(state)
+        found: dict[str, _Count] = {}
+        by_class: dict[PodClass, list[tuple[_Count, float | None]]] = {}
         for pod_class, verdicts in state.verdicts.items():
-            speaking = [one for one in verdicts if _depends_on_value(one)]
-            heard[pod_class] = [self._of_class(found, one) for one in speaking]
+            dependent = [one for one in verdicts if _depends_on_value(one)]
+            by_class[pod_class] = [self._of_class(found, one) for one in dependent]
         for pod in state.pods.values():
-            for voices, counts_from in heard.get(pod.shared, ()):
-                voices.speaking += 1
+            for count, counts_from in by_class.get(pod.shared, ()):
+                count.dependent += 1
                 if counts_from is not None:
-                    self._hear(voices, counts_from, pod)
+                    self._add(count, counts_from, pod)
         return found
 
     @staticmethod
-    def _of_class(found: dict[str, _Voices], verdict: TaintVerdict) -> tuple[_Voices, float | None]:
-        """Where the pods of a class speak; and since when those that were there count, if they have to leave."""
-        voices = found.setdefault(verdict.policy.name, _Voices())
+    def _of_class(found: dict[str, _Count], verdict: TaintVerdict) -> tuple[_Count, float | None]:
+        """Where the pods of a class are counted; and since when they have to have been there, if they have to leave."""
+        count = found.setdefault(verdict.policy.name, _Count())
         if not verdict.evicts:
-            return voices, None
-        voices.taints[history_name(verdict.taint)] = None
-        return voices, verdict.counts_from + ROUNDING_SECONDS
+            return count, None
+        count.taints[history_name(verdict.taint)] = None
+        return count, verdict.counts_from + ROUNDING_SECONDS
 
-    def _satisfied(self, state: NodeState) -> dict[str, _Voices]:
-        """The same where no pod has to leave: then it is enough that one speaks."""
-        speaking = (one for verdicts in state.verdicts.values() for one in verdicts if _depends_on_value(one))
-        return {one.policy.name: _ONE for one in speaking}
+    def _none_leaves(self, state: NodeState) -> dict[str, _Count]:
+        """The same where no pod has to leave: then it is enough that the verdict on one depends on the value."""
+        dependent = (one for verdicts in state.verdicts.values() for one in verdicts if _depends_on_value(one))
+        return {one.policy.name: _ONE for one in dependent}
 
-    def _hear(self, voices: _Voices, counts_from: float, pod: Pod) -> None:
-        voices.leaving += 1
+    def _add(self, count: _Count, counts_from: float, pod: Pod) -> None:
+        count.leaving += 1
         if self._world.caused_at(pod) <= counts_from:
-            voices.victims += 1
-            voices.namespaces.add(pod.namespace)
-            voices.sample = voices.sample or pod.shared
+            count.earlier += 1
+            count.namespaces.add(pod.namespace)
+            count.sample = count.sample or pod.shared
 
-    def _is_drained(self, state: NodeState, policy: str, heard: _Voices) -> bool | None:
+    def _is_drained(self, state: NodeState, policy: str, count: _Count) -> bool | None:
         """Whether a node counts as drained; None: it does not count."""
-        if heard.is_drained:
+        if count.is_drained:
             return True
         was_drained = bool(self._marks(state, policy))
-        if heard.speaking:
-            return was_drained and heard.leaving > 0
+        if count.dependent:
+            return was_drained and count.leaving > 0
         samples = list(self._samples.get(policy, ()))[:MAX_SAMPLES]
         if any(self._is_refuge(state, self._classes[one]) for one in samples):
             return False
@@ -179,8 +179,8 @@ class Draining:
 
     def _would_still_leave(self, state: NodeState, policy: str) -> bool:
         """Whether the pods that left would have to leave again. After a restart that is not known: then they would."""
-        witness = self._witnesses.get(state.name, {}).get(policy)
-        return witness is None or any(one.evicts for one in self._world.verdicts.compute(state, witness))
+        left = self._departed.get(state.name, {}).get(policy)
+        return left is None or any(one.evicts for one in self._world.verdicts.compute(state, left))
 
     def _marks(self, state: NodeState, policy: str) -> list[str]:
         """The taints that drained a node, of those on which a policy acts."""
@@ -201,17 +201,17 @@ class Draining:
 
     # -- samples --------------------------------------------------------------------------------------------------
 
-    def _give_samples(self, state: NodeState, voices: dict[str, _Voices], policies: list[Policy]) -> None:
+    def _give_samples(self, state: NodeState, counts: dict[str, _Count], policies: list[Policy]) -> None:
         given: dict[str, Tolerations] = {}
         for policy in policies:
-            heard = voices.get(policy.name, _NONE)
-            if heard.sample is not None and heard.is_drained:
-                tolerations = given[policy.name] = self._world.verdicts.tolerations(heard.sample)
-                self._classes.setdefault(tolerations, heard.sample)
-            if not heard.speaking:
-                self._silent.setdefault(policy.name, {})[state.name] = None
-            elif policy.name in self._silent:
-                self._silent[policy.name].pop(state.name, None)
+            count = counts.get(policy.name, _NONE)
+            if count.sample is not None and count.is_drained:
+                tolerations = given[policy.name] = self._world.verdicts.tolerations(count.sample)
+                self._classes.setdefault(tolerations, count.sample)
+            if not count.dependent:
+                self._undecided.setdefault(policy.name, {})[state.name] = None
+            elif policy.name in self._undecided:
+                self._undecided[policy.name].pop(state.name, None)
         before = self._given.pop(state.name, {})
         if given:
             self._given[state.name] = given
@@ -220,7 +220,7 @@ class Draining:
                 samples = self._samples.setdefault(name, Counter())
                 samples[tolerations] += 1
                 if samples[tolerations] == 1 and len(samples) <= MAX_SAMPLES:
-                    self._count_silent_again(name)
+                    self._count_again(name)
         for name, tolerations in before.items():
             if given.get(name) != tolerations:
                 self._take_back(name, tolerations)
@@ -230,15 +230,15 @@ class Draining:
         samples[tolerations] -= 1
         if not samples[tolerations]:
             if tolerations in list(samples)[:MAX_SAMPLES]:
-                self._count_silent_again(policy)
+                self._count_again(policy)
             del samples[tolerations]
             if not samples:
                 del self._samples[policy]
             if not any(tolerations in one for one in self._samples.values()):
                 del self._classes[tolerations]
 
-    def _count_silent_again(self, policy: str) -> None:
-        self._stale.update(self._silent.get(policy, {}))
+    def _count_again(self, policy: str) -> None:
+        self._stale.update(self._undecided.get(policy, {}))
 
 
 def _depends_on_value(verdict: TaintVerdict) -> bool:

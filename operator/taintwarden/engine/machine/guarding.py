@@ -1,15 +1,17 @@
 """The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 from functools import partial
+from heapq import nsmallest
 from itertools import islice
 
 from taintwarden.engine.guard import Guard, Turn
 from taintwarden.engine.guard.record import Reservation
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.bad_nodes import bad_nodes, nodes_of
+from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.cluster import NodeState, history_name
+from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
 from taintwarden.engine.machine.world import World
@@ -19,6 +21,9 @@ EXAMPLES, MAX_EXAMPLES = 5, 1_000
 """How many pods a notice lists, and of how many they are the first."""
 POPULATION_SECONDS = 1.0
 """The greatest age of a count of all pods that a percentage refers to."""
+
+NAMED = 3
+"""How many bad nodes a sentence names."""
 
 
 class Guarding:
@@ -221,7 +226,7 @@ class Guarding:
         """
         pods: Counter[str] = Counter()
         places: dict[str, list[NodeState]] = {}
-        for state, claim in nodes_of(self._world, guard, policy):
+        for state, claim in _nodes_of(self._world, guard, policy):
             for verdict in claim.grounds.verdicts:
                 name = history_name(verdict.taint)
                 pods[name] += guard.ahead.by_node[state.name]
@@ -251,3 +256,29 @@ class Guarding:
 
     def _is_new(self, at: float) -> bool:
         return self._world.now.wall - at < self._world.timings.change_is_new
+
+
+def bad_nodes(world: World, guard: Guard, policy: Policy) -> BadNodes:
+    """The nodes that make pods leave now: one that was repaired is not among them."""
+    found = list(_nodes_of(world, guard, policy))
+    named = nsmallest(NAMED, found, key=lambda one: one[0].name)
+    return BadNodes(len(found), tuple(_bad_node(state, claim) for state, claim in named))
+
+
+def _nodes_of(world: World, guard: Guard, policy: Policy) -> Iterator[tuple[NodeState, Claim]]:
+    """The nodes with pods that count, each with the claim on one of them."""
+    for name in guard.ahead.by_node:
+        state = world.cluster.nodes.get(name)
+        for uid in state.pods if state is not None else ():
+            evictee = world.claims.evictees.get(uid)
+            claim = None if evictee is None else evictee.claim_of(policy.name)
+            if state is not None and claim is not None:
+                yield state, claim
+                break
+
+
+def _bad_node(state: NodeState, claim: Claim) -> BadNode:
+    taint = claim.verdict.taint
+    history = state.histories.get(history_name(taint))
+    spans = () if history is None else history.spans
+    return BadNode(state.name, taint, spans[-2].value if len(spans) > 1 else None)

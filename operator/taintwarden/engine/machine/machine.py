@@ -29,9 +29,8 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.reclaims import Reclaims
-from taintwarden.engine.machine.timings import Timings
 from taintwarden.engine.machine.view import View
-from taintwarden.engine.machine.world import NOT_LISTED, World
+from taintwarden.engine.machine.world import NOT_LISTED, Timings, World
 from taintwarden.engine.model import Gates, Instant
 
 

@@ -9,11 +9,11 @@ import msgspec
 from taintwarden.engine.guard import Guard, GuardRecord
 from taintwarden.engine.limits.refusal import BUDGET_LIMITS, SEVERAL_BUDGETS
 from taintwarden.engine.machine.acting import Acting
-from taintwarden.engine.machine.bad_nodes import bad_nodes
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import BadNodes
+from taintwarden.engine.machine.guarding import bad_nodes
 from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import GuardAction, Instant, MonotonicTime, Pod, PodClass, Policy, ValueSource
