@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import commands, engine, machine, queries, reports, scheduling, spread, sync, watches, waves, webhook
+from bench import commands, engine, machine, parks, queries, reports, scheduling, spread, sync, watches, waves, webhook
 from bench.cluster import Store
 from bench.population import Shape
 from bench.replay import cases
@@ -67,6 +67,14 @@ def run_engine(options: argparse.Namespace, _: Path) -> Rows:
     return collect([*engine.CASES] * options.repeat, str, lambda case: engine.measure(case, scale))
 
 
+def run_devices(options: argparse.Namespace, folder: Path) -> Rows:
+    store = Store(folder, parks.QUICK_PARK if options.quick else parks.PARK)
+    with parks.measuring(store) as plane:
+        return collect(
+            [*parks.SUBJECTS] * options.repeat, str, lambda subject: parks.measure(plane, store.shape, subject)
+        )
+
+
 def run_spread(options: argparse.Namespace, _: Path) -> Rows:
     scale = QUICK_SCALE if options.quick else 1.0
     return collect([*spread.SUBJECTS] * options.repeat, str, lambda subject: spread.measure(subject, scale))
@@ -115,6 +123,7 @@ BENCHES = {
     "queries": (run_queries, reports.queries),
     "watches": (run_watches, reports.watches),
     "engine": (run_engine, reports.engine),
+    "devices": (run_devices, reports.devices),
     "spread": (run_spread, reports.spread),
     "webhook": (run_webhook, reports.webhook),
     "scheduling": (run_scheduling, reports.scheduling),

@@ -77,6 +77,19 @@ def sync(found: Medians) -> str:
     return table(["subject", "pods", *columns], rows)
 
 
+def devices(found: Medians) -> str:
+    columns = {
+        "seconds": "seconds",
+        "CPU s": "cpu_seconds",
+        "MiB settled": "settled_mib",
+        "peak MiB": "peak_mib",
+        "ms of CPU a rewrite": "ms_per_rewrite",
+        "reaction s": "reaction_seconds",
+    }
+    rows = [[name, row["claims"], *(row[field] for field in columns.values())] for name, row in found.items()]
+    return table(["subject", "claims", *columns], rows)
+
+
 def queries(found: Medians) -> str:
     fields = ("pods", "exit_code", "seconds", "cpu_seconds", "api_server_cpu_seconds", "peak_mib")
     rows = [[name, *(row[field] for field in fields)] for name, row in found.items()]
