@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from taintwarden.controller import clock
 from taintwarden.controller.clock import CheckedClock
 from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 
@@ -65,7 +66,7 @@ def test_nothing_is_left_of_a_step_that_is_undone(machine):
         assert machine.error_after() == 0
 
 
-@pytest.mark.parametrize("error", [AN_HOUR, -AN_HOUR])
+@pytest.mark.parametrize("error", [5.0, -5.0])
 def test_a_correction_is_followed_at_once(error):
     machine = Machine()
     machine.error = error
@@ -74,10 +75,51 @@ def test_a_correction_is_followed_at_once(error):
     assert round(machine.clock().wall - machine.wall) == 0
 
 
-def test_without_a_step_nothing_is_corrected(machine):
-    """One of several API servers may have a wrong clock."""
-    machine.server_error = AN_HOUR
+@pytest.mark.parametrize("error", [AN_HOUR, -AN_HOUR, 15.0, -15.0])
+@pytest.mark.parametrize("asked", ["before", "after"])
+def test_a_clock_that_is_wrong_from_the_beginning_is_replaced_by_the_servers(error, asked):
+    machine = Machine()
+    machine.error = error
+    if asked == "before":
+        machine.clock()
     assert machine.error_after() == 0
+    machine.error = 0.0
+    assert machine.error_after() == 0
+
+
+@pytest.mark.parametrize("pace", [0.05, -0.05])
+def test_a_clock_that_runs_at_another_pace_stays_near_the_servers(machine, pace):
+    errors = []
+    for _ in range(1_000):
+        machine.error += pace * 10
+        errors.append(abs(machine.error_after(10.0)))
+    assert max(errors) <= clock.SKEW_SECONDS + clock.DOUBT_SECONDS * abs(pace) + 1
+
+
+def test_one_of_several_servers_may_be_wrong(machine):
+    for number in range(100):
+        machine.server_error = AN_HOUR if number % 3 else 0.0
+        assert machine.error_after() == 0
+
+
+def test_a_server_with_another_time_counts_after_a_minute(machine):
+    machine.server_error = AN_HOUR
+    assert [machine.error_after() for _ in range(8)] == [0] * 5 + [AN_HOUR] * 3
+
+
+def test_a_silent_server_replaces_nothing(machine):
+    machine.elapsed += 7_200
+    machine.error = 0.6
+    assert round(machine.clock().wall - machine.wall) == 0
+
+
+def test_a_clock_that_is_replaced_is_logged_once():
+    machine = Machine()
+    machine.error = AN_HOUR
+    with capture_logs() as logs:
+        for _ in range(20):
+            machine.error_after()
+    assert [(one["event"], one["seconds"]) for one in logs] == [("clock-replaced", AN_HOUR)]
 
 
 def test_what_ntp_moves_without_a_step_is_followed(machine):

@@ -1,5 +1,6 @@
 """Both clocks in one reading, injected everywhere."""
 
+import math
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
@@ -12,6 +13,12 @@ from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 Clock = Callable[[], Instant]
 STEP_SECONDS: Final = 1.0
 """By so much NTP may move a clock without a step. Times in answers have whole seconds."""
+SKEW_SECONDS: Final = 10.0
+"""By so much clocks of a cluster may differ without a fault."""
+DOUBT_SECONDS: Final = 60.0
+"""For so long no answer agrees before the clock of the machine is not believed any more: one of several API servers may
+be wrong.
+"""
 
 log = structlog.get_logger(__name__)
 
@@ -22,12 +29,16 @@ def system_clock() -> Instant:
 
 
 class CheckedClock:
-    """The clocks of a machine, without steps of the wall clock that lead away from the API server's.
+    """The clocks of a machine, with a wall clock that does not lead away from the API server's.
 
     Times in objects come from the clocks of the API server, the scheduler and other clients. If the clock of this
-    machine alone were stepped ahead by an hour, each grace would be over; and what was seen until it is set back would
-    be an hour late. A step that leads towards the API server's clock is a correction, and is followed at once. Without
-    a step nothing is corrected: several API servers may differ.
+    machine alone were ahead by an hour, each grace would be over; and what was seen until it is set back would be an
+    hour late.
+
+    * A step that leads away from the API server's clock is not followed. One that leads towards it is a correction, and
+      is followed at once.
+    * A clock that is wrong from the beginning, or becomes wrong slowly, is replaced by the API server's, extended
+      by the monotonic clock: at the first answer, later when no answer agreed for a minute.
 
     Args:
         clock: what to check.
@@ -41,6 +52,8 @@ class CheckedClock:
         self._server_offset: float | None = None
         """The same of the API server, as of its last answer."""
         self._date = ""
+        self._agreed_at = MonotonicTime(-math.inf)
+        """When the API server last gave a time that agreed with what counts."""
         self._ignored_at: float | None = None
         """The offset that was reported as ignored."""
 
@@ -62,7 +75,21 @@ class CheckedClock:
             at = parsedate_to_datetime(date).timestamp()
         except ValueError:
             return
-        self._date, self._server_offset = date, at - self._clock().monotonic
+        now = self._clock()
+        self._date, self._server_offset = date, at - now.monotonic
+        if self._offset is None:
+            self._offset = now.wall - now.monotonic
+        if abs(self._offset - self._server_offset) <= SKEW_SECONDS:
+            self._agreed_at = now.monotonic
+        elif now.monotonic - self._agreed_at >= DOUBT_SECONDS:
+            log.warning(
+                "clock-replaced",
+                seconds=round(self._offset - self._server_offset, 1),
+                reason="it is not the time of the API server, which counts from now on",
+                remedy="check NTP on the node",
+            )
+            self._offset, self._agreed_at = self._server_offset, now.monotonic
+            self._ignored_at = now.wall - now.monotonic
 
     def _leads_away(self, offset: float) -> bool:
         """Whether this one is farther from the API server's than the one that counts."""

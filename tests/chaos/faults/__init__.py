@@ -25,6 +25,7 @@ FAULTS: dict[str, type[Fault]] = {
         objects.Credentials,
         processes.ClockAhead,
         processes.ClockBehind,
+        processes.ClockWrong,
         processes.Memory,
         processes.LeaderStopped,
         processes.LeaderKilled,

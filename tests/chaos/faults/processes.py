@@ -183,6 +183,21 @@ class ClockBehind(Clock):
     step_seconds = -AN_HOUR
 
 
+class ClockWrong(Clock):
+    """The clock of the operator is an hour ahead when it starts, and is corrected later."""
+
+    name = "clock-wrong"
+    excused: ClassVar[Mapping[str, str]] = {}
+
+    def prepare(self, scene: Scene) -> None:
+        self._file = scene.plane.folder / "faketime"
+        self._file.write_text(f"{AN_HOUR:+d}")
+        scene.replicas.restart(self._environment())
+
+    def start(self, scene: Scene) -> None:
+        """It is wrong already."""
+
+
 class Memory(Fault):
     """The leader gets no more memory from the system than it has (RLIMIT_AS); what ends is started again."""
 
