@@ -384,6 +384,59 @@ def test_pools_of_the_same_name_are_those_of_different_drivers():
     assert rig.evicted == []
 
 
+@pytest.mark.parametrize("by", ["slice", "rule"])
+def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=Device())
+    rig.claim("a")
+    rig.pod("a")
+    for _ in range(2):
+        begun = float(rig.now.wall)
+        if by == "slice":
+            rig.slice(gpu_0=tainted())
+        else:
+            rig.rule(device="gpu-0")
+        rig.advance(50)
+        assert rig.evicted == []
+        if by == "slice":
+            rig.slice(gpu_0=Device())
+        else:
+            rig.feed(events.TaintRuleGone("r"))
+            rig.wake()
+    assert begun == START + 50
+    assert rig.machine.view.node("n1").device_taints == ()
+
+
+def test_a_taint_that_was_taken_off_while_devices_were_not_known_begins_again():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.DevicesKnown(known=False))
+    rig.wake()
+    rig.slice(gpu_0=Device())
+    rig.claim("a")
+    rig.feed(events.DevicesKnown(known=True))
+    rig.advance(50)
+    rig.slice(gpu_0=tainted())
+    rig.advance(50)
+    assert rig.evicted == []
+    rig.advance(20)
+    assert rig.evicted == ["a"]
+
+
+def test_a_pod_that_has_just_come_is_not_evicted_because_of_a_device():
+    """The stream of pods may be ahead of that of slices: the taint may be gone."""
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a", bound_at=rig.now.wall)
+    rig.advance(1)
+    assert rig.evicted == []
+    rig.advance(1.5)
+    assert rig.evicted == ["a"]
+
+
 def test_a_slice_that_says_the_same_again_changes_nothing():
     inventory = DeviceInventory()
     inventory.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0),), frozenset({"uid-a"})))

@@ -16,6 +16,8 @@ from taintwarden.engine.history import (
     encode_histories,
     read_histories,
 )
+from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.model import Node, Taint
 
 
 def history(*values: tuple[str, float]) -> TaintHistory:
@@ -295,3 +297,32 @@ def test_who_saw_the_same_adds_nothing(values, skew):
     written = spans(*((value, 100.0 + 10 * index) for index, value in enumerate(made)))
     seen = spans(*((value, 100.0 + 10 * index + skew) for index, value in enumerate(made)))
     assert [one.value for one in written.extended(seen).spans] == made
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "precedes"),
+    [
+        ([("980", 7), ("900", 23)], [("900", 7)], True),
+        ([("980", 7), ("900", 23)], [("980", 7), ("900", 25)], False),
+        ([("980", 7), ("900", 23)], [("940", 7)], False),
+        ([("900", 23)], [("980", 7), ("900", 23)], False),
+    ],
+)
+def test_who_saw_more_before_the_same_values_precedes(mine, theirs, precedes):
+    assert spans(*mine).precedes(spans(*theirs)) is precedes
+
+
+def test_nobody_precedes_what_was_cut_off():
+    cut = TaintHistory(7.0, (Span("900", 7.0),), forgotten=True)
+    assert not spans(("980", 7), ("900", 23)).precedes(cut)
+
+
+def test_a_follower_keeps_what_the_leader_has_not_seen():
+    """A leader that starts after the value fell counts it from ``timeAdded``, and its follower knows better."""
+    state, taint = NodeState("n1"), Taint("sla", "980")
+    state.update(Node("n1", "u", {}, ((taint, 7.0),), 1, ""), 8.0, adopt=True, gap=True)
+    fallen = ((Taint("sla", "900"), 7.0),)
+    state.update(Node("n1", "u", {}, fallen, 2, ""), 23.0, adopt=True, gap=False)
+    written = encode_histories({"sla:NoExecute": history(("900", 7.0))})
+    state.update(Node("n1", "u", {}, fallen, 3, written), 47.0, adopt=True, gap=False)
+    assert [(one.value, one.since) for one in state.histories["sla:NoExecute"].spans] == [("980", 7.0), ("900", 23.0)]

@@ -41,6 +41,8 @@ FAMILIES: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "do-not-disrupt may be a duration": ("marks", "right", (6, 7, 12)),
     "an annotation that means nothing is reported": ("marks", "silence", (11, 13, 29)),
     "one pod with an odd toleration stops no policy": ("zones", "held", (292,)),
+    "a taint of a device that comes back begins again": ("devices", "right", (12,)),
+    "a follower keeps what its leader has not seen": ("devices", "right", (36,)),
 }
 CASES = [(family, *found[:2], seed) for family, found in FAMILIES.items() for seed in found[2]]
 

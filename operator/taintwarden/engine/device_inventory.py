@@ -183,6 +183,11 @@ class DeviceInventory:
         """All pods that have devices."""
         return iter(list(self._claims_of))
 
+    def has(self, device: DeviceId) -> bool:
+        """Whether a device is in a slice, or was while its pool is incomplete."""
+        pool = self._pools.get((device.driver, device.pool))
+        return pool is not None and device.device in pool.devices
+
     def taints(self, device: DeviceId) -> tuple[TimedTaint, ...]:
         """The taints of a device: those of its slice, then those of rules by name."""
         pool = self._pools.get((device.driver, device.pool))

@@ -48,6 +48,8 @@ class Kind(StrEnum):
 
 _EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 _NO_TOLERATIONS = Tolerations()
+DEVICE_SETTLE_SECONDS = 2.0
+"""A pod may come to a device just after its taint went, and be known before that is."""
 
 
 class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
@@ -69,6 +71,8 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     """When a pod must be evicted at the latest to stop gracefully by then."""
     protected_seconds: float = 0.0
     """For so long after its binding the pod opts out of disruptions."""
+    settle_seconds: float = 0.0
+    """For so long after its binding the pod stays, since what is known of its devices may be older than the pod."""
     tolerations: Tolerations = Tolerations()
     """All tolerations of the pod class that were evaluated, from all sources."""
 
@@ -84,7 +88,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     def evicts_at(self, bound_at: float) -> WallTime:
         """The same of a taint that evicts."""
         begins = self.counts_from if self.counts_from > bound_at else bound_at
-        due = max(begins + self.seconds, bound_at + self.protected_seconds)
+        due = max(begins + self.seconds, bound_at + self.protected_seconds, bound_at + self.settle_seconds)
         if self.hard_at is None:
             return due  # type: ignore[return-value] # wall times all
         return min(due, max(self.latest_at, bound_at))  # type: ignore[return-value]
@@ -277,6 +281,8 @@ class Evaluator:
             for one in counting:
                 counted = _NO_TOLERATIONS if policy.quarantine else one
                 verdict = self._verdict(counted, taint, history, policy, selector)
+                if taint.origin is not None and verdict.evicts:
+                    verdict = msgspec.structs.replace(verdict, settle_seconds=DEVICE_SETTLE_SECONDS)
                 if pod_class.protected_seconds and policy.exclude.respect_do_not_disrupt and verdict.evicts:
                     verdict = msgspec.structs.replace(verdict, protected_seconds=pod_class.protected_seconds)
                 found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)

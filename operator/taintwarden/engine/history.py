@@ -114,6 +114,11 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
             found = found.observe(span.value, span.since)
         return found
 
+    def precedes(self, other: Self) -> bool:
+        """Whether it ends with all values of another one and has some before: that one began later."""
+        mine, theirs = ([span.value for span in one.spans] for one in (self, other))
+        return not other.forgotten and len(mine) > len(theirs) and mine[-len(theirs) :] == theirs
+
     def continuing(self, other: Self) -> Self:
         """The same, as if it had begun with another taint that it replaces: both mean one condition of the node."""
         if other.added_at >= self.added_at:
@@ -131,6 +136,11 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
 def is_of_device(name: str) -> bool:
     """Whether a history of this name is of a taint of a device: ``key:effect@driver/pool/device``."""
     return "@" in name
+
+
+def is_of_rule(name: str) -> bool:
+    """Whether it is of a taint that a DeviceTaintRule adds: ``key:effect@driver/pool/device by rule``."""
+    return " by " in name
 
 
 def device_of(name: str) -> DeviceId | None:

@@ -7,7 +7,7 @@ store, and the table of outcomes.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,12 +16,15 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller import decoding, guard_record
 from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.device_handlers import DeviceClaimHandler, DeviceHandler, SliceHandler, TaintRuleHandler
 from taintwarden.controller.guard_store import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.calls.evictor import outcome_of
 from taintwarden.kube.wire.answers import read_refusal
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import BudgetObject, NodeObject, PodObject
+from taintwarden.telemetry.metrics import Metrics
 
 Json = dict[str, Any]
 SERVED = {
@@ -32,6 +35,7 @@ SERVED = {
     ("batch/v1", "Job"),
 }
 """Controllers of pods that an API server has; it has no ``batch/v1 ReplicaSet``."""
+DRIVER = "gpu.example.com"
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -89,6 +93,12 @@ class Engine:
         self._decoder = Decoder(lambda: self.now, self._issue)
         self._pending: list[events.Event] = []
         self._guards = GuardStore(self._pending.append, _Issues())  # type: ignore[arg-type]
+        parts = (self._pending.append, Metrics())
+        self._devices: dict[str, DeviceHandler[Any]] = {
+            "slices": SliceHandler("resourceslices", *parts, frozenset()),
+            "claims": DeviceClaimHandler("resourceclaims", *parts),
+            "rules": TaintRuleHandler("devicetaintrules", *parts),
+        }
         self._newest = -1
         self._policies: dict[str, tuple[Json, int, Policy]] = {}
         self._profiles: dict[str, Profile] = {}
@@ -148,8 +158,22 @@ class Engine:
                     return [] if before is None else self.step(events.BudgetGone(before.namespace, before.name))
                 budget = decoding.budget(msgspec.convert(_budget(obj), BudgetObject))
                 return [] if budget is None else self.step(events.BudgetSeen(budget))
+            case "slices" | "claims" | "rules":
+                return self._device(kind, key, obj)
             case _:
                 raise ValueError(kind)
+
+    def _device(self, kind: str, key: str, obj: Any) -> list[Order | Notice]:
+        handler, stored = self._devices[kind], _DEVICES[kind]
+        if obj is None:
+            handler.lose(key)
+        else:
+            handler.seen(msgspec.convert(stored.written(obj), stored.type))
+        return self._feed_pending()
+
+    def devices_known(self) -> list[Order | Notice]:
+        """Slices, claims and rules were listed."""
+        return self.step(events.DevicesKnown(known=True))
 
     def node(self, obj: world.Node) -> Any:
         """A node in the words of the engine."""
@@ -189,7 +213,7 @@ class Engine:
 
     def live(self, kind: str, *, live: bool) -> list[Order | Notice]:
         """Whether a stream is up to date."""
-        return self.step(events.ViewChanged(kind, live))
+        return self.step(events.ViewChanged(kind, live, of_devices=kind in _DEVICES))
 
     def synced(self) -> list[Order | Notice]:
         """Everything was listed once."""
@@ -357,11 +381,13 @@ def _tolerations(entries: Iterable[world.Toleration]) -> list[Json]:
     return found
 
 
+def _taint(one: world.Taint) -> Json:
+    added = {} if one.added is None else {"timeAdded": rfc3339(one.added)}
+    return {"key": one.key, "value": one.value, "effect": one.effect} | added
+
+
 def _node(node: world.Node) -> Json:
-    taints = []
-    for one in node.taints:
-        added = {} if one.added is None else {"timeAdded": rfc3339(one.added)}
-        taints.append({"key": one.key, "value": one.value, "effect": one.effect} | added)
+    taints = [_taint(one) for one in node.taints]
     annotations = {"taintwarden.io/taint-history": node.history} if node.history else {}
     metadata = {
         "name": node.name,
@@ -447,3 +473,38 @@ def _profile(profile: world.Profile) -> Json:
             "tolerations": _tolerations(profile.tolerations),
         },
     }
+
+
+def _slice(found: world.DeviceSlice) -> Json:
+    pool = {"name": found.pool, "generation": found.generation, "resourceSliceCount": found.slices}
+    devices = [{"name": name, "taints": [_taint(one) for one in taints]} for name, taints in found.devices.items()]
+    return {"metadata": {"name": found.name}, "spec": {"driver": DRIVER, "pool": pool, "devices": devices}}
+
+
+def _claim(claim: world.DeviceClaim) -> Json:
+    tolerations = _tolerations(claim.tolerations)
+    results = []
+    for one in claim.devices:
+        pool, _, device = one.partition("/")
+        results.append({"driver": DRIVER, "pool": pool, "device": device, "tolerations": tolerations})
+    reserved = [{"resource": "pods", "name": uid, "uid": uid} for uid in claim.pods]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+    return {"metadata": {"name": claim.name, "namespace": claim.namespace}, "status": status}
+
+
+def _rule(rule: world.TaintRule) -> Json:
+    selector = {"driver": DRIVER, "pool": rule.pool, "device": rule.device}
+    named = {name: value for name, value in selector.items() if value is not None}
+    return {"metadata": {"name": rule.name}, "spec": {"deviceSelector": named, "taint": _taint(rule.taint)}}
+
+
+class _Stored(NamedTuple):
+    type: type[Any]
+    written: Callable[[Any], Json]
+
+
+_DEVICES = {
+    "slices": _Stored(SliceObject, _slice),
+    "claims": _Stored(DeviceClaimObject, _claim),
+    "rules": _Stored(TaintRuleObject, _rule),
+}

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from simulated.world import law
-from simulated.world.objects import Budget, Node, Owner, Pod, Workload
+from simulated.world.objects import Budget, DeviceClaim, Node, Owner, Pod, Workload
 
 if TYPE_CHECKING:
     from simulated.world.world import World
@@ -35,6 +35,8 @@ class Cluster:
     def _changed(self, kind: str, key: str, before: Any, after: Any) -> None:
         if kind == "pods":
             self._pod_changed(key, before, after)
+        elif kind in ("slices", "rules"):
+            self._schedule_pending()
         elif kind == "nodes":
             self._schedule_pending()
             if after is None:
@@ -49,6 +51,7 @@ class Cluster:
     def create(self, pod: Pod) -> Pod:
         """A pod appears, bound if it has a node."""
         wall = self._world.api_wall()
+        self._allocate(pod)
         created: Pod = self._store.put(
             "pods", pod.uid, replace(pod, created_at=float(int(wall)), bound_at=float(int(wall)) if pod.node else 0.0)
         )
@@ -83,6 +86,9 @@ class Cluster:
         is_there = after is not None and after.stopping_until is None
         if pod.owner is not None and was_there and not is_there:
             self._reconcile(pod.owner.uid)
+        if after is None and pod.claim is not None:
+            seconds = self._noise.between(0.1, 3.0, "deallocated", uid)
+            self._world.agenda.after(seconds, lambda: self._store.delete("claims", f"{pod.namespace}/{uid}"))
         if not is_there:
             self._pending.pop(uid, None)
         elif after is not None and not after.node:
@@ -157,11 +163,40 @@ class Cluster:
         if placing not in ("good", "any"):
             return placing if placing in nodes else ""
         fitting = [name for name, node in nodes.items() if placing == "any" or self._is_good(node, pod)]
+        if pod.claim is not None:
+            fitting = [name for name in fitting if self._free(name, pod, is_good=placing == "good")]
         return self._noise.pick(fitting, "placed", pod.uid) if fitting else ""
 
     def _is_good(self, node: Node, pod: Pod) -> bool:
         scene = self._world.truth
         return all(law.stays(scene, pod, taint) for taint in node.taints if taint.effect != "PreferNoSchedule")
+
+    # -- devices ------------------------------------------------------------------------------------------------------
+
+    def _free(self, node: str, pod: Pod, *, is_good: bool) -> list[str]:
+        """The devices of a node that no claim has, and where the pod could stay."""
+        now, native = self._world.devices.now, pod.claim or ()
+        taken = {device for claim in now.claims.values() for device in claim.devices}
+        return [
+            device
+            for device in now.of_pool(node)
+            if device not in taken
+            and all(
+                not is_good or law.stays(self._world.truth, pod, replace(one, native=native))
+                for one in now.taints(device)[0]
+            )
+        ]
+
+    def _allocate(self, pod: Pod) -> None:
+        """The scheduler gives a pod a device of its node, a free one if there is any, before it binds it."""
+        if pod.claim is None or not pod.node:
+            return
+        good = self._free(pod.node, pod, is_good=True) or self._free(pod.node, pod, is_good=False)
+        devices = good or self._world.devices.now.of_pool(pod.node)
+        if devices:
+            device = self._noise.pick(devices, "allocated", pod.uid)
+            claim = DeviceClaim(pod.namespace, pod.uid, (device,), pod.claim, (pod.uid,))
+            self._store.put("claims", f"{pod.namespace}/{pod.uid}", claim)
 
     def _schedule_pending(self) -> None:
         for uid in list(self._pending):
@@ -170,6 +205,7 @@ class Cluster:
             node = "" if pod is None or workload is None else self._place(workload.placing, pod)
             if node:
                 del self._pending[uid]
+                self._allocate(replace(pod, node=node))
                 bound_at = float(int(self._world.api_wall()))
                 self._store.change("pods", uid, node=node, bound_at=bound_at)
                 self._begin_later(uid)

@@ -10,6 +10,7 @@ from simulated.world.plan import Happening, Plan
 T = TypeVar("T")
 GOOD, BAD = ("980", "960"), ("940", "900", "0")
 SLA, FLAG, SPOT, NOTICE = "sla", "flag", "spot", "example.com/notice"
+HEALTH = "gpu.example.com/health"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 NO_LIMITS: Json = {"base": "None"}
 NAMESPACES = ("shop", "bank", "play")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulated.world.objects import (
     Budget,
+    DeviceSlice,
     Json,
     Namespace,
     Node,
@@ -14,6 +15,7 @@ from simulated.world.objects import (
     Policy,
     Profile,
     Taint,
+    TaintRule,
     Toleration,
     Workload,
 )
@@ -198,6 +200,115 @@ def annotate(world: "World", uid: str, extended: tuple[Toleration, ...] | None) 
 def mark(world: "World", uid: str, marks: Mapping[str, str]) -> None:
     """A pod opts out, or does not any more."""
     world.store.change("pods", uid, marks=dict(marks))
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+
+def publish(world: "World", name: str, devices: int) -> None:
+    """A driver begins to publish the devices of a node."""
+    _put_slices(world, name, {f"gpu-{number}": () for number in range(devices)}, 1)
+
+
+def _put_slices(world: "World", name: str, devices: Mapping[str, tuple[Taint, ...]], slices: int) -> None:
+    """All slices of a pool at once, of a new generation."""
+    known = [one for one in world.store.objects["slices"].values() if one.pool == name]
+    generation = max((one.generation for one in known), default=0) + 1
+    for number in range(slices):
+        _put_slice(world, name, devices, generation, (number, slices))
+    for one in known:
+        if int(one.name.rpartition("-")[2]) >= slices:
+            world.store.delete("slices", one.name)
+
+
+def _put_slice(
+    world: "World", name: str, devices: Mapping[str, tuple[Taint, ...]], generation: int, part: tuple[int, int]
+) -> None:
+    number, slices = part
+    own = {device: taints for index, (device, taints) in enumerate(devices.items()) if index % slices == number}
+    world.store.put("slices", f"{name}-{number}", DeviceSlice(f"{name}-{number}", name, own, generation, slices))
+
+
+def _stamped(world: "World", taints: tuple[Taint, ...], *, anew: bool = False) -> tuple[Taint, ...]:
+    """As the API server stores them: it sets ``timeAdded`` where the driver writes none (``anew``)."""
+    at = float(int(world.api_wall()))
+    return tuple(replace(one, added=at) if anew or one.added is None else one for one in taints)
+
+
+def _devices_of(world: "World", name: str) -> dict[str, tuple[Taint, ...]]:
+    slices = [one for one in world.store.objects["slices"].values() if one.pool == name]
+    return {device: taints for one in slices for device, taints in one.devices.items()}
+
+
+def device_taint(
+    world: "World",
+    name: str,
+    device: str,
+    key: str,
+    value: str | None,
+    effect: str = "NoExecute",
+    added: str | float | None = None,
+) -> None:
+    """A driver writes a taint of a device, with another value, or (None) takes it off."""
+    devices = _devices_of(world, name)
+    if device not in devices:
+        return
+    known = devices[device]
+    before = next((one for one in known if (one.key, one.effect) == (key, effect)), None)
+    others = tuple(one for one in known if one is not before)
+    put = () if value is None else _stamped(world, (Taint(key, value, effect, _time_added(world, added, before)),))
+    for one in list(world.store.objects["slices"].values()):
+        if one.pool == name and device in one.devices:
+            world.store.change("slices", one.name, devices=one.devices | {device: (*others, *put)})
+
+
+def republish(world: "World", name: str, slices: int, seconds: float, anew: bool = False) -> None:
+    """A driver publishes a new generation, slice by slice: meanwhile the pool is incomplete.
+
+    ``anew``: it does not repeat ``timeAdded``.
+    """
+    found = _devices_of(world, name)
+    devices = {device: _stamped(world, taints, anew=anew) for device, taints in found.items()}
+    known = [one for one in world.store.objects["slices"].values() if one.pool == name]
+    generation = max((one.generation for one in known), default=0) + 1
+    if not devices or world.is_frozen:
+        return
+    for number in range(slices):
+        after = seconds * number / max(1, slices - 1)
+        world.agenda.after(after, lambda number=number: _put_slice(world, name, devices, generation, (number, slices)))
+    for one in known:
+        if int(one.name.rpartition("-")[2]) >= slices:
+            world.agenda.after(seconds, lambda one=one: world.store.delete("slices", one.name))
+
+
+def unpublish(world: "World", name: str, seconds: float, keeps: bool = True, anew: bool = False) -> None:
+    """A driver's slices are deleted and published again later, with their taints or without.
+
+    ``anew``: it does not repeat ``timeAdded``.
+    """
+    devices = _devices_of(world, name)
+    for one in [one for one in world.store.objects["slices"].values() if one.pool == name]:
+        world.store.delete("slices", one.name)
+    kept = devices if keeps else dict.fromkeys(devices, ())
+
+    def again() -> None:
+        taints = {device: _stamped(world, one, anew=anew) for device, one in kept.items()}
+        _put_slices(world, name, taints, 1)
+
+    if devices:
+        world.agenda.after(seconds, again)
+
+
+def rule(world: "World", name: str, key: str, value: str, pool: str | None = None, device: str | None = None) -> None:
+    """An administrator taints devices by a DeviceTaintRule."""
+    at = float(int(world.api_wall()))
+    world.store.delete("rules", name)
+    world.store.put("rules", name, TaintRule(name, Taint(key, value, added=at), pool, device))
+
+
+def rule_gone(world: "World", name: str) -> None:
+    """The rule is deleted."""
+    world.store.delete("rules", name)
 
 
 # -- budgets, policies, profiles, namespaces --------------------------------------------------------------------------
@@ -411,6 +522,12 @@ HAPPENINGS: dict[str, Callable[..., None]] = {
         touch,
         annotate,
         mark,
+        publish,
+        device_taint,
+        republish,
+        unpublish,
+        rule,
+        rule_gone,
         budget,
         budget_gone,
         policy,

@@ -24,6 +24,8 @@ DEFAULT_LIMITS: Json = {
     "guard": {},
     "bounce": {},
 }
+DEVICE_SECONDS = 2.0
+"""For so long after its binding no device evicts a pod."""
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -52,7 +54,8 @@ class Rules:
         self.uid = policy.uid
         self.rank = (policy.created_at, policy.name)
         self.mode: str = spec.get("mode", "Enforce")
-        self.taints = [(one["key"], tuple(one.get("effects", NO_EXECUTE))) for one in spec["taints"]]
+        self.taints = [(one["key"], tuple(one.get("effects", NO_EXECUTE))) for one in spec.get("taints", ())]
+        self.devices = [(one["key"], tuple(one.get("effects", NO_EXECUTE))) for one in spec.get("devices", ())]
         self.nodes = _labels(spec.get("nodeSelector"))
         self.pods = _labels(spec.get("podSelector"))
         self.namespaces = _labels(spec.get("namespaceSelector"))
@@ -73,8 +76,8 @@ class Rules:
         base: Json = {} if limits.get("base") == "None" else DEFAULT_LIMITS
         self.limits: Json = base | {name: value for name, value in limits.items() if name != "base"}
         self.has_windows = bool(spec.get("windows"))
-        self.specificities: dict[tuple[str, str], int] = {}
-        """Key and effect of a taint -> how specifically it is selected, as far as that was asked."""
+        self.specificities: dict[tuple[str, str, bool], int] = {}
+        """Key, effect and whether it is a device's -> how specifically such a taint is selected, if that was asked."""
 
     @property
     def is_free(self) -> bool:
@@ -94,6 +97,7 @@ class Rules:
         return (
             self.mode,
             self.taints,
+            self.devices,
             self.nodes,
             self.pods,
             self.namespaces,
@@ -138,15 +142,16 @@ def rules_of(policy: Policy) -> Rules:
 
 def specificity(rules: Rules, taint: Taint) -> int:
     """How specifically a policy selects a taint; 0: not at all."""
-    found = rules.specificities.get((taint.key, taint.effect))
+    what = (taint.key, taint.effect, bool(taint.device))
+    found = rules.specificities.get(what)
     if found is None:
-        found = rules.specificities[taint.key, taint.effect] = _specificity(rules, taint)
+        found = rules.specificities[what] = _specificity(rules, taint)
     return found
 
 
 def _specificity(rules: Rules, taint: Taint) -> int:
     found = 0
-    for key, effects in rules.taints:
+    for key, effects in rules.devices if taint.device else rules.taints:
         if taint.effect not in effects:
             continue
         if key == taint.key:
@@ -269,8 +274,12 @@ def holds(toleration: Toleration, key: str, effect: str, value: str) -> bool | N
     return {"SemverGt": mine > wanted, "SemverLt": mine < wanted, "SemverEq": mine == wanted}[operator]
 
 
-def tolerations_of(scene: Scene, pod: Pod, key: str) -> tuple[Toleration, ...]:
-    """The tolerations of a pod that count for a key: extended ones that name it replace the native ones."""
+def tolerations_of(scene: Scene, pod: Pod, taint: Taint) -> tuple[Toleration, ...]:
+    """The tolerations of a pod that count for a taint: extended ones that name its key replace the native ones.
+
+    For a taint of a device these are the ones of the claim.
+    """
+    key = taint.key
     extended = [one for one in pod.extended or () if is_valid(one)]
     for profile in sorted(scene.profiles(pod.namespace), key=lambda one: one.name):
         if matches(profile.selector, pod.labels):
@@ -278,7 +287,7 @@ def tolerations_of(scene: Scene, pod: Pod, key: str) -> tuple[Toleration, ...]:
     speaking = [one for one in extended if one.key in ("", key)]
     if any(one.key == key for one in speaking):
         return tuple(speaking)
-    return (*pod.native, *speaking)
+    return (*(taint.native if taint.device else pod.native), *speaking)
 
 
 # -- deadlines --------------------------------------------------------------------------------------------------------
@@ -302,22 +311,32 @@ class Presence:
 def presence_of(states: Sequence[tuple[float, Node]], taint: Taint) -> Presence:
     """The presence of a taint of the last of ``states``, which are states of one node in order, with their times.
 
+    A device that is in no slice for a while may come back with the same taint: then its ``timeAdded`` is the same.
     ``not-ready`` and ``unreachable`` are one condition: node-lifecycle-controller swaps the taints, and the built-in
     controller keeps the first timer of a pod.
     """
     values: list[tuple[float, str]] = []
     written: list[float] = []
     keys = CONDITIONS if taint.key in CONDITIONS else (taint.key,)
+    later, is_bridged = taint, False
     for at, node in reversed(states):
-        found = next((one for one in node.taints if one.key in keys and one.effect == taint.effect), None)
-        if found is None:
+        found = next((one for one in node.taints if one.key in keys and _is_same(one, taint)), None)
+        if found is None and taint.device in node.unpublished and not taint.rule:
+            is_bridged = True
+            continue
+        if found is None or (is_bridged and found.added != later.added):
             break
+        later, is_bridged = found, False
         if values and values[-1][1] == found.value:
             values.pop()
         values.append((at, found.value))
         if found.added is not None:
             written.append(found.added)
     return Presence(taint, values[::-1], tuple(written))
+
+
+def _is_same(one: Taint, other: Taint) -> bool:
+    return (one.effect, one.device, one.rule) == (other.effect, other.device, other.rule)
 
 
 @dataclass(slots=True)
@@ -353,7 +372,7 @@ def demands(
             continue
         presence = presence_of(states, taint)
         presence.written = presence.written if written else ()
-        found = _demand(rules, tolerations_of(scene, pod, taint.key), presence, bound_at)
+        found = _demand(rules, tolerations_of(scene, pod, taint), presence, bound_at)
         if found is None:
             continue
         due, since = found
@@ -363,6 +382,8 @@ def demands(
             demand.hard = presence.added + rules.reclaim
             demand.due = min(due, max(presence.added, demand.hard - grace, bound_at))
         demand.due = max(demand.due, protected_until(rules, pod))
+        if taint.device:
+            demand.due = max(demand.due, pod.bound_at + DEVICE_SECONDS)
         yield demand
 
 
@@ -413,20 +434,20 @@ def _grace(rules: Rules, tolerations: Sequence[Toleration], key: str, effect: st
 
 def tolerates(scene: Scene, pod: Pod, taint: Taint) -> bool:
     """Whether a pod tolerates a taint as it is, at least for a while."""
-    kind, _ = _judged(tolerations_of(scene, pod, taint.key), taint.key, taint.effect, taint.value)
+    kind, _ = _judged(tolerations_of(scene, pod, taint), taint.key, taint.effect, taint.value)
     return kind == "tolerated"
 
 
 def stays(scene: Scene, pod: Pod, taint: Taint) -> bool:
     """Whether a pod tolerates a taint as it is for ever."""
-    kind, used = _judged(tolerations_of(scene, pod, taint.key), taint.key, taint.effect, taint.value)
+    kind, used = _judged(tolerations_of(scene, pod, taint), taint.key, taint.effect, taint.value)
     return kind == "tolerated" and used is not None and (used.seconds is None or used.operator in COMPARISONS)
 
 
 def untolerated_since(scene: Scene, pod: Pod, presence: Presence) -> float | None:
     """Since when a pod has not tolerated a taint, whatever the policy makes of it; None: it does."""
     key, effect = presence.taint.key, presence.taint.effect
-    tolerations, since = tolerations_of(scene, pod, key), None
+    tolerations, since = tolerations_of(scene, pod, presence.taint), None
     for at, value in presence.values:
         kind, _ = _judged(tolerations, key, effect, value)
         since = None if kind == "tolerated" else at if since is None else since
@@ -436,7 +457,7 @@ def untolerated_since(scene: Scene, pod: Pod, presence: Presence) -> float | Non
 def was_good_before(scene: Scene, pod: Pod, presence: Presence, bound_at: float) -> bool:
     """Whether a pod tolerated an earlier value of a taint, or was there before the taint."""
     key, effect = presence.taint.key, presence.taint.effect
-    tolerations = tolerations_of(scene, pod, key)
+    tolerations = tolerations_of(scene, pod, presence.taint)
     return bound_at < presence.values[0][0] - 1.0 or any(
         _judged(tolerations, key, effect, value)[0] == "tolerated" for _, value in presence.values
     )

@@ -21,6 +21,12 @@ class Taint:
     value: str = ""
     effect: str = "NoExecute"
     added: float | None = None
+    device: str = ""
+    """``pool/device`` that has it; empty: the node."""
+    rule: str = ""
+    """The DeviceTaintRule that adds it."""
+    native: "tuple[Toleration, ...]" = ()
+    """What the pod's claim tolerates, if a device has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,10 @@ class Node:
     """The annotation ``taintwarden.io/taint-history``."""
     version: int = 0
     serial: int = 0
+    parts: tuple[int, ...] = ()
+    """Serials of the objects that say which taints devices have, where those are among ``taints``."""
+    unpublished: tuple[str, ...] = ()
+    """Devices that are in no slice: of their taints only those of rules are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,8 @@ class Pod:
     """The annotation ``taintwarden.io/tolerations``."""
     marks: Mapping[str, str] = field(default_factory=dict)
     """Annotations by which pods opt out."""
+    claim: tuple[Toleration, ...] | None = None
+    """It claims a device, and its claim tolerates these taints."""
     owner: Owner | None = None
     priority: int = 0
     grace: int = 30
@@ -152,3 +164,45 @@ class Profile:
     created_at: float = 0.0
     version: int = 0
     serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSlice:
+    """A ResourceSlice: some devices of a pool, which has ``slices`` of them in each generation."""
+
+    name: str
+    pool: str
+    devices: Mapping[str, tuple[Taint, ...]]
+    generation: int = 1
+    slices: int = 1
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClaim:
+    """A ResourceClaim that is allocated and reserved for pods (UIDs). ``devices``: ``pool/device``."""
+
+    namespace: str
+    name: str
+    devices: tuple[str, ...]
+    tolerations: tuple[Toleration, ...]
+    pods: tuple[str, ...]
+    version: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaintRule:
+    """A DeviceTaintRule. What it does not name selects every device."""
+
+    name: str
+    taint: Taint
+    pool: str | None = None
+    device: str | None = None
+    version: int = 0
+    serial: int = 0
+
+    def selects(self, pool: str, device: str) -> bool:
+        """Whether it adds its taint to a device."""
+        return self.pool in (None, pool) and self.device in (None, device)

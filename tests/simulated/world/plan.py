@@ -40,6 +40,7 @@ class Plan:
         replaced_within: the longest time until a controller replaces a pod.
         calm_seconds: how long the calm after the end lasts.
         lifts: whether limits are lifted at the end.
+        has_devices: whether operators follow devices.
 
     """
 
@@ -56,6 +57,7 @@ class Plan:
     replaced_within: float = 3.0
     calm_seconds: float = 400.0
     lifts: bool = True
+    has_devices: bool = False
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.happenings))

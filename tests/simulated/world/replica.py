@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from simulated.world.adapter import Engine, Notice, Order
+from simulated.world.devices import Devices
 from simulated.world.objects import Namespace, Node, Policy, Profile
-from simulated.world.store import KINDS
+from simulated.world.store import ALL_KINDS, DEVICE_KINDS, KINDS
 from simulated.world.streams import BOOKMARK_SECONDS, RELIABLE, Stream
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ class Told:
     """What a replica was told, by the newest that it has processed: a scene for the law."""
 
     def __init__(self) -> None:
-        self.known: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self.known: dict[str, dict[str, Any]] = {kind: {} for kind in ALL_KINDS}
         self.serials: dict[str, dict[int, float]] = {}
         """Node -> the states of it that came, each with the true time at which it was processed."""
+        self.devices = Devices()
+        self.parts: dict[int, float] = {}
+        """The same of slices, claims and rules."""
 
     def node(self, name: str) -> Node | None:
         return self.known["nodes"].get(name)
@@ -106,11 +110,14 @@ class Replica:
         self.told, self.term, self.synced_at = Told(), 0, None
         self._inbox.clear()
         self._busy_until = self.frozen_until = self.world.agenda.now
-        self.streams = {kind: Stream(self, kind) for kind in KINDS}
-        waiting = dict.fromkeys(KINDS)
+        followed = ALL_KINDS if self.world.plan.has_devices else KINDS
+        self.streams = {kind: Stream(self, kind) for kind in followed}
+        waiting, of_devices = dict.fromkeys(KINDS), dict.fromkeys(followed[len(KINDS) :])
         for kind in KINDS:
             seconds = 0.0 if kind in RELIABLE else self._between(0.01, 0.4, "list", kind)
             self._after(seconds, lambda kind=kind: self._list(kind, waiting))
+        for kind in list(of_devices):
+            self._after(self._between(0.01, 3.0, "list", kind), lambda kind=kind: self._list_devices(kind, of_devices))
         self._after(self._between(1.0, BOOKMARK_SECONDS, "bookmarks"), self._bookmarks)
 
     def _list(self, kind: str, waiting: dict[str, None]) -> None:
@@ -118,6 +125,13 @@ class Replica:
         waiting.pop(kind, None)
         if not waiting:
             self.post(self._synced)
+
+    def _list_devices(self, kind: str, waiting: dict[str, None]) -> None:
+        self.streams[kind].list_again()
+        waiting.pop(kind, None)
+        if not waiting:
+            self.world.judges.sometimes.devices_known()
+            self.post(self._engine.devices_known)
 
     def _synced(self) -> list[Order | Notice]:
         self.synced_at = self.world.agenda.now
@@ -177,8 +191,12 @@ class Replica:
         else:
             if kind == "nodes":
                 self._note_node(obj)
+            if kind in DEVICE_KINDS:
+                self.told.parts.setdefault(obj.serial, self.world.agenda.now)
             if kind != "nodes" or listed or before is None or obj.version >= before.version:
                 known[key] = obj  # else a direct read was ahead of the stream
+        if kind in DEVICE_KINDS:
+            self.told.devices.see(kind, key, obj)
         self.world.judges.told(self, kind, key, before, obj, listed)
         if kind == "policies":
             return [] if listed else self.engine.policies(known.values(), changed=[key])

@@ -8,6 +8,9 @@ from typing import Any
 from simulated.world.agenda import Agenda
 
 KINDS = ("policies", "profiles", "namespaces", "workloads", "budgets", "nodes", "pods")
+DEVICE_KINDS = ("slices", "claims", "rules")
+"""Operators follow these only while a policy selects taints of devices."""
+ALL_KINDS = (*KINDS, *DEVICE_KINDS)
 
 
 class Past:
@@ -54,9 +57,9 @@ class Store:
 
     def __init__(self, agenda: Agenda) -> None:
         self.version = 10
-        self.objects: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
-        self.past: dict[str, dict[str, Past]] = {kind: {} for kind in KINDS}
-        self.log: dict[str, list[tuple[int, str, Any]]] = {kind: [] for kind in KINDS}
+        self.objects: dict[str, dict[str, Any]] = {kind: {} for kind in ALL_KINDS}
+        self.past: dict[str, dict[str, Past]] = {kind: {} for kind in ALL_KINDS}
+        self.log: dict[str, list[tuple[int, str, Any]]] = {kind: [] for kind in ALL_KINDS}
         """Version, key and new state of each change that watches can receive."""
         self.changed: list[Callable[[str, str, Any, Any], None]] = []
         """Called with kind, key, the state before and the state after."""
@@ -116,7 +119,7 @@ class Store:
         if self._backup is None:
             return False
         self.version, objects = self._backup
-        for kind in KINDS:
+        for kind in ALL_KINDS:
             now, then = self.objects[kind], dict(objects[kind])
             for key in [key for key in now if key not in then]:
                 self._remember(kind, key, None)

@@ -6,6 +6,7 @@ from simulated.world.drawing import (
     BAD,
     FLAG,
     GOOD,
+    HEALTH,
     NO_LIMITS,
     NOT_READY,
     NOTICE,
@@ -908,6 +909,74 @@ def _anything(d: Draw) -> list[tuple[float, Callable[[], None]]]:
     ]
 
 
+def devices(d: Draw) -> None:
+    """Devices with values, drivers that replace slices, rules, claims that come and go, restarts, and late streams."""
+    d.settings["has_devices"] = True
+    d.cluster(d.chance.randint(2, 3))
+    numbers = {name: d.chance.randint(2, 4) for name in d.nodes}
+    for name, number in numbers.items():
+        d.add("publish", name=name, devices=number)
+    d.policy("p", devices=[{"key": HEALTH}], timing={"violationGraceSeconds": d.pick((0, 0, 20, 60))})
+    if d.maybe(0.3):
+        d.policy("q", ("other",), devices=[{"key": "gpu.example.com/*", "effects": ["NoExecute", "NoSchedule"]}])
+    exists = Toleration(HEALTH, "Exists")
+    for _ in range(2):
+        claim = d.pick(((exists,), (exists,), ()))
+        d.workload(
+            d.chance.randint(1, 4),
+            d.pick(("good", "any")),
+            claim=claim,
+            extended=(above(key=HEALTH, grace=d.pick((None, None, 30))),) if claim else None,
+        )
+    d.workload(2, "any", native=(above(),))
+    d.operators(d.pick((1, 2, 2)))
+
+    def device() -> Json:
+        name = d.pick(d.nodes)
+        return {"name": name, "device": f"gpu-{d.chance.randrange(numbers[name])}"}
+
+    def value() -> None:
+        d.add("device_taint", **device(), key=HEALTH, value=d.pick((*GOOD, *BAD)), added=d.pick((None, "now", -30.0)))
+
+    def blip() -> None:
+        one = device()
+        d.add("device_taint", **one, key=HEALTH, value=d.pick(BAD), added="now")
+        d.wait(0.05, 30.0)
+        how = d.pick(("republish", "unpublish", "well"))
+        if how == "republish":
+            d.add("republish", name=one["name"], slices=d.pick((1, 2)), seconds=d.between(0.05, 3.0), anew=d.maybe())
+        elif how == "unpublish":
+            d.add("unpublish", name=one["name"], seconds=d.between(0.1, 5.0), keeps=d.maybe(0.7), anew=d.maybe())
+        else:
+            d.add("device_taint", **one, key=HEALTH, value=None)
+        d.wait(0.05, 2.0)
+        d.add("device_taint", **one, key=HEALTH, value=d.pick((*GOOD, *BAD)))
+
+    def rule() -> None:
+        one = device()
+        where = d.pick(({"pool": one["name"]}, {"pool": one["name"], "device": one["device"]}))
+        d.add("rule", name=d.pick("rs"), key=HEALTH, value=d.pick((*GOOD, *BAD)), **where)
+
+    d.steps(
+        d.chance.randint(8, 16),
+        [
+            (5, value),
+            (3, blip),
+            (2, rule),
+            (1, lambda: d.add("rule_gone", name=d.pick("rs"))),
+            (1, lambda: d.add("republish", name=d.pick(d.nodes), slices=2, seconds=d.between(0.05, 3.0))),
+            (1, lambda: d.add("delete_pod", uid=d.known_pod())),
+            (1, lambda: d.bad(d.pick(d.nodes)) if d.maybe() else d.good(d.pick(d.nodes))),
+            (1, lambda: d.add("node", name=d.pick(d.nodes)) if d.maybe(0.3) else None),
+            (2, lambda: d.disturb_stream("slices", "claims", "rules", "pods", "nodes")),
+            (1, d.storm),
+            (2, d.restart),
+            (1, d.take_over),
+        ],
+        (0.5, 3.0, 12.0, 40.0),
+    )
+
+
 THEMES: dict[str, Theme] = {
     one.__name__: one
     for one in (
@@ -932,6 +1001,7 @@ THEMES: dict[str, Theme] = {
         nodes,
         tenants,
         mixed,
+        devices,
     )
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from simulated.world.adapter import Order
 from simulated.world.agenda import EPOCH, Agenda, Noise
 from simulated.world.cluster import Cluster
+from simulated.world.devices import DevicesOverTime
 from simulated.world.happenings import HAPPENINGS
 from simulated.world.judges import Judges
 from simulated.world.lease import Lease
@@ -90,6 +91,7 @@ class World:
         self.noise = Noise(plan.seed)
         self.store = Store(self.agenda)
         self.truth = Truth(self.store)
+        self.devices = DevicesOverTime(self)
         self.cpu = Cpu(plan.event_seconds, plan.wake_seconds)
         self.api_skew = plan.api_skew
         self.writer_skew = plan.writer_skew
@@ -139,7 +141,7 @@ class World:
 
     def _changed(self, kind: str, key: str, before: Any, after: Any) -> None:
         for replica in self.replicas:
-            if replica.engine is not None:
+            if replica.engine is not None and kind in replica.streams:
                 replica.streams[kind].changed(key)
         self.judges.stored(kind, key, before, after)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -208,6 +208,13 @@ class NodeState:
         self.forget_verdicts()
         return True
 
+    def forget_absent(self, is_taken_off: Callable[[str, DeviceId], bool]) -> None:
+        """Forget the histories of absent taints of which this is true, by the name of the history and the device."""
+        if self.absent:
+            named = ((name, device_of(name)) for name in self.absent)
+            for name in [name for name, device in named if device is not None and is_taken_off(name, device)]:
+                del self.absent[name]
+
     def draining_devices(self) -> frozenset[DeviceId]:
         """The devices because of which pods had to leave, also of taints that are gone at the moment."""
         known = (self.absent, self.histories) if self.device_taints else (self.absent,)
@@ -338,8 +345,12 @@ def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:
 
 
 def _adopted(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> dict[str, TaintHistory]:
-    """What the leader has written, extended by the values that this process saw since."""
-    extended = {name: history.extended(known[name]) for name, history in stored.items() if name in known}
+    """What the leader has written, extended by the values that this process saw since.
+
+    Where this process saw the same values, and more before them, the leader began later, and knows less.
+    """
+    both = {name: (history, known[name]) for name, history in stored.items() if name in known}
+    extended = {name: mine if mine.precedes(theirs) else theirs.extended(mine) for name, (theirs, mine) in both.items()}
     return known | stored | extended
 
 

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from msgspec.structs import replace
 
 from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, Slice, TaintRule
-from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.history import is_of_rule
+from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import DeviceId, DeviceUse, Pod, PodClass
 
@@ -81,7 +82,14 @@ class Equipping:
         taints = [one for device in sorted(used) for one in self._inventory.taints(device)]
         for device in sorted(drained):
             taints += [one for one in self._inventory.taints(device) if state.was_drained_by(one[0])]
-        return state.update_devices(tuple(taints), self._world.now.wall)
+        is_changed = state.update_devices(tuple(taints), self._world.now.wall)
+        state.forget_absent(self._is_taken_off)
+        return is_changed
+
+    def _is_taken_off(self, name: str, device: DeviceId) -> bool:
+        """Whether a taint is gone, and not only its device or claim: if it comes back, its time begins again."""
+        is_decided = is_of_rule(name) or self._inventory.has(device)
+        return is_decided and all(history_name(one) != name for one, _ in self._inventory.taints(device))
 
     # -- what streams deliver ---------------------------------------------------------------------------------------
 

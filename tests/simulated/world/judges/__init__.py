@@ -171,9 +171,9 @@ class Judges:
     def demands_of(self, state: Pod, moment: float) -> Iterator[law.Demand]:
         """What policies demand at a moment of a pod that is on its node in this state."""
         scene = self.world.truth_at(moment)
-        node, states = scene.node(state.node), self.knowledge.states(state.node, moment)
-        if node is not None and states:
-            yield from law.demands(scene, state, node, states, bound_since(self, state), EPOCH + moment)
+        states = self.knowledge.states_for(state, moment)
+        if scene.node(state.node) is not None and states:
+            yield from law.demands(scene, state, states[-1][1], states, bound_since(self, state), EPOCH + moment)
 
     def pod_at(self, uid: str, moment: float) -> Pod | None:
         """A pod as it was, if it ran then."""
@@ -191,8 +191,8 @@ class Judges:
         states_of_pod = {one.serial: one for one in (self.pod_at(pod.uid, at) or pod for at in pods)}
         for state in states_of_pod.values():
             bound_at = bound_since(self, state)
-            for at in self.moments(begin, end, past["nodes"].get(state.node)):
-                states = self.knowledge.states(state.node, at)
+            for at in self.moments(begin, end, past["nodes"].get(state.node), *self.world.devices.pasts(state)):
+                states = self.knowledge.states_for(state, at, uses_at=end)
                 if not states:
                     continue
                 known = self.knowledge.known(request.replica, states) or states
@@ -228,7 +228,7 @@ class Judges:
         node = None if state is None else scene.node(state.node)
         if leader is None or state is None or node is None:
             return None
-        states = self.knowledge.states(state.node, moment)
+        states = self.knowledge.states_for(state, moment)
         bound_at = bound_since(self, state) + 2.0
         late = self.knowledge.late(leader, states)
         readings = [late, self.knowledge.late(leader, self.knowledge.known(leader, states) or states)]
@@ -250,7 +250,7 @@ class Judges:
         """When policies, profiles, the pod, its namespace or the labels of its node were changed last."""
         past = self.world.store.past
         times = [0.0]
-        concerned = [past["namespaces"].get(pod.namespace)]
+        concerned = [past["namespaces"].get(pod.namespace), *self.world.devices.claims_of(pod)]
         concerned += [one for key, one in past["profiles"].items() if key.startswith(f"{pod.namespace}/")]
         times += [one.times[-1] for one in concerned if one is not None]
         for policy in past["policies"].values():

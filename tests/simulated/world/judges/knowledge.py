@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from simulated.world.adapter import Order
 from simulated.world.agenda import EPOCH
 from simulated.world.judges.base import Judge
-from simulated.world.objects import Node
+from simulated.world.objects import Node, Pod
 from simulated.world.wire import Request
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Knowledge(Judge):
 
     def ordered(self, replica: "Replica", order: Order) -> None:
         if order.what == "history":
-            self._told[id(order)] = dict(replica.told.serials.get(order.key, {}))
+            self._told[id(order)] = replica.told.serials.get(order.key, {}) | replica.told.parts
 
     def told(self, replica: "Replica", kind: str, key: str, before: Any, after: Any, listed: bool) -> None:
         if kind != "nodes" or after is None:
@@ -91,12 +91,17 @@ class Knowledge(Judge):
             return []
         return states[runs[last] : last + 1]
 
+    def states_for(self, pod: Pod, moment: float, uses_at: float | None = None) -> States:
+        """The states of the node of a pod, with the taints of the devices that the pod has then, or at ``uses_at``."""
+        uses_at = moment if uses_at is None else uses_at
+        return self.world.devices.states(pod, self.states(pod.node, moment), moment, uses_at)
+
     def known(self, replica: "Replica", states: States) -> States:
         """Those of ``states`` that a replica was told of, or that were durable before."""
         told = replica.told.serials
         name = states[-1][1].name if states else ""
-        durable, mine = self.durable.get(name, {}), told.get(name, {})
-        return [one for one in states if one[1].serial in mine or one[1].serial in durable]
+        known = {**self.durable.get(name, {}), **told.get(name, {}), **replica.told.parts}
+        return [one for one in states if known.keys() >= {one[1].serial, *one[1].parts}]
 
     def late(self, replica: "Replica", states: States) -> States:
         """The same states with the latest times that an operator may take: when it learned of them.
@@ -104,17 +109,20 @@ class Knowledge(Judge):
         A ``timeAdded`` that changed in a gap may mean that the taint was added again.
         """
         name = states[-1][1].name if states else ""
-        durable, mine = self.durable.get(name, {}), replica.told.serials.get(name, {})
+        durable, mine = self.durable.get(name, {}), replica.told.serials.get(name, {}) | replica.told.parts
         found: States = []
         for at, node in states:
             if found and node.serial in self._gaps and _is_dated_anew(found[-1][1], node):
                 found = []
-            times = [EPOCH + one[node.serial] for one in (durable, mine) if node.serial in one]
-            later = min(times) if times else at
+            learned = [
+                min((EPOCH + one[serial] for one in (durable, mine) if serial in one), default=at)
+                for serial in (node.serial, *node.parts)
+            ]
+            later = max(learned)
             found.append((max(later, found[-1][0]) if found else later, node))
         return found
 
 
 def _is_dated_anew(before: Node, after: Node) -> bool:
-    known = {(one.key, one.effect): one.added for one in before.taints}
-    return any(known.get((one.key, one.effect), one.added) != one.added for one in after.taints)
+    known = {(one.key, one.effect, one.device): one.added for one in before.taints}
+    return any(known.get((one.key, one.effect, one.device), one.added) != one.added for one in after.taints)

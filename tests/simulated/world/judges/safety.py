@@ -120,9 +120,12 @@ class Fence(Judge):
 
     def _is_wanted(self, request: Request, pod: Pod, node: Node) -> bool:
         replica, wall = request.replica, self.world.agenda.wall
-        states = self.judges.knowledge.known(replica, self.judges.knowledge.states(node.name, self.world.agenda.now))
-        states = [one for one in states if one[1].version <= node.version] or [(wall, node)]
-        found = law.demands(replica.told, pod, node, states, pod.bound_at, wall)
+        states = self.judges.knowledge.known(replica, self.judges.knowledge.states_for(pod, self.world.agenda.now))
+        states = [one for one in states if one[1].version <= node.version]
+        seen = replica.told.devices.compose(pod, node)
+        if not states or states[-1][1].taints != seen.taints:
+            states = [*states, (wall, seen)]
+        found = law.demands(replica.told, pod, seen, states, pod.bound_at, wall)
         return any(one.rules.name == request.order.policy and one.rules.mode == "Enforce" for one in found)
 
 

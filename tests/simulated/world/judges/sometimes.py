@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from simulated.world import law
 from simulated.world.adapter import Notice, Order
 from simulated.world.judges.base import Judge
-from simulated.world.objects import Node, Pod, Policy
+from simulated.world.objects import DeviceSlice, Node, Pod, Policy
 from simulated.world.streams import State
 from simulated.world.wire import Request
 
@@ -75,6 +75,11 @@ STATES = (
     "the processor is busy while pods are due",
     "a node is created again under its name",
     "a node goes while its pods are due",
+    "a pod is evicted because of a device",
+    "a pod is evicted because of a DeviceTaintRule",
+    "a pool of devices is incomplete while a pod of it waits",
+    "a slice is deleted while a pod of it waits",
+    "devices are known after a pod is due because of one",
 )
 
 
@@ -119,6 +124,8 @@ class Sometimes(Judge):
             self._stored_pod(after)
         elif isinstance(after, Pod) and before is not None and before.marks != after.marks and after.marks:
             self.reach("a pod opts out while it is due", when=self._is_wanted(after.uid))
+        elif kind == "slices" and before is not None:
+            self._stored_slice(before, after)
         elif kind == "nodes" and after is None:
             self.reach("a node goes while its pods are due", when=bool(self._wanted_before(key)))
         for replica in self.world.replicas:
@@ -127,6 +134,21 @@ class Sometimes(Judge):
                 self.reach("a watch is silent while its objects change", when=stream.state is State.SILENT)
                 is_away = stream.state in (State.CUT, State.CATCHING_UP) and kind == "nodes"
                 self.reach("a value falls while its watch is away", when=is_away and before is not None)
+
+    def _stored_slice(self, before: DeviceSlice, after: DeviceSlice | None) -> None:
+        waiting = bool(self._wanted_before(before.pool))
+        self.reach("a slice is deleted while a pod of it waits", when=waiting and after is None)
+        slices = [one for one in self.world.store.objects["slices"].values() if one.pool == before.pool]
+        newest = max((one.generation for one in slices), default=0)
+        is_incomplete = after is not None and sum(one.generation == newest for one in slices) < after.slices
+        self.reach("a pool of devices is incomplete while a pod of it waits", when=waiting and is_incomplete)
+
+    def devices_known(self) -> None:
+        """A replica has listed all devices."""
+        pods = list(self.world.store.objects["pods"].values())
+        demands = (one for pod in pods for one in self.judges.demands_at(pod, self.world.agenda.now))
+        is_due = any(one.taint.device and one.due <= self.world.agenda.wall for one in demands)
+        self.reach("devices are known after a pod is due because of one", when=is_due and not self.world.is_frozen)
 
     def _is_wanted(self, uid: str) -> bool:
         """Whether a pod had to leave just before this change."""
@@ -299,6 +321,10 @@ class Sometimes(Judge):
 
     def _evicted(self, eviction: Any) -> None:
         pod = eviction.pod
+        taint = None if eviction.demand is None else eviction.demand.taint
+        if taint is not None and taint.device:
+            self.reach("a pod is evicted because of a device")
+            self.reach("a pod is evicted because of a DeviceTaintRule", when=bool(taint.rule))
         if pod.owner is not None:
             self._left[pod.owner.uid, pod.node] = None
             odd = self.world.store.get("workloads", pod.owner.uid) is None
