@@ -783,6 +783,16 @@ def test_a_read_that_failed_is_repeated_after_a_pause():
     assert rig.evictions() == []
 
 
+def test_all_pods_of_a_node_wait_for_the_same_pause_after_a_read_that_failed():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    for number in range(20):
+        rig.pod(f"p{number}", gt(), version=REACHED + 5)
+        rig.feed(events.CheckFailed("n1"))
+        rig.advance(0.04)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
 def test_a_node_that_is_gone_when_it_is_read_evicts_nobody():
     rig = Rig()
     rig.node("n1", "sla=940")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Protocol
 
 from simulated.world.objects import Json, Namespace, Node, Pod, Policy, Profile, Taint, Toleration
@@ -311,7 +312,8 @@ class Presence:
 def presence_of(states: Sequence[tuple[float, Node]], taint: Taint) -> Presence:
     """The presence of a taint of the last of ``states``, which are states of one node in order, with their times.
 
-    A device that is in no slice for a while may come back with the same taint: then its ``timeAdded`` is the same.
+    A device that is in no slice for a while may come back with the same taint: then its ``timeAdded`` is the same, or
+    its driver was seen to renew it.
     ``not-ready`` and ``unreachable`` are one condition: node-lifecycle-controller swaps the taints, and the built-in
     controller keeps the first timer of a pod.
     """
@@ -319,12 +321,13 @@ def presence_of(states: Sequence[tuple[float, Node]], taint: Taint) -> Presence:
     written: list[float] = []
     keys = CONDITIONS if taint.key in CONDITIONS else (taint.key,)
     later, is_bridged = taint, False
-    for at, node in reversed(states):
+    for index in range(len(states) - 1, -1, -1):
+        at, node = states[index]
         found = next((one for one in node.taints if one.key in keys and _is_same(one, taint)), None)
         if found is None and taint.device in node.unpublished and not taint.rule:
             is_bridged = True
             continue
-        if found is None or (is_bridged and found.added != later.added):
+        if found is None or (is_bridged and found.added != later.added and not _is_renewed(states[: index + 1], taint)):
             break
         later, is_bridged = found, False
         if values and values[-1][1] == found.value:
@@ -333,6 +336,17 @@ def presence_of(states: Sequence[tuple[float, Node]], taint: Taint) -> Presence:
         if found.added is not None:
             written.append(found.added)
     return Presence(taint, values[::-1], tuple(written))
+
+
+def _is_renewed(states: Sequence[tuple[float, Node]], taint: Taint) -> bool:
+    """Whether the writer of a taint gave it another ``timeAdded`` although its value stayed: then that says nothing."""
+    found = [
+        next((one for one in node.taints if one.key == taint.key and _is_same(one, taint)), None) for _, node in states
+    ]
+    return any(
+        one is not None and other is not None and one.value == other.value and one.added != other.added
+        for one, other in pairwise(found)
+    )
 
 
 def _is_same(one: Taint, other: Taint) -> bool:

@@ -26,6 +26,8 @@ class Freshness:
         """Node -> when a read of it was requested."""
         self._checking: dict[str, list[str]] = {}
         """Node -> keys of the claims that wait."""
+        self._again_at: dict[str, MonotonicTime] = {}
+        """Node -> when it may be read again after a read that proved nothing: one for all of its pods."""
 
     def reached(self, resource_version: int) -> None:
         """The node stream has delivered everything up to here."""
@@ -54,6 +56,11 @@ class Freshness:
     def check(self, claim: Claim) -> Iterator[CheckNode]:
         """Make a READY claim wait for a read of its node, which is requested if none is in progress."""
         self._world.queues.move(claim, Phase.CHECKING)
+        again_at = self._again_at.get(claim.node)
+        if again_at is not None and self._world.now.monotonic < again_at:
+            claim.postpone(again_at)
+            self._world.queues.delay(claim)
+            return
         self._checking.setdefault(claim.node, []).append(claim.key)
         if claim.node not in self._reading and self._world.cluster.nodes[claim.node].awaited_version < 0:
             self._reading[claim.node] = self._world.now.monotonic
@@ -73,12 +80,12 @@ class Freshness:
         elif version is not None and (known is None or known < version):
             state.awaited_version = version
         else:  # the stream is ahead of the read, or has yet to report the deletion
-            self._release(name, later(self._world.now.monotonic, self._world.timings.write_failed[0]))
+            self._release_later(name)
 
     def failed(self, name: str) -> None:
         """The read was not answered."""
         self._reading.pop(name, None)
-        self._release(name, later(self._world.now.monotonic, self._world.timings.write_failed[0]))
+        self._release_later(name)
 
     def seen(self, state: NodeState, version: int) -> None:
         """The stream has delivered this version of a node."""
@@ -90,7 +97,13 @@ class Freshness:
     def forget(self, name: str) -> None:
         """The node is gone, or another one has its name."""
         self._reading.pop(name, None)
+        self._again_at.pop(name, None)
         self._release(name)
+
+    def _release_later(self, name: str) -> None:
+        """The read proved nothing: they continue with the next one."""
+        self._again_at[name] = later(self._world.now.monotonic, self._world.timings.write_failed[0])
+        self._release(name, self._again_at[name])
 
     def _release(self, name: str, not_before: MonotonicTime | None = None) -> None:
         """The claims that wait for a read of the node continue, but not before that time."""
