@@ -1,11 +1,10 @@
 """Taints of devices: which pods they concern, what these tolerate, and since when."""
 
-from typing import Any
-
 import pytest
 
-from engine.rig import NO_LIMITS, START, ZONE, Rig, exists
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
+from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, for_devices, native, slice_of, tainted
+from engine.rig import NO_LIMITS, START, ZONE, exists
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, Slice
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
@@ -18,7 +17,6 @@ from taintwarden.engine.model import (
     DeviceUse,
     GuardSettings,
     Limits,
-    Node,
     Policy,
     TaintSelector,
     Timing,
@@ -27,54 +25,6 @@ from taintwarden.engine.model import (
     ZoneHealth,
 )
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-
-DRIVER, POOL, KEY = "gpu.example.com", "n1", "gpu.example.com/health"
-GPU_0, GPU_1 = DeviceId(DRIVER, POOL, "gpu-0"), DeviceId(DRIVER, POOL, "gpu-1")
-
-
-def for_devices(key: str = KEY, *, name: str = "p", **more: Any) -> Policy:
-    of_selector = {field: more.pop(field) for field in ("driver", "effects", "value_type", "selector") if field in more}
-    return Policy(name=name, devices=(DeviceTaintSelector(key, **of_selector),), limits=NO_LIMITS, **more)
-
-
-def tainted(value: str = "bad", effect: str = "NoExecute", key: str = KEY, added_at: float | None = None) -> Device:
-    return Device((), (DeviceTaint(key, value, effect, added_at),))
-
-
-def slice_of(generation: int = 1, slices: int = 1, **devices: Device) -> Slice:
-    named = {name.replace("_", "-"): device for name, device in devices.items()}
-    return Slice(DRIVER, POOL, generation, slices, named)
-
-
-class Devices(Rig):
-    """Nodes whose pods have devices."""
-
-    def __init__(self, *policies: Policy, known: bool = True, history: str = "", **more: Any) -> None:
-        super().__init__(*(policies or (for_devices(),)), **more)
-        self.node(history=history)
-        if known:
-            self.feed(events.DevicesKnown(known=True))
-            self.wake()
-
-    def make_node(self, history: str) -> Node:
-        return Node("n1", "uid-n1", {}, (), self.version(), history)
-
-    def slice(self, name: str = "s", found: Slice | None = None, **devices: Device) -> None:
-        self.feed(events.SliceSeen(name, found or slice_of(**devices)))
-        self.wake()
-
-    def rule(self, name: str = "r", *, value: str = "bad", effect: str = "NoExecute", **selected: Any) -> None:
-        self.feed(events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
-        self.wake()
-
-    def claim(self, *uids: str, device: DeviceId = GPU_0, tolerations: Any = (), key: str = "shop/c") -> None:
-        found = DeviceClaim((DeviceUse(device, tuple(tolerations)),), frozenset(f"uid-{uid}" for uid in uids))
-        self.feed(events.DeviceClaimSeen(key, found))
-        self.wake()
-
-    @property
-    def evicted(self) -> list[str]:
-        return [one.pod.name for one in self.out if isinstance(one, commands.Evict)]
 
 
 def test_a_pod_with_a_tainted_device_is_evicted_and_no_other():
@@ -166,14 +116,6 @@ def test_pods_of_a_device_with_no_node_leave_every_node():
 
 
 # -- tolerations ------------------------------------------------------------------------------------------------------
-
-
-def native(operator: str = "Exists", value: str = "", seconds: int | None = None, effect: str = "") -> Toleration:
-    return Toleration(KEY, operator, value, effect, seconds)
-
-
-def above(value: str) -> Toleration:
-    return Toleration(KEY, "Gt", value)
 
 
 def test_the_claim_tolerates():

@@ -1,0 +1,64 @@
+"""A machine whose nodes have devices, and what their drivers, claims and rules say."""
+
+from typing import Any
+
+from engine.rig import NO_LIMITS, Rig
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Node, Policy, Toleration
+
+DRIVER, POOL, KEY = "gpu.example.com", "n1", "gpu.example.com/health"
+GPU_0, GPU_1 = DeviceId(DRIVER, POOL, "gpu-0"), DeviceId(DRIVER, POOL, "gpu-1")
+
+
+def for_devices(key: str = KEY, *, name: str = "p", **more: Any) -> Policy:
+    of_selector = {field: more.pop(field) for field in ("driver", "effects", "value_type", "selector") if field in more}
+    return Policy(name=name, devices=(DeviceTaintSelector(key, **of_selector),), limits=NO_LIMITS, **more)
+
+
+def tainted(value: str = "bad", effect: str = "NoExecute", key: str = KEY, added_at: float | None = None) -> Device:
+    return Device((), (DeviceTaint(key, value, effect, added_at),))
+
+
+def slice_of(generation: int = 1, slices: int = 1, **devices: Device) -> Slice:
+    named = {name.replace("_", "-"): device for name, device in devices.items()}
+    return Slice(DRIVER, POOL, generation, slices, named)
+
+
+class Devices(Rig):
+    """Nodes whose pods have devices."""
+
+    def __init__(self, *policies: Policy, known: bool = True, history: str = "", **more: Any) -> None:
+        super().__init__(*(policies or (for_devices(),)), **more)
+        self.node(history=history)
+        if known:
+            self.feed(events.DevicesKnown(known=True))
+            self.wake()
+
+    def make_node(self, history: str) -> Node:
+        return Node("n1", "uid-n1", {}, (), self.version(), history)
+
+    def slice(self, name: str = "s", found: Slice | None = None, **devices: Device) -> None:
+        self.feed(events.SliceSeen(name, found or slice_of(**devices)))
+        self.wake()
+
+    def rule(self, name: str = "r", *, value: str = "bad", effect: str = "NoExecute", **selected: Any) -> None:
+        self.feed(events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
+        self.wake()
+
+    def claim(self, *uids: str, device: DeviceId = GPU_0, tolerations: Any = (), key: str = "shop/c") -> None:
+        found = DeviceClaim((DeviceUse(device, tuple(tolerations)),), frozenset(f"uid-{uid}" for uid in uids))
+        self.feed(events.DeviceClaimSeen(key, found))
+        self.wake()
+
+    @property
+    def evicted(self) -> list[str]:
+        return [one.pod.name for one in self.out if isinstance(one, commands.Evict)]
+
+
+def native(operator: str = "Exists", value: str = "", seconds: int | None = None, effect: str = "") -> Toleration:
+    return Toleration(KEY, operator, value, effect, seconds)
+
+
+def above(value: str) -> Toleration:
+    return Toleration(KEY, "Gt", value)
