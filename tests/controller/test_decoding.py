@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
 from taintwarden.controller import decoding, remembered
 from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.engine.model import Owner, SpreadConstraint, Taint, Toleration
+from taintwarden.engine.model import Owner, SchedulingGroup, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import version_number
 
@@ -92,6 +92,22 @@ def test_a_pod_opts_out_by_our_annotation(decoder, value, expected):
 def test_data_on_the_disk_of_a_node(decoder, volume, expected):
     volumes = [{"name": "token", "projected": {}}, {"name": "data"} | volume]
     assert decoder.pod(pod_object(spec={"volumes": volumes})).shared.local_storage is expected
+
+
+@pytest.mark.parametrize(
+    ("group", "named", "made", "expected"),
+    [
+        ({"podGroupName": "g"}, ["b"], ["a"], SchedulingGroup("g", ("a", "b"))),
+        ({"podGroupName": "g"}, [], [None], None),
+        ({}, ["b"], [], None),
+        (None, ["b"], ["a"], None),
+    ],
+)
+def test_a_pod_of_a_group_with_its_claims(decoder, group, named, made, expected):
+    spec = {"resourceClaims": [{"name": "x", "resourceClaimName": one} for one in named]}
+    spec |= {} if group is None else {"schedulingGroup": group}
+    status = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": one} for one in made]}
+    assert decoder.pod(pod_object(spec=spec, status=status)).shared.group == expected
 
 
 @pytest.mark.parametrize(

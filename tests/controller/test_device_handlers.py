@@ -112,15 +112,35 @@ def test_tolerations_stand_in_the_order_in_which_they_count():
     )
 
 
+def test_a_claim_may_be_for_a_pod_group_of_its_namespace():
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "training", "uid": "uid-g"}
+    found = device_claim(claim_object(GPU, reserved=[group, POD]))
+    assert found is not None
+    assert found.consumers == {"shop/training", "uid-a"}
+
+
+def test_shares_of_a_device_are_the_same_device():
+    """Several allocations of one device by a claim differ in their ``shareID``."""
+    found = device_claim(claim_object({**GPU, "shareID": "1"}, {**GPU, "shareID": "2", "adminAccess": True}))
+    assert found is not None
+    assert found.uses == (DeviceUse(DeviceId("gpu.example.com", "n1", "gpu-0")),)
+
+
+def test_a_slice_may_have_counters_and_no_devices():
+    """Partitions are devices that take from counters, which may have a slice of their own."""
+    body = {"driver": "d", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 2}, "sharedCounters": [{}]}
+    assert device_slice(msgspec.convert({"spec": body}, SliceObject), frozenset()) == Slice("d", "n1", 1, 2, {})
+
+
 @pytest.mark.parametrize(
     "claim",
     [
         claim_object(),
         claim_object(GPU, reserved=()),
-        claim_object(GPU, reserved=[{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "uid": "g"}]),
+        claim_object(GPU, reserved=[{"apiGroup": "example.com", "resource": "pods", "uid": "g"}]),
         msgspec.convert({"metadata": {"name": "c"}}, DeviceClaimObject),
     ],
-    ids=["without devices", "without pods", "of a group", "not allocated"],
+    ids=["without devices", "for nobody", "for something else", "not allocated"],
 )
 def test_a_claim_by_which_no_pod_has_a_device_means_nothing(claim):
     assert device_claim(claim) is None

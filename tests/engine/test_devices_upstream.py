@@ -13,6 +13,7 @@ Not here:
 * the status and the counts of DeviceTaintRules (``rule-status``, ``none-*``): Kubernetes' controller writes them;
 * pods without a node (``*-not-scheduled``, ``*-after-scheduling``): the engine never sees them;
 * retries, parallel deletions, Events and metrics: nothing there is about devices;
+* pods in a PodGroup that use no claim: for the engine they are in none (``tests/controller/test_decoding.py``);
 * a toleration with a value and neither key nor operator (``TestDeviceTaintRule``): the API server rejects it;
 * a claim that is reserved for a pod which does not name it, or which it was not made for
   (``*-resourceclaimtemplate-no-*``, ``no-evict-wrong-resourceclaim``): Kubernetes spares the pod. Here
@@ -32,7 +33,7 @@ from engine.rig import START
 from taintwarden.controller.device_handlers import device_claim
 from taintwarden.engine.device_inventory import Device, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import DeviceEffect, Timing, Toleration
+from taintwarden.engine.model import DeviceEffect, SchedulingGroup, Timing, Toleration
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject
 
 GRACE = 10
@@ -80,12 +81,17 @@ def rule_gone(name: str = "r") -> Act:
     return lambda rig: rig.feed(events.TaintRuleGone(name))
 
 
-def claim(*pods: str, device: str = "gpu-0", name: str = "shop/c", tolerates: Sequence[Toleration] = ()) -> Act:
+def claim(
+    *pods: str, device: str = "gpu-0", name: str = "shop/c", tolerates: Sequence[Toleration] = (), group: str = ""
+) -> Act:
     """A claim as its stream delivers it."""
     result = {"driver": DRIVER, "pool": POOL, "device": device, "tolerations": msgspec.to_builtins(tolerates)}
     reserved = [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
+    if group:
+        reserved = [{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": group, "uid": f"uid-{group}"}]
     status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved}
-    found = device_claim(msgspec.convert({"status": status}, DeviceClaimObject))
+    body = {"metadata": {"namespace": "shop"}, "status": status}
+    found = device_claim(msgspec.convert(body, DeviceClaimObject))
     return claim_gone(name) if found is None else lambda rig: rig.feed(events.DeviceClaimSeen(name, found))
 
 
@@ -249,6 +255,18 @@ BY_PODS = {
     ),
     "the claim is not allocated any more": Case([claim_gone()], before=[TAINTED, *USED]),
     "the claim is for nobody any more": Case([claim()], before=[TAINTED, *USED]),
+    "the claim of a PodGroup": Case(
+        [TAINTED, NEIGHBOUR, claim(group="g"), pod("a", group=SchedulingGroup("g", ("c",)))], {"a": AT_ONCE}
+    ),
+    "the claim of a PodGroup, which the pod does not name": Case([TAINTED, NEIGHBOUR, claim(group="g"), pod("a")]),
+    "the claim of a PodGroup, and a rule without effect": Case(
+        [
+            WELL,
+            claim(group="g"),
+            pod("a", group=SchedulingGroup("g", ("c",))),
+            rule(taint(effect="None"), driver=DRIVER),
+        ]
+    ),
 }
 
 

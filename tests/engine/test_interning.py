@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.model import Toleration, Tolerations
+from taintwarden.engine.model import SchedulingGroup, Toleration, Tolerations
 
 GT = Tolerations((Toleration(key="sla", operator="Gt", value="950"),))
 
@@ -38,6 +38,7 @@ def test_the_order_of_labels_is_no_difference(interner):
         {"do_not_evict": True},
         {"do_not_disrupt": True},
         {"local_storage": True},
+        {"group": SchedulingGroup("g", ("c",))},
     ],
     ids=lambda other: str(next(iter(other))),
 )

@@ -124,6 +124,32 @@ def test_local_storage(volumes: Any, *, local: bool) -> None:
     assert found.spec.has_local_storage is local
 
 
+GROUPED = {"spec": {39: [{1: "gpu", 3: "shared"}, {1: "link", 4: "links"}], 43: {1: "training"}}}
+
+
+def test_the_claims_of_a_pod_in_a_group() -> None:
+    [found] = decoded(pod(**GROUPED, status={15: [{1: "link", 2: "training-link-x7"}, {1: "none"}]}))
+    assert found.spec.scheduling_group.pod_group_name == "training"
+    claims = [*found.spec.resource_claims, *found.status.resource_claim_statuses]
+    assert [one.resource_claim_name for one in claims] == ["shared", None, "training-link-x7", None]
+
+
+def test_of_a_pod_in_no_group_claims_do_not_matter() -> None:
+    [found] = decoded(pod(spec={39: [{1: "gpu", 3: "shared"}]}, status={15: [{1: "gpu", 2: "c"}]}))
+    assert (found.spec.scheduling_group, found.spec.resource_claims) == (None, [])
+
+
+def test_the_group_and_its_claims_are_part_of_the_shape() -> None:
+    alone, first, second, other = decoded(
+        pod(),
+        pod(**GROUPED),
+        pod(**GROUPED),
+        pod(**GROUPED, status={15: [{1: "link", 2: "c"}]}),
+    )
+    assert first.shape is second.shape
+    assert len({id(one.shape) for one in (alone, first, other)}) == 3
+
+
 def test_the_conditions_that_are_used() -> None:
     others = [{1: "ReadyToServe", 2: "True", 3: {}, 4: MOMENT}, {1: "Initialized", 2: "True", 3: {}, 4: MOMENT}]
     [found] = decoded(pod(status={2: [*others, *CONDITIONS]}))

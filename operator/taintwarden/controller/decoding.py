@@ -35,6 +35,7 @@ from taintwarden.engine.model import (
     Pod,
     PodClass,
     Policy,
+    SchedulingGroup,
     SpreadConstraint,
     Taint,
     Toleration,
@@ -162,6 +163,7 @@ class Decoder:
             spread=spread,
             grace_seconds=spec.termination_grace_period_seconds,
             local_storage=spec.has_local_storage,
+            group=_group(obj),
         )
 
     def _shared_class(self, obj: ShapedPod) -> PodClass:
@@ -226,6 +228,16 @@ class Decoder:
             self._reported.popitem(last=False)
         self._reported[issue.uid] = seen
         self._on_issue(issue)
+
+
+def _group(obj: PodObject) -> SchedulingGroup | None:
+    """The PodGroup of a pod, with the names of the claims in which the pod names one that exists."""
+    group = obj.spec.scheduling_group
+    named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if group is not None else ()
+    claims = {one.resource_claim_name for one in named if one.resource_claim_name}
+    if group is None or not group.pod_group_name or not claims:
+        return None
+    return SchedulingGroup(group.pod_group_name, tuple(sorted(claims)))
 
 
 def _opt_outs(annotations: PodAnnotations) -> OptOuts:

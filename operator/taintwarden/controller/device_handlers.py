@@ -15,6 +15,7 @@ from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration
 from taintwarden.kube.wire.device_kinds import (
+    Consumer,
     DeviceClaimObject,
     DeviceObject,
     DeviceTaintObject,
@@ -163,19 +164,26 @@ def taint_rule(obj: TaintRuleObject) -> TaintRule:
 
 
 def device_claim(obj: DeviceClaimObject) -> DeviceClaim | None:
-    """What of a claim matters; None if it has no devices, or no pod has it.
-
-    A claim may be reserved for a PodGroup, too. Those are not followed: the feature is off by default.
-    """
+    """What of a claim matters; None if it has no devices, or it is reserved for nobody."""
     allocation = obj.status.allocation
-    pods = frozenset(one.uid for one in obj.status.reserved_for if not one.api_group and one.resource == "pods")
-    if allocation is None or not allocation.devices.results or not pods:
+    consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
+    if allocation is None or not allocation.devices.results or not consumers:
         return None
     uses = [
         DeviceUse(DeviceId(intern(one.driver), intern(one.pool), intern(one.device)), _tolerations(one.tolerations))
         for one in allocation.devices.results
     ]
-    return DeviceClaim(tuple(dict.fromkeys(uses)), pods)
+    return DeviceClaim(tuple(dict.fromkeys(uses)), consumers)
+
+
+def _consumer(given: Consumer, namespace: str) -> str | None:
+    """For whom a claim is reserved, as the engine names it; None: neither a pod nor a PodGroup."""
+    match given.api_group, given.resource:
+        case "", "pods":
+            return given.uid
+        case "scheduling.k8s.io", "podgroups":
+            return f"{namespace}/{given.name}"
+    return None
 
 
 def _tolerations(given: Iterable[DeviceTolerationObject]) -> tuple[Toleration, ...]:

@@ -6,7 +6,8 @@ slices would otherwise start every clock again.
 
 * A device has the taints of its ResourceSlice, and of every DeviceTaintRule that selects it. They are one list.
 * Of the slices of a pool only those of its newest generation count.
-* A pod has the devices of the claims that are reserved for it. What it tolerates of their taints, its claims say.
+* A pod has the devices of the claims that are reserved for it, or for its PodGroup if the pod names the claim. What it
+  tolerates of their taints, its claims say.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from taintwarden.engine.model import DeviceId, DeviceOrigin, DeviceUse, Taint
+from taintwarden.engine.model import DeviceId, DeviceOrigin, DeviceUse, Pod, Taint
 
 Key = TypeVar("Key", str, DeviceId)
 TimedTaint = tuple[Taint, float | None]
@@ -63,10 +64,16 @@ class TaintRule(msgspec.Struct, frozen=True):
 
 
 class DeviceClaim(msgspec.Struct, frozen=True):
-    """A ResourceClaim that is allocated: its devices, and the UIDs of the pods for which it is reserved."""
+    """A ResourceClaim that is allocated.
+
+    Attributes:
+        uses: its devices.
+        consumers: for whom it is reserved: UIDs of pods, and PodGroups as ``namespace/name``.
+
+    """
 
     uses: tuple[DeviceUse, ...]
-    pods: frozenset[str] = frozenset()
+    consumers: frozenset[str] = frozenset()
 
 
 class _Pool:
@@ -119,7 +126,7 @@ class DeviceInventory:
         self._rules: dict[str, TaintRule] = {}
         self._claims: dict[str, DeviceClaim] = {}
         self._claims_of: dict[str, dict[str, None]] = {}
-        """UID of a pod -> its claims."""
+        """Consumer -> the claims that are reserved for it."""
         self._claims_on: dict[DeviceId, dict[str, None]] = {}
         """Device -> the claims to which it is allocated."""
 
@@ -149,38 +156,42 @@ class DeviceInventory:
         return [one for one in (*self._claims_on, *others) if any(rule.concerns(one) for rule in rules)]
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:
-        """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
+        """A claim is allocated like this, or is not. Returns the consumers that have other devices because of it."""
         before = self._claims.pop(key, None)
         if found is not None:
             self._claims[key] = found
         if found == before:
             return ()
         if before is not None:
-            for pod in before.pods:
-                _drop(self._claims_of, pod, key)
+            for consumer in before.consumers:
+                _drop(self._claims_of, consumer, key)
             for device in dict.fromkeys(use.device for use in before.uses):
                 _drop(self._claims_on, device, key)
         if found is not None:
-            for pod in found.pods:
-                self._claims_of.setdefault(pod, {})[key] = None
+            for consumer in found.consumers:
+                self._claims_of.setdefault(consumer, {})[key] = None
             for use in found.uses:
                 self._claims_on.setdefault(use.device, {})[key] = None
         if before is not None and found is not None and before.uses == found.uses:
-            return sorted(before.pods ^ found.pods)
-        return sorted((before.pods if before else frozenset()) | (found.pods if found else frozenset()))
+            return sorted(before.consumers ^ found.consumers)
+        return sorted(frozenset[str]().union(*(one.consumers for one in (before, found) if one is not None)))
 
-    def uses(self, pod: str) -> tuple[DeviceUse, ...]:
-        """The devices that a pod (by UID) has, each once for each way in which its claims tolerate taints."""
-        found = dict.fromkeys(use for key in self._claims_of.get(pod, ()) for use in self._claims[key].uses)
+    def uses(self, pod: Pod) -> tuple[DeviceUse, ...]:
+        """The devices that a pod has, each once for each way in which its claims tolerate taints."""
+        keys = list(self._claims_of.get(pod.uid, ()))
+        group = pod.shared.group
+        if group is not None and (of_group := self._claims_of.get(group_of(pod))):
+            keys += [key for name in group.claims if (key := f"{pod.namespace}/{name}") in of_group]
+        found = dict.fromkeys(use for key in keys for use in self._claims[key].uses)
         return tuple(sorted(found, key=_device))
 
-    def pods(self, device: DeviceId) -> Iterator[str]:
-        """The pods that have a device."""
+    def consumers(self, device: DeviceId) -> Iterator[str]:
+        """Those who have a device."""
         for key in self._claims_on.get(device, ()):
-            yield from sorted(self._claims[key].pods)
+            yield from sorted(self._claims[key].consumers)
 
-    def users(self) -> Iterator[str]:
-        """All pods that have devices."""
+    def all_consumers(self) -> Iterator[str]:
+        """Those who have any device."""
         return iter(list(self._claims_of))
 
     def has(self, device: DeviceId) -> bool:
@@ -202,6 +213,12 @@ class DeviceInventory:
             numbers[rule, taint.key, taint.effect] += 1
             found.append((Taint(taint.key, taint.value, taint.effect, origin=origin), taint.added_at))
         return tuple(found)
+
+
+def group_of(pod: Pod) -> str:
+    """The PodGroup of a pod as a consumer of claims; empty if it has none."""
+    group = pod.shared.group
+    return "" if group is None else f"{pod.namespace}/{group.name}"
 
 
 def _drop(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:

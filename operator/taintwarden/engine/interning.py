@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
-from taintwarden.engine.model import Owner, PodClass, SpreadConstraint, Tolerations
+from taintwarden.engine.model import Owner, PodClass, SchedulingGroup, SpreadConstraint, Tolerations
 
 
 class Interner:
@@ -33,10 +33,11 @@ class Interner:
         grace_seconds: int = 30,
         protected_seconds: float = 0.0,
         local_storage: bool = False,
+        group: SchedulingGroup | None = None,
     ) -> PodClass:
         """The one object for these values."""
         opts_out = (do_not_evict, do_not_disrupt)
-        rest = (priority, daemon_set, *opts_out, owner, spread, grace_seconds, protected_seconds, local_storage)
+        rest = (priority, daemon_set, *opts_out, owner, spread, grace_seconds, protected_seconds, local_storage, group)
         key = (namespace, tuple(sorted(labels.items())), tolerations, rest)
         found = self._classes.get(key)
         if found is None:

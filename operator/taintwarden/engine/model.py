@@ -568,6 +568,13 @@ class DeviceUse(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     tolerations: tuple[Toleration, ...] = ()
 
 
+class SchedulingGroup(msgspec.Struct, frozen=True):
+    """The PodGroup of pods. ``claims``: the names of those that the pods use, of which some may be the group's."""
+
+    name: str
+    claims: tuple[str, ...]
+
+
 class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     """The fields that pods of one workload revision have in common. They share one object, from the interner."""
 
@@ -588,6 +595,8 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     """For so long after its binding the pod opts out of disruptions, as with ``do_not_disrupt``."""
     local_storage: bool = False
     """It has data on its node: a volume ``hostPath``, or an ``emptyDir`` that is not in memory."""
+    group: SchedulingGroup | None = None
+    """Of pods with claims."""
     devices: tuple[DeviceUse, ...] = ()
     """The devices that its claims have, as far as a policy selects taints of devices."""
 

@@ -68,8 +68,12 @@ class Snapshot(msgspec.Struct):
         return any(isinstance(spec, Mapping) and spec.get("devices") for spec in specs)
 
     def of_pods(self, uids: Collection[str]) -> "Snapshot":
-        """The same with the devices of these pods only."""
-        claims = [one for one in self.device_claims if any(user.uid in uids for user in one.status.reserved_for)]
+        """The same with the devices of these pods, and of PodGroups, only."""
+        claims = [
+            one
+            for one in self.device_claims
+            if any(user.uid in uids or user.resource == "podgroups" for user in one.status.reserved_for)
+        ]
         given = (one.status.allocation for one in claims)
         pools = {(one.driver, one.pool) for allocation in given if allocation for one in allocation.devices.results}
         slices = [one for one in self.slices if (one.spec.driver, one.spec.pool.name) in pools]

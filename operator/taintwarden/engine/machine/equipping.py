@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec.structs import replace
 
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, Slice, TaintRule, group_of
 from taintwarden.engine.history import is_of_rule
 from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.world import World
@@ -29,6 +29,8 @@ class Equipping:
         self._inventory = DeviceInventory()
         self._nodes: dict[str, str] = {}
         """UID -> the node of each pod that has devices."""
+        self._members: dict[str, dict[str, str]] = {}
+        """PodGroup -> UID -> the node of each pod of it that uses claims."""
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
         """The class without devices of each class with some."""
@@ -40,7 +42,9 @@ class Equipping:
 
     def equip(self, pod: Pod) -> Pod:
         """A pod with the devices that it has now, whatever it had."""
-        uses = self._inventory.uses(pod.uid) if self._are_known else ()
+        uses = self._inventory.uses(pod) if self._are_known else ()
+        if group := group_of(pod):
+            self._members.setdefault(group, {})[pod.uid] = pod.node
         plain = self.plain(pod.shared)
         if not uses:
             self._nodes.pop(pod.uid, None)
@@ -57,9 +61,13 @@ class Equipping:
         """The class as streams deliver it, without devices."""
         return self._plain.get(pod_class, pod_class)
 
-    def lost(self, uid: str) -> None:
+    def lost(self, pod: Pod) -> None:
         """The pod is gone."""
-        self._nodes.pop(uid, None)
+        self._nodes.pop(pod.uid, None)
+        if members := self._members.get(group_of(pod)):
+            members.pop(pod.uid, None)
+            if not members:
+                del self._members[group_of(pod)]
 
     def forget(self, node: str) -> None:
         """The node is gone, or another one has its name."""
@@ -102,7 +110,7 @@ class Equipping:
             self._inventory = DeviceInventory()
             again = [self._find(uid, node) for uid, node in list(self._nodes.items())]
             return [pod for pod in again if pod is not None]
-        having = set(self._inventory.users())
+        having = set(self._pods_of(self._inventory.all_consumers()))
         return [pod for state in self._world.cluster.nodes.values() for uid, pod in state.pods.items() if uid in having]
 
     def put_slice(self, name: str, found: Slice | None) -> Iterable[str]:
@@ -116,18 +124,23 @@ class Equipping:
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Iterator[Pod]:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
-        for uid in self._inventory.put_claim(key, found):
+        for uid in self._pods_of(self._inventory.put_claim(key, found)):
             pod = self._find(uid, self._nodes.get(uid)) if self._are_known else None
             if pod is not None:
                 yield pod
 
     def _nodes_of(self, devices: Collection[DeviceId]) -> Iterable[str]:
-        uids = (uid for device in devices for uid in self._inventory.pods(device))
-        found = dict.fromkeys(self._nodes[uid] for uid in uids if uid in self._nodes)
+        consumers = (one for device in devices for one in self._inventory.consumers(device))
+        found = dict.fromkeys(self._nodes[uid] for uid in self._pods_of(consumers) if uid in self._nodes)
         for name, drained in self._drained.items():
             if not drained.isdisjoint(devices):
                 found[name] = None
         return found
+
+    def _pods_of(self, consumers: Iterable[str]) -> Iterator[str]:
+        """The UIDs of pods that claims are reserved for, and of those in PodGroups that they are reserved for."""
+        for one in consumers:
+            yield from self._members.get(one, (one,))
 
     def _find(self, uid: str, node: str | None) -> Pod | None:
         """A pod. Where it is, its stream may have said before its claim was known."""

@@ -194,8 +194,8 @@ class Intake:
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
             self._draining.lost(node)
+            self._devices.lost(known)
             if known.shared.devices:
-                self._devices.lost(uid)
                 self._refresh([node])
         self._ending.gone(uid)
 

@@ -103,8 +103,24 @@ class PodVolume(msgspec.Struct, rename="camel"):
         return self.host_path is not None or (self.empty_dir is not None and self.empty_dir.medium != "Memory")
 
 
+class PodClaim(msgspec.Struct, gc=False, rename="camel"):
+    """``spec.resourceClaims[]`` or ``status.resourceClaimStatuses[]``."""
+
+    resource_claim_name: str | None = None
+
+
+class SchedulingGroupObject(msgspec.Struct, gc=False, rename="camel"):
+    """``spec.schedulingGroup``."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(msgspec.Struct, rename="camel"):
-    """``spec`` of a pod. Of a pod from protobuf, ``volumes`` says only whether one is local."""
+    """``spec`` of a pod.
+
+    Of a pod from protobuf, ``volumes`` says only whether one is local. Claims are only those of a pod of a group, with
+    the ones of its status among them.
+    """
 
     node_name: str = ""
     tolerations: list[Toleration] = []
@@ -112,6 +128,8 @@ class PodSpec(msgspec.Struct, rename="camel"):
     termination_grace_period_seconds: Int64 = 30
     topology_spread_constraints: list[SpreadObject] = []
     volumes: list[PodVolume] = []
+    scheduling_group: SchedulingGroupObject | None = None
+    resource_claims: list[PodClaim] = []
 
     @property
     def has_local_storage(self) -> bool:
@@ -132,6 +150,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
 
     phase: str = ""
     conditions: list[ObjectCondition] = []
+    resource_claim_statuses: list[PodClaim] = []
 
 
 class PodObject(msgspec.Struct):

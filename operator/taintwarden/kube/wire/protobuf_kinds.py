@@ -36,10 +36,12 @@ from taintwarden.kube.wire.kinds import (
     ObjectCondition,
     OwnerReference,
     PodAnnotations,
+    PodClaim,
     PodMeta,
     PodSpec,
     PodStatus,
     PodVolume,
+    SchedulingGroupObject,
     SelectorObject,
     Shape,
     ShapedPod,
@@ -65,6 +67,9 @@ _NODE_INFO = MESSAGES["core.v1.NodeSystemInfo"]
 _TOLERATION = MESSAGES["core.v1.Toleration"]
 _SPREAD = MESSAGES["core.v1.TopologySpreadConstraint"]
 _VOLUME = MESSAGES["core.v1.Volume"]
+_GROUP = MESSAGES["core.v1.PodSchedulingGroup"]
+_NAMED = MESSAGES["core.v1.PodResourceClaim"]
+_MADE = MESSAGES["core.v1.PodResourceClaimStatus"]
 
 
 @lru_cache(maxsize=1_000)
@@ -104,7 +109,7 @@ _LOCAL = PodVolume(empty_dir=EmptyDir())
 class _Common(Shape[Any]):
     """What the pods of one shape have in common."""
 
-    __slots__ = ("annotations", "labels", "owners", "spread", "tolerations", "volumes")
+    __slots__ = ("annotations", "claims", "group", "labels", "owners", "spread", "tolerations", "volumes")
 
     def __init__(
         self,
@@ -114,6 +119,8 @@ class _Common(Shape[Any]):
         tolerations: list[Toleration],
         spread: list[SpreadObject],
         volumes: list[PodVolume],
+        group: SchedulingGroupObject | None,
+        claims: list[PodClaim],
     ) -> None:
         super().__init__()
         self.labels = labels
@@ -122,6 +129,8 @@ class _Common(Shape[Any]):
         self.tolerations = tolerations
         self.spread = spread
         self.volumes = volumes
+        self.group = group
+        self.claims = claims
 
 
 class PodReader:
@@ -144,6 +153,10 @@ class PodReader:
         annotations = [one for one in meta.annotations[:] if one.startswith(_OUR_ANNOTATIONS)]
         owners, spread = meta.ownerReferences[:], spec.topologySpreadConstraints[:MAX_SPREAD_CONSTRAINTS]
         encoded = (*labels, None, *annotations, None, *owners, None, *tolerations, None, *spread)
+        group = spec.schedulingGroup
+        claims, generated = (spec.resourceClaims[:], status.resourceClaimStatuses[:]) if group else ((), ())
+        if group:
+            encoded = (*encoded, None, group, *claims, None, *generated)
         is_local = any(map(_is_local, spec.volumes[:]))  # not their encoding: each pod has a volume of its own name
         key = (namespace, priority, grace, is_local, encoded)
         common = self._known.get(key)
@@ -155,6 +168,8 @@ class PodReader:
                 [_toleration(one) for one in tolerations],
                 [_spread(one) for one in spread],
                 [_LOCAL] if is_local else [],
+                SchedulingGroupObject(_text(_GROUP.FromString(group).podGroupName)) if group else None,
+                [_pod_claim(_NAMED, one) for one in claims] + [_pod_claim(_MADE, one) for one in generated],
             )
             if sum(len(one) for one in encoded if one is not None) <= MAX_SHAPE_BYTES:
                 self._known[key] = common
@@ -172,7 +187,16 @@ class PodReader:
                 common.annotations,
                 common.owners,
             ),
-            PodSpec(spec.nodeName, common.tolerations, priority, grace, common.spread, common.volumes),
+            PodSpec(
+                spec.nodeName,
+                common.tolerations,
+                priority,
+                grace,
+                common.spread,
+                common.volumes,
+                common.group,
+                common.claims,
+            ),
             PodStatus(
                 status.phase, [_condition(one) for one in status.conditions[:] if one.startswith(_USED_CONDITIONS)]
             ),
@@ -384,6 +408,10 @@ def _spread(raw: bytes) -> SpreadObject:
     found = _SPREAD.FromString(raw)
     selector = _selector(found.labelSelector) if found.HasField("labelSelector") else None
     return SpreadObject(found.topologyKey, selector, list(found.matchLabelKeys))
+
+
+def _pod_claim(kind: Any, raw: bytes) -> PodClaim:
+    return PodClaim(_text(kind.FromString(raw).resourceClaimName) or None)
 
 
 def _is_local(raw: bytes) -> bool:

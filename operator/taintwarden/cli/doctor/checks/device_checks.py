@@ -53,7 +53,7 @@ def _built_in_acts(context: Context) -> Iterator[Found]:
                         f"has {taint}, on which policy {policy.name} acts, and does not tolerate it: the built-in "
                         f"device taint eviction {fate} its pods without a budget"
                     )
-                    yield Found(subject, message, pods=len(claim.pods))
+                    yield Found(subject, message, pods=len(claim.consumers))
 
 
 def unreadable_values(context: Context, asking: Iterable[Toleration]) -> Iterator[Found]:

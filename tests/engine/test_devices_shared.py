@@ -1,0 +1,189 @@
+"""Devices that several pods have, in each of the ways in which they can: who leaves because of whose taint."""
+
+import pytest
+
+from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, for_devices, native, slice_of, tainted
+from engine.rig import START
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice
+from taintwarden.engine.history import MAX_TEXT_LENGTH
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.model import DeviceId, DeviceUse, SchedulingGroup, Timing
+
+LINK = DeviceId(DRIVER, "fabric", "link")
+
+
+def test_a_partition_is_a_device_of_its_own():
+    """The driver taints what does not work: all partitions, or one."""
+    rig = Devices()
+    rig.slice("counters", Slice(DRIVER, POOL, 1, 2, {}))
+    rig.slice("devices", slice_of(1, 2, gpu_0_half_0=tainted(), gpu_0_half_1=Device()))
+    for number, name in enumerate(("a", "b")):
+        rig.claim(name, device=DeviceId(DRIVER, POOL, f"gpu-0-half-{number}"), key=f"shop/{name}")
+        rig.pod(name)
+    assert rig.evicted == ["a"]
+
+
+def test_each_claim_on_a_device_tolerates_for_itself():
+    """A device that allows several allocations."""
+    rig = Devices()
+    for name in ("a", "b", "c"):
+        rig.claim(name, key=f"shop/{name}", tolerations=[native()] if name == "b" else [])
+        rig.pod(name)
+    rig.slice(gpu_0=tainted())
+    assert sorted(rig.evicted) == ["a", "c"]
+
+
+def test_who_has_a_device_to_administer_it_leaves_as_well():
+    """As with Kubernetes; monitoring tolerates taints in its claim, as it does those of nodes."""
+    rig = Devices()
+    rig.claim("user")
+    rig.claim("monitoring", key="shop/admin", tolerations=[native()])
+    for name in ("user", "monitoring"):
+        rig.pod(name)
+    rig.slice(gpu_0=tainted())
+    assert rig.evicted == ["user"]
+
+
+def test_the_same_device_in_two_pools_is_two_devices():
+    rig = Devices()
+    other = DeviceId(DRIVER, "n2", GPU_0.device)
+    rig.claim("a")
+    rig.claim("b", device=other, key="shop/d")
+    for name in ("a", "b"):
+        rig.pod(name)
+    rig.slice("other", Slice(DRIVER, other.pool, 1, 1, {other.device: tainted()}))
+    assert rig.evicted == ["b"]
+
+
+def test_all_of_a_hundred_pods_that_share_a_device_leave():
+    names = [f"pod-{number}" for number in range(100)]
+    rig = Devices()
+    for name in names:
+        rig.pod(name)
+    rig.claim(*names)
+    rig.slice(gpu_0=tainted())
+    for number in range(len(names)):  # so many calls at once as the API server may be asked
+        name = rig.evicted[number]
+        rig.settle(name)
+        rig.gone(name)
+    assert sorted(rig.evicted) == sorted(names)
+
+
+def test_of_a_hundred_pods_that_share_a_device_one_that_leaves_by_itself_concerns_no_other():
+    names = [f"pod-{number}" for number in range(100)]
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    for name in names:
+        rig.pod(name)
+    rig.claim(*names)
+    rig.slice(gpu_0=tainted())
+    rig.gone(names[0])
+    rig.claim(*names[1:])
+    assert len(rig.claimed()) == 99
+
+
+# -- many taints ------------------------------------------------------------------------------------------------------
+
+
+def test_a_slice_may_have_128_taints():
+    """All of them count, and what is stored of them has an end."""
+    rig = Devices(for_devices("*", timing=Timing(violation_grace_seconds=60)))
+    devices = {f"gpu-{number}": tuple(taint(f"{KEY}-{index}") for index in range(16)) for number in range(8)}
+    rig.slice("s", Slice(DRIVER, POOL, 1, 1, {name: Device((), taints) for name, taints in devices.items()}))
+    for name in devices:
+        rig.claim(name, device=DeviceId(DRIVER, POOL, name), key=f"shop/{name}", tolerations=())
+        rig.pod(name)
+    assert len(rig.view.node("n1").device_taints) == 128
+    stored = [one.text for one in rig.ordered if isinstance(one, commands.SaveHistory)]
+    assert 0 < len(stored[-1]) <= MAX_TEXT_LENGTH
+    rig.advance(61)
+    assert sorted(rig.evicted) == sorted(devices)
+
+
+def taint(key: str) -> DeviceTaint:
+    return DeviceTaint(key, "v" * 63, "NoExecute", START)
+
+
+# -- PodGroups --------------------------------------------------------------------------------------------------------
+
+TRAINING = SchedulingGroup("training", ("links", "own"))
+
+
+def of_group(rig: Devices, *, name: str = "shop/links", group: str = "shop/training", device: DeviceId = LINK) -> None:
+    rig.feed(events.DeviceClaimSeen(name, DeviceClaim((DeviceUse(device),), frozenset({group}))))
+    rig.wake()
+
+
+def broken(rig: Devices) -> None:
+    rig.slice("fabric", Slice(DRIVER, LINK.pool, 1, 1, {LINK.device: tainted()}))
+
+
+@pytest.mark.parametrize("order", ["claim-pods-slice", "pods-slice-claim", "slice-claim-pods", "slice-pods-claim"])
+def test_a_claim_of_a_pod_group_is_one_of_all_its_pods(order):
+    rig = Devices()
+    rig.node("n2")
+
+    def pods() -> None:
+        rig.pod("a", group=TRAINING)
+        rig.pod("b", group=TRAINING, node="n2")
+
+    act = {"claim": lambda: of_group(rig), "pods": pods, "slice": lambda: broken(rig)}
+    for one in order.split("-"):
+        assert rig.evicted == []
+        act[one]()
+    assert sorted(rig.evicted) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"group": SchedulingGroup("training", ("own",))},
+        {"group": SchedulingGroup("serving", ("links",))},
+        {"group": TRAINING, "namespace": "other"},
+        {},
+    ],
+    ids=["names no such claim", "is in another group", "is in another namespace", "is in no group"],
+)
+def test_it_is_none_of_a_pod_that(other):
+    rig = Devices()
+    rig.pod("a", **other)
+    of_group(rig)
+    broken(rig)
+    assert rig.evicted == []
+
+
+def test_a_pod_of_a_group_has_claims_of_its_own_as_well():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.pod("a", group=TRAINING)
+    of_group(rig)
+    rig.claim("a", device=GPU_1, key="shop/own")
+    [pod] = rig.view.pods("n1")
+    assert {use.device for use in pod.shared.devices} == {LINK, GPU_1}
+
+
+def test_pods_of_a_group_have_its_devices_again_after_they_were_not_known():
+    rig = Devices(known=False)
+    rig.pod("a", group=TRAINING)
+    of_group(rig)
+    broken(rig)
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+    assert rig.evicted == ["a"]
+
+
+def test_of_a_group_whose_pods_are_gone_nothing_is_left():
+    rig = Devices()
+    rig.pod("a", group=TRAINING)
+    of_group(rig)
+    rig.gone("a")
+    assert rig.machine._intake._devices._members == {}
+
+
+def test_the_claim_of_a_group_is_not_allocated_any_more():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.pod("a", group=TRAINING)
+    of_group(rig)
+    broken(rig)
+    assert rig.claimed() == ["a"]
+    rig.feed(events.DeviceClaimGone("shop/links"))
+    rig.wake()
+    assert rig.claimed() == []
