@@ -48,8 +48,13 @@ def free_port() -> int:
 
 
 def gates(feature_gates: Mapping[str, bool]) -> list[str]:
-    pairs = ",".join(f"{name}={str(value).lower()}" for name, value in feature_gates.items())
-    return [f"--feature-gates={pairs}"] if pairs else []
+    return pairs("feature-gates", feature_gates)
+
+
+def pairs(flag: str, values: Mapping[str, bool]) -> list[str]:
+    """The flag with these values; no flag without any."""
+    text = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
+    return [f"--{flag}={text}"] if text else []
 
 
 def etcd(folder: Path, port: int) -> list[str | Path]:
@@ -77,6 +82,7 @@ def kube_apiserver(
     serving: Pair,
     service_accounts: Pair,
     feature_gates: Mapping[str, bool],
+    served: Mapping[str, bool] | None = None,
 ) -> list[str | Path]:
     """RBAC, TLS and admission as in a cluster; only what needs nodes or a network is left out."""
     audit_policy = folder / "audit-policy.json"
@@ -102,6 +108,7 @@ def kube_apiserver(
         f"--audit-log-path={folder / 'audit.log'}",
         "--profiling=false",
         *gates(feature_gates),
+        *pairs("runtime-config", served or {}),
     ]
 
 

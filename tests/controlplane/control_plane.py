@@ -25,14 +25,21 @@ WATCHED_SECONDS = 2
 class ControlPlane(Target):
     """Starts in seconds, keeps everything in one folder, leaves no process behind.
 
-    `folder` stays when given, for its logs; otherwise it is temporary. The server's address and data stay the same
+    `folder` stays when given, for its logs; otherwise it is temporary. `served` are versions of APIs that are served,
+    or not, in place of the default. The server's address and data stay the same
     over `stop_api_server` and `start_api_server`. Start it from a thread that lives as long as it should.
     """
 
     ready_seconds = 60
     """How long each process may take to start."""
 
-    def __init__(self, folder: Path | None = None, *, feature_gates: Mapping[str, bool] | None = None):
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        feature_gates: Mapping[str, bool] | None = None,
+        served: Mapping[str, bool] | None = None,
+    ):
         self._is_temporary = folder is None
         folder = folder or Path(tempfile.mkdtemp(prefix="taintwarden-"))
         self.feature_gates = dict(feature_gates or {})
@@ -50,7 +57,7 @@ class ControlPlane(Target):
         names = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
         serving = self._authority.server("serving", names, (api_server.LOOPBACK, "10.0.0.1"))
         accounts = self._service_accounts
-        command = api_server.kube_apiserver(folder, port, etcd_port, ca, serving, accounts, self.feature_gates)
+        command = api_server.kube_apiserver(folder, port, etcd_port, ca, serving, accounts, self.feature_gates, served)
         self.api_server = self._process("kube-apiserver", command, WATCHED_SECONDS)
 
     def __enter__(self) -> Self:

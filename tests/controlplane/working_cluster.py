@@ -40,8 +40,9 @@ class WorkingCluster(ControlPlane):
         start_seconds: float = 0.5,
         stop_seconds: float = 0.3,
         controllers: Sequence[str] = CONTROLLERS,
+        served: Mapping[str, bool] | None = None,
     ):
-        super().__init__(folder, feature_gates=feature_gates)
+        super().__init__(folder, feature_gates=feature_gates, served=served)
         self._names = ",".join(controllers)
         self.kubelet = Kubelet(self.client, start_seconds=start_seconds, stop_seconds=stop_seconds)
         self.availability = Availability(self.client)

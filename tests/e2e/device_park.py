@@ -26,13 +26,18 @@ class Driver:
         self._cluster = cluster
         self._devices: dict[str, dict[str, Json]] = {}
         self._generations: dict[str, int] = {}
+        self._slices: dict[str, int] = {}
 
     def slice_name(self, pool: str) -> str:
         return f"{pool}-{self.name.partition('.')[0]}"
 
-    def publish(self, pool: str, devices: Mapping[str, Json], node: str | None = "") -> None:
-        """The devices of a pool by name. `node`: the pool's by default; None: every node has them."""
+    def publish(self, pool: str, devices: Mapping[str, Json], node: str | None = "", slices: int = 1) -> None:
+        """The devices of a pool by name, in one slice of `slices`.
+
+        `node`: the pool's by default; None: every node has them.
+        """
         self._devices[pool] = dict(devices)
+        self._slices[pool] = slices
         self._generations[pool] = 1
         where: Json = {"allNodes": True} if node is None else {"nodeName": node or pool}
         spec = {"driver": self.name, "pool": self._pool(pool), **where, "devices": self._list(pool)}
@@ -50,7 +55,7 @@ class Driver:
             self._cluster.delete("resourceslices", self.slice_name(pool))
 
     def _pool(self, pool: str) -> Json:
-        return {"name": pool, "generation": self._generations[pool], "resourceSliceCount": 1}
+        return {"name": pool, "generation": self._generations[pool], "resourceSliceCount": self._slices[pool]}
 
     def _list(self, pool: str) -> list[Json]:
         return [{"name": name, **device} for name, device in self._devices[pool].items()]

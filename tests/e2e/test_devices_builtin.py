@@ -67,3 +67,17 @@ def test_it_does_not_act_on_other_effects(park: Park) -> None:
         park.driver.taint(*park.device_of(name), park.bad("79", effect))
     park.wait_left("last")  # it has seen the others before
     assert park.left("sick", "noisy") == []
+
+
+def test_it_does_not_evict_who_asks_for_an_extended_resource(park: Park) -> None:
+    """It follows the claims that pods name. The scheduler makes the claim for an extended resource."""
+    spec = park.pod_spec()
+    del spec["resourceClaims"]
+    spec["containers"][0]["resources"] = {"limits": {park.extended: "1"}}
+    park.run("old-style", spec)
+    park.claim("last")
+    park.pod("last", claim="last")
+    for name in ("old-style", "last"):
+        park.driver.taint(*park.device_of(name), park.bad())
+    park.wait_left("last")
+    assert park.left("old-style") == []

@@ -44,11 +44,9 @@ class Scene:
     # -- what there is
 
     def policy(self, **spec: Any) -> None:
-        """Acts on the taint everywhere, but only on this story's pods."""
-        selected = {
-            "taints": [{"key": KEY, "valueType": "Integer"}],
-            "podSelector": {"matchLabels": {"story": self.name}},
-        }
+        """Acts on the taint everywhere, unless it is for devices, but only on this story's pods."""
+        taints = {} if "devices" in spec else {"taints": [{"key": KEY, "valueType": "Integer"}]}
+        selected = {**taints, "podSelector": {"matchLabels": {"story": self.name}}}
         kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
         body = {**kind, "metadata": {"name": self.name}, "spec": {**selected, **spec}}
         self.cluster.create("taintevictionpolicies", body)
