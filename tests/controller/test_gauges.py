@@ -7,6 +7,7 @@ from controller import NOW, policy
 from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import GuardReport, InvalidTaint, LimitReport, Machine, PolicyReport, ZoneReport
+from taintwarden.engine.machine.reports import DevicesReport
 from taintwarden.engine.model import GuardAction
 from taintwarden.telemetry.metrics import Metrics
 
@@ -64,6 +65,20 @@ def test_whether_the_newest_version_is_in_force(measured):
     measured.gauges.measure([FULL], [("sla", False), ("other", True)])
     assert measured.value("policy_accepted") == 1
     assert measured.value("policy_accepted", policy="other") == 0
+
+
+@pytest.mark.parametrize(
+    ("devices", "value"),
+    [
+        (None, None),
+        (DevicesReport(7), 1),
+        (DevicesReport(0, problem="not served"), 0),
+        (DevicesReport(7, blind=("resourceslices",)), 0),
+    ],
+)
+def test_whether_devices_are_known(measured, devices, value):
+    measured.gauges.measure([PolicyReport(policy(), devices=devices)])
+    assert measured.value("devices_known") == value
 
 
 def test_retained_pods_and_zones_that_are_all_full(measured):

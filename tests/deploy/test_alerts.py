@@ -25,6 +25,8 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_policy_mode{instance="a", policy="tried", mode="Enforce"}': "0x80",
     'taintwarden_policy_mode{instance="a", policy="tried", mode="DryRun"}': "1x80",
     'taintwarden_policy_accepted{instance="a", policy="sla"}': "1x80",
+    # The connection to the API server is lost for some minutes.
+    'taintwarden_devices_known{instance="a", policy="sla"}': "1x20 0x9 1x50",
     'taintwarden_guard_tripped{instance="a", policy="sla"}': "0x80",
     # What a dry run would hold concerns nobody.
     'taintwarden_guard_tripped{instance="a", policy="tried"}': "0x10 1x70",
@@ -132,6 +134,7 @@ CASES = [
         {'taintwarden_policy_accepted{instance="a", policy="tried"}': "1x9 0x60"},
         {"policy": "tried"},
     ),
+    Case("TaintwardenDevicesNotKnown", {f"taintwarden_devices_known{POLICY % 'a'}": "1x9 0x60"}, {"policy": "sla"}),
     Case("TaintwardenProfileNotAccepted", {'taintwarden_profiles{instance="a", accepted="false"}': "0x9 1x60"}),
     Case("TaintwardenWebhookDown", {}, without="taintwarden_admission_requests_total", began=0),
     Case(

@@ -46,7 +46,7 @@ class Desk:
         names = ("taintwarden", "taintwarden-webhook", "taintwarden-scheduler-extender")
         overlay = {
             "resources": ["../base"],
-            "components": ["../components/scheduler-extender"],
+            "components": ["../components/scheduler-extender", "../components/devices"],
             "replicas": [{"name": name, "count": 0} for name in names],
         }
         mine.joinpath("kustomization.yaml").write_text(yaml.safe_dump(overlay))

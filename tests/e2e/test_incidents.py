@@ -69,7 +69,7 @@ ON_EACH_NODE = {"spread": "kubernetes.io/hostname"}
 ORDINARY_SECONDS = 15
 STEP_SECONDS = 2.0
 DAY = 86_400.0
-INVALID, INJECTED = "oncall-invalid", "oncall-injected"
+INVALID, INJECTED, DEVICES = "oncall-invalid", "oncall-injected", "oncall-devices"
 
 
 def staged(world: World) -> None:
@@ -125,6 +125,14 @@ def restart_without_rights(world: World) -> None:
     follower = world.operators[1]
     follower.process.stop()
     follower.start(wait_ready=False)
+
+
+def select_devices_without_rights(world: World) -> None:
+    """A policy for devices, in an installation whose right to read them is gone."""
+    world.cluster.delete("clusterrolebindings", "taintwarden-devices")
+    body = policy(DEVICES, mode="DryRun", devices=[{"key": "*"}])
+    del body["spec"]["taints"]
+    world.cluster.create("taintevictionpolicies", body)
 
 
 def corrected_policy() -> Json:
@@ -312,6 +320,14 @@ EXTENDER_INCIDENTS = [
 ]
 """One after the other."""
 OPERATOR_INCIDENTS = [
+    Incident(
+        "TaintwardenDevicesNotKnown",
+        select_devices_without_rights,
+        {"policy": DEVICES},
+        {"POLICY": DEVICES},
+        shows=holds("DevicesKnown", "False"),
+        headings=("The right is missing",),
+    ),
     Incident(
         "TaintwardenNoLeader",
         lambda world: world.cluster.delete("rolebindings", "taintwarden", OPERATOR_NAMESPACE),

@@ -32,6 +32,7 @@ PROMISED = {
     "taintwarden_undecodable_objects",
     "taintwarden_policy_mode",
     "taintwarden_policy_accepted",
+    "taintwarden_devices_known",
     "taintwarden_retained_pods",
     "taintwarden_all_zones_full",
     "taintwarden_lease_age_seconds",

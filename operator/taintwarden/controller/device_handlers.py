@@ -164,7 +164,7 @@ def taint_rule(obj: TaintRuleObject) -> TaintRule:
 
 
 def device_claim(obj: DeviceClaimObject) -> DeviceClaim | None:
-    """What of a claim matters; None if it has no devices, or it is reserved for nobody."""
+    """What of a claim matters; None if it has no devices, or is reserved for no pod."""
     allocation = obj.status.allocation
     consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
     if allocation is None or not allocation.devices.results or not consumers:

@@ -92,6 +92,8 @@ class Gauges:
             metrics.budget_blocked.labels(name, "").set(sum(pods for _, pods in rest))
         for zone in nlargest(MAX_ZONES, entry.zones, key=lambda one: ZONE_STATES[one.state]):
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
+        if entry.devices is not None:
+            metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))
         if entry.guard is not None:
             metrics.guard_tripped.labels(name).set(entry.guard.record.open_since is not None)
             metrics.guard_holds.labels(name).set(len(entry.guard.own_holds))

@@ -113,6 +113,12 @@ class Metrics:
             ["policy"],
             registry=operator,
         )
+        self.devices_known = Gauge(
+            "taintwarden_devices_known",
+            "1 if the taints of devices that the policy selects are known, 0 if not; absent without `devices`.",
+            ["policy"],
+            registry=operator,
+        )
         self.retained = Gauge(
             "taintwarden_retained_pods",
             "Pods that are judged by the last valid value, since the value of a taint is invalid.",
@@ -154,6 +160,7 @@ class Metrics:
             self.guard_holds,
             self.policy_mode,
             self.policy_accepted,
+            self.devices_known,
             self.retained,
             self.zones_full,
             self.zone_state,
