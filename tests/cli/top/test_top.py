@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.devices import DRIVER, claim, for_devices, serve, sick, slice_of
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.test_plan import add_node, add_pod
 from cli.world import budget, namespace, policy
@@ -49,6 +50,18 @@ async def test_once_prints_a_picture(run):
     rows = {line.split()[1]: line.split() for line in result.stdout.splitlines() if line.startswith("zone-")}
     assert (rows["a1"][2], rows["a1"][-1], rows["b1"][-1]) == ("sla=900", "▲○", "●")
     assert re.search(r"shop/web-0\s+a1\s+for \d+\w+\s+limit window of policy sla", result.stdout)
+
+
+async def test_taints_of_devices_are_beside_those_of_the_node(cluster, run):
+    serve(cluster)
+    uid = next(one["metadata"]["uid"] for one in cluster.store.list("pods") if one["metadata"]["name"] == "web-2")
+    cluster.create("resourceslices", slice_of("b1", gpu_0=[sick("79")]))
+    cluster.create("resourceclaims", claim(device=f"{DRIVER}/b1/gpu-0", uids=(uid,)))
+    cluster.create(POLICIES, for_devices())
+    said = (await run("top", "--once")).stdout
+    [row] = [line for line in said.splitlines() if line.startswith("zone-b")]
+    assert " xid=79@gpu-0 " in row
+    assert re.search(r"shop/web-2\s+b1\s+", said)
 
 
 async def test_a_pod_that_its_budget_blocks(cluster, run):

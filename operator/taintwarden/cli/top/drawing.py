@@ -175,7 +175,10 @@ class Picture:
             if text:
                 text.append(" ")
             style = LEGEND[taint.worst][0] if taint.acts else "dim"
-            text.append(printable(f"{taint.key}={taint.value}" if taint.value else taint.key), style=style)
+            told = f"{taint.key}={taint.value}" if taint.value else taint.key
+            if taint.device:  # keys of devices begin with the domain of their driver, and there is no place for it
+                told = f"{told.rpartition('/')[2]}@{taint.device}"
+            text.append(printable(told), style=style)
             if taint.worst and taint.before is not None:
                 text.append(printable(f" ({taint.before} before)"), style="dim")
         return text

@@ -62,7 +62,7 @@ class PodLook(msgspec.Struct):
 
 
 class TaintLook(msgspec.Struct):
-    """One taint of a node, and the worst state of its pods because of it."""
+    """One taint of a node or of a device of its pods, and the worst state of these pods because of it."""
 
     key: str
     value: str
@@ -72,6 +72,8 @@ class TaintLook(msgspec.Struct):
     """Whether a policy acts on it."""
     before: str | None = None
     """The value before."""
+    device: str = ""
+    """The name of the device that has it, in its pool; empty for a taint of the node."""
 
 
 class NodeLook(msgspec.Struct):
@@ -206,7 +208,8 @@ class _Judge:
             for verdict in verdicts:
                 fate = self._fate_of(verdict, shown)
                 worst[verdict.taint] = max(worst.get(verdict.taint, PodMark.STAYS), fate)
-        taints = [_taint(taint, history, worst, node.policies) for taint, history in node.taints]
+        present = (*node.taints, *node.device_taints)
+        taints = [_taint(taint, history, worst, node.policies) for taint, history in present]
         pods.sort(key=lambda one: (one.fate, one.due_at or 0.0, str(one)))
         zone = node.node.labels.get(ZONE_LABEL, "")
         return NodeLook(name, zone, taints, pods, node.node.do_not_evict)
@@ -241,7 +244,8 @@ def _mode(mode: Mode | None) -> str:
 def _taint(taint: Taint, history: TaintHistory, worst: dict[Taint, PodMark], policies: Iterable[Policy]) -> TaintLook:
     acts = any(policy.selector_for(taint) for policy in policies)
     before = history.spans[-2].value if len(history.spans) > 1 else None
-    return TaintLook(taint.key, taint.value, taint.effect, worst.get(taint, PodMark.STAYS), acts, before)
+    device = "" if taint.origin is None else taint.origin.device.device
+    return TaintLook(taint.key, taint.value, taint.effect, worst.get(taint, PodMark.STAYS), acts, before, device)
 
 
 def _leaving(pods: Iterable[PodObject]) -> dict[str, list[PodLook]]:
