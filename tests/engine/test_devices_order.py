@@ -8,10 +8,19 @@ from hypothesis import strategies as st
 from engine.rig import NO_LIMITS, Rig
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Timing, Toleration
+from taintwarden.engine.model import (
+    DeviceId,
+    DeviceTaintSelector,
+    DeviceUse,
+    Policy,
+    SchedulingGroup,
+    Timing,
+    Toleration,
+)
 
 KEY = "health"
 PODS = {"a": "n1", "b": "n1", "c": "n2"}
+GROUPS = {"b": SchedulingGroup("g", ("k",)), "c": SchedulingGroup("g", ("k", "l"))}
 DEVICES = [DeviceId("d", pool, name) for pool in ("p", "q") for name in ("x", "y")]
 POLICY = Policy(
     name="p", devices=(DeviceTaintSelector(KEY),), limits=NO_LIMITS, timing=Timing(violation_grace_seconds=10**6)
@@ -33,12 +42,12 @@ uses = st.builds(DeviceUse, st.sampled_from(DEVICES), tolerations)
 claims = st.builds(
     DeviceClaim,
     st.lists(uses, min_size=1, max_size=2, unique=True).map(tuple),
-    st.frozensets(st.sampled_from([f"uid-{name}" for name in PODS]), min_size=1),
+    st.frozensets(st.sampled_from(["shop/g", *(f"uid-{name}" for name in PODS)]), min_size=1),
 )
 changes = st.one_of(
     st.tuples(st.just("slice"), st.sampled_from(["s", "t"]), st.none() | slices),
     st.tuples(st.just("rule"), st.sampled_from(["r", "u"]), st.none() | rules),
-    st.tuples(st.just("claim"), st.sampled_from(["k", "l"]), st.none() | claims),
+    st.tuples(st.just("claim"), st.sampled_from(["shop/k", "shop/l"]), st.none() | claims),
     st.tuples(st.just("pod"), st.sampled_from(sorted(PODS)), st.booleans()),
     st.tuples(st.just("known"), st.just(""), st.booleans()),
 )
@@ -64,7 +73,7 @@ class Cluster(Rig):
         if kind == "known":
             self.feed(events.DevicesKnown(found))
         elif kind == "pod" and found:
-            self.pod(name, node=PODS[name])
+            self.pod(name, node=PODS[name], group=GROUPS.get(name))
         elif kind == "pod":
             self.feed(events.PodGone(f"uid-{name}", PODS[name]))
         else:
