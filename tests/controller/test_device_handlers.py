@@ -18,8 +18,10 @@ from taintwarden.controller.times import latest_moment
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
+from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import Identity
+from taintwarden.kube.wire.resources import DEVICE_CLAIMS
 from taintwarden.telemetry.metrics import Metrics
 
 AT = "2026-01-01T00:00:00Z"
@@ -152,7 +154,8 @@ def test_a_claim_by_which_no_pod_has_a_device_means_nothing(claim):
 class Fed:
     def __init__(self, kind: type[DeviceHandler[Any]], *more: Any) -> None:
         self.events: list[Event] = []
-        self.handler = kind("things", self.events.append, Metrics(), *more)
+        self.metrics = Metrics()
+        self.handler = kind("things", self.events.append, self.metrics, *more)
 
     @property
     def kinds(self) -> list[str]:
@@ -187,6 +190,34 @@ def test_what_cannot_be_read_any_more_is_gone():
     fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
     fed.handler.undecodable(Identity("s"), "spec.devices: expected an array")
     assert fed.events[1:] == [events.SliceGone("s")]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"allocation": {"devices": {"results": [{"driver": 7}]}}},
+        {"allocation": {"devices": {"results": {}}}},
+        {"allocation": [], "reservedFor": [POD]},
+        {"reservedFor": "all"},
+        {"allocation": {"devices": {"results": [GPU | {"tolerations": [{"tolerationSeconds": "soon"}]}]}}},
+    ],
+)
+def test_an_allocation_that_cannot_be_read_is_counted_and_allocates_nothing(status):
+    """As the stream of claims delivers it, beside one that can be read."""
+    metadata = {"name": "c", "namespace": "shop"}
+    good = msgspec.to_builtins(claim_object(GPU)) | {"metadata": metadata | {"name": "good"}}
+    page = {"metadata": {"resourceVersion": "7"}, "items": [good, {"metadata": metadata, "status": status}]}
+    read, unread = FrameDecoder(DEVICE_CLAIMS).page(msgspec.json.encode(page)).decode()
+    fed = Fed(DeviceClaimHandler)
+    fed.handler.seen(claim_object(GPU))
+    fed.handler.list_began()
+    fed.handler.listed(read)
+    for one in unread:
+        fed.handler.undecodable(one.identity, one.reason)
+    fed.handler.list_ended("7")
+    assert [type(one).__name__ for one in fed.events] == ["DeviceClaimSeen", "DeviceClaimSeen", "DeviceClaimGone"]
+    assert fed.events[-1] == events.DeviceClaimGone("shop/c")
+    assert fed.metrics.registry.get_sample_value("taintwarden_undecodable_objects_total", {"resource": "things"}) == 1
 
 
 def test_an_outdated_view_concerns_devices_alone():
