@@ -136,7 +136,7 @@ def test_the_claims_of_a_pod_in_a_group() -> None:
 
 def test_of_a_pod_in_no_group_claims_do_not_matter() -> None:
     [found] = decoded(pod(spec={39: [{1: "gpu", 3: "shared"}]}, status={15: [{1: "gpu", 2: "c"}]}))
-    assert (found.spec.scheduling_group, found.spec.resource_claims) == (None, [])
+    assert (found.spec.scheduling_group, found.spec.resource_claims) == (None, ())
 
 
 def test_the_group_and_its_claims_are_part_of_the_shape() -> None:

@@ -129,7 +129,7 @@ class PodSpec(msgspec.Struct, rename="camel"):
     topology_spread_constraints: list[SpreadObject] = []
     volumes: list[PodVolume] = []
     scheduling_group: SchedulingGroupObject | None = None
-    resource_claims: list[PodClaim] = []
+    resource_claims: tuple[PodClaim, ...] = ()
 
     @property
     def has_local_storage(self) -> bool:
@@ -150,7 +150,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
 
     phase: str = ""
     conditions: list[ObjectCondition] = []
-    resource_claim_statuses: list[PodClaim] = []
+    resource_claim_statuses: tuple[PodClaim, ...] = ()
 
 
 class PodObject(msgspec.Struct):

@@ -120,7 +120,7 @@ class _Common(Shape[Any]):
         spread: list[SpreadObject],
         volumes: list[PodVolume],
         group: SchedulingGroupObject | None,
-        claims: list[PodClaim],
+        claims: tuple[PodClaim, ...],
     ) -> None:
         super().__init__()
         self.labels = labels
@@ -169,7 +169,7 @@ class PodReader:
                 [_spread(one) for one in spread],
                 [_LOCAL] if is_local else [],
                 SchedulingGroupObject(_text(_GROUP.FromString(group).podGroupName)) if group else None,
-                [_pod_claim(_NAMED, one) for one in claims] + [_pod_claim(_MADE, one) for one in generated],
+                (*[_pod_claim(_NAMED, one) for one in claims], *[_pod_claim(_MADE, one) for one in generated]),
             )
             if sum(len(one) for one in encoded if one is not None) <= MAX_SHAPE_BYTES:
                 self._known[key] = common
