@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos search fuzz check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
+.PHONY: help demo test chaos search fuzz mutants check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
 PYTHON ?= python3
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
@@ -10,6 +10,7 @@ WORKERS ?= auto
 # The same for the end-to-end tests, which wait for most of their time. Each process has control planes of its own.
 E2E_WORKERS ?= $(if $(findstring --kubeconfig,$(ARGS)),0,2)
 ATHERIS_VERSION := 3.0.0
+MUTMUT_VERSION := 3.8.1
 MERMAID_VERSION := 11.16.0
 TARGET ?= annotation
 SECONDS ?= 600
@@ -46,6 +47,10 @@ fuzz: $(READY) ## fuzz what parses foreign data: make fuzz TARGET=annotation SEC
 	@mkdir -p .cache/fuzz/$(TARGET)
 	@cd .cache/fuzz && PYTHONPATH=$(CURDIR)/tests VIRTUAL_ENV=$(VENV) $(BIN)/uv run --quiet --active --no-sync --project $(CURDIR) \
 	  --with atheris==$(ATHERIS_VERSION) python -m fuzz $(TARGET) -max_total_time=$(SECONDS) $(ARGS) $(CURDIR)/.cache/fuzz/$(TARGET)
+
+mutants: $(READY) ## changes of the code that no test finds: make mutants ARGS="FILES --tests TESTS" (docs/development.md)
+	@PYTHONPATH=tests VIRTUAL_ENV=$(VENV) $(BIN)/uv run --quiet --active --no-sync --with mutmut==$(MUTMUT_VERSION) \
+	  python -m mutants $(ARGS)
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check .

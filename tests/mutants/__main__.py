@@ -1,0 +1,107 @@
+"""python -m mutants FILES --tests TESTS: which changes of the code no test finds."""
+
+import argparse
+import difflib
+import hashlib
+import json
+import random
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from mutants.making import Mutant, mutants
+from mutants.running import Runner
+
+ROOT = Path(__file__).parents[2]
+STORE = ROOT / ".cache" / "mutants"
+SOURCES = [ROOT / "operator" / "taintwarden" / room for room in ("engine", "controller")]
+
+
+def main() -> int:
+    """Try out mutants; what is known of one is kept, so that a run that is ended goes on where it was."""
+    parser = argparse.ArgumentParser(prog="mutants")
+    parser.add_argument("files", nargs="+", type=Path, help="modules or packages")
+    parser.add_argument("--tests", nargs="+", default=["tests/engine", "tests/controller"])
+    parser.add_argument("--sample", type=int, default=0, help="so many of each module, chosen at random")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=20, help="CPU for one mutant: the cheapest tests come first")
+    parser.add_argument("--results", type=Path, default=STORE / "results.jsonl")
+    asked = parser.parse_args()
+    STORE.mkdir(parents=True, exist_ok=True)
+    paths = sorted(
+        {found.resolve() for path in asked.files for found in (path.rglob("*.py") if path.is_dir() else [path])}
+    )
+    chosen = {path: _sample(mutants(path), path, asked) for path in paths}
+    known = _results(asked.results)
+
+    def work(runner: Runner) -> None:
+        before = runner.known([str(source) for source in SOURCES], STORE / f"{_fingerprint(asked.tests)}.json")
+        with asked.results.open("a") as results:
+            for path, some in chosen.items():
+                for mutant in some:
+                    if (key := _key(mutant)) not in known:
+                        found = runner.try_out(mutant.path, mutant.line, mutant.text, before, asked.seconds)
+                        known[key] = [found.outcome, found.by]
+                        name = str(path.relative_to(ROOT))
+                        results.write(json.dumps([key, *known[key], name, mutant.line, _difference(mutant)]) + "\n")
+                        results.flush()
+
+    arguments = ["-q", "-s", "-n0", "-p", "no:cacheprovider", "--tb=native", "--timeout=120"]
+    arguments += ["--hypothesis-profile=mutants", "-Wignore::pytest.PytestAssertRewriteWarning"]
+    status = pytest.main([*arguments, *asked.tests], plugins=[Runner(work)])
+    _report(chosen, known)
+    return status
+
+
+def _sample(made: list[Mutant], path: Path, asked: argparse.Namespace) -> list[Mutant]:
+    if not 0 < asked.sample < len(made):
+        return made
+    chance = random.Random(f"{asked.seed} {path.relative_to(ROOT)}")
+    return sorted(chance.sample(made, asked.sample), key=lambda mutant: mutant.line)
+
+
+def _key(mutant: Mutant) -> str:
+    return hashlib.sha256(mutant.text.encode()).hexdigest()[:16]
+
+
+def _fingerprint(tests: list[str]) -> str:
+    """Of everything that decides which test runs which line."""
+    found = hashlib.sha256(repr(sorted(tests)).encode())
+    for folder in (ROOT / "operator", ROOT / "tests"):
+        for path in sorted(folder.rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _results(path: Path) -> dict[str, list[str]]:
+    if not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {key: [outcome, by] for key, outcome, by, *_ in rows}
+
+
+def _difference(mutant: Mutant) -> str:
+    before, after = mutant.path.read_text().splitlines(), mutant.text.splitlines()
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=0))[3:]
+    return "\n".join(line for line in lines if not line.startswith("@@"))
+
+
+def _report(chosen: dict[Path, list[Mutant]], known: dict[str, list[str]]) -> None:
+    table: dict[str, Counter[str]] = defaultdict(Counter)
+    for path, some in chosen.items():
+        name = str(path.relative_to(ROOT / "operator" / "taintwarden"))
+        for mutant in some:
+            outcome, _ = known.get(_key(mutant), ("not tried", ""))
+            table[name][outcome] += 1
+            if outcome in ("survived", "not run"):
+                print(f"\n{outcome}: {name}:{mutant.line}\n{_difference(mutant)}")
+    print("\n| module | tried | killed | survived | not run |\n|---|---:|---:|---:|---:|")
+    for name, row in table.items():
+        tried = row["killed"] + row["survived"] + row["not run"]
+        print(f"| `{name}` | {tried} | {row['killed']} | {row['survived']} | {row['not run']} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
