@@ -4,7 +4,6 @@ import argparse
 import difflib
 import hashlib
 import json
-import random
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -33,7 +32,7 @@ def main() -> int:
     paths = sorted(
         {found.resolve() for path in asked.files for found in (path.rglob("*.py") if path.is_dir() else [path])}
     )
-    chosen = {path: _sample(mutants(path), path, asked) for path in paths}
+    chosen = {path: mutants(path, asked.sample, asked.seed) for path in paths}
     known = _results(asked.results)
 
     def work(runner: Runner) -> None:
@@ -53,13 +52,6 @@ def main() -> int:
     status = pytest.main([*arguments, *asked.tests], plugins=[Runner(work)])
     _report(chosen, known)
     return status
-
-
-def _sample(made: list[Mutant], path: Path, asked: argparse.Namespace) -> list[Mutant]:
-    if not 0 < asked.sample < len(made):
-        return made
-    chance = random.Random(f"{asked.seed} {path.relative_to(ROOT)}")
-    return sorted(chance.sample(made, asked.sample), key=lambda mutant: mutant.line)
 
 
 def _key(mutant: Mutant) -> str:

@@ -1,5 +1,6 @@
 """What mutants a module has: those of mutmut, and three kinds that it does not make."""
 
+import random
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -22,17 +23,19 @@ class Mutant(NamedTuple):
     """The whole module with it."""
 
 
-def mutants(path: Path) -> list[Mutant]:
-    """Every mutant of a module, in the order of its lines."""
+def mutants(path: Path, most: int, seed: int) -> list[Mutant]:
+    """Mutants of a module in the order of its lines: all, or with ``most`` so many of them chosen at random."""
     text = path.read_text()
     visitor = _Visitor(_OPERATORS, IgnoredCode(set(), set(), set()))
     module = MetadataWrapper(cst.parse_module(text)).visit(visitor)
+    found = [one for one in visitor.mutations if isinstance(one.contained_by_top_level_function, cst.FunctionDef)]
+    if 0 < most < len(found):
+        found = random.Random(f"{seed} {path.stem}").sample(found, most)
     made = {}
-    for mutation in visitor.mutations:
-        if isinstance(mutation.contained_by_top_level_function, cst.FunctionDef):
-            changed = deep_replace(module, mutation.original_node, mutation.mutated_node)
-            assert isinstance(changed, cst.Module)
-            made.setdefault(changed.code, Mutant(path, _changed_line(text, changed.code), changed.code))
+    for mutation in found:
+        changed = deep_replace(module, mutation.original_node, mutation.mutated_node)
+        assert isinstance(changed, cst.Module)
+        made[changed.code] = Mutant(path, _changed_line(text, changed.code), changed.code)
     return sorted((mutant for mutant in made.values() if mutant.text != text), key=lambda mutant: mutant.line)
 
 
