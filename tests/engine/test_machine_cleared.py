@@ -192,6 +192,20 @@ def test_that_every_zone_is_full_is_reported_of_a_policy_that_is_created_again(d
     assert len(rig.take(commands.EvictionsHalted)) == 1
 
 
+@UNSEEN
+def test_whose_pods_a_guard_holds_is_reported_of_a_policy_that_is_created_again(deleted):
+    rig = Rig(created("first"))
+    rig.node("n1", "sla=940", added=START)
+    for before in ([], [events.PoliciesChanged(one) for one in (*deleted, (created("second"),))]):
+        rig.feed(*before)
+        rig.wall += 10
+        pods = tuple(rig.make_pod(f"p{number}", bound_at=rig.wall) for number in range(60))
+        rig.feed(events.PodsSeen(pods))
+        rig.wake()
+        assert [one.hold for one in rig.take(commands.NamespaceHeld)] == ["namespace shop on node n1"]
+        rig.feed(*(events.PodGone(pod.uid, pod.node) for pod in pods))
+
+
 def created(uid: str, **limits: object) -> Policy:
     return msgspec.structs.replace(limited(guard=GUARD, **limits), uid=uid)
 

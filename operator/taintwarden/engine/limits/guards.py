@@ -85,9 +85,7 @@ class Guards(Limit):
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether the policy's guard holds the pod, and its stored record allows for one more eviction."""
-        guard, pod = self.by_policy.get(request.policy.name), request.pod
-        if guard is None:
-            return None
+        guard, pod = self.by_policy[request.policy.name], request.pod
         if request.released:
             return None if guard.is_grant_stored else Refusal(GUARD_RECORD)
         if (hold := guard.hold_on(pod.namespace, pod.node)) is not None:
@@ -98,10 +96,8 @@ class Guards(Limit):
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction."""
-        guard = self.by_policy.get(request.policy.name)
-        if guard is not None:
-            self._asked[request.pod.uid] = guard
-            guard.take(request.pod.uid, request.now)
+        guard = self._asked[request.pod.uid] = self.by_policy[request.policy.name]
+        guard.take(request.pod.uid, request.now)
 
     def rehearse(self, request: EvictionRequest) -> None:
         """Count an eviction of a dry run."""

@@ -79,6 +79,7 @@ class Guarding:
         self._outbox.forget(guard_key(name))
         self._halted.pop(name, None)
         self._resets.pop(name, None)
+        self._held = {key: None for key in self._held if key[0] != name}
 
     def profile_changed(self, change: str) -> None:
         """A change of a profile changed what pods tolerate."""
