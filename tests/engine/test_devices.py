@@ -96,6 +96,17 @@ def test_the_claim_is_deallocated_and_the_pod_stays():
     assert rig.evicted == []
 
 
+def test_a_pod_for_which_the_claim_is_reserved_later_leaves_too():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    for name in "ab":
+        rig.pod(name)
+    rig.claim("a")
+    assert rig.evicted == ["a"]
+    rig.claim("a", "b")
+    assert rig.evicted == ["a", "b"]
+
+
 def test_all_pods_that_share_a_device_leave():
     rig = Devices()
     for name in ("a", "b"):

@@ -104,8 +104,9 @@ def test_windows_may_lie_in_different_zones():
     assert windows.closed_until(at("2026-05-01T01:30")) == at("2026-05-01T06:00")
 
 
-def test_a_schedule_that_no_date_meets_never_opens():
-    assert Windows((window("* * */20 * 1L"),)).closed_until(at("2026-05-01")) == math.inf
+@pytest.mark.parametrize("time", ["* *", "0 2"])
+def test_a_schedule_that_no_date_meets_never_opens(time):
+    assert Windows((window(f"{time} */20 * 1L"),)).closed_until(at("2026-05-01")) == math.inf
 
 
 def test_before_the_epoch_it_works_too():

@@ -6,7 +6,7 @@ from engine.limits.asking import ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Refusal, Settlement
-from taintwarden.engine.limits.calls import MANY_FAILURES, SLOW_SECONDS, Calls
+from taintwarden.engine.limits.calls import MANY_FAILURES, MAX_FAILING, SLOW_SECONDS, Calls
 from taintwarden.engine.limits.protocol import EVERY_POLICY
 from taintwarden.engine.limits.refusal import CALLS, THROTTLED
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Tolerations, WallTime
@@ -145,6 +145,17 @@ def test_after_many_failures_everybody_is():
     assert bench.calls.is_doubtful("shop")
     bench.calls.note("bank", failed=False)
     assert not bench.calls.is_doubtful("shop")
+
+
+def test_so_many_namespaces_are_remembered():
+    bench = Bench()
+    for number in range(MAX_FAILING):
+        bench.calls.note(f"ns-{number}", failed=True)
+    bench.calls.note("bank", failed=False)
+    assert bench.calls.is_doubtful("ns-0")
+    bench.calls.note("shop", failed=True)
+    assert not bench.calls.is_doubtful("ns-0")
+    assert bench.calls.is_doubtful("shop")
 
 
 def test_a_new_leader_knows_of_no_failures():

@@ -115,15 +115,12 @@ class Zones(Limit):
         self.count(node, {}, {})
 
     def _add(self, policy: str, name: str, nodes: int, degraded: int) -> None:
-        if policy in self._health:
-            zone = self._zones.setdefault(policy, {}).setdefault(name, _Zone())
-            zone.nodes += nodes
-            zone.degraded += degraded
+        zone = self._zones.setdefault(policy, {}).setdefault(name, _Zone())
+        zone.nodes += nodes
+        zone.degraded += degraded
 
     def _settle(self, policy: str, name: str) -> None:
-        zone = self._zones.get(policy, {}).get(name)
-        if zone is None:
-            return
+        zone = self._zones[policy][name]
         if not zone.nodes:
             del self._zones[policy][name]
             self._changed(policy, name)
