@@ -9,6 +9,7 @@ from taintwarden.engine.history import Span, TaintHistory, decode_histories, enc
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import MAX_ABSENT
+from taintwarden.engine.machine.intake import JUDGED_AT_ONCE
 from taintwarden.engine.machine.world import NOT_LISTED
 from taintwarden.engine.model import (
     DeviceEffect,
@@ -114,6 +115,17 @@ def test_all_pods_that_share_a_device_leave():
     rig.claim("a", "b")
     rig.slice(gpu_0=tainted())
     assert sorted(rig.evicted) == ["a", "b"]
+
+
+@pytest.mark.parametrize("nodes", [1, JUDGED_AT_ONCE, JUDGED_AT_ONCE + 1])
+def test_pods_of_all_nodes_that_a_slice_concerns_leave(nodes):
+    rig = Devices()
+    for number in range(nodes):
+        rig.node(f"m{number}")
+        rig.pod(f"p{number}", node=f"m{number}")
+    rig.claim(*(f"p{number}" for number in range(nodes)))
+    rig.slice(gpu_0=tainted())
+    assert sorted(rig.evicted) == sorted(f"p{number}" for number in range(nodes))
 
 
 def test_pods_of_a_device_with_no_node_leave_every_node():

@@ -5,7 +5,7 @@ import pytest
 
 from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, commands, events
+from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Reclaim, Taint
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
@@ -442,6 +442,36 @@ def test_a_reset_is_taken_off_the_policy_once_it_is_stored_that_it_was_granted()
     assert told(rig, commands.ClearGuardReset) == []
     rig.save("p")
     assert [one.policy.name for one in told(rig, commands.ClearGuardReset)] == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "stored"), [(WriteOutcome.DONE, ""), (WriteOutcome.GONE, ""), (WriteOutcome.FAILED, "3")]
+)
+def test_a_reset_may_be_asked_for_again_once_it_is_taken_off_the_policy(outcome, stored):
+    rig = crowd(GUARDED, 8)
+    reset(rig)
+    rig.save("p")
+    rig.answer(commands.ClearGuardReset, outcome)
+    assert rig.world.limiter.guards.by_policy["p"].reset == stored
+
+
+def test_a_reset_that_was_withdrawn_before_it_was_granted_changes_nothing():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    store(rig)
+    rig.feed(events.GuardReset("p", "3"), events.GuardReset("p", ""))
+    rig.wake()
+    assert told(rig, commands.GuardArmed) == []
+    assert open_guard(rig)
+
+
+def test_a_reset_releases_more_pods_than_one_step_looks_at():
+    rig = crowd(GUARDED, 8, slice_size=3)
+    spoil(rig)
+    store(rig)
+    reset(rig)
+    store(rig)
+    assert len(calls(rig)) == 8
 
 
 def test_a_reset_of_a_closed_guard_only_says_that_it_was_done():

@@ -30,7 +30,7 @@ class Bench:
     """A leader's outbox, with delays that never reach their longest soon."""
 
     def __init__(self, *, leading: bool = True) -> None:
-        timings = Timings(write_failed=(1.0, 8.0), write_refused=(100.0, 800.0))
+        timings = Timings(write_failed=(1.0, 8.0), write_outdated=(0.1, 8.0), write_refused=(100.0, 800.0))
         self.world = World(Gates(), None, 4, timings)
         self.world.leading = leading
         self.outbox = Outbox(self.world)
@@ -184,7 +184,9 @@ def test_a_write_to_an_object_that_is_gone_is_forgotten(wanted):
 # -- tried again -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("outcome", "first"), [(WriteOutcome.FAILED, 1.0), (WriteOutcome.REFUSED, 100.0)])
+@pytest.mark.parametrize(
+    ("outcome", "first"), [(WriteOutcome.FAILED, 1.0), (WriteOutcome.OUTDATED, 0.1), (WriteOutcome.REFUSED, 100.0)]
+)
 def test_a_write_that_did_not_succeed_is_tried_again_later(outcome, first):
     bench = Bench()
     bench.put(history("a"))

@@ -5,8 +5,8 @@ import pytest
 
 from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.machine import NodeEnd, Outcome, commands, events
-from taintwarden.engine.machine.reclaims import REMEMBERED_SECONDS
-from taintwarden.engine.model import Policy, Reclaim
+from taintwarden.engine.machine.reclaims import REMEMBERED_NODES, REMEMBERED_SECONDS
+from taintwarden.engine.model import Node, Policy, Reclaim
 
 SECONDS = 120
 
@@ -295,6 +295,28 @@ def test_a_pod_that_was_still_there_is_reported_for_ten_minutes_after_its_node()
     assert ends(rig) == []
 
 
+def test_the_end_of_a_node_is_reported_with_all_pods_that_are_on_it():
+    rig = held()
+    for name in "bc":
+        rig.pod(name, ready=True, labels={"app": "other"})
+    rig.budget(allowed=0)
+    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=3, at_risk=3)]
+    rig.advance(SECONDS, step=1.0)
+    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=3, at_risk=3, missed=3)]
+
+
+def test_the_last_of_many_nodes_with_pods_that_missed_are_reported():
+    rig = held()
+    for number in range(REMEMBERED_NODES):
+        rig.feed(events.PodSeen(rig.make_pod(f"p{number}", node=f"m{number}", ready=True)))
+        rig.feed(events.NodeSeen(Node(f"m{number}", "", {}, rig.make_taints("spot=1", added=START + 1), rig.version())))
+    rig.advance(SECONDS + 1, step=SECONDS + 1)
+    rig.feed(events.NodesListed(frozenset(), 0), events.PodsListed({}, 0))
+    found = ends(rig)
+    assert len(found) == REMEMBERED_NODES
+    assert "n1" not in [one.node for one in found]
+
+
 def test_a_pod_with_less_time_to_stop_did_not_end_with_its_node():
     rig = Rig(spot(seconds=20))
     rig.pod("a", grace_seconds=60)
@@ -364,6 +386,18 @@ def test_nothing_is_remembered_of_pods_that_are_gone():
     rig.gone("a")
     reclaims = rig.machine._reclaims
     assert (reclaims._claims, reclaims._alike, reclaims.next_in(rig.now)) == ({}, {}, None)
+
+
+def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
+    rig = Rig(spot(), overall_rate=1.0, slice_size=10)
+    rig.budget(allowed=0)
+    rig.feed(events.PodsSeen(tuple(rig.make_pod(f"p{number}", grace_seconds=300, ready=True) for number in range(35))))
+    rig.feed(events.NodeSeen(msgspec.structs.replace(rig.node("n1"), taints=rig.make_taints("spot=1", added=START))))
+    while not told(rig, commands.DeadlineAtRisk):
+        rig.feed(events.Woke())
+    rig.feed(*(events.PodGone(f"uid-p{number}", "n1") for number in range(35)))
+    rig.wake()
+    assert len(told(rig, commands.DeadlineAtRisk)) == 10
 
 
 # -- a policy that reclaims no more ------------------------------------------------------------------------------------
