@@ -43,6 +43,10 @@ def test_another_value_is_added():
     assert history(("980", 10.0), ("940", 20.0)).spans == (Span("980", 10.0), Span("940", 20.0))
 
 
+def test_a_text_that_is_too_long_counts_as_absent():
+    assert read_histories("x" * (MAX_TEXT_LENGTH + 1)) == ({}, [f"it is longer than {MAX_TEXT_LENGTH} characters"])
+
+
 def test_the_same_value_changes_nothing():
     made = history(("980", 10.0))
     assert made.observe("980", 99.0) is made

@@ -7,7 +7,8 @@ import pytest
 
 from engine.rig import START, ZONE, Rig, exists, gt, limited
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import GuardAction, GuardSettings, Policy, ZoneHealth
+from taintwarden.engine.machine.draining import MAX_SAMPLES
+from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Toleration, ZoneHealth
 
 HEALTH = ZoneHealth(min_nodes=1)
 
@@ -183,6 +184,45 @@ def test_what_one_pod_said_is_forgotten_with_it():
     rig.wake()
     assert [zone for zone, *_ in states(rig)] == ["a", "b"]
     assert rig.machine._judging._draining._classes == {}
+
+
+def test_what_pods_said_is_kept_for_the_policy_that_still_needs_it():
+    rig = Rig(health("p", "sla"), health("q", "other"))
+    for node, key in (("n0", "sla"), ("n1", "other")):
+        rig.node(node, labels={ZONE: "a"})
+        rig.pod(f"pod-{node}", gt(), node=node)
+        rig.node(node, f"{key}=0", labels={ZONE: "a"})
+    draining = rig.machine._judging._draining
+    for node, policies in (("n0", ["q"]), ("n1", [])):
+        rig.node(node, labels={ZONE: "a"})
+        assert list(draining._samples) == policies
+        assert len(draining._classes) == len(policies)
+
+
+def test_of_many_who_have_to_leave_the_first_speak_for_other_nodes():
+    rig = Rig(health())
+    for number in range(MAX_SAMPLES + 1):
+        rig.node(f"n{number}", "sla=980", labels={ZONE: "a"})
+        rig.pod(f"p{number}", gt(str(951 + number)), node=f"n{number}")
+        rig.node(f"n{number}", "sla=0", labels={ZONE: "a"})
+    rig.node("silent", "sla=951", labels={ZONE: "b"})
+    assert [zone for zone, *_ in states(rig)] == ["a"]
+    stale = rig.machine._judging._draining._stale
+    for number, again in ((MAX_SAMPLES, []), (0, ["silent"])):
+        rig.feed(events.NodeGone(f"n{number}"))
+        assert list(stale) == again
+        rig.wake()
+    assert [zone for zone, *_ in states(rig)] == ["a"]
+
+
+def test_a_node_that_two_policies_drain_is_drained_by_each_for_its_own_taint():
+    rig = Rig(health("p", "sla"), health("q", "other"))
+    rig.node("n0", "sla=980", "other=980", labels={ZONE: "a"})
+    rig.pod("a", gt(), Toleration("other", "Gt", "950"), node="n0")
+    rig.node("n0", "sla=0", "other=0", labels={ZONE: "a"})
+    rig.gone("a", node="n0")
+    rig.node("n0", "sla=0", labels={ZONE: "a"})
+    assert [states(rig, name)[0][1] for name in "pq"] == ["Full", "Normal"]
 
 
 def test_six_small_zones_that_all_fall_are_full():

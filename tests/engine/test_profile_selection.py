@@ -307,6 +307,39 @@ def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
     assert opened.cause.startswith("taint sla:NoExecute on 1 node: sla=890:NoExecute on n1")
 
 
+def test_pods_of_a_namespace_on_many_nodes_are_looked_at_some_at_a_time():
+    stage = Stage(slice_size=2)
+    for number in range(5):
+        stage.node(f"n{number}", "sla=980")
+        stage.pod(f"web-{number}", gt("900"), node=f"n{number}")
+        stage.pod(f"other-{number}", gt("900"), node=f"n{number}", namespace="bank")
+    assert evaluated_in_steps(stage, events.ProfileSeen(profile("p", gt("990")))) == [3, 1, 0]
+    assert sorted(set(stage.claimed())) == [f"web-{number}" for number in range(5)]
+
+
+def test_a_node_that_is_gone_before_it_is_looked_at_again_is_nothing():
+    stage = Stage()
+    stage.node("n1", "sla=980")
+    stage.pod("web", gt("900"))
+    stage.feed(
+        events.ProfileSeen(profile("p", gt("990"))),
+        events.NodeGone("n1"),
+        events.PodGone("uid-web", "n1"),
+        events.Woke(),
+    )
+    assert stage.machine._judging._shares == {}
+
+
+def evaluated_in_steps(stage: Stage, *fed: Any) -> list[int]:
+    """How many nodes are left after each step."""
+    stage.feed(*fed)
+    left = []
+    while shares := stage.machine._judging._shares:
+        stage.feed(events.Woke())
+        left.append(sum(map(len, shares.values())))
+    return left
+
+
 # -- how little is done -----------------------------------------------------------------------------------------------
 
 

@@ -180,6 +180,20 @@ def test_it_is_looked_at_when_its_cause_is_gone():
     assert bench.guard.next_look(bench.now) == 0.0
 
 
+def test_a_guard_that_narrowed_stays_narrow_until_the_wave_grows():
+    bench = Bench()
+    bench.expect(*(f"bad-{number}" for number in range(300)), namespace="bad")
+    bench.look()
+    bench.pass_time(NARROW_SECONDS)
+    for _ in range(3):
+        bench.look()
+        assert bench.guard.scope == "namespace bad"
+        bench.pass_time(NARROW_SECONDS)
+    bench.expect(*(f"other-{number}" for number in range(300)))
+    bench.look()
+    assert bench.guard.scope == ALL_PODS
+
+
 def test_an_armed_guard_need_not_be_looked_at():
     bench = Bench()
     bench.look()

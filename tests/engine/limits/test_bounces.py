@@ -47,6 +47,11 @@ class Loop:
         refused = self.ask(pod, **by)
         return 0.0 if refused is None or refused.until is None else refused.until - self.now
 
+    def bounce_by(self, policy: str, times: int) -> None:
+        for number in range(times):
+            self.leave(self.come(f"pod-{policy}-{number}"), policy=policy)
+            self.now += 1
+
     def bounce(self, times: int, **more: object) -> list[int]:
         """So many pods come one after the other, each a second after the one before left."""
         counted = []
@@ -54,6 +59,19 @@ class Loop:
             counted.append(self.leave(self.come(f"pod-{number}", **more)))
             self.now += 1
         return counted
+
+
+def test_a_place_is_remembered_for_the_policy_that_stays():
+    settings = BounceSettings(after_evictions=2, within_seconds=100, max_backoff_seconds=200)
+    loop = Loop(limited("p", bounce=settings), limited("q", bounce=settings))
+    for policy in "pq":
+        loop.bounce_by(policy, 3)
+    loop.bounces.configure([limited("q", bounce=settings)], AT_ONCE)
+    pod = loop.come("again")
+    assert loop.ask(pod, policy="p") is None
+    assert loop.held_for(pod, policy="q") > 0
+    loop.bounces.configure([], AT_ONCE)
+    assert (loop.bounces._loops, loop.bounces._places) == ({}, {})
 
 
 def test_who_leaves_for_the_first_time_has_not_come_back():

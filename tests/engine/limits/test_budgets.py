@@ -46,6 +46,21 @@ class Bench:
         self.budgets.settle(name, Settlement.EVICTED, AT_ONCE)
 
 
+def test_each_budget_of_a_pod_answers_for_itself():
+    bench = Bench()
+    bench.see(1, "a")
+    bench.see(0, "b", problem="no pods have a controller")
+    answers = [refused and refused.detail for _, refused in bench.budgets.evaluate(bench.pod(), bench.now)]
+    why = "allows no disruption, as its controller cannot compute it (no pods have a controller)"
+    assert answers == [None, f"PodDisruptionBudget shop/b {why}"]
+
+
+def test_no_budget_is_asked_of_a_pod_that_does_not_run():
+    bench = Bench(0)
+    pod = msgspec.structs.replace(bench.pod(), running=False)
+    assert bench.budgets.evaluate(pod, bench.now) == []
+
+
 # -- which budgets count -----------------------------------------------------------------------------------------------
 
 
