@@ -93,6 +93,20 @@ async def test_each_time_it_is_followed_everything_is_passed_on():
     await followed.end()
 
 
+async def test_a_stream_that_was_cut_off_holds_nobody_once_it_is_not_followed():
+    followed = Followed({"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}, default=NOT_SERVED)
+    await followed.change(FOR_DEVICES)
+    streams = followed.following._current
+    assert streams is not None
+    for handler in streams._handlers.values():
+        handler.live(live=False)
+    await followed.change(FOR_NODES)
+    views = [one for one in followed.events if isinstance(one, events.ViewChanged)]
+    assert [one.live for one in views] == [False] * 3 + [True] * 3
+    assert {one.stream for one in views[:3]} == {one.stream for one in views[3:]}
+    await followed.end()
+
+
 async def test_another_policy_for_the_same_attributes_changes_nothing():
     followed = Followed(NOT_SERVED)
     await followed.change(FOR_DEVICES)

@@ -17,6 +17,7 @@ from controller import (
     pod_object,
     workload_object,
 )
+from taintwarden.controller.bounds import MAX_SELECTED
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
@@ -191,6 +192,14 @@ def test_changed_nodes_are_seen_and_deleted_ones_gone(fed):
     assert fed.events[1] == events.NodeGone("n2")
 
 
+def test_a_list_of_nodes_that_was_cut_off_names_nobody(fed):
+    for name in "ab":
+        fed.nodes.list_began()
+        fed.nodes.listed([node_object(name)])
+    fed.nodes.list_ended("10")
+    assert fed.events[-1] == events.NodesListed(frozenset({"b"}), 10)
+
+
 def test_a_node_of_a_list_counts_even_if_it_is_older(fed):
     fed.nodes.list_began()
     fed.nodes.listed([node_object("n1")])
@@ -249,6 +258,16 @@ def test_a_namespace_that_came_by_the_watch_goes_by_the_list(fed):
     fed.namespaces.listed([])
     fed.namespaces.list_ended("11")
     assert fed.events == [events.NamespaceGone("a")]
+
+
+def test_a_list_that_was_cut_off_keeps_nobody(fed):
+    deliver(fed.namespaces, namespace_object("a"), namespace_object("b"))
+    fed.namespaces.list_began()
+    fed.namespaces.listed([namespace_object("a")])
+    fed.namespaces.list_began()
+    fed.namespaces.listed([namespace_object("b")])
+    fed.namespaces.list_ended("11")
+    assert [one for one in fed.events if isinstance(one, events.NamespaceGone)] == [events.NamespaceGone("a")]
 
 
 def test_a_list_that_began_twice_still_notices_who_is_gone(fed):
@@ -391,6 +410,13 @@ def test_an_undecodable_budget_holds_its_namespace(fed):
     deliver(fed.budgets, budget_object(selector={}))
     assert fed.take()[0].budget.selector == LabelSelector()
     fed.budgets.undecodable(Identity("web", "shop"), "why")
+    assert fed.events == [events.BudgetSeen(UNREADABLE)]
+    assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
+
+
+def test_a_budget_that_is_too_large_holds_its_namespace(fed):
+    labels = {f"label-{number}": "x" for number in range(MAX_SELECTED + 1)}
+    deliver(fed.budgets, budget_object(selector={"matchLabels": labels}))
     assert fed.events == [events.BudgetSeen(UNREADABLE)]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
 

@@ -77,6 +77,49 @@ def test_what_is_not_followed_any_more_evicts_nobody():
     assert rig.machine.view.report(rig.now)[0].devices.problem == "not served"
 
 
+def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.claim("a")
+    rig.pod("a")
+    for known in (False, True):
+        rig.feed(events.DevicesKnown(known=known))
+    rig.wake()
+    rig.slice(gpu_0=tainted())
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+def test_nodes_lose_the_taints_of_devices_that_are_not_followed_any_more():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    assert rig.claimed() == ["a"]
+    rig.feed(events.DevicesKnown(known=False))
+    rig.wake()
+    assert rig.claimed() == []
+
+
+def test_the_claim_gets_another_device():
+    rig = Devices()
+    rig.slice(gpu_0=tainted(), gpu_1=Device())
+    rig.claim("a", device=GPU_1)
+    rig.pod("a")
+    assert rig.evicted == []
+    rig.claim("a", device=GPU_0)
+    assert rig.evicted == ["a"]
+
+
+def test_a_pod_that_has_two_claims_keeps_the_devices_of_the_one_that_stays():
+    rig = Devices()
+    for key in ("shop/c", "shop/d"):
+        rig.claim("a", key=key)
+    rig.pod("a")
+    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.slice(gpu_0=tainted())
+    assert rig.evicted == ["a"]
+
+
 def test_the_taint_goes_and_the_pod_stays():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.slice(gpu_0=tainted())
@@ -329,6 +372,25 @@ def test_an_incomplete_pool_keeps_the_taints_that_are_known():
     rig.slice("one", slice_of(2, 2, gpu_0=tainted()))
     rig.advance(21)
     assert rig.evicted == ["a"]
+
+
+def test_a_device_of_an_incomplete_pool_is_as_tainted_as_it_was():
+    known = DeviceInventory()
+    known.put_slice("one", slice_of(1, 2, gpu_0=tainted()))
+    known.put_slice("two", slice_of(1, 2, gpu_1=Device()))
+    known.put_slice("two", slice_of(2, 2, gpu_1=Device()))
+    assert [str(taint) for taint, _ in known.taints(GPU_0)] == [f"{KEY}=bad:NoExecute of device {GPU_0}"]
+    known.put_slice("one", slice_of(2, 2))
+    assert known.taints(GPU_0) == ()
+
+
+def test_nothing_is_kept_of_a_pool_whose_slices_and_claims_are_gone():
+    known = DeviceInventory()
+    known.put_slice("one", slice_of(gpu_0=tainted()))
+    known.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"a"})))
+    known.put_slice("one", None)
+    known.put_claim("shop/c", None)
+    assert (known._pools, known._claims_of, known._claims_on, list(known.users())) == ({}, {}, {}, [])
 
 
 def test_a_pool_without_slices_has_no_devices():
@@ -738,6 +800,15 @@ def test_a_node_stays_drained_while_devices_are_not_known(by):
     rig.feed(events.DevicesKnown(known=True))
     rig.wake()
     assert drained(rig) == 1
+
+
+def test_nothing_is_kept_of_a_drained_node_that_is_gone():
+    rig = zoned()
+    rig.slice(gpu_0=tainted())
+    leave(rig)
+    assert list(rig.machine._intake._devices._drained) == ["n1"]
+    rig.feed(events.NodeGone("n1"))
+    assert rig.machine._intake._devices._drained == {}
 
 
 def test_a_node_whose_device_became_well_meanwhile_is_not_drained():

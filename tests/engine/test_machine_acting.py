@@ -511,6 +511,16 @@ def test_whoever_gains_the_lead_tells_what_is_scheduled():
     assert "Scheduled a" in rig.notices()
 
 
+def test_whoever_leads_again_tells_again_what_is_scheduled():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(violation_grace_seconds=60))
+    assert "Scheduled a" in rig.notices()
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert "Scheduled a" in rig.notices()
+
+
 def test_being_told_again_that_one_leads_changes_nothing():
     rig = violated("a")
     rig.out = []

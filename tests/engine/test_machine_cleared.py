@@ -127,6 +127,16 @@ def held_namespace() -> Rig:
     return rig
 
 
+def test_the_next_leader_reports_that_every_zone_is_full():
+    rig = Rig(limited(zone_health=ZoneHealth(min_nodes=1)))
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    assert len(rig.take(commands.EvictionsHalted)) == 1
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    rig.wake()
+    assert len(rig.take(commands.EvictionsHalted)) == 1
+
+
 def test_after_a_long_time_without_a_leader_pods_that_came_meanwhile_count_for_all():
     rig = Rig(limited(guard=GUARD), leading=False, synced=False)
     rig.feed(events.GuardRestored("p", GuardRecord(enforces=(GENERATION, START - 1_000))))
@@ -204,6 +214,29 @@ def test_whose_pods_a_guard_holds_is_reported_of_a_policy_that_is_created_again(
         rig.wake()
         assert [one.hold for one in rig.take(commands.NamespaceHeld)] == ["namespace shop on node n1"]
         rig.feed(*(events.PodGone(pod.uid, pod.node) for pod in pods))
+
+
+@UNSEEN
+def test_a_reset_of_the_policy_before_releases_nobody(deleted):
+    rig = Rig(created("first"))
+    rig.node("n1", "sla=940")
+    for number in range(60):
+        rig.pod(f"p{number}")
+    rig.feed(events.ViewChanged("nodes", live=False), events.GuardReset("p", "1"))
+    rig.feed(*(events.PoliciesChanged(one) for one in (*deleted, (created("second"),))))
+    rig.feed(events.ViewChanged("nodes", live=True))
+    store(rig)
+    assert rig.world.limiter.guards.by_policy["p"].is_tripped
+    assert rig.evictions() == []
+
+
+@UNSEEN
+def test_a_record_of_the_policy_before_does_not_count(deleted):
+    """That one had no guard, so its record waited for one."""
+    rig = Rig(msgspec.structs.replace(limited(), uid="first"), leading=False)
+    rig.feed(events.GuardRestored("p", GuardRecord(spent=((START - 10, 5),))))
+    rig.feed(*(events.PoliciesChanged(one) for one in (*deleted, (created("second"),))))
+    assert rig.world.limiter.guards.by_policy["p"].spent() == 0
 
 
 def created(uid: str, **limits: object) -> Policy:

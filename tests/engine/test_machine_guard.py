@@ -522,6 +522,15 @@ def test_a_reset_that_was_taken_off_counts_when_it_is_asked_for_again():
     assert len(calls(rig)) == 8
 
 
+def test_no_pod_is_evicted_before_a_wave_may_be_complete():
+    rig = crowd(guarded(settle_seconds=2), 2)
+    spoil(rig)
+    store(rig, 1.75)
+    assert calls(rig) == []
+    store(rig, 2)
+    assert len(calls(rig)) == 2
+
+
 def test_a_reset_of_a_stranger_does_nothing():
     rig = crowd(GUARDED, 2)
     reset(rig, "stranger")

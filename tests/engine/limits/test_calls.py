@@ -117,6 +117,17 @@ def test_a_rehearsal_makes_no_call():
     assert bench.refuses(policy=limited(spec={"mode": "DryRun"})) is None
 
 
+def test_a_namespace_whose_slow_call_ended_may_make_as_many_as_before():
+    bench = Bench(16)
+    first, _ = bench.begin(2)
+    bench.pass_time(SLOW_SECONDS)
+    bench.begin(1)
+    bench.end(first)
+    refused = bench.refuses()
+    assert refused is not None
+    assert refused.detail == "2 calls of namespace shop are in progress, 1 of them without an answer"
+
+
 def test_nothing_is_remembered_of_calls_that_ended():
     bench = Bench()
     uids = bench.begin(4)
