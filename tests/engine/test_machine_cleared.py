@@ -127,6 +127,17 @@ def held_namespace() -> Rig:
     return rig
 
 
+def test_rates_begin_empty_with_every_leadership():
+    rig = Rig(limited(evictions_per_second=1, burst=5))
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    for name in "ab":
+        rig.pod(name)
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert rig.evictions() == ["a"]
+
+
 def test_the_next_leader_reports_that_every_zone_is_full():
     rig = Rig(limited(zone_health=ZoneHealth(min_nodes=1)))
     rig.pod("a")
@@ -296,6 +307,20 @@ def test_after_a_clock_was_set_back_no_pod_counts_as_one_that_came_later():
     store(rig)
     assert rig.world.limiter.guards.by_policy["p"].is_tripped
     assert rig.evictions() == []
+
+
+# -- a node that is gone -----------------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_node_that_is_gone_are_in_no_domain_of_it(monkeypatch):
+    rig = Rig()
+    rig.node("n1", labels={ZONE: "a"})
+    rig.pod("a")
+    again: list[tuple[str, dict[str, str]]] = []
+    labels = rig.world.cluster.labels
+    monkeypatch.setattr(rig.world.spread, "relabel", lambda name: again.append((name, labels(name))))
+    rig.feed(events.NodeGone("n1"))
+    assert again == [("n1", {})]
 
 
 # -- a node that is created again --------------------------------------------------------------------------------------
