@@ -12,10 +12,10 @@ from pathlib import Path
 from chaos.faults import FAULTS, Fault, Scene
 from chaos.judge import Judge, Verdict
 from chaos.judge.judge import Tolerance
-from chaos.network import Network
 from chaos.plane import Plane
 from chaos.replicas import Replicas
 from chaos.world import Scale, World
+from controlplane.network import Network
 from controlplane.target import OPERATOR_USER
 
 # Faults last for a time of the real world, in which programs of others run: no clock can be injected.

@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import yaml
 
-from chaos.network import Link, Network, most_per_second
 from controlplane import Operator, wait_until
 from controlplane.control_plane import ControlPlane
+from controlplane.network import Link, Network, most_per_second
 from controlplane.operator_process import BYTECODE
 from controlplane.target import OPERATOR_NAMESPACE, OPERATOR_SERVICE_ACCOUNT, TOKEN_SECONDS
 

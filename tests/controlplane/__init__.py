@@ -16,7 +16,7 @@ from controlplane.cluster import Cluster, is_evicted
 from controlplane.control_plane import ControlPlane
 from controlplane.eviction_denial import EvictionDenial
 from controlplane.kubelet import STOP_SECONDS_ANNOTATION, Kubelet
-from controlplane.lagging_proxy import LaggingProxy
+from controlplane.network import Link
 from controlplane.operator_process import Extender, Operator, Publisher, Webhook
 from controlplane.processes import Process, ProcessFailedError
 from controlplane.pulse import Pulse
@@ -39,7 +39,7 @@ __all__ = [
     "Extender",
     "Json",
     "Kubelet",
-    "LaggingProxy",
+    "Link",
     "MissingBinariesError",
     "Operator",
     "Process",

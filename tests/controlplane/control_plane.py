@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from controlplane import api_server
+from controlplane import api_server, lateness
 from controlplane.certificates import Authority, Pair, service_account_keys
 from controlplane.client import Json
 from controlplane.comparisons import known_gates
 from controlplane.health import is_healthy
 from controlplane.kubeconfig import write_kubeconfig
+from controlplane.network import Link, Network
 from controlplane.processes import Process
 from controlplane.target import Target
 from controlplane.waiting import wait_until
@@ -46,6 +47,7 @@ class ControlPlane(Target):
         self._authority = Authority(folder)
         self._service_accounts = service_account_keys(folder)
         self._controllers: list[Process] = []
+        self._network: Network | None = None
         admin = self._authority.client("taintwarden-e2e-admin", "system:masters")
         ca = self._authority.pair.certificate
         etcd_port, port = api_server.free_port(), api_server.free_port()
@@ -82,10 +84,15 @@ class ControlPlane(Target):
         self.start_api_server()
         wait_until(lambda: self.answers("/api/v1/namespaces/default"), self.ready_seconds, "the default namespace")
         self.client.create("serviceaccounts", {"metadata": {"name": "default"}}, "default")
+        if lateness.chosen() != lateness.IN_TIME:
+            self.product_server = self.link().url
 
     def stop(self) -> None:
         """End everything at once, the newest process first: nothing of it is used again. Safe to call twice."""
         self.client.close()
+        if self._network:
+            self._network.__exit__()
+            self._network = None
         for process in reversed(self.processes):
             process.kill()
         if self._is_temporary:
@@ -131,6 +138,16 @@ class ControlPlane(Target):
         election = {"leaderElect": False}
         path.write_text(json.dumps({**configuration, "clientConnection": connection, "leaderElection": election}))
         return self._start_controller("kube-scheduler", [f"--config={path}"], log_name=name)
+
+    def link(self) -> Link:
+        """A new way to the API server, on which tests set conditions. It ends with the control plane."""
+        if self._network is None:
+            assert self.ca
+            self._network = Network(self.server, self.ca, self.server_certificate("network"))
+            self._network.__enter__()
+        link = Link(self._network)
+        link.conditions.lateness = lateness.chosen()
+        return link
 
     def audit(self) -> list[Json]:
         """Every eviction and deletion of a pod so far, as the API server's audit log has them."""

@@ -59,6 +59,8 @@ class Target:
 
     def __init__(self, server: str, ca: Path | None, admin: Pair | None, folder: Path, *, token: str = ""):
         self.server = server
+        self.product_server = server
+        """Where programs of ours find the API server."""
         self.ca = ca
         self.client = Cluster(server, ca, certificate=admin, token=token)
         self.admin_kubeconfig = write_kubeconfig(folder / "admin.kubeconfig", server, ca, client=admin, token=token)
@@ -92,32 +94,28 @@ class Target:
 
         `server` leads through a proxy instead. Needs apply_manifests before.
         """
-        path = self.folder / ("operator-proxied.kubeconfig" if server else "operator.kubeconfig")
-        return write_kubeconfig(path, server or self.server, self.ca, token=self._operator_token())
+        name = "operator-proxied" if server else "operator"
+        return self._kubeconfig(name, OPERATOR_SERVICE_ACCOUNT, server)
 
     def webhook_kubeconfig(self) -> Path:
         """The same of the webhook's service account."""
-        token = self.token(WEBHOOK_SERVICE_ACCOUNT)
-        return write_kubeconfig(self.folder / "webhook.kubeconfig", self.server, self.ca, token=token)
+        return self._kubeconfig("webhook", WEBHOOK_SERVICE_ACCOUNT)
 
     def trust_kubeconfig(self) -> Path:
         """The same of the account that writes what the webhook configurations trust."""
-        token = self.token(TRUST_SERVICE_ACCOUNT)
-        return write_kubeconfig(self.folder / "trust.kubeconfig", self.server, self.ca, token=token)
+        return self._kubeconfig("trust", TRUST_SERVICE_ACCOUNT)
 
     def extender_kubeconfig(self) -> Path:
         """The same of the scheduler extender's service account. Needs apply_manifests(EXTENDER) before."""
-        token = self.token(EXTENDER_SERVICE_ACCOUNT)
-        return write_kubeconfig(self.folder / "extender.kubeconfig", self.server, self.ca, token=token)
+        return self._kubeconfig("extender", EXTENDER_SERVICE_ACCOUNT)
 
     def publisher_kubeconfig(self) -> Path:
         """The same of the publisher's service account. Needs apply_manifests(PUBLISHER) before."""
-        token = self.token(PUBLISHER_SERVICE_ACCOUNT)
-        return write_kubeconfig(self.folder / "publisher.kubeconfig", self.server, self.ca, token=token)
+        return self._kubeconfig("publisher", PUBLISHER_SERVICE_ACCOUNT)
 
     def operator_client(self) -> Cluster:
         """A client with the operator's rights, to see what it may not do. Close it."""
-        return Cluster(self.server, self.ca, token=self._operator_token())
+        return Cluster(self.server, self.ca, token=self.token(OPERATOR_SERVICE_ACCOUNT))
 
     def webhook_client(self) -> Cluster:
         """A client with the webhook's rights. Close it."""
@@ -135,8 +133,9 @@ class Target:
             return False
         return True
 
-    def _operator_token(self) -> str:
-        return self.token(OPERATOR_SERVICE_ACCOUNT)
+    def _kubeconfig(self, name: str, account: str, server: str = "") -> Path:
+        path = self.folder / f"{name}.kubeconfig"
+        return write_kubeconfig(path, server or self.product_server, self.ca, token=self.token(account))
 
     def token(self, account: str) -> str:
         """A token by TokenRequest, as a kubelet would mount it."""

@@ -182,24 +182,24 @@ class Scene:
 
         def is_settled() -> bool:
             self.watch.check()
-            late = time.monotonic() - since - self.watch.pulse.lost(since) > seconds + slack
+            late = time.monotonic() - since - self.watch.lost(since) > seconds + slack
             return self.watch.evicted_at(pod.uid) is not None or late
 
         wait_until(is_settled, 2 * (seconds + slack) + PATIENCE_SECONDS, f"{pod.name} to leave or not")
         at = self.watch.evicted_at(pod.uid)
         assert at is not None, f"{pod.name} was not evicted within {seconds} + {slack} s"
-        after, lost = at - since, self.watch.pulse.lost(since, at)
+        after, lost = at - since, self.watch.lost(since, at)
         said = f"{pod.name} was evicted after {after:.2f} s, of which the machine lost {lost:.2f}"
         assert seconds - EARLY_SECONDS <= after <= seconds + slack + lost, said
         return at
 
     def wait(self, found: Callable[[], T], seconds: float, what: str) -> T:
         """Wait until something is truthy and return it. What the machine loses meanwhile does not count."""
-        return wait_until(found, seconds, what, self.watch.pulse.lost)
+        return wait_until(found, seconds, what, self.watch.lost)
 
     def lost(self, since: float, until: float) -> float:
         """What the machine lost between two moments."""
-        return self.watch.pulse.lost(since, until)
+        return self.watch.lost(since, until)
 
     def slack(self, since: float, until: float) -> float:
         """How late what happened between two moments may be: by SLACK_SECONDS, and by what the machine lost."""
@@ -221,7 +221,7 @@ class Scene:
         return self._event("default", about, reason)
 
     def _event(self, namespace: str, about: str, reason: str) -> Json:
-        return wait_event(self.cluster, namespace, about, reason, self.event_seconds, self.watch.pulse.lost)
+        return wait_event(self.cluster, namespace, about, reason, self.event_seconds, self.watch.lost)
 
     def events(self, about: PodRef, reason: str) -> list[Json]:
         """The Events about a pod so far."""

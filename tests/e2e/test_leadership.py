@@ -63,7 +63,7 @@ class Life:
 
     def lost(self, first: str, second: str) -> float:
         """What the machine lost between two moments."""
-        return self.scene.watch.pulse.lost(self.moments[first], self.moments[second])
+        return self.scene.watch.lost(self.moments[first], self.moments[second])
 
     def leaders(self) -> list[str]:
         """The operators that say they lead."""

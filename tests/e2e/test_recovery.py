@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, LaggingProxy, Operator, sleep_until, wait_until
+from controlplane import Cluster, ControlPlane, Link, Operator, sleep_until, wait_until
+from controlplane.client import resource_path
 from controlplane.cluster import is_evicted
 from e2e.replay.pod_watch import PodWatch
+from e2e.replay.stage import hold, release
 from e2e.stories import (
     EARLY_SECONDS,
     PATIENCE_SECONDS,
@@ -278,7 +280,7 @@ class TestTheServerIsAway:
     def test_it_sees_again_soon_after(self, outage: Disaster) -> None:
         """A policy, a node and a pod that are all new."""
         back, seen = outage.moments["back"], outage.moments["seen again"]
-        assert seen - back < 20 + outage.scene.watch.pulse.lost(back, seen)
+        assert seen - back < 20 + outage.scene.watch.lost(back, seen)
 
     def test_leadership_was_given_up_meanwhile(self, outage: Disaster) -> None:
         """Whoever cannot renew the lease must not act: another may hold it."""
@@ -293,11 +295,9 @@ FRESH = "fresh"
 
 
 @pytest.fixture(scope="class")
-def scene(
-    own_control_plane: ControlPlane, proxy: LaggingProxy, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Scene]:
+def scene(own_control_plane: ControlPlane, link: Link, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     cluster, folder = own_control_plane.client, tmp_path_factory.mktemp("fresh")
-    kubeconfig = own_control_plane.operator_kubeconfig(proxy.url)
+    kubeconfig = own_control_plane.operator_kubeconfig(link.url)
     with (
         policies(cluster, {FRESH: {}}),
         Operator(kubeconfig, folder) as operator,
@@ -311,52 +311,49 @@ def scene(
 
 
 @pytest.fixture(scope="class")
-def proxy(own_control_plane: ControlPlane) -> Iterator[LaggingProxy]:
-    pair = own_control_plane.server_certificate("lagging-proxy")
-    with LaggingProxy(own_control_plane.server, own_control_plane.ca, pair) as proxy:
-        yield proxy
+def link(own_control_plane: ControlPlane) -> Link:
+    return own_control_plane.link()
 
 
 class TestWhatItSeesIsOld:
     """A pod bound just after a taint went must not be judged by the taint: upstream evicts it."""
 
     @staticmethod
-    def knows(scene: Scene, proxy: LaggingProxy, *nodes: str) -> bool:
+    def knows(scene: Scene, link: Link, *nodes: str) -> bool:
         """Whether the history that the operator writes is written, and has come back in the watch."""
         found = [scene.cluster.get("nodes", node)["metadata"] for node in nodes]
         return all(
-            "taintwarden.io/taint-history" in node.get("annotations", {}) and proxy.has_passed(node["resourceVersion"])
+            "taintwarden.io/taint-history" in node.get("annotations", {})
+            and link.has_delivered(resource_path("nodes"), node["resourceVersion"])
             for node in found
         )
 
-    def test_a_pod_is_judged_by_the_node_it_was_bound_to(self, scene: Scene, proxy: LaggingProxy) -> None:
+    def test_a_pod_is_judged_by_the_node_it_was_bound_to(self, scene: Scene, link: Link) -> None:
         cleaned, tainted = scene.node(taint("940"), name="cleaned"), scene.node(taint("940"), name="tainted")
         began = time.monotonic()
         before = [scene.pod(f"before-{node}", node) for node in (cleaned, tainted)]
         for pod in before:
             scene.leaves(pod, began)
-        wait_until(lambda: self.knows(scene, proxy, cleaned, tainted), 10, "the operator to see what it wrote")
-        proxy.hold_node_watches()
+        wait_until(lambda: self.knows(scene, link, cleaned, tainted), 10, "the operator to see what it wrote")
+        hold(link)
         scene.taint(cleaned)
         bound = time.monotonic()
         spared, leaves = scene.pod("spared", cleaned), scene.pod("leaves", tainted)
         scene.leaves(leaves, bound)
         scene.stays(spared, until=bound + 5)
-        proxy.release_node_watches()
+        release(link)
         scene.stays(spared, until=time.monotonic() + SLACK_SECONDS)
 
-    def test_a_value_that_recovers_while_the_watch_is_silent_spares_its_pods(
-        self, scene: Scene, proxy: LaggingProxy
-    ) -> None:
+    def test_a_value_that_recovers_while_the_watch_is_silent_spares_its_pods(self, scene: Scene, link: Link) -> None:
         """A connection may be open and dead: a node of which nothing is heard is read before pods of it are evicted."""
         node = scene.node(taint("980"), name="silent")
         pod = scene.pod("recovered", node, toleration("Gt", "950", SILENT_SECONDS))
         fell = scene.taint(node, taint("940"))
         scene.event(pod, "EvictionScheduled")
-        proxy.hold_node_watches()
+        hold(link)
         scene.taint(node, taint("980"))
         scene.stays(pod, until=fell + SILENT_SECONDS + SLACK_SECONDS)
-        proxy.release_node_watches()
+        release(link)
         scene.event(pod, "EvictionCancelled")
 
     def test_a_wrong_clock_and_a_restart_make_no_deadline_earlier(self, scene: Scene) -> None:

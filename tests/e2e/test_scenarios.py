@@ -17,7 +17,6 @@ from controlplane import (
     ControlPlane,
     EvictionDenial,
     Json,
-    LaggingProxy,
     Operator,
     Target,
     sleep_until,
@@ -100,26 +99,25 @@ def replayed(
 @pytest.fixture(scope="module")
 def play_alone(
     own_control_plane: ControlPlane, replay_policy: Json, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], Replayed]]:
+) -> Callable[[str], Replayed]:
     """Play one scenario with an operator for itself, behind a proxy that can delay its node watches."""
-    pair = own_control_plane.server_certificate("lagging-proxy")
-    with LaggingProxy(own_control_plane.server, own_control_plane.ca, pair) as proxy:
+    link = own_control_plane.link()
 
-        def play_one(name: str) -> Replayed:
-            folder = tmp_path_factory.mktemp(name)
-            with Operator(own_control_plane.operator_kubeconfig(proxy.url), folder, args=[NO_CAP]) as operator:
-                props = Props(own_control_plane.client, operator, proxy=proxy)
-                played = play(own_control_plane.client, [SCENARIOS[name]], props)[name]
-            played.stage.tear_down()
-            return played
+    def play_one(name: str) -> Replayed:
+        folder = tmp_path_factory.mktemp(name)
+        with Operator(own_control_plane.operator_kubeconfig(link.url), folder, args=[NO_CAP]) as operator:
+            props = Props(own_control_plane.client, operator, link=link)
+            played = play(own_control_plane.client, [SCENARIOS[name]], props)[name]
+        played.stage.tear_down()
+        return played
 
-        def play_in_time(name: str) -> Replayed:
-            for _ in range(ATTEMPTS):
-                if not (played := play_one(name)).stage.is_late:
-                    break
-            return played
+    def play_in_time(name: str) -> Replayed:
+        for _ in range(ATTEMPTS):
+            if not (played := play_one(name)).stage.is_late:
+                break
+        return played
 
-        yield play_in_time
+    return play_in_time
 
 
 def selected(request: pytest.FixtureRequest, parameter: str) -> list[str]:
@@ -137,7 +135,7 @@ def play(cluster: Cluster, scenarios: list[Scenario], props: Props) -> dict[str,
             stage.set_up()
         with PodWatch(cluster, run) as watch:
             Timeline().play(stages)
-            sleep_until(max(stage.over_at + watch.pulse.lost(stage.started_at) for stage in stages))
+            sleep_until(max(stage.over_at + watch.lost(stage.started_at) for stage in stages))
             watch.check()
             return {stage.scenario.id: Replayed(stage, outcomes(stage, watch)) for stage in stages}
     except BaseException:

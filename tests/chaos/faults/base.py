@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from chaos.judge import Judge
-from chaos.network import Network
 from chaos.plane import Plane
 from chaos.replicas import Replicas
 from chaos.world import World
+from controlplane.network import Network
 
 
 @dataclass

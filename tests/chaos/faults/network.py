@@ -1,7 +1,7 @@
 """Faults of the network between the operator and the API server."""
 
 from chaos.faults.base import Fault, Scene
-from chaos.network import Link
+from controlplane.network import Link
 
 SILENT_STREAM_SECONDS = 5
 """A node whose stream has been silent for longer is read before a pod is evicted from it, by the documents."""

@@ -3,7 +3,7 @@
 import time
 from typing import Self
 
-from controlplane import Client, Json, Pulse
+from controlplane import Client, Json, Pulse, lateness
 from controlplane.following import Follower
 
 RUN_LABEL = "taintwarden-e2e/run"
@@ -12,30 +12,36 @@ RUN_LABEL = "taintwarden-e2e/run"
 class PodWatch:
     """Follows the labelled pods of all namespaces in a thread. Times are of the monotonic clock.
 
-    `pulse` tells how much of the time the machine lost.
-
     By UID, since a pod may be replaced under its name. A watch that breaks is an error of the run, not an answer:
     `check` raises it.
     """
 
     def __init__(self, client: Client, run: str):
         self._follower = Follower(client, "pods", self._see, labelSelector=f"{RUN_LABEL}={run}")
-        self.pulse = Pulse(client)
+        self._pulse = Pulse(client)
+        self._allowed_seconds = lateness.chosen().allowed_seconds
         self._evicted_at: dict[str, float] = {}
         self._last: dict[str, Json] = {}
 
     def __enter__(self) -> Self:
         self._follower.__enter__()
-        self.pulse.__enter__()
+        self._pulse.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.pulse.__exit__()
+        self._pulse.__exit__()
         self._follower.__exit__()
 
     def check(self) -> None:
         """Raise what broke the watch, if anything did."""
         self._follower.check()
+
+    def lost(self, since: float, until: float | None = None) -> float:
+        """The seconds since a moment that no upper bound counts, as `Pulse.lost`.
+
+        These are what the machine lost, and what an API server that is late on purpose costs.
+        """
+        return self._pulse.lost(since, until) + self._allowed_seconds
 
     def evicted_at(self, uid: str) -> float | None:
         """When the pod was first seen with a deletionTimestamp, or gone; None while it lives."""

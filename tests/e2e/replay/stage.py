@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from controlplane import Cluster, EvictionDenial, Json, LaggingProxy, Operator, wait_until
+from controlplane import Cluster, EvictionDenial, Json, Link, Operator, wait_until
+from controlplane.client import resource_path
 from controlplane.cluster import now
 from e2e.replay.catalogue import Scenario, carried
 from e2e.replay.pod_watch import RUN_LABEL
@@ -22,7 +23,7 @@ class Props:
     cluster: Cluster
     operator: Operator
     denial: EvictionDenial | None = None
-    proxy: LaggingProxy | None = None
+    link: Link | None = None
 
 
 @dataclass
@@ -136,10 +137,10 @@ class Stage:
         return [(step["seconds"], lambda: denial.allow(self.prefix))]
 
     def do_delay_node_watch(self, step: Json) -> Later:
-        proxy = self.props.proxy
-        assert proxy
-        proxy.hold_node_watches()
-        return [(step["seconds"], proxy.release_node_watches)]
+        link = self.props.link
+        assert link
+        hold(link)
+        return [(step["seconds"], lambda: release(link))]
 
     def do_stop_controller(self, _: Json) -> None:
         self.props.operator.stop()
@@ -154,6 +155,18 @@ class Stage:
         self.props.operator.start(wait_ready=False)
         wait_until(self.props.operator.is_live, 30, "the operator to live")
         self.late_seconds = max(self.late_seconds, time.monotonic() - began_at - LOAD_SECONDS)
+
+
+def hold(link: Link) -> None:
+    """Watches of nodes lag; reads of nodes and all other watches stay fast.
+
+    That is the gap in which a pod is bound to a node whose taint has just gone.
+    """
+    link.conditions.held_path = resource_path("nodes")
+
+
+def release(link: Link) -> None:
+    link.conditions.held_path = ""
 
 
 def dated(taint: Json) -> Json:

@@ -1,4 +1,4 @@
-"""The way from one replica to the API server: a proxy that can break in the ways in which networks break."""
+"""The way from a program to the API server: a proxy that can be late, and break in the ways in which networks break."""
 
 import asyncio
 import json
@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
 from controlplane.api_server import LOOPBACK
 from controlplane.certificates import Pair
+from controlplane.lateness import IN_TIME, Lateness
 
 CHUNK_BYTES = 2**16
 HEAD_BYTES = 2**18
@@ -38,6 +40,10 @@ class Conditions:
     is_silent: bool = False
     """Nothing passes, without FIN or RST."""
     delay_seconds: float = 0.0
+    lateness: Lateness = IN_TIME
+    """Of answers, beside the delay."""
+    held_path: str = ""
+    """Watches of this path, such as /api/v1/nodes, deliver nothing. Reads and all other watches pass."""
     bytes_per_second: float = 0.0
     """Of all answers together; 0 for no limit."""
     error_share: float = 0.0
@@ -76,7 +82,7 @@ class Network:
 
 
 class Link:
-    """A replica's proxy. Its address stays the same over everything that happens to it."""
+    """A program's proxy. Its address stays the same over everything that happens to it."""
 
     def __init__(self, network: Network, seed: int = 0) -> None:
         self.conditions = Conditions()
@@ -85,6 +91,8 @@ class Link:
         self._network = network
         self._random = random.Random(seed)
         self._connections: set[Connection] = set()
+        self._numbers = count()
+        self._delivered: dict[str, bytearray] = {}
         self._throttle = asyncio.Lock()
         listen = asyncio.start_server(self._serve, LOOPBACK, 0, ssl=network.server_tls, limit=HEAD_BYTES)
         self._server = asyncio.run_coroutine_threadsafe(listen, network.loop).result(10)
@@ -125,6 +133,20 @@ class Link:
             return None
         return self._random.choice(ERRORS)
 
+    def source(self) -> random.Random:
+        """What the next connection draws its lateness from."""
+        return self.conditions.lateness.source(str(next(self._numbers)))
+
+    def note(self, watched: str, piece: bytes) -> None:
+        """Remember what watches of a path have delivered lately."""
+        delivered = self._delivered.setdefault(watched, bytearray())
+        delivered += piece
+        del delivered[:-CHUNK_BYTES]
+
+    def has_delivered(self, watched: str, text: str) -> bool:
+        """Whether watches of this path have lately delivered this text, for example a resourceVersion."""
+        return text.encode() in bytes(self._delivered.get(watched, b""))
+
     async def throttle(self, size: int) -> None:
         if self.conditions.bytes_per_second:
             async with self._throttle:
@@ -139,6 +161,9 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._upstream: asyncio.StreamWriter | None = None
+        self._source = link.source()
+        self._watched = ""
+        """The path, while a watch is answered."""
         self._passes = asyncio.Event()
         self._passes.set()
         self._ended = asyncio.Event()
@@ -176,9 +201,13 @@ class Connection:
     async def _open(self) -> None:
         """Wait until this connection carries something."""
         await self._passes.wait()
-        while self._link.conditions.is_silent:
+        while self._link.conditions.is_silent or self._is_held:
             await asyncio.sleep(0.05)
         await self._passes.wait()
+
+    @property
+    def _is_held(self) -> bool:
+        return bool(self._watched) and self._watched == self._link.conditions.held_path
 
     async def _requests(self, upstream: asyncio.StreamWriter) -> None:
         while True:
@@ -190,15 +219,21 @@ class Connection:
                 self._writer.write(_written(error))
                 await self._writer.drain()
                 continue
+            line = head.split(b"\r\n", 1)[0].decode()
             if before := self._link.conditions.before:
-                await asyncio.to_thread(before, head.split(b"\r\n", 1)[0].decode())
+                await asyncio.to_thread(before, line)
             await asyncio.sleep(self._link.conditions.delay_seconds)
+            self._watched = _watched(line)
             upstream.write(head + body)
             await upstream.drain()
 
     async def _answers(self, answers: asyncio.StreamReader, coming: "asyncio.Queue[tuple[float, bytes]]") -> None:
+        at = 0.0
         while chunk := await answers.read(CHUNK_BYTES):
-            await coming.put((time.monotonic() + self._link.conditions.delay_seconds, chunk))
+            conditions = self._link.conditions
+            late = conditions.lateness.draw(self._source, is_watch=bool(self._watched))
+            at = max(at, time.monotonic() + conditions.delay_seconds + late)
+            await coming.put((at, chunk))
         await coming.put((0.0, b""))
         await asyncio.Event().wait()
 
@@ -214,7 +249,15 @@ class Connection:
                 await self._link.throttle(len(piece))
                 await self._open()
                 self._writer.write(piece)
+                if self._watched:
+                    self._link.note(self._watched, piece)
                 await self._writer.drain()
+
+
+def _watched(line: str) -> str:
+    """The path that a request watches; empty for any other request."""
+    path, _, query = line.split(" ")[1].partition("?")
+    return path if "watch=" in query else ""
 
 
 def _length(head: bytes) -> int:
