@@ -188,7 +188,7 @@ class Cluster(Client):
         status = {"observedGeneration": generation, "disruptionsAllowed": disruptions_allowed, **counts}
         return self.patch("poddisruptionbudgets", name, {"status": status}, namespace, subresource="status")
 
-    def wait_evicted(self, name: str, namespace: str, timeout_seconds: float = 15) -> None:
+    def wait_evicted(self, name: str, namespace: str, timeout_seconds: float = 60) -> None:
         """Wait until the pod is gone or Terminating. Raises TimeoutError."""
         what = f"the eviction of {namespace}/{name}"
         wait_until(lambda: is_evicted(self.find("pods", name, namespace)), timeout_seconds, what)

@@ -62,6 +62,7 @@ def opened(folder: Path | None = None, *, slo: bool = False) -> Iterator[ToTry]:
         stack.enter_context(webhook_setup.opened(cluster, cluster.folder))
         loop = stack.enter_context(measured(cluster, names)) if slo else None
         _apply_policy(cluster)
+        wait_until(lambda: _are_labelled(cluster), COMPLETED_SECONDS, "all nodes to be labelled for the scheduler")
         if slo:
             _deploy(cluster, "web", 12, WEB, spread=HOSTNAME)
             _deploy(cluster, "batch", 6, BATCH, spread=HOSTNAME)
@@ -79,6 +80,12 @@ def _apply_policy(cluster: WorkingCluster) -> None:
     taint = {"key": "sla", "valueType": "Integer", "placement": True}
     cluster.client.create("taintevictionpolicies", policy | {"spec": {"taints": [taint]}})
     wait_until(lambda: "affinity" in _completed(cluster), COMPLETED_SECONDS, "pods to be completed by the webhook")
+
+
+def _are_labelled(cluster: WorkingCluster) -> bool:
+    """Whether pods of the policy may be placed on any node: without that the first ones would share few nodes."""
+    labels = (node["metadata"]["labels"] for node in cluster.client.items("nodes"))
+    return all("value-or-max.taintwarden.io/sla" in one for one in labels)
 
 
 def _tolerations(least: int) -> dict[str, str]:

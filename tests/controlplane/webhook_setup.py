@@ -106,6 +106,23 @@ def wait_asked(cluster: Cluster, webhook: Webhook) -> None:
     wait_until(is_asked, HEARD_SECONDS, "the webhooks to be asked")
 
 
+def inject(cluster: Cluster, namespace: str) -> None:
+    """Have the pods of a namespace completed, and wait until a rehearsed one is.
+
+    The API server hears of a label a moment later.
+    """
+    cluster.patch("namespaces", namespace, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    extended = json.dumps([{"key": "probe", "operator": "Gt", "value": "1"}])
+    metadata = {"name": "probe", "annotations": {"taintwarden.io/tolerations": extended}}
+    spec = {"containers": [{"name": "main", "image": "none"}], "automountServiceAccountToken": False}
+
+    def is_completed() -> bool:
+        pod = cluster.create("pods", {"metadata": metadata, "spec": spec}, namespace, dryRun="All")
+        return "probe" in {one.get("key") for one in pod["spec"].get("tolerations", [])}
+
+    wait_until(is_completed, HEARD_SECONDS, f"pods of {namespace} to be completed")
+
+
 @contextmanager
 def opened(target: Target, folder: Path) -> Iterator[Webhook]:
     """One webhook that the API server calls, with the shipped rights, and nothing of it afterwards."""

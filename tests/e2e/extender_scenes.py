@@ -22,6 +22,7 @@ NAMESPACE, NAME = "taintwarden-system", "taintwarden-scheduler-extender"
 SHIPPED: Json = yaml.safe_load((EXTENDER / "kube-scheduler.yaml").read_text())
 PLACED_SECONDS = 30.0
 SERVED_SECONDS = 30.0
+BEAT_SECONDS = 3.0
 NODE_LABEL = "scene"
 """Nodes and pods of one test find each other by it."""
 
@@ -130,7 +131,7 @@ class SchedulingScene:
     def wait_placed(self, pod: str, node: str) -> None:
         """Wait until the pod is bound, and to this node."""
         try:
-            wait_until(lambda: self.node_of(pod), PLACED_SECONDS, f"{pod} to be placed")
+            self._wait(lambda: bool(self.node_of(pod)), f"{pod} to be placed")
         except TimeoutError as error:
             raise TimeoutError(f"{error}: {self.reason(pod)}") from error
         assert self.node_of(pod) == node
@@ -147,9 +148,27 @@ class SchedulingScene:
     def wait_pending(self, pod: str, why: str) -> None:
         """Wait until the scheduler says of the pod that no node will do, and this why."""
         try:
-            wait_until(lambda: why in self.reason(pod), PLACED_SECONDS, f"{pod} to be unschedulable")
+            self._wait(lambda: why in self.reason(pod), f"{pod} to be unschedulable")
         except TimeoutError as error:
             raise TimeoutError(f"{error}; it is on {self.node_of(pod)!r}: {self.reason(pod)}") from error
+
+    def _wait(self, is_seen: Callable[[], bool], what: str) -> None:
+        """Wait, while a node changes now and then, as the report of a kubelet does.
+
+        An extender that had not heard of a change when it was asked is asked again at the next one.
+        """
+        beats_at = time.monotonic() + BEAT_SECONDS
+
+        def seen() -> bool:
+            nonlocal beats_at
+            if time.monotonic() > beats_at:
+                beats_at = time.monotonic() + BEAT_SECONDS
+                for node in self.cluster.items("nodes", labelSelector=f"{NODE_LABEL}={self.namespace}")[:1]:
+                    label = {"metadata": {"labels": {"beat": str(int(beats_at))}}}
+                    self.cluster.patch("nodes", node["metadata"]["name"], label)
+            return is_seen()
+
+        wait_until(seen, PLACED_SECONDS, what)
 
     def node_of(self, pod: str) -> str:
         node: str = self.cluster.get("pods", pod, self.namespace)["spec"].get("nodeName", "")

@@ -80,9 +80,13 @@ class Household:
 
     def is_completed(self) -> bool:
         """Whether a pod that is created now gets node affinity."""
-        spec = self.template("probe")["spec"]
-        pod = {"metadata": {"name": "probe", "annotations": self.annotations()}, "spec": spec}
-        return "affinity" in self.client.create("pods", pod, self.name, dryRun="All")["spec"]
+        return "affinity" in self.rehearsed(self.template("probe"))
+
+    def rehearsed(self, template: Json) -> Json:
+        """The spec with which a pod of a template would be stored."""
+        pod = {**template, "metadata": {**template["metadata"], "name": "probe"}}
+        spec: Json = self.client.create("pods", pod, self.name, dryRun="All")["spec"]
+        return spec
 
     def clear(self) -> None:
         """Remove all of it."""
@@ -107,6 +111,15 @@ class Household:
 
     def set_policy(self, **spec: object) -> None:
         self.client.patch("taintevictionpolicies", self.name, {"spec": spec})
+
+    def wait_observed(self) -> None:
+        """Wait until the operator says that it acts by the policy as it is now."""
+
+        def is_observed() -> bool:
+            found = self.client.get("taintevictionpolicies", self.name)
+            return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
+
+        self.wait(is_observed, "the policy to be observed")
 
     def annotations(self, bound: str = "950") -> dict[str, str]:
         return annotation({"key": self.key, "operator": "Gt", "value": bound})

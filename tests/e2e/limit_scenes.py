@@ -11,7 +11,7 @@ from typing import Any
 
 from controlplane import Departure, Json, WorkingCluster
 from e2e.replay.pod_watch import RUN_LABEL
-from e2e.stories import POLICY_LABEL, PodRef, Scene, conditions, events, taint, toleration
+from e2e.stories import POLICY_LABEL, TOLERATIONS, PodRef, Scene, conditions, events, taint, toleration
 
 SCENE_LABEL = "taintwarden-e2e/scene"
 GOOD, BAD = taint("980"), taint("940")
@@ -124,6 +124,11 @@ class LimitScene(Scene):
     def worst(self, workload: str, since: float) -> int:
         """The most pods that a workload was short of at any moment since."""
         return self.ground.availability.worst(workload, since).missing
+
+    def wait_pods_seen(self, node: str) -> None:
+        """Wait until the operator has seen all pods as they are now, by what it says of a pod that comes after."""
+        pod = self.pod("seen", node, DEMANDING, annotations={TOLERATIONS: "nonsense"})
+        self.event(pod, "InvalidToleration")
 
     # -- what the status says
 

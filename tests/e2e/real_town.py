@@ -16,6 +16,7 @@ from controlplane import ApiError, Operator, Webhook, WorkingCluster, wait_until
 from controlplane.api_server import free_port
 from controlplane.cluster import IMAGE, SCHEDULER
 from controlplane.following import Follower
+from controlplane.lateness import chosen
 from e2e.stories import annotation, policy
 from simulated.life.life import matches, true_labels
 from simulated.life.town import Json
@@ -24,7 +25,7 @@ from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import mirrored, neutral_labels, node_labels
 
 POOL = "taintwarden-e2e/town"
-HEARD_SECONDS = 0.4
+HEARD_SECONDS = 0.4 + max(chosen().watch_seconds)
 """Until the webhook and the operator have heard of a change: nothing tells that they have."""
 LABEL_SECONDS = 20.0
 PLACED_SECONDS = 5.0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, exists, extended, gt
-from controlplane import ApiError, Cluster, ControlPlane, Webhook
+from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.waiting import wait_until
 from controlplane.webhook_setup import Kubectl, reviews
 
@@ -29,8 +29,8 @@ def kubectl(own_control_plane: ControlPlane) -> Kubectl:
 
 @pytest.fixture
 def injected(cluster: Cluster, namespace: str) -> str:
-    """A namespace that asks for its pods to be completed."""
-    cluster.patch("namespaces", namespace, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    """A namespace that asks for its pods to be completed, of which the API server has heard."""
+    webhook_setup.inject(cluster, namespace)
     return namespace
 
 

@@ -108,8 +108,11 @@ def test_deadline_is_the_operators(
     assert (leaves.returncode, answer["fate"], answer["policy"], answer["notes"]) == (LEAVES, "Leaves", policy, [])
     assert GRACE_SECONDS - 30 < answer["secondsLeft"] <= GRACE_SECONDS
     assert "you may not read poddisruptionbudgets: 403 Forbidden" in answer["budgetsProblem"]
-    events = cluster.items("events", namespace)
-    assert [event["note"] for event in events if f"at {answer['deadline']}" in event["note"]], events
+
+    def told() -> bool:
+        return any(f"at {answer['deadline']}" in event["note"] for event in cluster.items("events", namespace))
+
+    wait_until(told, 30, f"an Event that says {answer['deadline']}")
 
 
 def test_an_operator_that_rehearses_evicts_nobody_and_that_is_explained(

@@ -82,6 +82,7 @@ def pods_that_others_took_count_as_missing(scene: LimitScene) -> None:
     scene.cordon(zones["a"])
     for pod in scene.pods_on(zones["b"])[:2]:
         scene.cluster.delete("pods", pod.name, scene.namespace)
+    scene.wait_pods_seen(zones["b"][0])
     doomed = scene.pods_on(zones["a"])
     fell = scene.degrade(*zones["a"])
     scene.nobody_leaves(fell + 1)

@@ -85,7 +85,7 @@ def the_status_tells_the_zones_and_what_holds_them(scene: LimitScene) -> None:
     assert entry["until"] > entry["since"]
     scene.wait_zones({"test/a": ("Degraded", 5, 3), "test/b": ("Normal", 5, 1)})
     assert scene.status()["limitedBy"] == "zone-degraded"
-    assert [one.node for one in scene.departures(fell)] == [zones["b"][0]]
+    assert [one.node for one in scene.wait_departures(1, fell)] == [zones["b"][0]]
 
 
 @STORIES.under(FULL)

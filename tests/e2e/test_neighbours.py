@@ -17,7 +17,7 @@ from e2e.test_value_sources import turns
 
 SAMPLES = Path(__file__).resolve().parents[2] / "deploy" / "samples"
 READINESS, PROBLEMS, FAULTS = "node-readiness", "node-problems", "nvsentinel"
-GRACE_SECONDS, OBSERVED_SECONDS = 4, 3
+GRACE_SECONDS, OBSERVED_SECONDS = 15, 3  # within the grace something is seen, told and taken back
 STORIES = Stories()
 
 pytestmark = pytest.mark.timeout(600)
@@ -62,6 +62,7 @@ def a_component_that_is_ready_again_within_the_grace_evicts_nobody(scene: Scene)
     failed = scene.taint(node, taint("pending", "readiness.k8s.io/network-not-ready", "NoSchedule"))
     scene.event(needs, "EvictionScheduled")
     scene.taint(node)
+    scene.event(needs, "EvictionCancelled")
     scene.stays(needs, until=failed + GRACE_SECONDS + OBSERVED_SECONDS)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane import Json, Target, wait_until
-from e2e.stories import PATIENCE_SECONDS, POLICY_LABEL, Scene, Stories, Story, Told, policies, taint, telling
+from e2e.stories import PATIENCE_SECONDS, POLICY_LABEL, Scene, Stories, Story, Told, events, policies, taint, telling
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import neutral_labels, node_labels
 
@@ -151,12 +151,16 @@ def labels_that_a_client_keeps_changing_are_written_ever_later(scene: Scene) -> 
     """It had been rewritten 193 times within six seconds."""
     node, since = scene.node(taint("980")), time.monotonic()
     until(scene, node, {**says("sla", "980"), **NO_CNI})
-    changes = 0
-    while time.monotonic() < since + FIGHT_SECONDS:
+    early = late = 0
+    contested: list[Json] = []
+    while time.monotonic() < since + FIGHT_SECONDS or not contested or early + late < 4:
+        assert time.monotonic() < since + 3 * PATIENCE_SECONDS, (early, late)
         if labels(scene, node)[SLA] != "1":
             scene.cluster.patch("nodes", node, {"metadata": {"labels": {SLA: "1"}}})
-            changes += 1
-    assert 4 <= changes <= 10
-    event = scene.event(node, "LabelsContested")
+            is_early = time.monotonic() < since + FIGHT_SECONDS
+            early, late = early + is_early, late + (not is_early)
+        contested = contested or events(scene.cluster, "default", node, "LabelsContested")
+    assert early <= 10
+    event = contested[0]
     assert SLA in event["note"]
     until(scene, node, {**says("sla", "980"), **NO_CNI})

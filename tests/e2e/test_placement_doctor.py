@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from controlplane import Json, WorkingCluster, wait_until
-from e2e.household import BAD, GOOD, POOL, SECONDS, Household
+from e2e.household import AFFINITY, BAD, GOOD, POOL, SECONDS, Household
 from e2e.placement_table import Owner
 from e2e.real_town import Servants, served
 from taintwarden.cli.doctor.checks import daemon_sets, pending_pods, placement_checks
@@ -92,10 +92,20 @@ class State(ABC):
         if self.client.find("tolerationprofiles", "p", self.house.name):
             self.client.delete("tolerationprofiles", "p", self.house.name)
         self.client.create("tolerationprofiles", {**head, "spec": {"tolerations": [above]}}, self.house.name)
-        time.sleep(1)  # until the webhook has heard of it
+        template = unannotated(self.house)
+        is_heard = lambda: bound in json.dumps(self.house.rehearsed(template).get("affinity", {}))  # noqa: E731
+        self.house.wait(is_heard, "the webhook to hear of the profile")
 
     def list_labels(self, *labels: str) -> None:
+        """Repeat these labels as numbers. Wait until operator and webhook have heard of it."""
         self.house.set_policy(versionLabels=list(labels))
+        self.house.wait_observed()
+        template = self.house.template("probe")
+        template["metadata"]["annotations"] |= newer(self.other)
+        spec = lambda: self.house.rehearsed(template)  # noqa: E731
+        self.house.wait(
+            lambda: (AFFINITY in spec()["nodeSelector"]) is (self.other not in labels), "the webhook to hear"
+        )
 
     def exists(self) -> Json:
         return {"key": self.house.key, "operator": "Exists"}
@@ -106,6 +116,13 @@ class State(ABC):
             return any(one.get("reason") == "Unschedulable" for one in found)
 
         wait_until(refused, SECONDS, f"{app} to be refused")
+
+
+def unannotated(house: Household) -> Json:
+    """A template whose pods tolerate what profiles say."""
+    template = house.template("web")
+    template["metadata"].pop("annotations")
+    return template
 
 
 class InjectionSkipped(State):
@@ -128,9 +145,7 @@ class PendingOutdated(State):
 
     def begin(self) -> None:
         self.profile("990")
-        template = self.house.template("web")
-        template["metadata"].pop("annotations")
-        self.workload("replicasets", template)
+        self.workload("replicasets", unannotated(self.house))
         self.wait_refused("web")
         self.profile("950")
 
@@ -141,7 +156,7 @@ class PendingOutdated(State):
 def newer(label: str) -> dict[str, str]:
     expression = {"key": label, "operator": "SemverGt", "values": ["1.0.0"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    return {"taintwarden.io/node-affinity": json.dumps({"requiredDuringSchedulingIgnoredDuringExecution": terms})}
+    return {AFFINITY: json.dumps({"requiredDuringSchedulingIgnoredDuringExecution": terms})}
 
 
 def labelled(self: State) -> Json:
@@ -162,7 +177,6 @@ class PendingUnwritten(State):
 
     def follow(self) -> None:
         self.list_labels(self.other)
-        time.sleep(1)  # until the webhook has heard of it
         self.delete_pods("web")
 
 
@@ -173,7 +187,6 @@ class PendingUnpublished(State):
     def begin(self) -> None:
         template = labelled(self)
         self.list_labels(self.other)
-        time.sleep(1)
         self.list_labels()
         assert self.servants.command("placement", "remove", self.other, "--force", "--yes")[0] == 0
         self.list_labels(self.other)
@@ -244,6 +257,7 @@ class PlacementEnded(State):
         self.house.wait(lambda: is_bound(self), "the pod to run")
         self.client.delete("taintevictionpolicies", self.house.name)
         self.house.wait_labels({self.house.first: None})
+        self.house.wait(lambda: not self.house.is_completed(), "the webhook to hear of it")
 
     def follow(self) -> None:
         self.set_template("deployments", "web", spec={"tolerations": [self.exists()]})

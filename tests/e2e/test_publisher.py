@@ -207,8 +207,10 @@ def test_a_value_that_falls_becomes_a_taint_and_one_that_recovers_does(loop):
     assert '"from":951.0' in record
     loop.exporter.values = dict.fromkeys(NODES, 0.985)
     loop.wait_taints(GOOD)
-    assert loop.condition("sla", "Publishing")["message"] == "4 nodes of 4 have the taint sla with its value"
-    assert any("a2 sla=980 -> 0 (from 500)" in one["message"] for one in loop.events("sla", "TaintsPublished"))
+    message = lambda: loop.condition("sla", "Publishing")["message"]  # noqa: E731
+    wait_until(lambda: message() == "4 nodes of 4 have the taint sla with its value", SEEN_SECONDS, "the condition")
+    written = lambda: [one["message"] for one in loop.events("sla", "TaintsPublished")]  # noqa: E731
+    wait_until(lambda: any("a2 sla=980 -> 0 (from 500)" in one for one in written()), SEEN_SECONDS, "the Event")
 
 
 def test_the_operator_beside_it_evicts_what_does_not_tolerate_the_new_value(loop, tmp_path):

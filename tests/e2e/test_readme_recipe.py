@@ -91,7 +91,8 @@ def test_each_pod_moves_once(desk: Desk, own_working_cluster: WorkingCluster) ->
     typed(desk, enforce)
     cluster.wait_complete("shop/web")
     label = "value.taintwarden.io/sla"
-    wait_until(lambda: label in cluster.client.get("nodes", "shop-a-0")["metadata"]["labels"], 40, "labels of nodes")
+    labels = lambda: [cluster.client.get("nodes", name)["metadata"]["labels"] for name in NODES]  # noqa: E731
+    wait_until(lambda: all(label in one for one in labels()), 40, "labels of nodes")
     leaving = on(cluster, *BAD)
     assert leaving
     flags = " ".join(f"--node {name}" for name in BAD)

@@ -22,7 +22,10 @@ FAILING = "failing-scheduler"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(not known_gates(), reason="needs the feature gate"))
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.in_time("the extender answers by what it has heard of, and the scheduler asks it once"),
+]
 
 
 @pytest.fixture(scope="module")

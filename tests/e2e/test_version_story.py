@@ -18,6 +18,7 @@ POLICIES = {VERSIONS: {"taints": [{"key": KEY, "valueType": "Version"}]}}
 STORIES = Stories()
 
 GRACE_SECONDS = 8
+RECOVERY_SECONDS = 20  # a grace within which something is seen, told and taken back
 OBSERVED_SECONDS = 3
 OLD, NEW = "v3.27.2", "v3.28.1"
 
@@ -73,11 +74,11 @@ def a_rollback_of_the_plugin_moves_the_pod(scene: Scene) -> None:
 def an_upgrade_within_the_grace_keeps_the_pod(scene: Scene) -> None:
     node = scene.node(version(OLD))
     began = time.monotonic()
-    patient = pod(scene, "patient", node, needs("SemverGt", "v3.28.0", violationGraceSeconds=GRACE_SECONDS))
+    patient = pod(scene, "patient", node, needs("SemverGt", "v3.28.0", violationGraceSeconds=RECOVERY_SECONDS))
     scene.event(patient, "EvictionScheduled")
     scene.taint(node, version(NEW))
     scene.event(patient, "EvictionCancelled")
-    scene.stays(patient, until=began + GRACE_SECONDS + OBSERVED_SECONDS)
+    scene.stays(patient, until=began + RECOVERY_SECONDS + OBSERVED_SECONDS)
 
 
 @STORIES.under(VERSIONS)

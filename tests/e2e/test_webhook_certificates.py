@@ -160,7 +160,9 @@ def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports:
         replica.start()
     first, second = replicas["first"], replicas["second"]
     wait_until(lambda: trusted(first) == 0, 30, "a replica to see that nobody trusts it")
-    told.untrusted = [line for line in first.logs() if line.get("event") == "webhook-untrusted"]
+    untrusted = lambda: [line for line in first.logs() if line.get("event") == "webhook-untrusted"]  # noqa: E731
+    wait_until(lambda: len(untrusted()) == len(webhook_setup.CONFIGURATIONS), 30, "it to say so of each configuration")
+    told.untrusted = untrusted()
     told.trusted_at_first = trusted(first)
     began = time.monotonic()
     told.job = webhook_setup.trust(target)

@@ -90,5 +90,6 @@ def outcomes(stage: Stage, watch: PodWatch) -> dict[str, Outcome]:
     for name, uid in stage.uids.items():
         moment = watch.evicted_at(uid)
         evicted_at = None if moment is None else moment - stage.started_at
-        seen[name] = Outcome(evicted_at, watch.last(uid), uid, watch.lost(stage.started_at, moment))
+        lost_seconds = stage.start_seconds + watch.lost(stage.started_at, moment)
+        seen[name] = Outcome(evicted_at, watch.last(uid), uid, lost_seconds)
     return seen
