@@ -802,6 +802,23 @@ def test_a_node_stays_drained_while_devices_are_not_known(by):
     assert drained(rig) == 1
 
 
+def test_a_device_that_drained_its_node_and_has_a_pod_again_is_one_that_is_used():
+    rig = zoned()
+    rig.slice(gpu_0=tainted())
+    leave(rig)
+    rig.pod("new", node="n1")
+    rig.claim("new", device=DeviceId(DRIVER, "n1", "gpu-0"), key="shop/new")
+    assert rig.machine._intake._devices._drained == {}
+
+
+def test_nothing_is_kept_of_a_pod_that_has_no_devices_any_more():
+    rig = Devices()
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.DeviceClaimGone("shop/c"))
+    assert rig.machine._intake._devices._nodes == {}
+
+
 def test_nothing_is_kept_of_a_drained_node_that_is_gone():
     rig = zoned()
     rig.slice(gpu_0=tainted())

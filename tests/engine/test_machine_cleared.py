@@ -228,7 +228,7 @@ def test_whose_pods_a_guard_holds_is_reported_of_a_policy_that_is_created_again(
 
 
 @UNSEEN
-def test_a_reset_of_the_policy_before_releases_nobody(deleted):
+def test_a_reset_of_the_policy_before_is_not_granted(deleted):
     rig = Rig(created("first"))
     rig.node("n1", "sla=940")
     for number in range(60):
@@ -238,7 +238,7 @@ def test_a_reset_of_the_policy_before_releases_nobody(deleted):
     rig.feed(events.ViewChanged("nodes", live=True))
     store(rig)
     assert rig.world.limiter.guards.by_policy["p"].is_tripped
-    assert rig.evictions() == []
+    assert [one for one in rig.out if isinstance(one, commands.Evict | commands.ClearGuardReset)] == []
 
 
 @UNSEEN
@@ -390,6 +390,16 @@ def test_a_controller_that_is_gone_is_waited_for_anew():
 
 
 # -- a namespace that gets other labels --------------------------------------------------------------------------------
+
+
+def test_nothing_is_kept_of_a_namespace_that_is_gone():
+    rig = Rig()
+    rig.feed(events.NamespaceSeen("shop", {}))
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.gone("a")
+    rig.feed(events.NamespaceGone("shop"))
+    assert list(rig.world.verdicts._profiled) == []
 
 
 def test_pods_that_opt_out_are_told_of_once_a_policy_selects_their_namespace():
