@@ -390,7 +390,7 @@ def test_nothing_is_kept_of_a_pool_whose_slices_and_claims_are_gone():
     known.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"a"})))
     known.put_slice("one", None)
     known.put_claim("shop/c", None)
-    assert (known._pools, known._claims_of, known._claims_on, list(known.users())) == ({}, {}, {}, [])
+    assert (known._pools, known._claims_of, known._claims_on, list(known.all_consumers())) == ({}, {}, {}, [])
 
 
 def test_a_pool_without_slices_has_no_devices():
