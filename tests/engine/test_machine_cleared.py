@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from engine.rig import REACHED, START, ZONE, Rig, limited, owner
+from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from simulated import policy
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
@@ -183,6 +183,40 @@ def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_it_changes():
     assert guards.by_policy["p"].limit() == 5
     rig.change(selecting(exclude={"namespaces": ["bank"]}))
     assert guards.by_policy["p"].limit() == 2
+
+
+def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_a_namespace_changes():
+    spec = {"nodeSelector": {"matchLabels": {"pool": "a"}}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    rig = Rig(limited(guard=GuardSettings(max_percent=50, min_pods=1), spec=spec))
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
+    rig.node("n1", labels={"pool": "a"})
+    for number in range(10):
+        rig.pod(f"p{number}")
+    guard = rig.world.limiter.guards.by_policy["p"]
+    assert guard.limit() == 5
+    rig.feed(events.NamespaceSeen("shop", {}))
+    rig.advance(2)
+    rig.node("n2")  # time passes for the machine with its next event
+    assert guard.limit() == 1
+
+
+def test_a_pod_that_a_paused_policy_would_evict_is_ahead_of_nobody():
+    rig = Rig(limited(guard=GUARD))
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    ahead = rig.world.limiter.guards.by_policy["p"].ahead
+    assert ahead.total == 1
+    rig.change(limited(guard=GUARD, spec={"paused": True}))
+    assert ahead.total == 0
+
+
+def test_what_a_policy_leaves_on_a_node_it_leaves_there_as_well_when_it_changes():
+    rig = Rig(msgspec.structs.replace(limited(), reclaim=Reclaim(120)))
+    rig.pod("a", do_not_evict=True)
+    rig.node("n1", "spot=1", added=START)
+    assert rig.phase("a") is Phase.EXEMPT
+    rig.change(msgspec.structs.replace(limited(), reclaim=Reclaim(60)))
+    assert rig.phase("a") is Phase.EXEMPT
 
 
 UNSEEN = pytest.mark.parametrize("deleted", [[()], []], ids=["its deletion is seen", "its deletion is not seen"])
