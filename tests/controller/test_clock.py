@@ -96,6 +96,17 @@ def test_a_clock_that_runs_at_another_pace_stays_near_the_servers(machine, pace)
     assert max(errors) <= clock.SKEW_SECONDS + clock.DOUBT_SECONDS * abs(pace) + 1
 
 
+def test_the_servers_clock_is_known_better_than_to_the_second():
+    """It gives whole seconds, cut off: a clock that was replaced would be up to a second behind."""
+    machine = Machine()
+    machine.error = AN_HOUR
+    for _ in range(20):
+        machine.elapsed += 1.07
+        machine.hear()
+        machine.clock()
+    assert -0.1 < machine.clock().wall - NOON - machine.elapsed <= 0.0
+
+
 def test_one_of_several_servers_may_be_wrong(machine):
     for number in range(100):
         machine.server_error = AN_HOUR if number % 3 else 0.0
