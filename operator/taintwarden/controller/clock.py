@@ -50,9 +50,7 @@ class CheckedClock:
         self._offset: float | None = None
         """Wall time minus monotonic time, as it counts."""
         self._server_offset: float | None = None
-        """The same of the API server. It gives whole seconds, cut off: of several answers the greatest is nearest."""
-        self._is_replaced = False
-        """The API server's clock counts."""
+        """The same of the API server, as of its last answer."""
         self._date = ""
         self._agreed_at = MonotonicTime(-math.inf)
         """When the API server last gave a time that agreed with what counts."""
@@ -64,7 +62,7 @@ class CheckedClock:
         now = self._clock()
         offset = now.wall - now.monotonic
         if self._offset is None or abs(offset - self._offset) <= STEP_SECONDS or not self._leads_away(offset):
-            self._offset, self._ignored_at, self._is_replaced = offset, None, False
+            self._offset, self._ignored_at = offset, None
             return now
         self._report(offset)
         return Instant(WallTime(now.monotonic + self._offset), now.monotonic)
@@ -78,11 +76,7 @@ class CheckedClock:
         except ValueError:
             return
         now = self._clock()
-        given, known = at - now.monotonic, self._server_offset
-        self._date = date
-        self._server_offset = given if known is None or given < known - 2 * STEP_SECONDS else max(given, known)
-        if self._is_replaced:
-            self._offset = self._server_offset
+        self._date, self._server_offset = date, at - now.monotonic
         if self._offset is None:
             self._offset = now.wall - now.monotonic
         if abs(self._offset - self._server_offset) <= SKEW_SECONDS:
@@ -94,8 +88,9 @@ class CheckedClock:
                 reason="it is not the time of the API server, which counts from now on",
                 remedy="check NTP on the node",
             )
-            self._offset, self._agreed_at = self._server_offset, now.monotonic
-            self._ignored_at, self._is_replaced = now.wall - now.monotonic, True
+            # Its seconds are cut off, and graces that begin by a clock that is behind end early once it is corrected.
+            self._offset, self._agreed_at = self._server_offset + STEP_SECONDS, now.monotonic
+            self._ignored_at = now.wall - now.monotonic
 
     def _leads_away(self, offset: float) -> bool:
         """Whether this one is farther from the API server's than the one that counts."""
