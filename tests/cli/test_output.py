@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from taintwarden.cli.data_output import write_data
 from taintwarden.cli.output import printable
 from taintwarden.cli.rendering import Lines, render
-from taintwarden.controller.wording import duration, relative
+from taintwarden.controller.wording import ago, duration, relative
 
 
 class Colour(StrEnum):
@@ -38,6 +38,11 @@ def test_very_long_duration_is_still_short():
 @pytest.mark.parametrize(("at", "text"), [(90.0, "in 1m30s"), (-30.0, "30s ago"), (0.2, "now"), (-0.2, "now")])
 def test_relative_time(at, text):
     assert relative(at, 0.0) == text
+
+
+@pytest.mark.parametrize(("at", "text"), [(-90.0, "1m30s ago"), (-0.2, "0s ago"), (0.0, "0s ago"), (5.0, "0s ago")])
+def test_what_has_happened_has_an_age(at, text):
+    assert ago(at, 0.0) == text
 
 
 @pytest.mark.parametrize(("text", "shown"), [("a\x1b[31mb", r"a\x1b[31mb"), ("a\nb", r"a\nb"), ("Zürich", "Zürich")])

@@ -3,7 +3,7 @@
 import re
 
 from taintwarden.controller.times import moment
-from taintwarden.controller.wording import duration, relative
+from taintwarden.controller.wording import ago, duration, relative
 
 _WITHIN = re.compile(r"\b(?:(?P<word>since|at) )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
 
@@ -31,6 +31,10 @@ class Times:
     def told(self, time: str) -> str:
         """``2s ago``, ``in 30s``; or ``at`` that time."""
         return f"at {time}" if self._utc else relative(-self.age(time), 0.0)
+
+    def ago(self, time: str) -> str:
+        """``2s ago``, of what has happened; or ``at`` that time."""
+        return f"at {time}" if self._utc else ago(-self.age(time), 0.0)
 
     def since(self, time: str) -> str:
         """``for 2m``; or ``since`` that time."""

@@ -56,6 +56,11 @@ def relative(at: float, now: float) -> str:
     return f"in {distance}" if at > now else f"{distance} ago"
 
 
+def ago(at: float, now: float) -> str:
+    """How long ago something happened: ``2d3h ago``, ``0s ago``, which it also is if the clock of ``at`` is ahead."""
+    return f"{duration(max(now - at, 0.0))} ago"
+
+
 def duration(seconds: float) -> str:
     """Seconds as people say them, in the two largest units."""
     rest = round(seconds)

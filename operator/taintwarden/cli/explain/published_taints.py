@@ -39,8 +39,7 @@ class PublishedTaint(msgspec.Struct, rename={"from_value": "from"}):
 
     def told(self, now: str) -> str:
         """``sla=940:NoExecute published 12s ago by publisher sla from 939.6``."""
-        reader = moment(now)
-        when = wording.relative(min(moment(self.at), reader), reader)  # the clock of the publisher may be ahead
+        when = wording.ago(moment(self.at), moment(now))
         name = f"{self.key}={self.value}:{self.effect}"
         return f"{name} published {when} by publisher {self.publisher} from {self.from_value:.15g}"
 

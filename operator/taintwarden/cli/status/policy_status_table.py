@@ -49,7 +49,7 @@ def _first_line(found: StatusSummary, times: Times) -> Text | None:
     if found.reported_at is None:
         return None
     is_late = times.age(found.reported_at) > LATE_SECONDS
-    return Text(f"The operator reported {times.told(found.reported_at)}.", style="yellow" if is_late else "dim")
+    return Text(f"The operator reported {times.ago(found.reported_at)}.", style="yellow" if is_late else "dim")
 
 
 def _overview(found: StatusSummary) -> Columns:
@@ -132,7 +132,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
 def _guard_text(policy: PolicySummary, times: Times) -> str:
     guard = policy.guard
     if guard is not None and guard.open:
-        return f"tripped {times.told(guard.since)}" if guard.since else "tripped"
+        return f"tripped {times.ago(guard.since)}" if guard.since else "tripped"
     if guard is not None and guard.zones_full:
         return "no pod is evicted, as every zone is Full"
     accepted = guard.accepted if guard else None

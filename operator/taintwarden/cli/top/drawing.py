@@ -12,7 +12,7 @@ from taintwarden.cli.relative_times import Times
 from taintwarden.cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook
 from taintwarden.cli.top.state import HELP, State
 from taintwarden.controller.times import moment
-from taintwarden.controller.wording import at, drained, duration, node_end, pods, several
+from taintwarden.controller.wording import ago, at, drained, duration, node_end, pods, several
 from taintwarden.engine.model import Mode
 
 LEGEND = {
@@ -70,13 +70,15 @@ class Picture:
         if look.problem:
             told = f"{look.problem[0].upper()}{look.problem[1:]}"
             return [self._line((told, "bold red"))]
-        ago = f"reported {duration(max(now - look.reported_at, 0))} ago" if look.reported_at else "no report yet"
+        reported = f"reported {ago(look.reported_at, now)}" if look.reported_at else "no report yet"
         fates = [pod.fate for pod in look.pods()]
         overdue = fates.count(PodMark.OVERDUE) + fates.count(PodMark.BLOCKED)
         counts = f"{several(len(look.nodes), 'node')}, {pods(len(fates))}"
         due = f"{overdue} overdue" if overdue else "none overdue"
         style = "bold red" if overdue else "green"
-        return [self._line(("Taintwarden", "bold"), f"  {counts}  ", (due, style), (f"  {ago}  {look.cluster}", "dim"))]
+        return [
+            self._line(("Taintwarden", "bold"), f"  {counts}  ", (due, style), (f"  {reported}  {look.cluster}", "dim"))
+        ]
 
     def _policies(self, look: Look, state: State, now: float) -> list[Text]:
         found: list[Text] = []
