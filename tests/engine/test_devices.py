@@ -811,11 +811,19 @@ def test_a_device_that_drained_its_node_and_has_a_pod_again_is_one_that_is_used(
     assert rig.machine._intake._devices._drained == {}
 
 
-def test_nothing_is_kept_of_a_pod_that_has_no_devices_any_more():
+def test_nothing_is_kept_of_a_pod_that_is_gone():
     rig = Devices()
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.feed(events.PodGone("uid-a", "n1"))
+    assert rig.machine._intake._devices._nodes == {}
+
+
+def test_nothing_is_kept_of_pods_while_devices_are_not_followed():
+    rig = Devices()
+    rig.pod("a")
+    rig.feed(events.DevicesKnown(known=False))
+    rig.pod("b")
     assert rig.machine._intake._devices._nodes == {}
 
 

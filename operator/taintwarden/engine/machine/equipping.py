@@ -28,7 +28,7 @@ class Equipping:
         self._world = world
         self._inventory = DeviceInventory()
         self._nodes: dict[str, str] = {}
-        """UID -> the node of each pod that has devices."""
+        """UID -> the node of each pod, while devices are known: claims come before the pods or after them."""
         self._members: dict[str, dict[str, str]] = {}
         """PodGroup -> UID -> the node of each pod of it that uses claims."""
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
@@ -42,14 +42,15 @@ class Equipping:
 
     def equip(self, pod: Pod) -> Pod:
         """A pod with the devices that it has now, whatever it had."""
-        uses = self._inventory.uses(pod) if self._are_known else ()
+        uses: tuple[DeviceUse, ...] = ()
+        if self._are_known:
+            self._nodes[pod.uid] = pod.node
+            uses = self._inventory.uses(pod)
         if group := group_of(pod):
             self._members.setdefault(group, {})[pod.uid] = pod.node
         plain = self.plain(pod.shared)
         if not uses:
-            self._nodes.pop(pod.uid, None)
             return pod if plain is pod.shared else replace(pod, shared=plain)
-        self._nodes[pod.uid] = pod.node
         key = (plain, uses)
         found = self._classes.get(key)
         if found is None:
@@ -63,7 +64,8 @@ class Equipping:
 
     def lost(self, pod: Pod) -> None:
         """The pod is gone."""
-        self._nodes.pop(pod.uid, None)
+        if self._nodes.get(pod.uid) == pod.node:
+            del self._nodes[pod.uid]
         if members := self._members.get(group_of(pod)):
             members.pop(pod.uid, None)
             if not members:
@@ -106,12 +108,14 @@ class Equipping:
         if known == self._are_known:
             return []
         self._are_known = known
+        pods = [pod for state in self._world.cluster.nodes.values() for pod in state.pods.values()]
         if not known:
             self._inventory = DeviceInventory()
-            again = [self._find(uid, node) for uid, node in list(self._nodes.items())]
-            return [pod for pod in again if pod is not None]
+            self._nodes = {}
+            return [pod for pod in pods if pod.shared.devices]
+        self._nodes = {pod.uid: pod.node for pod in pods}
         having = set(self._pods_of(self._inventory.all_consumers()))
-        return [pod for state in self._world.cluster.nodes.values() for uid, pod in state.pods.items() if uid in having]
+        return [pod for pod in pods if pod.uid in having]
 
     def put_slice(self, name: str, found: Slice | None) -> Iterable[str]:
         """A slice is stored like this, or is gone. Returns the nodes that it concerns."""
@@ -125,7 +129,7 @@ class Equipping:
     def put_claim(self, key: str, found: DeviceClaim | None) -> Iterator[Pod]:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
         for uid in self._pods_of(self._inventory.put_claim(key, found)):
-            pod = self._find(uid, self._nodes.get(uid)) if self._are_known else None
+            pod = self._world.cluster.pod(self._nodes.get(uid, ""), uid)
             if pod is not None:
                 yield pod
 
@@ -141,10 +145,3 @@ class Equipping:
         """The UIDs of pods that claims are reserved for, and of those in PodGroups that they are reserved for."""
         for one in consumers:
             yield from self._members.get(one, (one,))
-
-    def _find(self, uid: str, node: str | None) -> Pod | None:
-        """A pod. Where it is, its stream may have said before its claim was known."""
-        nodes = self._world.cluster.nodes
-        if node is None:
-            node = next((name for name, state in nodes.items() if uid in state.pods), "")
-        return self._world.cluster.pod(node, uid)
