@@ -5,7 +5,7 @@ import random
 import sys
 from pathlib import Path
 
-from chaos.faults import FAULTS, SHORT
+from chaos.faults import BY_NAME_ONLY, FAULTS, SHORT
 from chaos.playing import Run, opened, play
 from chaos.report import load, save, table
 from chaos.world import Scale
@@ -26,7 +26,7 @@ def main() -> int:
     if options.table:
         print(table(load(options.table)))
         return 0
-    names = options.fault or list(SHORT if options.short else FAULTS)
+    names = options.fault or list(SHORT if options.short else [name for name in FAULTS if name not in BY_NAME_ONLY])
     usual = SHORT_SCALE if options.short else Scale()
     scale = Scale(options.nodes or usual.nodes, options.pods or usual.pods)
     runs = []
@@ -37,7 +37,7 @@ def main() -> int:
                 for name in names:
                     seed = random.randrange(10**6) if options.seed is None else options.seed + number
                     print(f"\n{name}, seed {seed}", flush=True)
-                    run = play(scene, name, seed, scale)
+                    run = play(scene, name, seed, scale, options.seconds)
                     runs.append(run)
                     _say(run)
                     if options.save:
@@ -59,6 +59,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="in which order values change and faults strike; printed for each run")
     parser.add_argument("--repeat", type=int, default=1, help="how often, each time with the next seed")
     parser.add_argument("--short", action="store_true", help=f"play only {', '.join(SHORT)}, with few pods")
+    parser.add_argument("--seconds", type=float, help="how long the fault lasts, if not as long as usual")
     parser.add_argument("--nodes", type=int, help=f"how many nodes: {Scale.nodes}, or {SHORT_SCALE.nodes} if short")
     parser.add_argument("--pods", type=int, help=f"how many pods: {Scale.pods}, or {SHORT_SCALE.pods} if short")
     parser.add_argument("--save", type=Path, metavar="FILE", help="add each run to this file")
@@ -75,6 +76,8 @@ def _say(run: Run) -> None:
         f"stalest {verdict.stalest_seconds:.2f} s, latest {verdict.latest_seconds:.1f} s, "
         f"settled in {verdict.settled_seconds:.0f} s, {run.seconds:.0f} s in all"
     )
+    if run.measured:
+        print(run.measured)
     for finding in verdict.findings[:SHOWN]:
         print(f"    {finding}")
     if len(verdict.findings) > SHOWN:

@@ -36,6 +36,7 @@ class Run:
     scale: Scale
     verdict: Verdict
     seconds: float
+    measured: str = ""
 
     @property
     def breaches(self) -> dict[str, int]:
@@ -65,9 +66,10 @@ def opened(scale: Scale, *, keep: bool = False) -> Iterator[Scene]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
-    """Play one fault and judge it."""
+def play(scene: Scene, name: str, seed: int, scale: Scale, seconds: float | None = None) -> Run:
+    """Play one fault, for so long or as long as usual, and judge it."""
     fault = FAULTS[name]()
+    fault.seconds = seconds or fault.seconds
     scene.random.seed(seed)
     began = time.monotonic()
     scene.world.recover()
@@ -91,7 +93,7 @@ def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
     for pod in left:
         verdict.count("lost", pod)
     fault.clear(scene)
-    return Run(name, seed, scale, verdict, time.monotonic() - began)
+    return Run(name, seed, scale, verdict, time.monotonic() - began, fault.measured())
 
 
 def _break(scene: Scene, fault: Fault) -> None:

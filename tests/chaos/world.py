@@ -103,6 +103,7 @@ class World:
         self._scale = scale
         self._random = random.Random(0)
         self.nodes = [f"node-{index:03}" for index in range(scale.nodes)]
+        self._indices = itertools.count(scale.nodes)
         self.namespaces = [f"team-{index}" for index in range(8)]
         self.workloads: dict[str, Workload] = {}
         self._values: dict[str, dict[str, str]] = {node: {SLA: GOOD, STRICT: GOOD} for node in self.nodes}
@@ -138,8 +139,9 @@ class World:
         for body in policies():
             self._client.create("taintevictionpolicies", body)
         list(self._pool.map(self._client.create_namespace, self.namespaces))
-        list(self._pool.map(self._create_node, range(self._scale.nodes)))
-        list(self._pool.map(self._create_workload, range(self._scale.workloads)))
+        list(self._pool.map(self._create_node, range(self._scale.nodes), self.nodes))
+        for index in range(self._scale.workloads):
+            self._create_workload(index, self.namespaces[index % len(self.namespaces)], f"w{index:03}")
         places = [
             (name, self.nodes[(index * REPLICAS + number) % len(self.nodes)])
             for index, name in enumerate(self.workloads)
@@ -147,15 +149,12 @@ class World:
         ]
         list(self._pool.map(lambda place: self._create_pod(*place), places))
 
-    def _create_node(self, index: int) -> None:
-        name = self.nodes[index]
+    def _create_node(self, index: int, name: str) -> None:
         labels = {"topology.kubernetes.io/region": "test", "topology.kubernetes.io/zone": f"zone-{index % ZONES}"}
         self._client.create("nodes", {"metadata": {"name": name, "labels": labels}})
         self._write(name)
 
-    def _create_workload(self, index: int) -> None:
-        namespace = self.namespaces[index % len(self.namespaces)]
-        name = f"w{index:03}"
+    def _create_workload(self, index: int, namespace: str, name: str) -> None:
         selector = {"app": name}
         template = {
             "metadata": {"labels": selector},
@@ -249,6 +248,31 @@ class World:
         with self._busy:
             list(self._pool.map(self._write, self.nodes))
 
+    def exchange_node(self) -> None:
+        """Delete a node with its pods, and create one with a name that no node has had."""
+        with self._busy:
+            place = self._random.randrange(len(self.nodes))
+            gone, index = self.nodes[place], next(self._indices)
+            new = self.nodes[place] = f"node-{index:03}"
+            self._ends = [one for one in self._ends if one[2] != gone]
+            heapq.heapify(self._ends)
+            self._values = {new if node == gone else node: values for node, values in self._values.items()}
+            self._values[new] = {SLA: GOOD, STRICT: GOOD}
+            self._persist(lambda: self._client.delete("nodes", gone))
+            self._create_node(index, new)
+        query = {"fieldSelector": f"spec.nodeName={gone}"}
+        for pod in self._client.request("GET", "/api/v1/pods", query=query)["items"]:
+            self._pool.submit(self._end, pod["metadata"])
+
+    def exchange_namespace(self) -> None:
+        """Delete a namespace with everything in it, and create the same in one with a name that none has had."""
+        gone, new = self.namespaces[0], f"team-{next(self._indices)}"
+        names = self.abandon(gone)
+        self.namespaces = [*self.namespaces[1:], new]
+        self._client.create_namespace(new)
+        for name in names:
+            self._create_workload(int(name[1:]), new, f"w{next(self._indices)}")
+
     def abandon(self, namespace: str) -> list[str]:
         """Delete a namespace with everything in it; returns the names of its workloads."""
         names = [name for name, of in self.workloads.items() if of.namespace == namespace]
@@ -265,7 +289,7 @@ class World:
         """The same again, new. Its pods come with the next look."""
         self._client.create_namespace(namespace)
         for name in names:
-            self._create_workload(int(name[1:]))
+            self._create_workload(int(name[1:]), namespace, name)
 
     def _change(self) -> None:
         while not self._stopping.wait(TICK_SECONDS):

@@ -1,6 +1,6 @@
 """The faults, by name."""
 
-from chaos.faults import network, objects, processes, server, webhooks
+from chaos.faults import network, objects, processes, server, turnover, webhooks
 from chaos.faults.base import Fault, Nothing, Scene
 
 FAULTS: dict[str, type[Fault]] = {
@@ -41,9 +41,12 @@ FAULTS: dict[str, type[Fault]] = {
         webhooks.WebhookHangs,
         webhooks.WebhookDenies,
         webhooks.WebhookBusy,
+        turnover.Turnover,
     )
 }
 SHORT = ("api-killed", "cut", "leader-killed")
 """What continuous integration plays."""
+BY_NAME_ONLY = frozenset({turnover.Turnover.name})
+"""It takes an hour."""
 
-__all__ = ["FAULTS", "SHORT", "Fault", "Nothing", "Scene"]
+__all__ = ["BY_NAME_ONLY", "FAULTS", "SHORT", "Fault", "Nothing", "Scene"]

@@ -31,7 +31,7 @@ class Fault:
     """
 
     name: ClassVar[str]
-    seconds: ClassVar[float] = 20
+    seconds: float = 20
     """How long it lasts."""
     after_seconds: ClassVar[float] = 2
     """For how long values change after it has ended."""
@@ -55,6 +55,10 @@ class Fault:
 
     def end(self, scene: Scene) -> None:
         """Repair it."""
+
+    def measured(self) -> str:
+        """What it has measured itself, for the person who reads it."""
+        return ""
 
     def clear(self, scene: Scene) -> None:
         """After everything was judged."""
