@@ -23,7 +23,7 @@ DEVICES = 8
 DRIVER, KEY = "gpu.example.com", "gpu.example.com/health"
 WITHOUT, WITH = "no policy for devices", "a policy for devices"
 SUBJECTS = (WITHOUT, WITH)
-REWRITES = 1_000
+REWRITES = 5_000
 API = "/apis/resource.k8s.io/v1"
 
 
@@ -128,18 +128,19 @@ async def rewrite(control_plane: ControlPlane, shape: Shape) -> None:
 
         async def write(number: int) -> None:
             path = f"{API}/resourceslices/{population.node_name(number % shape.nodes)}"
-            body = {"metadata": {"annotations": {"written": str(number)}}}
+            # The same text again would be no write, and no event.
+            body = {"metadata": {"annotations": {"written": str(time.time_ns())}}}
             await bulk.must("PATCH", path, body, MERGE_PATCH)
 
         await for_each(range(REWRITES), write, CONCURRENCY)
 
 
 async def react(control_plane: ControlPlane) -> float:
-    """Taint the first device of the first node and wait for its pod to go."""
+    """Taint the first device of a node, of another one in each round, and wait for its pod to go."""
     before = len(removals(control_plane))
     began_at = time.time()
-    spec = slice_of(0, {"key": KEY, "value": "lost", "effect": "NoExecute"})["spec"]
+    spec = slice_of(before, {"key": KEY, "value": "lost", "effect": "NoExecute"})["spec"]
     async with Bulk.open(control_plane.admin_kubeconfig) as bulk:
-        await bulk.must("PATCH", f"{API}/resourceslices/{population.node_name(0)}", {"spec": spec}, MERGE_PATCH)
+        await bulk.must("PATCH", f"{API}/resourceslices/{population.node_name(before)}", {"spec": spec}, MERGE_PATCH)
     wait_for(lambda: len(removals(control_plane)) > before)
     return removals(control_plane)[before] - began_at
