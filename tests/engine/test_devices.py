@@ -3,6 +3,7 @@
 import pytest
 
 from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, for_devices, native, slice_of, tainted
+from engine.kept import kept
 from engine.rig import NO_LIMITS, START, ZONE, exists
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, Slice
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
@@ -390,7 +391,7 @@ def test_nothing_is_kept_of_a_pool_whose_slices_and_claims_are_gone():
     known.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"a"})))
     known.put_slice("one", None)
     known.put_claim("shop/c", None)
-    assert (known._pools, known._claims_of, known._claims_on, list(known.all_consumers())) == ({}, {}, {}, [])
+    assert kept(known, POOL, "shop", "a") == []
 
 
 def test_a_pool_without_slices_has_no_devices():
@@ -815,8 +816,8 @@ def test_nothing_is_kept_of_a_pod_that_is_gone():
     rig = Devices()
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.PodGone("uid-a", "n1"))
-    assert rig.machine._intake._devices._nodes == {}
+    rig.feed(events.PodGone("uid-a", "n1"), events.DeviceClaimGone("shop/c"))
+    assert kept(rig.machine, "uid-a") == []
 
 
 def test_nothing_is_kept_of_pods_while_devices_are_not_followed():
@@ -831,9 +832,9 @@ def test_nothing_is_kept_of_a_drained_node_that_is_gone():
     rig = zoned()
     rig.slice(gpu_0=tainted())
     leave(rig)
-    assert list(rig.machine._intake._devices._drained) == ["n1"]
-    rig.feed(events.NodeGone("n1"))
-    assert rig.machine._intake._devices._drained == {}
+    assert kept(rig.machine._intake._devices, "gpu-0")
+    rig.feed(events.NodeGone("n1"), events.SliceGone("s"), events.DeviceClaimGone("shop/c"))
+    assert kept(rig.machine, "gpu-0") == []
 
 
 def test_a_node_whose_device_became_well_meanwhile_is_not_drained():
@@ -879,7 +880,7 @@ def test_a_quarantine_heeds_no_toleration_of_a_claim():
     assert rig.evicted == ["a"]
 
 
-def test_a_cluster_whose_policies_are_for_nodes_forgets_nothing_and_keeps_nothing():
+def test_a_node_loses_the_taints_of_a_device_with_the_last_pod_that_has_it():
     rig = Devices()
     rig.slice(gpu_0=tainted())
     rig.claim("a", tolerations=[native()])
@@ -887,7 +888,6 @@ def test_a_cluster_whose_policies_are_for_nodes_forgets_nothing_and_keeps_nothin
     rig.feed(events.PodGone("uid-a", "n1"))
     rig.wake()
     assert rig.machine.view.node("n1").taints == ()
-    assert rig.machine._intake._devices._nodes == {}
 
 
 def test_the_view_of_a_node_has_its_taints_and_those_of_devices_apart():

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, for_devices, native, slice_of, tainted
+from engine.kept import kept
 from engine.rig import START
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice
 from taintwarden.engine.history import MAX_TEXT_LENGTH
@@ -175,7 +176,7 @@ def test_of_a_group_whose_pods_are_gone_nothing_is_left():
     rig.pod("a", group=TRAINING)
     of_group(rig)
     rig.gone("a")
-    assert rig.machine._intake._devices._members == {}
+    assert kept(rig.machine, "uid-a") == []
 
 
 def test_the_claim_of_a_group_is_not_allocated_any_more():

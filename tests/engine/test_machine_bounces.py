@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.rig import START, Rig, exists, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import BounceSettings, Reclaim
@@ -246,8 +247,7 @@ def test_who_is_gone_is_not_remembered():
     for number in range(20):
         rig.pod(str(number), **WEB)
         rig.gone(str(number))
-    [place] = rig.world.limiter.bounces._places.values()
-    assert place.came == {}
+    assert kept(rig.world.limiter.bounces, *(f"uid-{number}" for number in range(20))) == []
 
 
 def test_a_budget_comes_first():

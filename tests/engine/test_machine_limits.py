@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import Owner, Policy, Reclaim, Share, Window, ZoneHealth
@@ -676,7 +677,7 @@ def test_a_policy_that_is_deleted_holds_nobody():
     spoil(rig)
     rig.change()
     assert (rig.claimed(), rig.view.in_flight) == ([], 1)
-    assert rig.world.queues._blocked == {}
+    assert kept(rig.world.queues, *(f"uid-{name}/p" for name in "bcd")) == []
 
 
 def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
@@ -692,8 +693,9 @@ def test_a_held_pod_that_is_gone_frees_what_it_stood_for():
     for name in "bcd":
         rig.gone(name)
     evicted(rig, "a")
-    assert (rig.claimed(), rig.world.queues._blocked) == ([], {})
-    assert rig.world.limiter.workloads._workloads == {}
+    assert rig.claimed() == []
+    assert kept(rig.world.queues, owner().uid) == []
+    assert kept(rig.world.limiter.workloads, *(f"uid-{name}" for name in "abcd")) == []
 
 
 def test_a_node_that_goes_cancels_those_that_are_held():
@@ -743,7 +745,8 @@ def test_nothing_is_remembered_when_all_is_over():
     rig.wants(owner(), None)
     rig.feed(events.PodsListed({}), events.NodesListed(frozenset()))
     rig.advance(5)
-    limiter = rig.world.limiter
-    assert (rig.claimed(), rig.world.cluster.nodes, rig.world.queues._blocked) == ([], {}, {})
-    assert (limiter.workloads._workloads, limiter.workloads._leaving, limiter.workloads._wanted) == ({}, {}, {})
-    assert (limiter.departures._leaving, limiter.guards.by_policy, limiter.zones._nodes) == ({}, {}, {})
+    assert rig.claimed() == []
+    assert kept(rig.world.queues, *(f"uid-{name}" for name in "abcd")) == []
+    assert kept(rig.world.limiter.workloads, owner().uid) == []
+    assert kept(rig.world.limiter.departures, "uid-a", "n1") == []
+    assert kept(rig.world.limiter.zones, "n1", "fine") == []

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.rig import limited
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Timings, WriteOutcome
@@ -167,7 +168,8 @@ def test_nothing_is_remembered_of_a_write_that_was_done():
     bench = Bench()
     bench.put(history("a"))
     bench.answer()
-    assert bench.outbox._entries == {}
+    bench.world.out.clear()
+    assert kept(bench.outbox, "n1") == []
     assert bench.outbox.next_at() is None
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.rig import limited
 from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
@@ -206,7 +207,7 @@ def test_a_lane_is_forgotten_with_its_last_pod():
     bench = Bench()
     bench.ready("a")
     bench.go("a")
-    assert bench.queues._lanes == {}
+    assert list(bench.queues.ready_lanes()) == []
 
 
 # -- blocked -----------------------------------------------------------------------------------------------------------
@@ -236,7 +237,7 @@ def test_each_that_goes_lets_the_next_back():
     for name in "abc":
         assert bench.standing() == name
         bench.go(name)
-    assert bench.queues._blocked == {}
+    assert kept(bench.queues, "k") == []
 
 
 def test_one_that_is_refused_again_for_the_same_lets_nobody_back():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from taintwarden.engine.interning import Interner
@@ -71,7 +72,7 @@ def test_a_place_is_remembered_for_the_policy_that_stays():
     assert loop.ask(pod, policy="p") is None
     assert loop.held_for(pod, policy="q") > 0
     loop.bounces.configure([], AT_ONCE)
-    assert (loop.bounces._loops, loop.bounces._places) == ({}, {})
+    assert kept(loop.bounces, owner().uid) == []
 
 
 def test_who_leaves_for_the_first_time_has_not_come_back():
@@ -322,7 +323,7 @@ def test_what_no_policy_asks_for_is_forgotten(changed):
     loop = Loop()
     loop.bounce(5)
     loop.bounces.configure(changed, AT_ONCE)
-    assert (len(loop.bounces._loops), loop.bounces._places) == (0, {})
+    assert kept(loop.bounces, owner().uid) == []
     loop.bounces.configure(loop.policies, AT_ONCE)
     assert loop.ask(loop.come("next")) is None
 
@@ -335,7 +336,7 @@ def test_no_more_is_remembered_than_may_be(monkeypatch):
     loop = Loop()
     for number in range(100):
         loop.bounce(2, node=f"n{number}")
-    assert (len(loop.bounces._loops), len(loop.bounces._places)) == (3, 3)
+    assert sum(bool(kept(loop.bounces, f"n{number}")) for number in range(100)) == 3
     assert [bool(loop.held_for(loop.come("next", node=f"n{number}"))) for number in (96, 97, 99)] == [False, True, True]
 
 
@@ -352,8 +353,7 @@ def test_who_bounces_is_remembered_longer_than_who_does_not(monkeypatch):
 def test_pods_that_are_gone_are_not_remembered():
     loop = Loop()
     loop.bounce(50)
-    [place] = loop.bounces._places.values()
-    assert place.came == {}
+    assert kept(loop.bounces, *(f"pod-{number}" for number in range(50))) == []
 
 
 def test_how_many_workloads_bounce_is_told():

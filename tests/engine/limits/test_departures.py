@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
@@ -160,12 +161,15 @@ def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
 
 
 def test_nothing_is_remembered_of_those_that_are_gone():
-    departures = Departures(Freed())
+    freed = Freed()
+    departures = Departures(freed)
     departures.leave(pod("a"))
     departures.terminating("a", "n1", NOW.wall, NOW)
     departures.stay("a")
     departures.terminating("a", "n1", None, NOW)
-    assert (departures._leaving, dict(departures._number), departures._terminating) == ({}, {}, {})
+    freed.take()
+    assert kept(departures, "a") == []
+    assert kept(departures, "n1") == []
 
 
 def test_a_pod_that_may_stop_for_years_counts_for_ten_minutes():

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import ZONE, budget, limited, owner
 from taintwarden.engine.guard import Due, Guard, GuardRecord
@@ -460,15 +461,14 @@ def test_nothing_is_remembered_of_policies_that_are_gone():
     bench = Bench(GUARDED)
     bench.limiter.guards.restore("p", OPEN, LATER)
     bench.configure()
-    guards = bench.limiter.guards
-    assert (guards.by_policy, guards._records, guards._policies) == ({}, {}, {})
+    assert kept(bench.limiter.guards, "p") == []
 
 
 def test_nothing_is_remembered_of_a_policy_that_went_with_its_guard_off():
     bench = Bench(GUARDED)
     for given in ([limited()], []):
         bench.configure(*given)
-    assert bench.limiter.guards._records == {}
+    assert kept(bench.limiter.guards, "p") == []
 
 
 def test_a_policy_that_enforces_begins_without_what_it_rehearsed():

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from taintwarden.engine.interning import Interner
@@ -400,7 +401,7 @@ def test_a_watched_controllers_pods_are_never_forgiven():
 
 def test_pods_that_are_gone_are_not_remembered_as_having_been_ready():
     bench = indebted()
-    assert sorted(bench.workloads._workloads["shop", FOREIGN.uid].known) == ["b", "c", "d"]
+    assert [name for name in "abcd" if kept(bench.workloads, name)] == ["b", "c", "d"]
 
 
 def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed():
@@ -408,7 +409,7 @@ def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed()
     for name in "bcd":
         bench.leave(name)
         bench.gone(name)
-    assert bench.workloads._workloads == {}
+    assert kept(bench.workloads, FOREIGN.uid) == []
 
 
 # -- as a limit --------------------------------------------------------------------------------------------------------
@@ -506,4 +507,5 @@ def test_a_workload_is_forgotten_with_its_last_pod():
     for name in "ab":
         bench.gone(name)
     bench.workloads.want(("shop", bench.of.uid), None)
-    assert (bench.workloads._workloads, bench.workloads._wanted, bench.workloads._leaving) == ({}, {}, {})
+    bench.freed.take()
+    assert kept(bench.workloads, bench.of.uid) == []
