@@ -36,7 +36,7 @@ class Plane(ControlPlane):
 
     def start(self) -> None:
         super().start()
-        self.start_controller_manager(BUDGETS, CLIENT_LIMITS)
+        self._budgets = self.start_controller_manager(BUDGETS, CLIENT_LIMITS)
 
     # -- the store
 
@@ -71,6 +71,9 @@ class Plane(ControlPlane):
         self._start_store()
         revision = self.revision()
         self.start_api_server()
+        # As Kubernetes' instructions for a restore say: its controllers may rely on what is not stored any more.
+        self._budgets.stop()
+        self._budgets.start()
         return began, revision
 
     def revision(self) -> int:

@@ -312,3 +312,35 @@ def test_just_after_the_restoration_the_truth_before_counts_as_well(case: Case) 
     case.log.value(10, "940")
     case.log.evict(21.5, "web")
     assert restored(case, revision, 20, "980", "web").breaches() == {}
+
+
+def test_a_value_that_is_bad_again_at_once_after_the_restoration_counts_from_the_first_time(case: Case) -> None:
+    """No client that is disconnected meanwhile can see that it was taken back."""
+    case.log.pod(1, "web")
+    revision = revision_of(case)
+    case.log.value(18, "940")
+    case.log.value(22, "940")
+    case.log.evict(24.5, "web")
+    assert restored(case, revision, 20, "980", "web").breaches() == {}
+
+
+def test_a_value_that_is_bad_again_later_counts_anew(case: Case) -> None:
+    case.log.pod(1, "web")
+    revision = revision_of(case)
+    case.log.value(18, "940")
+    case.log.value(30, "940")
+    case.log.evict(31, "web")
+    assert restored(case, revision, 20, "980", "web").breaches() == {"early": 1}
+
+
+def test_before_the_restoration_the_pods_of_then_are_counted(case: Case) -> None:
+    """They need not be in the store that comes back, nor after it."""
+    case.log.replicas(0, "rs", 10)
+    for number in range(10):
+        case.log.pod(1, f"web-{number}", owner="rs")
+    case.log.value(5, "940")
+    case.log.evict(9, "web-0")
+    for number in (1, 2):
+        case.log.remove(12, f"web-{number}")
+    revision = revision_of(case)
+    assert restored(case, revision, 20, "940", *(f"web-{number}" for number in range(3, 10))).breaches() == {}

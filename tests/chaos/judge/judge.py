@@ -11,7 +11,7 @@ from kubernetes import client, config
 
 from chaos.judge import limits
 from chaos.judge.audit import Record, read
-from chaos.judge.history import Between, History, Pod, Policy
+from chaos.judge.history import OPEN, Between, History, Pod, Policy, Span
 from chaos.judge.leading import Leading
 from chaos.judge.limits import Eviction
 from chaos.judge.rules import FOREVER, demand
@@ -109,20 +109,20 @@ def judged(
     tolerance: Tolerance,
 ) -> Verdict:
     """The verdict from the log alone, and from the UIDs of the pods that are terminating now."""
-    pasts = _histories(read(log), operator, restorations)
-    for _, history in pasts:
-        history.decide(terminating)
-    last = pasts[-1][1]
+    pasts = _pasts(read(log), operator, restorations)
+    for past in pasts:
+        past.history.decide(terminating)
+    last = pasts[-1].history
     leading = Leading(last.leases, LEASE)
     verdict = Verdict()
     evictions = [
-        Eviction(record, pod, _judge(record, pod, truths, tolerance, verdict))
-        for record, pod, truths in _evictions(pasts, tolerance)
+        Eviction(record, pod, _judge(record, pod, truth, tolerance, verdict), truth.history)
+        for record, pod, truth in _evictions(pasts)
         if begin <= record.received <= end
     ]
     evictions.sort(key=lambda one: one.record.received)
     verdict.evictions = len(evictions)
-    verdict.unjudged = sum(begin <= record.received <= end for _, past in pasts[-1:] for record in past.strangers)
+    verdict.unjudged = sum(begin <= record.received <= end for record in last.strangers)
     first: dict[str, Eviction] = {}
     for one in evictions:
         record, key = one.record, one.pod.key
@@ -144,48 +144,67 @@ def judged(
     return verdict
 
 
-def _histories(
-    records: Sequence[Record], operator: str, restorations: Sequence[Restoration]
-) -> list[tuple[float, History]]:
-    """The truth, and for each restoration of the store the truth that began with it."""
-    pasts: list[tuple[float, History]] = []
-    begins = [-FOREVER, *(one.at.low for one in restorations)]
+@dataclass(frozen=True)
+class Past:
+    """What was true from a moment on: from the beginning, or from a restoration of the store."""
+
+    since: Between
+    history: History
+    before: "Past | None" = None
+    """What was true until then."""
+
+    def was_due(self, record: Record, pod: Pod, span: Span, staleness_seconds: float) -> bool:
+        """Whether the same had made the pod leave before the restoration, and was there again at once after it.
+
+        A client that is disconnected meanwhile cannot see that it was taken back.
+        """
+        return (
+            self.before is not None
+            and span.base.low <= self.since.high + staleness_seconds
+            and any(
+                one.key == span.key and one.end == OPEN and one.due_low <= record.received
+                for one in self.before.history.spans(self.before.history.pods.get(pod.uid, pod))
+            )
+        )
+
+
+def _pasts(records: Sequence[Record], operator: str, restorations: Sequence[Restoration]) -> list[Past]:
+    pasts: list[Past] = []
+    begins = [Between(-FOREVER, -FOREVER), *(one.at for one in restorations)]
     for index, begin in enumerate(begins):
         history = History(operator)
         for earlier, restoration in zip(begins, restorations[:index], strict=False):
-            history.take(_between(records, earlier, restoration.at.low))
+            history.take(_between(records, earlier.low, restoration.at.low))
             history.restored(restoration.revision, restoration.at, restoration.nodes, restoration.pods)
-        end = begins[index + 1] if index + 1 < len(begins) else FOREVER
-        history.take(_between(records, begin, end))
-        pasts.append((begin, history))
+        end = begins[index + 1].low if index + 1 < len(begins) else FOREVER
+        history.take(_between(records, begin.low, end))
+        pasts.append(Past(begin, history, pasts[-1] if pasts else None))
     return pasts
 
 
-def _evictions(
-    pasts: Sequence[tuple[float, History]], tolerance: Tolerance
-) -> Iterator[tuple[Record, Pod, list[History]]]:
-    """Each eviction with the truth of its time, and just after a restoration with that before, too."""
-    for index, (since, history) in enumerate(pasts):
-        until = pasts[index + 1][0] if index + 1 < len(pasts) else FOREVER
-        for pod in history.pods.values():
+def _evictions(pasts: Sequence[Past]) -> Iterator[tuple[Record, Pod, Past]]:
+    """Each eviction with the truth of its time."""
+    for index, past in enumerate(pasts):
+        until = pasts[index + 1].since.low if index + 1 < len(pasts) else FOREVER
+        for pod in past.history.pods.values():
             for record in pod.evicted:
-                if since <= record.received < until:
-                    is_new = index > 0 and record.received - since <= tolerance.staleness_seconds
-                    yield record, pod, [history, *([pasts[index - 1][1]] if is_new else [])]
+                if past.since.low <= record.received < until:
+                    yield record, pod, past
 
 
-def _judge(
-    record: Record, pod: Pod, truths: Sequence[History], tolerance: Tolerance, verdict: Verdict
-) -> Policy | None:
+def _judge(record: Record, pod: Pod, past: Past, tolerance: Tolerance, verdict: Verdict) -> Policy | None:
     """Judge one accepted eviction; the policy by which the pod had to leave."""
     best, least = None, FOREVER
     early: list[float] = []
+    truths = [past.history]
+    if past.before is not None and record.received - past.since.low <= tolerance.staleness_seconds:
+        truths.append(past.before.history)
     for truth in truths:
         for span in truth.spans(truth.pods.get(pod.uid, pod)):
             policy = truth.policy_of(span.key)
             assert policy is not None
             stale = max(record.received - span.end.high, _absent_for(record, truth, policy), 0.0)
-            if record.received >= span.due_low:
+            if record.received >= span.due_low or past.was_due(record, pod, span, tolerance.staleness_seconds):
                 if stale < least:
                     best, least = (span, policy), stale
             elif span.base.low <= record.completed and stale == 0:

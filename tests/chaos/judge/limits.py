@@ -15,6 +15,8 @@ class Eviction(NamedTuple):
     record: Record
     pod: Pod
     policy: Policy | None
+    history: History
+    """What was true at its time."""
 
 
 def breaches(evictions: Sequence[Eviction], history: History, in_flight: int) -> Iterator[str]:
@@ -34,7 +36,7 @@ def breaches(evictions: Sequence[Eviction], history: History, in_flight: int) ->
         for number in sorted({history.incarnation(policy, time) for time in times}):
             yield from guard_breaches([time for time in times if history.incarnation(policy, time) == number], policy)
     for one in evictions:
-        if one.policy and (sentence := _missing(one, evictions, history)):
+        if one.policy and (sentence := _missing(one)):
             yield sentence
 
 
@@ -62,8 +64,9 @@ def guard_breaches(times: Sequence[float], policy: Policy) -> Iterator[str]:
             yield f"policy {policy.name}: {index - begin + 1} in {policy.guard_seconds:g} s, {allowed} are allowed"
 
 
-def _missing(one: Eviction, evictions: Sequence[Eviction], history: History) -> str:
+def _missing(one: Eviction) -> str:
     """Why this was one pod too many of its workload; empty if it was not."""
+    history = one.history
     replicas = history.replicas.get(one.pod.owner)
     if replicas is None or one.pod.ready > one.record.completed:
         return ""
