@@ -161,6 +161,23 @@ def test_all_pods_that_share_a_device_leave():
     assert sorted(rig.evicted) == ["a", "b"]
 
 
+def test_a_claim_of_another_namespace_concerns_nobody():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    rig.pod("a")
+    rig.claim("a", key="tenant/c")
+    assert rig.evicted == []
+
+
+def test_a_claim_of_another_namespace_has_nobody_judged_again():
+    rig = Devices()
+    rig.pod("a")
+    found = DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"uid-a"}))
+    devices = rig.machine._intake._devices
+    assert list(devices.put_claim("tenant/c", found)) == []
+    assert [pod.uid for pod in devices.put_claim("shop/c", found)] == ["uid-a"]
+
+
 @pytest.mark.parametrize("nodes", [1, JUDGED_AT_ONCE, JUDGED_AT_ONCE + 1])
 def test_pods_of_all_nodes_that_a_slice_concerns_leave(nodes):
     rig = Devices()

@@ -177,8 +177,11 @@ class DeviceInventory:
         return sorted(frozenset[str]().union(*(one.consumers for one in (before, found) if one is not None)))
 
     def uses(self, pod: Pod) -> tuple[DeviceUse, ...]:
-        """The devices that a pod has, each once for each way in which its claims tolerate taints."""
-        keys = list(self._claims_of.get(pod.uid, ()))
+        """The devices that a pod has, each once for each way in which its claims tolerate taints.
+
+        Whoever may write the status of claims of one namespace may name any pod there: those of others do not count.
+        """
+        keys = [key for key in self._claims_of.get(pod.uid, ()) if is_in_namespace_of(pod, key)]
         group = pod.shared.group
         if group is not None and (of_group := self._claims_of.get(group_of(pod))):
             keys += [key for name in group.claims if (key := f"{pod.namespace}/{name}") in of_group]
@@ -219,6 +222,11 @@ def group_of(pod: Pod) -> str:
     """The PodGroup of a pod as a consumer of claims; empty if it has none."""
     group = pod.shared.group
     return "" if group is None else f"{pod.namespace}/{group.name}"
+
+
+def is_in_namespace_of(pod: Pod, claim: str) -> bool:
+    """Whether a claim, ``namespace/name``, may be reserved for a pod."""
+    return claim.startswith(f"{pod.namespace}/")
 
 
 def _drop(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:

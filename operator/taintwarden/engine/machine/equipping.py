@@ -9,7 +9,14 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec.structs import replace
 
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, Slice, TaintRule, group_of
+from taintwarden.engine.device_inventory import (
+    DeviceClaim,
+    DeviceInventory,
+    Slice,
+    TaintRule,
+    group_of,
+    is_in_namespace_of,
+)
 from taintwarden.engine.history import is_of_rule
 from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.world import World
@@ -130,7 +137,7 @@ class Equipping:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
         for uid in self._pods_of(self._inventory.put_claim(key, found)):
             pod = self._world.cluster.pod(self._nodes.get(uid, ""), uid)
-            if pod is not None:
+            if pod is not None and is_in_namespace_of(pod, key):
                 yield pod
 
     def _nodes_of(self, devices: Collection[DeviceId]) -> Iterable[str]:
