@@ -90,6 +90,29 @@ def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
     assert rig.evicted == []
 
 
+def test_a_claim_that_went_after_lists_that_never_ended_evicts_nobody():
+    rig = Devices(known=False)
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.DevicesKnown(known=False, problem="rules are forbidden"))
+    rig.feed(events.DevicesKnown(known=False))
+    rig.slice(gpu_0=tainted())
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+    assert rig.evicted == []
+
+
+def test_what_was_listed_counts_although_another_list_failed_for_a_while():
+    rig = Devices(known=False)
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(events.DevicesKnown(known=False, problem="rules are forbidden"))
+    rig.slice(gpu_0=tainted())
+    rig.feed(events.DevicesKnown(known=True))
+    rig.wake()
+    assert rig.evicted == ["a"]
+
+
 def test_nodes_lose_the_taints_of_devices_that_are_not_followed_any_more():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.slice(gpu_0=tainted())

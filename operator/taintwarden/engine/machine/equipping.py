@@ -110,9 +110,14 @@ class Equipping:
 
     # -- what streams deliver ---------------------------------------------------------------------------------------
 
-    def know(self, *, known: bool) -> list[Pod]:
-        """Slices, rules and claims were listed; or no policy needs them any more. Returns the pods to be seen again."""
+    def know(self, *, known: bool, is_listed: bool) -> list[Pod]:
+        """Slices, rules and claims were listed; or no policy needs them any more. Returns the pods to be seen again.
+
+        While they are still listed (``is_listed``), what has come of them so far stays.
+        """
         if known == self._are_known:
+            if not (known or is_listed):
+                self._inventory = DeviceInventory()
             return []
         self._are_known = known
         pods = [pod for state in self._world.cluster.nodes.values() for pod in state.pods.values()]

@@ -191,7 +191,10 @@ class DeviceClaimGone(msgspec.Struct, frozen=True):
 
 
 class DevicesKnown(msgspec.Struct, frozen=True):
-    """Slices, rules and claims of devices were listed; or they are not ``known``, because of a ``problem``."""
+    """Slices, rules and claims of devices were listed; or they are not ``known``, because of a ``problem``.
+
+    Without a problem, what was delivered of them so far does not count any more.
+    """
 
     known: bool
     problem: str = ""

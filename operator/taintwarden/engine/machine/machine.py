@@ -132,7 +132,7 @@ class Machine:
                 intake.claim_changed(event)
             case events.DevicesKnown(known, problem):
                 self._world.devices_problem = "" if known else problem or NOT_LISTED
-                intake.devices_known(known=known)
+                intake.devices_known(known=known, is_listed=bool(problem))
             case events.PodsListed():
                 intake.pods_listed(event)
             case events.NamespaceSeen(name, labels):
