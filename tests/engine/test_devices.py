@@ -425,6 +425,28 @@ def test_a_device_of_an_incomplete_pool_is_as_tainted_as_it_was():
     assert known.taints(GPU_0) == ()
 
 
+def test_an_incomplete_pool_keeps_the_taints_that_its_driver_wrote_last():
+    known = DeviceInventory()
+    known.put_slice("one", slice_of(1, 2, gpu_0=Device()))
+    known.put_slice("two", slice_of(1, 2, gpu_1=Device()))
+    known.put_slice("one", slice_of(1, 2, gpu_0=tainted()))
+    known.put_slice("two", slice_of(2, 2, gpu_1=Device()))
+    assert len(known.taints(GPU_0)) == 1
+
+
+def test_a_pool_that_is_never_complete_does_not_grow_with_names():
+    known = DeviceInventory()
+    for number in range(5):
+        known.put_slice("one", slice_of(1, 2, **{f"gpu_{number}": Device()}))
+    assert [number for number in range(5) if known.has(DeviceId(DRIVER, POOL, f"gpu-{number}"))] == [4]
+
+
+def test_what_changes_in_a_slice_has_an_order():
+    known, names = DeviceInventory(), [f"gpu-{number}" for number in range(20)]
+    changed = known.put_slice("one", Slice(DRIVER, POOL, 1, 1, {name: tainted() for name in names}))
+    assert [one.device for one in changed] == names
+
+
 def test_nothing_is_kept_of_a_pool_whose_slices_and_claims_are_gone():
     known = DeviceInventory()
     known.put_slice("one", slice_of(gpu_0=tainted()))

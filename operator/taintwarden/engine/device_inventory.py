@@ -82,6 +82,8 @@ class _Pool:
     def __init__(self) -> None:
         self.slices: dict[str, Slice] = {}
         self.devices: dict[str, Device] = {}
+        self._settled: dict[str, Device] = {}
+        """``devices`` as it was when the pool was complete last: so much and no more is added while it is not."""
         self._is_complete = True
 
     def put(self, name: str, found: Slice | None) -> Iterable[str]:
@@ -95,7 +97,7 @@ class _Pool:
         else:
             known, current = self.devices, self._combined()
             self.devices = current
-        return [device for device in known.keys() | current.keys() if known.get(device) != current.get(device)]
+        return [device for device in {**known, **current} if known.get(device) != current.get(device)]
 
     def _is_rewritten(self, before: Slice, found: Slice) -> bool:
         """Whether a slice of a complete pool has the same devices as before: then no other slice matters.
@@ -114,7 +116,10 @@ class _Pool:
         current = [one for one in self.slices.values() if one.generation == newest]
         found = {name: device for one in current for name, device in one.devices.items()}
         self._is_complete = not current or len(current) >= max(one.slices for one in current)
-        return found if self._is_complete else self.devices | found
+        if self._is_complete:
+            self._settled = found
+            return found
+        return self._settled | found
 
 
 class DeviceInventory:
