@@ -58,9 +58,13 @@ class TaintRule(msgspec.Struct, frozen=True):
     selects: bool = True
 
     def concerns(self, device: DeviceId) -> bool:
-        """Whether it adds its taint to a device."""
-        wanted = (self.driver, self.pool, self.device)
-        return self.selects and all(one in (None, name) for one, name in zip(wanted, device, strict=True))
+        """Whether it adds its taint to a device. The pool tells most devices apart, and is compared first."""
+        return (
+            (self.pool is None or self.pool == device.pool)
+            and (self.device is None or self.device == device.device)
+            and (self.driver is None or self.driver == device.driver)
+            and self.selects
+        )
 
 
 class DeviceClaim(msgspec.Struct, frozen=True):
@@ -158,7 +162,8 @@ class DeviceInventory:
         if found == before:
             return ()
         rules = [one for one in (before, found) if one is not None]
-        return [one for one in (*self._claims_on, *others) if any(rule.concerns(one) for rule in rules)]
+        devices = (*self._claims_on, *others)
+        return list(dict.fromkeys(one for rule in rules for one in devices if rule.concerns(one)))
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:
         """A claim is allocated like this, or is not. Returns the consumers that have other devices because of it."""
