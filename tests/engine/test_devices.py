@@ -5,7 +5,7 @@ import pytest
 from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, for_devices, native, slice_of, tainted
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, ZONE, exists
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, Slice
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
@@ -389,6 +389,33 @@ def test_a_rule_and_the_driver_may_add_the_same_taint():
 
 
 # -- slices and pools -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["a slice", "its slices"])
+def test_the_order_in_which_a_driver_writes_taints_of_one_key_moves_nothing(by):
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.claim("a", tolerations=[native("Equal", "31")])
+    rig.pod("a")
+    taints = (DeviceTaint(KEY, "79", "NoExecute"), DeviceTaint(KEY, "31", "NoExecute"))
+    for generation in range(1, 8):
+        name = f"s{generation}" if by == "its slices" else "s"
+        rig.slice(name, slice_of(generation, gpu_0=Device((), taints)))
+        rig.advance(10)
+        taints = taints[::-1]
+    assert rig.evicted == ["a"]
+
+
+def test_a_taint_that_comes_and_goes_before_another_of_its_key_does_not_move_that_one():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.claim("a", tolerations=[native("Equal", "31")])
+    rig.pod("a")
+    lasting, passing = DeviceTaint(KEY, "79", "NoExecute"), DeviceTaint(KEY, "31", "NoExecute")
+    for _ in range(4):
+        rig.slice(gpu_0=Device((), (lasting,)))
+        rig.advance(10)
+        rig.slice(gpu_0=Device((), (passing, lasting)))
+        rig.advance(10)
+    assert rig.evicted == ["a"]
 
 
 def test_an_older_generation_does_not_count():
