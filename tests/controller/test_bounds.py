@@ -49,6 +49,14 @@ def test_the_first_labels_by_key_count(decoder, issues):
     ]
 
 
+def test_the_first_claims_of_a_pod_of_a_group_count(decoder, issues):
+    many = [{"name": f"c{number}", "resourceClaimName": f"c{number}"} for number in range(MAX_OF_A_POD + 1)]
+    spec = {"schedulingGroup": {"podGroupName": "g"}, "resourceClaims": many}
+    pod = decoder.pod(pod_object(spec=spec))
+    assert sorted(pod.shared.group.claims) == sorted(one["name"] for one in many[:-1])
+    assert told(issues) == [f"spec.resourceClaims: {LEFT_OUT}"]
+
+
 def test_what_is_not_too_much_is_as_it_was(decoder, issues):
     many = {f"k{number:04}": "" for number in range(MAX_OF_A_POD)}
     assert decoder.pod(pod_object(metadata={"labels": many})).shared.labels == many

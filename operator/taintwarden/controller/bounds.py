@@ -1,6 +1,7 @@
 """What one pod may weigh. The API server limits an object to 1.5 MB and nothing else; what counts stays in memory."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from taintwarden.api.field_errors import FieldError
 from taintwarden.engine.model import Owner, Toleration
@@ -23,9 +24,23 @@ def tolerations(obj: PodObject) -> tuple[Toleration, ...]:
     return tuple(obj.spec.tolerations[:MAX_OF_A_POD])
 
 
+def claims(obj: PodObject) -> Iterator[str]:
+    """The names of the claims of a pod of a PodGroup that count: the first ones."""
+    return islice(_claims(obj), MAX_OF_A_POD)
+
+
+def _claims(obj: PodObject) -> Iterator[str]:
+    named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if obj.spec.scheduling_group else ()
+    return (one.resource_claim_name for one in named if one.resource_claim_name)
+
+
 def faults(obj: PodObject) -> Iterator[FieldError]:
     """What of a pod does not count."""
-    for path, items in (("metadata.labels", obj.metadata.labels), ("spec.tolerations", obj.spec.tolerations)):
+    for path, items in (
+        ("metadata.labels", obj.metadata.labels),
+        ("spec.tolerations", obj.spec.tolerations),
+        ("spec.resourceClaims", list(_claims(obj))),
+    ):
         if len(items) > MAX_OF_A_POD:
             reason = f"has more than {MAX_OF_A_POD} items, and only the first {MAX_OF_A_POD} count"
             yield FieldError(path, len(items), reason)

@@ -232,9 +232,7 @@ class Decoder:
 
 def _group(obj: PodObject) -> SchedulingGroup | None:
     """The PodGroup of a pod, with the names of the claims in which the pod names one that exists."""
-    group = obj.spec.scheduling_group
-    named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if group is not None else ()
-    claims = {one.resource_claim_name for one in named if one.resource_claim_name}
+    group, claims = obj.spec.scheduling_group, set(bounds.claims(obj))
     if group is None or not group.pod_group_name or not claims:
         return None
     return SchedulingGroup(group.pod_group_name, tuple(sorted(claims)))
