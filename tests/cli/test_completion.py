@@ -17,7 +17,7 @@ EXECUTABLE = Path(sys.executable).parent / "taintwarden"
 def complete(line: str) -> list[str]:
     words = line.split(" ")
     told = {"_TAINTWARDEN_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    said = subprocess.run([EXECUTABLE], env=os.environ | told, capture_output=True, text=True, check=True, timeout=30)
+    said = subprocess.run([EXECUTABLE], env=os.environ | told, capture_output=True, text=True, check=True, timeout=120)
     return [one.partition(",")[2] for one in said.stdout.splitlines()]
 
 
@@ -88,5 +88,5 @@ def test_without_a_cluster_no_name_is_completed():
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_script_for_a_shell(shell):
     environment = os.environ | {"_TAINTWARDEN_COMPLETE": f"{shell}_source"}
-    said = subprocess.run([EXECUTABLE], env=environment, capture_output=True, text=True, check=True, timeout=30)
+    said = subprocess.run([EXECUTABLE], env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert "_TAINTWARDEN_COMPLETE" in said.stdout

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ import yaml
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, policy
 from localcluster import LocalCluster
+from taintwarden.cli.status import showing
 from taintwarden.controller.wording import at, exactly, guard_advice
 from taintwarden.rehearsal import liveness
 
@@ -65,6 +67,14 @@ async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
         yield run
 
 
+@pytest.fixture
+def now(monkeypatch) -> float:
+    """When the command looks, however busy the machine is."""
+    moment = time.time()
+    monkeypatch.setattr(showing, "time", SimpleNamespace(time=lambda: moment))
+    return moment
+
+
 async def test_one_line_for_each_policy(run):
     result = await run("status")
     header, sla, spot = result.stdout.splitlines()
@@ -100,8 +110,7 @@ async def test_named_policy_in_detail(run):
         assert told in shown
 
 
-async def test_times_are_ages_and_countdowns(cluster, run):
-    now = time.time()
+async def test_times_are_ages_and_countdowns(cluster, run, now):
     pods = [{**BUSY["nextPods"][0], "deadline": at(now - 61)}]
     held = [{"limit": "policy-rate", "pods": 9, "since": at(now - 150), "until": at(now + 90)}]
     resting = condition("Progressing", "True", f"12 pods have to leave; held since {at(now - 150)}")
@@ -216,16 +225,16 @@ async def test_newest_version_that_nobody_looked_at_calls_for_a_person(cluster, 
     assert "has not looked at its newest version" in told["problem"]
 
 
-def renewed(cluster: LocalCluster, ago: float) -> None:
-    """The operator's Lease was renewed so many seconds ago."""
-    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": exactly(time.time() - ago)}
+def renewed(cluster: LocalCluster, moment: float) -> None:
+    """The operator's Lease was renewed then."""
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": exactly(moment)}
     cluster.store.create(
         "leases", {"metadata": {"name": "taintwarden", "namespace": "taintwarden-system"}, "spec": spec}
     )
 
 
-def renew(cluster: LocalCluster, ago: float) -> None:
-    spec = {"renewTime": exactly(time.time() - ago)}
+def renew(cluster: LocalCluster, moment: float) -> None:
+    spec = {"renewTime": exactly(moment)}
     cluster.store.modify("leases", "taintwarden", "taintwarden-system", lambda one: one["spec"].update(spec))
 
 
@@ -252,42 +261,42 @@ def looks(cluster, monkeypatch) -> list[Callable[[], None]]:
         (20, "The operator has not renewed its Lease for 25s: nothing is evicted until it does."),
     ],
 )
-async def test_a_lease_that_is_not_renewed_is_told_at_once(cluster, run, looks, ago, told):
-    renewed(cluster, ago=ago + 0.2)
+async def test_a_lease_that_is_not_renewed_is_told_at_once(cluster, run, looks, now, ago, told):
+    renewed(cluster, now - ago)
     result = await run("status")
     assert (result.exit_code, result.stdout.splitlines()[0]) == (10, told)
 
 
-async def test_a_clock_that_runs_ahead_is_no_operator_that_is_late(cluster, run, looks):
-    renewed(cluster, ago=20)
-    looks += [lambda: None, lambda: renew(cluster, 18)]
+async def test_a_clock_that_runs_ahead_is_no_operator_that_is_late(cluster, run, looks, now):
+    renewed(cluster, now - 20)
+    looks += [lambda: None, lambda: renew(cluster, now - 18)]
     assert "Lease" not in (await run("status")).stdout
     assert looks == []
 
 
-async def test_a_lease_that_was_just_renewed_is_looked_at_once(cluster, run, looks):
-    renewed(cluster, ago=4)
+async def test_a_lease_that_was_just_renewed_is_looked_at_once(cluster, run, looks, now):
+    renewed(cluster, now - 4)
     looks += [lambda: None]
     assert "Lease" not in (await run("status")).stdout
     assert len(looks) == 1
 
 
-async def test_operator_that_does_not_report_is_told_first(cluster, run):
-    renewed(cluster, ago=78)
+async def test_operator_that_does_not_report_is_told_first(cluster, run, looks, now):
+    renewed(cluster, now - 78)
     result = await run("status")
     first = result.stdout.splitlines()[0]
     assert result.exit_code == 10
-    assert first.startswith("The operator has not reported for 1m1")
+    assert first.startswith("The operator has not reported for 1m18s")
     told = json.loads((await run("status", "-o", "json")).stdout)
-    assert told["problem"].startswith("the operator has not reported for 1m1")
+    assert told["problem"].startswith("the operator has not reported for 1m18s")
 
 
-async def test_reports_tell_where_the_lease_may_not_be_read(cluster, run):
+async def test_reports_tell_where_the_lease_may_not_be_read(cluster, run, looks, now):
     cluster.faults.answer(403, path="/leases/")
     for name, ago in (("sla", 78), ("spot", 90)):
-        set_status(cluster, name, conditions=FINE, observedAt=at(time.time() - ago))
+        set_status(cluster, name, conditions=FINE, observedAt=exactly(now - ago))
     result = await run("status")
-    assert (result.exit_code, result.stdout.startswith("The operator has not reported for 1m1")) == (10, True)
+    assert (result.exit_code, result.stdout.startswith("The operator has not reported for 1m18s")) == (10, True)
 
 
 def deploy_webhook(cluster: LocalCluster, ready: int) -> None:
@@ -321,9 +330,9 @@ async def test_a_webhook_with_a_ready_replica_or_that_may_not_be_read_is_no_prob
     assert "webhook" not in (await run("status")).stdout
 
 
-async def test_operator_that_reports_is_fine(cluster, run):
-    renewed(cluster, ago=3)
-    set_status(cluster, "sla", conditions=FINE, observedAt=at(time.time() - 15))
+async def test_operator_that_reports_is_fine(cluster, run, now):
+    renewed(cluster, now - 3)
+    set_status(cluster, "sla", conditions=FINE, observedAt=at(now - 15))
     told = json.loads((await run("status", "-o", "json")).stdout)
     assert (told["problem"], told["reportedAt"] is None) == ("", False)
 

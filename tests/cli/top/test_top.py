@@ -18,7 +18,7 @@ from cli.world import budget, namespace, policy
 from localcluster import LocalCluster
 from taintwarden.cli.top.keyboard import split_keys
 
-SECONDS = 20.0
+SECONDS = 120.0
 
 
 @pytest.fixture
