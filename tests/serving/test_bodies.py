@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
+from patience import until
 from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
@@ -21,8 +22,8 @@ ANSWER = b"x" * 20_000_000
 
 
 @pytest.fixture
-async def connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """To a server with a large answer."""
+async def connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, HttpServer]]:
+    """To a server with a large answer, and that server."""
 
     async def answer(_: bytearray) -> tuple[web.Response, str]:
         return web.Response(body=ANSWER), "answered"
@@ -37,7 +38,7 @@ async def connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asy
     await server.start(HOST, port)
     trusting = ssl.create_default_context(cadata=pair.certificate.decode())
     reader, writer = await asyncio.open_connection(HOST, port, ssl=trusting, server_hostname="localhost")
-    yield reader, writer
+    yield reader, writer, server
     writer.transport.abort()
     await server.stop()
 
@@ -51,7 +52,7 @@ async def received_bytes(reader: asyncio.StreamReader) -> int:
 
 
 async def test_a_large_answer_arrives(connection):
-    reader, writer = connection
+    reader, writer, _ = connection
     writer.write(REQUEST)
     assert b" 200 " in await reader.readline()
     assert await received_bytes(reader) >= len(ANSWER)
@@ -60,9 +61,9 @@ async def test_a_large_answer_arrives(connection):
 async def test_an_answer_that_is_not_read_is_given_up(connection, monkeypatch):
     """It would stay in memory for as long as the client wants."""
     monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.3)
-    reader, writer = connection
+    reader, writer, server = connection
     writer.transport.pause_reading()
     writer.write(REQUEST)
-    await asyncio.sleep(0.6)
+    await until(lambda: server.connections == 0)
     writer.transport.resume_reading()
     assert await received_bytes(reader) < len(ANSWER)
