@@ -12,7 +12,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.whole import TIMINGS, Whole, whole
+from patience import PATIENCE_SECONDS
 from taintwarden import app as app_module
+from taintwarden.kube.calls import lease
 from taintwarden.kube.errors import ConfigError, KubeError
 
 WAVE = [f"web-{number}" for number in range(20)]
@@ -167,20 +169,22 @@ async def test_crashes_again_and_again(scene: Whole) -> None:
     await finished(scene)
 
 
-async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole) -> None:
+async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 600)  # it does not run out
     await leads(scene)
     [first] = scene.apps
     second = await scene.start("two")
     await asyncio.sleep(0.2)
     assert not second.machine.view.is_leading
     await scene.stop(first)
-    await scene.until(lambda: second.machine.view.is_leading, seconds=0.5)
+    await scene.until(lambda: second.machine.view.is_leading)
     drop(scene)
     await finished(scene)
 
 
-async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
+async def test_a_stop_waits_for_calls_under_way(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that were not sent are given up: nothing keeps their reasons up to date any more."""
+    monkeypatch.setattr(app_module, "STOP_SECONDS", PATIENCE_SECONDS)
     await leads(scene)
     [app] = scene.apps
     slow = scene.faults.slow(0.3, method="POST", path="/eviction$", times=1_000)
@@ -351,7 +355,7 @@ async def running(scene: Whole) -> AsyncIterator[Whole]:
     yield scene
     assert not task.done()
     signal.raise_signal(signal.SIGTERM)
-    assert await asyncio.wait_for(task, 10) is None
+    assert await asyncio.wait_for(task, PATIENCE_SECONDS) is None
     assert kill is os.kill
 
 

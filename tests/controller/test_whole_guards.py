@@ -124,8 +124,8 @@ async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:
     await opened(guarded)
     annotate(guarded, "1")
     await guarded.until(lambda: not guarded.observed(*CROWD))
-    policy = guarded.cluster.store.get("taintevictionpolicies", "sla")
-    assert RESET not in policy["metadata"].get("annotations", {})
+    stored = lambda: guarded.cluster.store.get("taintevictionpolicies", "sla")["metadata"]  # noqa: E731
+    await guarded.until(lambda: RESET not in stored().get("annotations", {}))
     await guarded.until(lambda: not guard(guarded)["open"])
 
 

@@ -19,6 +19,7 @@ import yaml
 
 from contract.api import pod as pod_body
 from localcluster import LocalCluster
+from patience import PATIENCE_SECONDS
 from taintwarden import app as app_module
 from taintwarden.app import App
 from taintwarden.controller import status_writer
@@ -115,8 +116,8 @@ class Whole:
         found: Json = self.cluster.store.get("taintevictionpolicies", name).get("status") or {}
         return found
 
-    async def until(self, holds: Callable[[], Any], seconds: float = 10.0) -> None:
-        async with asyncio.timeout(seconds):
+    async def until(self, holds: Callable[[], Any]) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not holds():
                 self.check()
                 await asyncio.sleep(0.01)
@@ -157,7 +158,7 @@ class Whole:
         while tasks := [*app._tasks, *app._calls]:
             for task in tasks:
                 task.cancel()
-            _, stuck = await asyncio.wait(tasks, timeout=5)
+            _, stuck = await asyncio.wait(tasks, timeout=PATIENCE_SECONDS)
             assert not stuck, stuck
         await app._probes.stop()
         await app.client.__aexit__()
