@@ -14,6 +14,7 @@ from controlplane.waiting import wait_until
 IMAGE = "registry.k8s.io/pause:3.10"  # named, never pulled: nothing runs a container here
 SCHEDULER = "default-scheduler"
 NOBODY = "nobody"  # schedules pods that a test binds itself: on a cluster of others a scheduler would be faster
+HEARD_SECONDS = 30
 ADMISSION_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -192,6 +193,13 @@ class Cluster(Client):
         """Wait until the pod is gone or Terminating. Raises TimeoutError."""
         what = f"the eviction of {namespace}/{name}"
         wait_until(lambda: is_evicted(self.find("pods", name, namespace)), timeout_seconds, what)
+
+    def wait_allowed(self, verb: str, group: str, resource: str, namespace: str = "") -> None:
+        """Wait until the server lets this client do something: it hears of roles and bindings a moment later."""
+        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+        body = {"spec": {"resourceAttributes": attributes}}
+        is_allowed = lambda: self.create("selfsubjectaccessreviews", body)["status"]["allowed"]  # noqa: E731
+        wait_until(is_allowed, HEARD_SECONDS, f"the right to {verb} {resource}")
 
     def refusal(self, method: str, path: str, body: Json | None = None) -> str:
         """Why the server refuses this request, tried without effect; empty when it would do it."""

@@ -48,6 +48,7 @@ class Tenant:
         token = self.admin.create("serviceaccounts", {"spec": {"expirationSeconds": 3_600}}, namespace, **path)
         self._target, self._token = target, token["status"]["token"]
         self.client = self.another_client()
+        self.client.wait_allowed("create", "", "pods", namespace)
 
     def another_client(self) -> Cluster:
         """One for another thread. Close it."""

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from controlplane import Cluster, Json, Operator, Target, wait_until
-from controlplane.kubeconfig import write_kubeconfig
 from controlplane.operator_process import EXECUTABLE
+from e2e import users
 from e2e.stories import taint, toleration
 from e2e.test_explain import run
 
@@ -41,22 +41,11 @@ def operator(control_plane: Target, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture
-def as_user(
-    request: pytest.FixtureRequest, control_plane: Target, cluster: Cluster, namespace: str, tmp_path: Path
-) -> Iterator[Command]:
+def as_user(request: pytest.FixtureRequest, control_plane: Target, namespace: str, tmp_path: Path) -> Iterator[Command]:
     """Run `taintwarden` as somebody with the rules of a test, else an admin's."""
-    account = {"kind": "ServiceAccount", "name": "default", "namespace": namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace}
-    rules = getattr(request, "param", ADMIN)
-    cluster.create("clusterroles", {"metadata": {"name": namespace}, "rules": rules})
-    cluster.create("clusterrolebindings", {"metadata": {"name": namespace}, "roleRef": role, "subjects": [account]})
-    token = cluster.create("serviceaccounts", {"spec": {}}, namespace, name="default", subresource="token")
-    path = write_kubeconfig(
-        tmp_path / "user.kubeconfig", control_plane.server, control_plane.ca, token=token["status"]["token"]
-    )
-    yield lambda *args: run([str(EXECUTABLE), *args], path)
-    cluster.delete("clusterrolebindings", namespace)
-    cluster.delete("clusterroles", namespace)
+    path = tmp_path / "user.kubeconfig"
+    with users.user(control_plane, namespace, getattr(request, "param", ADMIN), path) as kubeconfig:
+        yield lambda *args: run([str(EXECUTABLE), *args], kubeconfig)
 
 
 @pytest.fixture
@@ -138,8 +127,9 @@ def test_open_guard_is_told_of_and_reset(
     assert "6 pods due in the next 10m, 3 are allowed" in " ".join(reset.stdout.split())
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
     wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "the status to be fine again")
-    annotations = cluster.get("taintevictionpolicies", name)["metadata"].get("annotations", {})
-    assert "taintwarden.io/guard-reset" not in annotations
+    annotations = lambda: cluster.get("taintevictionpolicies", name)["metadata"].get("annotations", {})  # noqa: E731
+    is_removed = lambda: "taintwarden.io/guard-reset" not in annotations()  # noqa: E731
+    wait_until(is_removed, WAIT_SECONDS, "the annotation to be removed")
 
 
 @pytest.mark.parametrize("as_user", [READERS], indirect=True)

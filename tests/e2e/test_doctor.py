@@ -27,6 +27,7 @@ from docs.pages import objects
 from e2e.stories import annotation, taint, toleration
 from e2e.test_explain import run
 from e2e.test_placement_doctor import CHECKS as OF_PLACEMENT
+from e2e.users import wait_granted
 from taintwarden.cli import main
 from taintwarden.cli.doctor.catalogue import CATALOGUE
 
@@ -142,6 +143,8 @@ def user(clinic: WorkingCluster, tmp_path_factory: pytest.TempPathFactory) -> Pa
         account = {"kind": "ServiceAccount", "name": "default", "namespace": "duty"}
         client.create("clusterrolebindings", {"metadata": {"name": name}, "roleRef": role, "subjects": [account]})
     token = client.create("serviceaccounts", {"spec": {}}, "duty", name="default", subresource="token")
+    for rule in (ROLE["rules"][-1], TRIAL):
+        wait_granted(clinic, token["status"]["token"], rule)
     path = tmp_path_factory.mktemp("duty") / "kubeconfig"
     return write_kubeconfig(path, clinic.server, clinic.ca, token=token["status"]["token"])
 
@@ -600,17 +603,22 @@ def test_rights_that_are_missing(ground: Ground, operator: Operator) -> None:
     account = {"kind": "ServiceAccount", "name": "taintwarden", "namespace": ground.name}
     ground.create("clusterrolebindings", ground.name, roleRef=role, subjects=[account])
     try:
-        some = ground.doctor("--only", "rights-missing", "--operator-namespace", ground.name)[1]["findings"]
         lease = f"may not get, update leases.coordination.k8s.io taintwarden in {ground.name}"
-        assert lease in [one["message"] for one in some]
-        assert not [one for one in some if "pods" in one["message"]]
+        some = wait_until(lambda: missing_beside(ground, lease), SECONDS, "the API server to hear of the binding")
+        assert not [one for one in some if "pods" in one]
         of_devices = "may not list, watch resourceslices.resource.k8s.io"
-        assert of_devices not in [one["message"] for one in some]
+        assert of_devices not in some
         for_devices(ground)
-        some = ground.doctor("--only", "rights-missing", "--operator-namespace", ground.name)[1]["findings"]
-        assert of_devices in [one["message"] for one in some]
+        assert missing_beside(ground, of_devices)
     finally:
         ground.client.delete("clusterrolebindings", ground.name)
+
+
+def missing_beside(ground: Ground, right: str) -> list[str]:
+    """What is said of the rights of an operator of this namespace; empty unless this one is missing."""
+    found = ground.doctor("--only", "rights-missing", "--operator-namespace", ground.name)[1]["findings"]
+    messages = [one["message"] for one in found]
+    return messages if right in messages else []
 
 
 def test_an_account_that_nothing_limits(ground: Ground, operator: Operator) -> None:
@@ -621,7 +629,8 @@ def test_an_account_that_nothing_limits(ground: Ground, operator: Operator) -> N
     account = {"kind": "ServiceAccount", "name": "taintwarden", "namespace": ground.name}
     ground.create("clusterrolebindings", ground.name, roleRef=role, subjects=[account])
     try:
-        [found] = ground.doctor(*only, "--operator-namespace", ground.name)[1]["findings"]
+        unlimited = lambda: ground.doctor(*only, "--operator-namespace", ground.name)[1]["findings"]  # noqa: E731
+        [found] = wait_until(unlimited, SECONDS, "the API server to hear of the binding")
         assert found["message"].endswith("no binding gives it the right to limit accounts.taintwarden.io")
     finally:
         ground.client.delete("clusterrolebindings", ground.name)
@@ -667,8 +676,7 @@ def authority(ground: Ground) -> str:
 def test_who_may_do_little_is_told_what_was_not_checked(ground: Ground, user: Path, operator: Operator) -> None:
     ground.client.delete("clusterrolebindings", "trial")
     try:
-        _, found = ground.doctor()
-        [lost] = found["notChecked"]
+        [lost] = wait_until(lambda: ground.doctor()[1]["notChecked"], SECONDS, "the API server to hear of it")
         assert lost["checks"] == ["gate-state", "gate-skew", "webhook-unanswered"]
         assert lost["reason"].startswith("you may not try pods with Gt in namespace default (a dry run): 403")
     finally:
