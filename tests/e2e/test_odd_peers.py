@@ -56,7 +56,8 @@ def test_a_server_that_refuses_is_asked_no_more_often_than_the_rate(
         datetime.datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
         for entry in calls(own_control_plane, scene.namespace)
     )
-    assert 0 < len(moments) <= PER_SECOND * (moments[-1] - moments[0] + 1) + 3  # calls arrive less evenly than sent
+    late = scene.slack(*(one - (time.time() - time.monotonic()) for one in (moments[0], moments[-1])))
+    assert 0 < len(moments) <= PER_SECOND * (moments[-1] - moments[0] + late) + 1  # calls arrive less evenly than sent
 
 
 def others(scene: Scene, number: int, node: str) -> str:
