@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 POLICY_LABEL = "taintwarden-e2e/policy"
 TOLERATIONS = "taintwarden.io/tolerations"
+HISTORY = "taintwarden.io/taint-history"
 NO_LIMITS = {"base": "None"}
 
 # How late a pod may leave, beside what the machine lost: objects tell times to the second, and stories are many.
@@ -222,6 +223,15 @@ class Scene:
 
     def _event(self, namespace: str, about: str, reason: str) -> Json:
         return wait_event(self.cluster, namespace, about, reason, self.event_seconds, self.watch.lost)
+
+    def wait_seen(self, node: str, value: str) -> None:
+        """Wait until the operator has seen this value of a taint: it writes down what it sees."""
+
+        def is_written() -> bool:
+            annotations = self.cluster.get("nodes", node)["metadata"].get("annotations", {})
+            return f'"{value}"' in annotations.get(HISTORY, "")
+
+        self.wait(is_written, PATIENCE_SECONDS, f"the operator to see {value} on {node}")
 
     def events(self, about: PodRef, reason: str) -> list[Json]:
         """The Events about a pod so far."""

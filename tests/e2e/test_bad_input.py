@@ -77,12 +77,6 @@ def test_story(told: Told, story: Story) -> None:
     told.judge(story)
 
 
-def history(scene: Scene, node: str) -> str:
-    """What the operator has written of a node's taints."""
-    found: str = scene.cluster.get("nodes", node)["metadata"].get("annotations", {}).get("taintwarden.io/taint-history")
-    return found or ""
-
-
 def soon(seconds: float = OBSERVED_SECONDS) -> float:
     return time.monotonic() + seconds
 
@@ -167,8 +161,8 @@ def a_value_that_is_no_number_and_never_was_evicts_nobody(scene: Scene) -> None:
 def a_value_that_was_a_number_is_judged_by_it(scene: Scene) -> None:
     good, bad = scene.node(taint("980"), name="good"), scene.node(taint("920"), name="bad")
     critical, tolerant = scene.pod("critical", good, CRITICAL), scene.pod("tolerant", bad, toleration("Gt", "900"))
-    are_kept = lambda: '"980"' in history(scene, good) and '"920"' in history(scene, bad)  # noqa: E731
-    scene.wait(are_kept, PATIENCE_SECONDS, "the values to be kept")
+    scene.wait_seen(good, "980")
+    scene.wait_seen(bad, "920")
     typo = scene.taint(good, taint("98O"))
     scene.taint(bad, taint("92O"))
     assert "sla=98O:NoExecute" in scene.event(good, "InvalidTaintValue")["note"]

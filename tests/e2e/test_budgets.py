@@ -24,12 +24,16 @@ from e2e.stories import (
     toleration,
 )
 
-ASKING, ASKING_MUCH, PRESSING, FORCING = "asking", "asking-much", "pressing", "forcing"
+ASKING, ASKING_MUCH, FORCING = "asking", "asking-much", "forcing"
+PRESSING, PRESSING_LATER = "pressing", "pressing-later"
 TIMEOUT_SECONDS = 5
+LATER_SECONDS = 25
+"""Within it something is seen, told and acted on."""
 POLICIES = {
     ASKING: {"eviction": {"method": "Evict"}},
     ASKING_MUCH: {"eviction": {"method": "Evict"}},
     PRESSING: {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": TIMEOUT_SECONDS}},
+    PRESSING_LATER: {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": LATER_SECONDS}},
     FORCING: {"eviction": {"method": "Delete"}},
 }
 STORIES = Stories()
@@ -118,12 +122,12 @@ def what_a_budget_blocks_for_too_long_is_deleted(scene: Scene) -> None:
     assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
 
 
-@STORIES.under(PRESSING)
+@STORIES.under(PRESSING_LATER)
 def what_a_budget_allows_in_time_is_evicted(scene: Scene) -> None:
     pod, tainted = blocked_pod(scene, "web-budget")
     scene.event(pod, "EvictionBlocked")
     scene.cluster.set_disruptions_allowed("web-budget", scene.namespace, 1)
-    scene.leaves(pod, tainted, slack=TIMEOUT_SECONDS)
+    scene.leaves(pod, tainted, slack=LATER_SECONDS)
     assert disruption_target(scene, pod)["reason"] == "EvictionByEvictionAPI"
 
 

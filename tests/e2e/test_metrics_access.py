@@ -131,6 +131,7 @@ def test_a_flood_of_tokens_keeps_neither_probes_nor_readers_waiting(scraped, pro
 
 
 def test_while_the_api_server_is_away_nobody_new_is_let_in(scraped):
+    time.sleep(1 / REVIEWS_PER_SECOND)  # until a flood of before leaves a review for another token
     scraped.control_plane.stop_api_server(kill=True)
     try:
         found = {process: scraped.ask(process, "a-token-that-nobody-knows") for process in ("operator", "webhook")}

@@ -82,9 +82,13 @@ def admitted(working_cluster: WorkingCluster) -> Iterator[dict[str, set[str]]]:
     cluster.create_namespace(namespace)
     for node, labels in NODES.items():
         cluster.create_node(f"{namespace}-{node}", {**labels, "forms": namespace})
+    is_here = lambda node: {"key": "metadata.name", "operator": "In", "values": [f"{namespace}-{node}"]}  # noqa: E731
+    create(cluster, namespace, "probe", {"matchFields": [is_here([*NODES][-1])]})
+    is_placed = lambda: cluster.get("pods", "probe", namespace)["spec"].get("nodeName")  # noqa: E731
+    wait_until(is_placed, SECONDS, "the scheduler to know the nodes: it hears of nodes and pods in any order")
+    cluster.delete("pods", "probe", namespace, grace_seconds=0)
     for form, node in product(FORMS, NODES):
-        here = {"key": "metadata.name", "operator": "In", "values": [f"{namespace}-{node}"]}
-        create(cluster, namespace, f"{form}.{node}", {"matchExpressions": FORMS[form], "matchFields": [here]})
+        create(cluster, namespace, f"{form}.{node}", {"matchExpressions": FORMS[form], "matchFields": [is_here(node)]})
     wait_until(lambda: all(is_decided(pod) for pod in cluster.items("pods", namespace)), SECONDS, "every pod's place")
     placed = [pod["metadata"]["name"] for pod in cluster.items("pods", namespace) if pod["spec"].get("nodeName")]
     yield {form: {name.split(".")[1] for name in placed if name.split(".")[0] == form} for form in FORMS}

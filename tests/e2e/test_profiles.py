@@ -22,7 +22,8 @@ from e2e.stories import (
 )
 
 AT_ONCE, SLOWLY = "profiles-at-once", "profiles-slowly"
-POLICIES = {AT_ONCE: {}, SLOWLY: {"limits": {"base": "None", "evictionsPerSecond": 0.1, "burst": 1}}}
+TURN_SECONDS = 15
+POLICIES = {AT_ONCE: {}, SLOWLY: {"limits": {"base": "None", "evictionsPerSecond": 1 / TURN_SECONDS, "burst": 1}}}
 STORIES = Stories()
 
 OBSERVED_SECONDS = 3
@@ -165,8 +166,8 @@ def a_changed_grace_times_its_pods_anew(scene: ProfileScene) -> None:
     scene.until_heeded("strict", 1)
     fell = scene.taint(node, taint("940"))
     scene.event(pod, "EvictionScheduled")
-    scene.change("strict", tolerations=[STRICT | {"violationGraceSeconds": GRACE_SECONDS * 2}])
-    scene.leaves(pod, fell, GRACE_SECONDS * 2)
+    changed = scene.change("strict", tolerations=[STRICT | {"violationGraceSeconds": GRACE_SECONDS * 2}])
+    scene.leaves(pod, fell, max(GRACE_SECONDS * 2, changed - fell))
 
 
 @STORIES.under(AT_ONCE)
@@ -199,7 +200,7 @@ def pods_that_wait_their_turn_stay_when_the_profile_that_condemned_them_goes(sce
     taken = scene.take_away("strict")
     before = gone()
     assert len(before) == 1, "this machine is too busy to judge by"
-    scene.stays(*[pod for pod in pods if pod not in before], until=taken + 12)
+    scene.stays(*[pod for pod in pods if pod not in before], until=taken + TURN_SECONDS + AT_ONCE_SECONDS)
 
 
 # -- what the server refuses, what the operator says ------------------------------------------------------------------

@@ -180,11 +180,11 @@ def a_time_that_is_renewed_with_each_report_starts_no_clock_again(scene: Scene) 
     wanted = toleration("In", key=GPU, values=["True"], violationGraceSeconds=GRACE_SECONDS)
     pod = scene.pod("patient", node, annotations=annotation(wanted))
     turned = turns(scene.cluster, node, "GPUHealthy", "False")
-    scene.event(pod, "EvictionScheduled")
     while time.monotonic() < turned + GRACE_SECONDS - 1:
         turns(scene.cluster, node, "GPUHealthy", "False")
         time.sleep(1)
     scene.leaves(pod, turned, GRACE_SECONDS)
+    scene.event(pod, "EvictionScheduled")
     stored = json.loads(scene.cluster.get("nodes", node)["metadata"]["annotations"]["taintwarden.io/taint-history"])
     assert stored[f"{GPU}:NoExecute"]["renewed"]
 

@@ -15,7 +15,7 @@ from controlplane import STOP_SECONDS_ANNOTATION, ApiError, Json, WorkingCluster
 from controlplane.comparisons import NOT_KNOWN, known_gates
 from e2e.stories import taint, toleration
 
-SECONDS = 20
+SECONDS = 60
 
 
 @pytest.fixture
