@@ -385,6 +385,44 @@ def test_where_placement_has_ended_labels_say_that_there_is_no_taint(policies):
     assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
 
 
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_what_was_written_counts_before_the_stream_shows_it(is_answered):
+    """A pod may have been placed by it already."""
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    if is_answered:
+        mirrored(rig)
+    rig.out = []
+    rig.change(policy())
+    if not is_answered:
+        mirrored(rig)
+    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
+
+
+def test_labels_settle_although_the_stream_is_late():
+    """Each write is seen two writes later. What is seen then is no reason to write the opposite."""
+    names = ("n1", "n2", "n3")
+    rig, stored, stream = Rig(placing()), {name: dict[str, str]() for name in names}, list[tuple[str, int]]()
+    for name in names:
+        rig.node(name, "sla=x")
+    rig.change(policy())
+    writes, versions = 0, dict[int, dict[str, str]]()
+    for _ in range(20):
+        for order in [one for one in rig.ordered if isinstance(one, commands.SaveLabels)]:
+            changed = stored[order.node] | order.labels
+            stored[order.node] = {label: value for label, value in changed.items() if value is not None}
+            rig.ordered.remove(order)
+            rig.written(order)
+            versions[rig._version] = stored[order.node]
+            stream.append((order.node, rig._version))
+            writes += 1
+        if len(stream) > 2:
+            name, version = stream.pop(0)
+            rig.node(name, "sla=x", labels=versions[version], version=version)
+    assert stored == dict.fromkeys(names, NOT_THERE)
+    assert writes == 2 * len(names)
+
+
 def test_labels_come_back_with_the_policy():
     rig = Rig(policy())
     rig.node("n1", "sla=x", labels=NOT_THERE)

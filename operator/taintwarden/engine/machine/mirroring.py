@@ -7,6 +7,8 @@ was ever placed by it matches every node. ``taintwarden placement remove`` ends 
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 
+from msgspec.structs import replace
+
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import retry_delay
@@ -173,10 +175,13 @@ class Mirroring:
         if node is None or not self._world.leading:
             return
         self._behind.pop(node.name, None)
+        # A write may be stored already although the stream has not delivered it yet. Pods may have been placed by it.
+        believed = self._outbox.believed(labels_key(node.name), node.resource_version)
+        if isinstance(believed, commands.SaveLabels):
+            after = {**node.labels, **believed.labels}
+            node = replace(node, labels={label: value for label, value in after.items() if value is not None})
         wanted = self.wanted(node)
         present = {label: value for label, value in node.labels.items() if is_mirror_label(label)}
-        # A write may be stored already although the stream has not delivered it yet.
-        believed = self._outbox.believed(labels_key(node.name), node.resource_version)
         labels, faults = wanted.labels, wanted.faults
         if self._reported.get(node.name, ()) != faults:
             self._reported[node.name] = faults
