@@ -17,7 +17,7 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
-DEADLINE_SECONDS = 15.0
+DEADLINE_SECONDS = 60.0
 CRD_GROUP = "contract.taintwarden.io"
 
 

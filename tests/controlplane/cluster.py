@@ -14,7 +14,7 @@ from controlplane.waiting import wait_until
 IMAGE = "registry.k8s.io/pause:3.10"  # named, never pulled: nothing runs a container here
 SCHEDULER = "default-scheduler"
 NOBODY = "nobody"  # schedules pods that a test binds itself: on a cluster of others a scheduler would be faster
-HEARD_SECONDS = 30
+HEARD_SECONDS = 60
 ADMISSION_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 

@@ -8,7 +8,7 @@ from controlplane.waiting import wait_until
 
 DENIAL = "taintwarden-e2e-deny-evictions"
 DENIED_LABEL = "taintwarden-e2e/deny-evictions"
-REFUSAL_SECONDS = 30  # the server reads new admission policies about once a second
+REFUSAL_SECONDS = 60  # the server reads new admission policies about once a second
 
 
 class EvictionDenial:

@@ -10,7 +10,7 @@ from controlplane.control_plane import ControlPlane
 from controlplane.processes import Process
 
 BINARY = ROOT / ".cache" / "kubelet" / "kubemark"
-READY_SECONDS = 30
+READY_SECONDS = 60
 
 
 class RealKubelet:

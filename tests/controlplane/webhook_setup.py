@@ -26,7 +26,7 @@ CONFIGURATIONS = {
     kind: f"admissionregistration.k8s.io/v1/{kind}webhookconfigurations" for kind in ("validating", "mutating")
 }
 TRUSTED_SECONDS = 60
-HEARD_SECONDS = 30
+HEARD_SECONDS = 60
 """Until the API server has heard of other webhooks."""
 SHIPPED = {
     document["kind"]: document for path, document in documents(ROOT / "deploy" / "base") if path.stem == "webhooks"
@@ -148,6 +148,6 @@ class Kubectl:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         command = [*self._command, "apply", "-f", "-"]
         done = subprocess.run(
-            command, input=json.dumps(listed), capture_output=True, text=True, timeout=60, check=False
+            command, input=json.dumps(listed), capture_output=True, text=True, timeout=120, check=False
         )
         return done.returncode, done.stdout + done.stderr

@@ -16,7 +16,7 @@ from controlplane.binaries import ROOT, binaries_folder
 from controlplane.operator_process import BYTECODE, EXECUTABLE
 from docs.pages import Page
 
-SECONDS = 60
+SECONDS = 120
 SHOWN = {0, 10, 11}
 """Exit codes of commands that only show: 10 and 11 say that there is something to do."""
 _at_once = threading.Semaphore(2)

@@ -381,7 +381,7 @@ class TestAKubeconfigThatDoesNotWork:
             env={**os.environ, **BYTECODE},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert result.stdout == ""

@@ -13,7 +13,7 @@ import pytest
 
 from controlplane.binaries import ROOT, binary
 
-SECONDS = 90
+SECONDS = 240
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def user(request: pytest.FixtureRequest, control_plane: Target, namespace: str, 
 def run(command: list[str], kubeconfig: Path) -> subprocess.CompletedProcess[str]:
     path = f"{EXECUTABLE.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, **BYTECODE, "PATH": path, "KUBECONFIG": str(kubeconfig)}
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture

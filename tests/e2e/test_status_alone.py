@@ -55,7 +55,7 @@ class Stage:
 
     def run(self, *command: str) -> tuple[int, str]:
         """Run one command."""
-        ran = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
         return ran.returncode, ran.stdout + ran.stderr
 
     def status(self) -> tuple[int, str]:

@@ -232,7 +232,7 @@ def upgrade(told: Story, target: ControlPlane, other: Webhook) -> None:
 def doctor(target: ControlPlane) -> list[str]:
     """What it finds about the webhooks."""
     command = [str(EXECUTABLE), "doctor", "--only", "webhook-unanswered", "-o", "json", "--kubeconfig"]
-    done = subprocess.run([*command, target.admin_kubeconfig], check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, target.admin_kubeconfig], check=False, capture_output=True, text=True, timeout=120)
     return [found["check"] for found in json.loads(done.stdout)["findings"]]
 
 

@@ -1,6 +1,5 @@
 """The kubelet and the disruption controller of the package."""
 
-import asyncio
 from typing import Any
 
 import aiohttp
@@ -8,15 +7,10 @@ import pytest
 
 from contract.api import Api
 from localcluster import ApiError, LocalCluster
+from patience import until
 
 CONTAINERS = [{"name": "c", "image": "i"}]
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-
-
-async def _until(check: Any, timeout_seconds: float = 10.0) -> None:
-    async with asyncio.timeout(timeout_seconds):
-        while not check():
-            await asyncio.sleep(0.005)
 
 
 def _pod(name: str, *, grace_seconds: int = 30, owner: str = "", node: str = "n") -> dict[str, Any]:
@@ -38,7 +32,7 @@ async def test_a_bound_pod_runs_and_an_unbound_one_does_not() -> None:
     async with cluster.serve():
         cluster.create("pods", _pod("bound"))
         cluster.create("pods", _pod("free", node=""))
-        await _until(lambda: cluster.store.get("pods", "bound", "default")["status"]["phase"] == "Running")
+        await until(lambda: cluster.store.get("pods", "bound", "default")["status"]["phase"] == "Running")
         conditions = cluster.store.get("pods", "bound", "default")["status"]["conditions"]
         assert ("Ready", "True") in {(one["type"], one["status"]) for one in conditions}
         assert cluster.store.get("pods", "free", "default")["status"]["phase"] == "Pending"
@@ -48,10 +42,10 @@ async def test_a_terminating_pod_ends() -> None:
     cluster = LocalCluster(kubelet=True, termination_seconds=0.01)
     async with cluster.serve():
         cluster.create("pods", _pod("a"))
-        await _until(lambda: cluster.store.get("pods", "a", "default")["status"]["phase"] == "Running")
+        await until(lambda: cluster.store.get("pods", "a", "default")["status"]["phase"] == "Running")
         cluster.evict("a")
         assert cluster.store.get("pods", "a", "default")["metadata"]["deletionGracePeriodSeconds"] == 30
-        await _until(lambda: not cluster.store.list("pods"))
+        await until(lambda: not cluster.store.list("pods"))
 
 
 async def test_a_pod_of_the_same_name_is_spared() -> None:
@@ -63,7 +57,7 @@ async def test_a_pod_of_the_same_name_is_spared() -> None:
         second = cluster.create("pods", _pod("a"))
         cluster.create("pods", _pod("later"))
         cluster.delete("pods", "later", "default")
-        await _until(lambda: len(cluster.store.list("pods")) == 1)
+        await until(lambda: len(cluster.store.list("pods")) == 1)
         assert cluster.store.get("pods", "a", "default")["metadata"]["uid"] == second["metadata"]["uid"]
 
 
@@ -136,14 +130,14 @@ async def test_evictions_follow_the_budget() -> None:
             status = cluster.store.get("poddisruptionbudgets", "web", "default")["status"]
             return int(status["disruptionsAllowed"])
 
-        await _until(lambda: allowed() == 1)
+        await until(lambda: allowed() == 1)
         body = {"metadata": {"name": "a"}}
         assert (await api.request("POST", f"{api.pods}/a/eviction", body)).status == 201
         body = {"metadata": {"name": "b"}}
         assert (await api.request("POST", f"{api.pods}/b/eviction", body)).status == 429
-        await _until(lambda: len(cluster.store.list("pods")) == 2)
+        await until(lambda: len(cluster.store.list("pods")) == 2)
         cluster.create("pods", _pod("d"))
-        await _until(lambda: allowed() == 1)
+        await until(lambda: allowed() == 1)
         assert (await api.request("POST", f"{api.pods}/b/eviction", body)).status == 201
 
 
