@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.whole import TIMINGS, Whole, whole
+from controlplane.api_server import free_port
 from patience import PATIENCE_SECONDS
 from taintwarden import app as app_module
 from taintwarden.kube.calls import lease
@@ -217,7 +218,7 @@ async def test_two_replicas_are_one_operator(scene: Whole) -> None:
     await scene.until(lambda: any(app.machine.view.is_leading for app in apps))
     drop(scene)
     await finished(scene)
-    assert [app.machine.view.is_leading for app in apps].count(True) == 1
+    await scene.until(lambda: [app.machine.view.is_leading for app in apps].count(True) == 1)
 
 
 async def test_a_grace_survives_a_crash(scene: Whole) -> None:
@@ -250,10 +251,11 @@ async def test_what_is_going_on_is_told(scene: Whole) -> None:
     await scene.until(lambda: told() == set(WAVE))
 
 
-async def test_the_probes_tell_when_it_is_ready(scene: Whole, unused_tcp_port: int) -> None:
+async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
+    port = free_port()
     blocked = scene.faults.answer(503, method="GET", path="/api/v1/nodes$", times=1_000_000)
-    app = await scene.start(http_port=unused_tcp_port)
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as session:
+    app = await scene.start(http_port=port)
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
 
         async def ask(path: str) -> tuple[int, str]:
             async with session.get(path) as response:

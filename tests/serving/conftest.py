@@ -2,8 +2,10 @@
 
 import pytest
 
+from controlplane.api_server import free_port
+
 
 @pytest.fixture
-def port(unused_tcp_port: int) -> int:
-    """The port to listen on."""
-    return unused_tcp_port
+def port() -> int:
+    """The port to listen on: none that another test, or a connection of this machine, may get meanwhile."""
+    return free_port()
