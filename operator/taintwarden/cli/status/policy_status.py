@@ -213,12 +213,9 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
         answer.problem = f"its status cannot be read: {error}"
         return answer
     said = {one.type: one for one in status.conditions}
-    for field in ("selected_nodes", "degraded_nodes", "pending", "blocked", "evicted", "held_invalid", "next_deadline"):
-        setattr(answer, field, getattr(status, field))
-    answer.invalid_taints = status.invalid_taints
-    answer.limited_by, answer.limits, answer.zones = status.limited_by, status.limits, status.zones
-    answer.reclaims = status.reclaims
-    answer.blocked_budgets, answer.next_pods = status.blocked_budgets, status.next_pods
+    for field in PolicyStatus.__struct_fields__:  # the guard is not one of them
+        if hasattr(answer, field):
+            setattr(answer, field, getattr(status, field))
     answer.progress = said["Progressing"].message if "Progressing" in said else ""
     answer.devices_problem = _devices_unknown(said)
     told = said.get("GuardTripped")
