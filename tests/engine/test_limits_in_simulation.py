@@ -56,7 +56,16 @@ HELD = {
     "max unavailable": msgspec.structs.replace(NO_LIMITS, max_unavailable=Share(number=1)),
     "all zones full": msgspec.structs.replace(NO_LIMITS, zone_health=ZoneHealth(min_nodes=0)),
     "guard": msgspec.structs.replace(NO_LIMITS, guard=GuardSettings(max_percent=1, min_pods=1)),
-    "all": Limits(0.001, 1, 1, 0.001, 0.001, Share(number=1), ZoneHealth(min_nodes=0), GuardSettings(min_pods=1)),
+    "all": Limits(
+        evictions_per_second=0.001,
+        burst=1,
+        node_max_concurrent=1,
+        namespace_evictions_per_second=0.001,
+        zone_evictions_per_second=0.001,
+        max_unavailable=Share(number=1),
+        zone_health=ZoneHealth(min_nodes=0),
+        guard=GuardSettings(min_pods=1),
+    ),
 }
 
 
