@@ -86,6 +86,13 @@ async def test_one_line_for_each_policy(run):
     assert result.exit_code == 0
 
 
+async def test_structure_is_as_documented(run):
+    told = (await run("status", "--help")).stdout
+    documented = set(re.findall(r"\w+", told[told.index("JSON and YAML have:") :]))
+    answer = json.loads((await run("status", "-o", "json")).stdout)
+    assert set(answer) | set(answer["policies"][0]) <= documented
+
+
 async def test_it_fits_into_100_columns_whatever_names_are(cluster, run):
     name = "a-policy-with-a-name-that-is-so-long-that-nobody-would-type-it-twice-without-a-mistake"
     cluster.create(POLICIES, policy(name))
