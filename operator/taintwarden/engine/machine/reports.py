@@ -102,10 +102,10 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """Pods that it evicts, now or later; of a paused policy, those that it would."""
     due: int = 0
     """Of these, pods whose deadline has passed."""
-    exempt: int = 0
-    """Pods that it leaves on nodes that will be removed."""
     blocked: int = 0
     """Of these, pods that a PodDisruptionBudget blocks."""
+    exempt: int = 0
+    """Pods that it leaves on nodes that will be removed."""
     evicted: int = 0
     invalid: tuple[InvalidTaint, ...] = ()
     """Taints whose values cannot be compared, the most pods first."""
