@@ -1,12 +1,19 @@
-"""Nodes with devices: a small driver that publishes them, and workloads whose claims the real scheduler allocates."""
+"""Nodes with devices: a small driver that publishes them, and workloads whose claims the real scheduler allocates.
+
+Tests that share a cluster are stories: functions of a Park, which are played side by side, each in a park of its own.
+"""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
+
+import pytest
 
 from controlplane import Cluster, Json, WorkingCluster, wait_until
 from controlplane.cluster import IMAGE, SCHEDULER
-from e2e.stories import annotation, policy
+from e2e.stories import annotation, policy, selected
 
 SECONDS = 60.0
 CLAIM = "gpu"
@@ -193,3 +200,45 @@ class Park:
         """A condition of the policy; empty if it has none of this type."""
         status = self.client.get("taintevictionpolicies", self.name).get("status", {})
         return next((one for one in status.get("conditions", []) if one["type"] == kind), {})
+
+    def wait_known(self) -> None:
+        """Wait until the policy knows the devices."""
+        wait_until(lambda: self.condition("DevicesKnown").get("status") == "True", SECONDS, "devices to be known")
+
+
+ParkStory = Callable[[Park], None]
+Endings = dict[ParkStory, "Future[None]"]
+"""The result of each raises what its story raised."""
+
+
+class ParkStories(list[ParkStory]):
+    """The stories of one module."""
+
+    def add(self, story: ParkStory) -> ParkStory:
+        """Play this function too."""
+        self.append(story)
+        return story
+
+
+@contextmanager
+def opened(ground: WorkingCluster) -> Iterator[Park]:
+    """A park, which is removed at the end."""
+    park = Park(ground)
+    park.begin()
+    try:
+        yield park
+    finally:
+        park.clear()
+
+
+@contextmanager
+def played(request: pytest.FixtureRequest, ground: WorkingCluster, stories: ParkStories) -> Iterator[Endings]:
+    """Play the selected stories."""
+    chosen = [story for story in stories if story in selected(request)]
+
+    def play(story: ParkStory) -> None:
+        with opened(ground) as park:
+            story(park)
+
+    with ThreadPoolExecutor(max(1, len(chosen)), "park") as pool:
+        yield {story: pool.submit(play, story) for story in chosen}

@@ -5,20 +5,23 @@ No kubelet prepares devices: a driver of the tests publishes them, and the sched
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import wait
 
 import pytest
 
 from controlplane import Json, Operator, WorkingCluster, sleep_until, wait_until
 from controlplane.working_cluster import CONTROLLERS
 from e2e.conftest import started_working_cluster
-from e2e.device_park import SECONDS, Park
+from e2e.device_park import SECONDS, Endings, Park, ParkStories, ParkStory, opened, played
 
 CLAIMS = "resourceclaim-controller"
 OBSERVED_SECONDS = 5.0
 GRACE_SECONDS, EARLY_SECONDS = 40, 0.1
 BINDING = "taintwarden-devices"
 
-pytestmark = pytest.mark.timeout(300)
+STORIES = ParkStories()
+
+pytestmark = pytest.mark.timeout(300)  # the first test waits for the cluster, and each for its story
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +38,23 @@ def operator(ground: WorkingCluster, tmp_path_factory: pytest.TempPathFactory) -
         yield started
 
 
+@pytest.fixture(scope="module")
+def endings(request: pytest.FixtureRequest, ground: WorkingCluster, operator: Operator) -> Iterator[Endings]:
+    with played(request, ground, STORIES) as endings:
+        yield endings
+
+
 @pytest.fixture
-def park(ground: WorkingCluster, operator: Operator) -> Iterator[Park]:
-    park = Park(ground)
-    park.begin()
-    try:
+def park(ground: WorkingCluster, operator: Operator, endings: Endings) -> Iterator[Park]:
+    """Of a test that concerns all parks: the stories are over."""
+    wait(endings.values())
+    with opened(ground) as park:
         yield park
-    finally:
-        park.clear()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_story(endings: Endings, story: ParkStory) -> None:
+    endings[story].result()
 
 
 def exists(park: Park) -> Json:
@@ -59,18 +71,15 @@ def nobody_leaves(park: Park, *names: str, seconds: float = OBSERVED_SECONDS) ->
     assert park.left(*names) == []
 
 
-def followed(park: Park) -> None:
-    wait_until(lambda: park.condition("DevicesKnown").get("status") == "True", SECONDS, "devices to be known")
-
-
-def test_a_reliability_below_the_threshold_evicts_who_asked_for_more(park: Park) -> None:
+@STORIES.add
+def a_reliability_below_the_threshold_evicts_who_asked_for_more(park: Park) -> None:
     """KEP-5471, stories 4 and 5: the reliability of a GPU is the value of its taint."""
     park.set_policy({"valueType": "Integer"})
     for name, bound in (("training", "950"), ("batch", "800")):
         park.claim(name, exists(park))
         pool, device = park.pod(name, above(park, bound), claim=name)
         park.driver.taint(pool, device, park.bad("990"))
-    followed(park)
+    park.wait_known()
     nobody_leaves(park, "training", "batch")
     for name in ("training", "batch"):
         park.driver.taint(*park.device_of(name), park.bad("900"))
@@ -78,7 +87,8 @@ def test_a_reliability_below_the_threshold_evicts_who_asked_for_more(park: Park)
     nobody_leaves(park, "batch")
 
 
-def test_a_sick_device_moves_its_pod_and_no_other(park: Park) -> None:
+@STORIES.add
+def a_sick_device_moves_its_pod_and_no_other(park: Park) -> None:
     """As NVIDIA's driver writes codes: Kubernetes itself evicts for none of them."""
     park.set_policy({"effects": ["NoSchedule", "None"]})
     spared = {"key": park.key, "operator": "In", "values": ["31", "43"]}
@@ -86,21 +96,22 @@ def test_a_sick_device_moves_its_pod_and_no_other(park: Park) -> None:
     for name in codes:
         park.claim(name)
         park.pod(name, spared, claim=name)
-    followed(park)
+    park.wait_known()
     for name, (value, effect) in codes.items():
         park.driver.taint(*park.device_of(name), park.bad(value, effect))
     park.wait_left("sick")
     nobody_leaves(park, "noisy", "retried")
 
 
-def test_the_replacement_gets_another_device(park: Park) -> None:
+@STORIES.add
+def the_replacement_gets_another_device(park: Park) -> None:
     park.set_policy({"effects": ["NoSchedule"]})
     park.claim("gpu", template=True)
     template = {"metadata": {"labels": {"app": "web"}}, "spec": park.pod_spec("gpu", template=True)}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     park.client.create("deployments", {"metadata": {"name": "web"}, "spec": spec}, park.name)
     park.ground.wait_complete(f"{park.name}/web")
-    followed(park)
+    park.wait_known()
     [first] = [one["metadata"]["name"] for one in park.client.items("pods", park.name)]
     sick = park.device_of(first)
     park.driver.taint(*sick, park.bad("79", "NoSchedule"))
@@ -109,20 +120,22 @@ def test_the_replacement_gets_another_device(park: Park) -> None:
     assert park.device_of(second) != sick
 
 
-def test_a_shared_device_evicts_all_its_pods(park: Park) -> None:
+@STORIES.add
+def a_shared_device_evicts_all_its_pods(park: Park) -> None:
     park.set_policy()
     park.claim("shared")
     names = [f"part-{number}" for number in range(5)]
     for name in names:
         park.pod(name, claim="shared")
-    followed(park)
+    park.wait_known()
     park.driver.taint(*park.device_of(names[0]), park.bad())
     park.wait_left(*names)
 
 
-def test_a_pod_that_asks_for_an_extended_resource_has_a_device_too(park: Park) -> None:
+@STORIES.add
+def a_pod_that_asks_for_an_extended_resource_has_a_device_too(park: Park) -> None:
     park.set_policy()
-    followed(park)
+    park.wait_known()
     spec = park.pod_spec()
     del spec["resourceClaims"]
     spec["containers"][0]["resources"] = {"limits": {park.extended: "1"}}
@@ -131,7 +144,8 @@ def test_a_pod_that_asks_for_an_extended_resource_has_a_device_too(park: Park) -
     park.wait_left("old-style")
 
 
-def test_a_device_without_a_node_evicts_from_every_node(park: Park) -> None:
+@STORIES.add
+def a_device_without_a_node_evicts_from_every_node(park: Park) -> None:
     park.set_policy()
     fabric = f"{park.name}-fabric"
     park.driver.publish(fabric, {"link": {"attributes": {"kind": {"string": "fabric"}}}}, node=None)
@@ -141,17 +155,18 @@ def test_a_device_without_a_node_evicts_from_every_node(park: Park) -> None:
     park.client.create("resourceclaims", {"metadata": {"name": "link"}, "spec": spec}, park.name)
     for name, node in zip(("a", "b"), park.nodes, strict=True):
         assert park.pod(name, claim="link", node=node) == (fabric, "link")
-    followed(park)
+    park.wait_known()
     park.driver.taint(fabric, "link", park.bad())
     park.wait_left("a", "b")
 
 
-def test_budgets_hold(park: Park) -> None:
+@STORIES.add
+def budgets_hold(park: Park) -> None:
     park.set_policy()
     park.claim("gpu")
     park.pod("held", claim="gpu")
     park.budget("held")
-    followed(park)
+    park.wait_known()
     park.driver.taint(*park.device_of("held"), park.bad())
     wait_until(
         lambda: "held" in str(park.condition("Progressing")) or park_status(park)["blocked"], SECONDS, "the budget"
@@ -164,11 +179,12 @@ def park_status(park: Park) -> Json:
     return found
 
 
-def test_a_typo_in_a_value_evicts_nobody(park: Park) -> None:
+@STORIES.add
+def a_typo_in_a_value_evicts_nobody(park: Park) -> None:
     park.set_policy({"valueType": "Integer"})
     park.claim("gpu", exists(park))
     pool, device = park.pod("a", above(park, "950"))
-    followed(park)
+    park.wait_known()
     park.driver.taint(pool, device, park.bad("990"))
     park.driver.taint(pool, device, park.bad("9x0"))
     wait_until(lambda: park_status(park).get("invalidTaints"), SECONDS, "the typo to be told")
@@ -182,7 +198,7 @@ def test_a_restart_in_the_grace_moves_no_deadline(park: Park, operator: Operator
     park.claim("gpu", exists(park))
     pool, device = park.pod("a", above(park, "950"))
     park.driver.taint(pool, device, park.bad("990"))
-    followed(park)
+    park.wait_known()
     wait_until(lambda: "990" in history(park, pool), SECONDS, "the value to be stored")
     began = time.monotonic()
     park.driver.taint(pool, device, park.bad("900"))
@@ -207,7 +223,7 @@ def test_a_rule_for_every_device_trips_the_guard_first(park: Park) -> None:
     for name in ("a", "b", "c", "d"):
         park.claim(name)
         park.pod(name, claim=name)
-    followed(park)
+    park.wait_known()
     rule = {"deviceSelector": {}, "taint": park.bad("typo")}
     park.client.create("devicetaintrules", {"metadata": {"name": park.name}, "spec": rule})
     try:
@@ -217,12 +233,13 @@ def test_a_rule_for_every_device_trips_the_guard_first(park: Park) -> None:
         park.client.delete("devicetaintrules", park.name)
 
 
-def test_a_rule_for_one_device_evicts_its_pod(park: Park) -> None:
+@STORIES.add
+def a_rule_for_one_device_evicts_its_pod(park: Park) -> None:
     park.set_policy()
     for name in ("a", "b"):
         park.claim(name)
         park.pod(name, claim=name)
-    followed(park)
+    park.wait_known()
     pool, device = park.device_of("a")
     selected = {"driver": park.driver.name, "pool": pool, "device": device}
     rule = {"deviceSelector": selected, "taint": park.bad()}

@@ -1,15 +1,17 @@
 """What docs/devices.md says of Kubernetes' own device taint eviction: the same scenes, with that controller alone."""
 
 from collections.abc import Iterator
+from concurrent.futures import wait
 
 import pytest
 
 from controlplane import WorkingCluster
 from controlplane.working_cluster import CONTROLLERS
 from e2e.conftest import started_working_cluster
-from e2e.device_park import Park
+from e2e.device_park import Endings, Park, ParkStories, ParkStory, opened, played
 
 BUILT_IN = ("resourceclaim-controller", "device-taint-eviction-controller")
+STORIES = ParkStories()
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,17 +23,27 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield started
 
 
+@pytest.fixture(scope="module")
+def endings(request: pytest.FixtureRequest, ground: WorkingCluster) -> Iterator[Endings]:
+    with played(request, ground, STORIES) as endings:
+        yield endings
+
+
 @pytest.fixture
-def park(ground: WorkingCluster) -> Iterator[Park]:
-    park = Park(ground)
-    park.begin()
-    try:
+def park(ground: WorkingCluster, endings: Endings) -> Iterator[Park]:
+    """Of a test that concerns all parks: the stories are over."""
+    wait(endings.values())
+    with opened(ground) as park:
         yield park
-    finally:
-        park.clear()
 
 
-def test_it_ignores_budgets(park: Park) -> None:
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_story(endings: Endings, story: ParkStory) -> None:
+    endings[story].result()
+
+
+@STORIES.add
+def it_ignores_budgets(park: Park) -> None:
     park.claim("gpu")
     park.pod("held", claim="gpu")
     park.budget("held")
@@ -39,7 +51,8 @@ def test_it_ignores_budgets(park: Park) -> None:
     park.wait_left("held")
 
 
-def test_it_evicts_for_a_typo_in_a_value(park: Park) -> None:
+@STORIES.add
+def it_evicts_for_a_typo_in_a_value(park: Park) -> None:
     park.claim("gpu", {"key": park.key, "operator": "Equal", "value": "990", "effect": "NoExecute"})
     where = park.pod("a", claim="gpu")
     park.driver.taint(*where, park.bad("990"))
@@ -60,7 +73,8 @@ def test_it_evicts_every_pod_with_a_device_by_a_rule_for_all(park: Park) -> None
         park.client.delete("devicetaintrules", park.name)
 
 
-def test_it_does_not_act_on_other_effects(park: Park) -> None:
+@STORIES.add
+def it_does_not_act_on_other_effects(park: Park) -> None:
     for name, effect in (("sick", "NoSchedule"), ("noisy", "None"), ("last", "NoExecute")):
         park.claim(name)
         park.pod(name, claim=name)
@@ -69,7 +83,8 @@ def test_it_does_not_act_on_other_effects(park: Park) -> None:
     assert park.left("sick", "noisy") == []
 
 
-def test_it_does_not_evict_who_asks_for_an_extended_resource(park: Park) -> None:
+@STORIES.add
+def it_does_not_evict_who_asks_for_an_extended_resource(park: Park) -> None:
     """It follows the claims that pods name. The scheduler makes the claim for an extended resource."""
     spec = park.pod_spec()
     del spec["resourceClaims"]

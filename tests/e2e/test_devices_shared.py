@@ -10,7 +10,7 @@ from controlplane.binaries import is_before
 from controlplane.comparisons import known_gates
 from controlplane.working_cluster import CONTROLLERS
 from e2e.conftest import started_working_cluster
-from e2e.device_park import SECONDS, Park
+from e2e.device_park import SECONDS, Endings, Park, ParkStories, ParkStory, played
 
 CLAIMS = "resourceclaim-controller"
 GROUPS = "scheduling.k8s.io/v1beta1"
@@ -18,6 +18,7 @@ GATES = {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
 """Off by default in 1.37."""
 ADMIN = "resource.kubernetes.io/admin-access"
 CONSUMERS = 100
+STORIES = ParkStories()
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -43,17 +44,21 @@ def operator(ground: WorkingCluster, tmp_path_factory: pytest.TempPathFactory) -
         yield started
 
 
-@pytest.fixture
-def park(ground: WorkingCluster, operator: Operator) -> Iterator[Park]:
-    """With a policy, which knows the devices."""
-    park = Park(ground)
-    park.begin()
-    try:
-        park.set_policy()
-        wait_until(lambda: park.condition("DevicesKnown").get("status") == "True", SECONDS, "devices to be known")
-        yield park
-    finally:
-        park.clear()
+@pytest.fixture(scope="module")
+def endings(request: pytest.FixtureRequest, ground: WorkingCluster, operator: Operator) -> Iterator[Endings]:
+    with played(request, ground, STORIES) as endings:
+        yield endings
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_story(endings: Endings, story: ParkStory) -> None:
+    endings[story].result()
+
+
+def follow(park: Park) -> None:
+    """A policy that knows the devices."""
+    park.set_policy()
+    park.wait_known()
 
 
 def exists(park: Park) -> Json:
@@ -72,8 +77,10 @@ def of_kind(kind: str, **more: Any) -> Json:
     return {"attributes": {"kind": {"string": kind}}, **more}
 
 
-def test_each_claim_on_a_shared_device_tolerates_for_itself(park: Park) -> None:
+@STORIES.add
+def each_claim_on_a_shared_device_tolerates_for_itself(park: Park) -> None:
     """Consumable capacity: the scheduler allocates the device several times."""
+    follow(park)
     pool, node = f"{park.name}-large", park.nodes[0]
     capacity = {"memory": {"value": "80Gi"}}
     park.driver.publish(pool, {"gpu": of_kind("large", allowMultipleAllocations=True, capacity=capacity)}, node=node)
@@ -91,7 +98,9 @@ def test_each_claim_on_a_shared_device_tolerates_for_itself(park: Park) -> None:
     assert park.left("tolerates") == []
 
 
-def test_a_partition_is_a_device_of_its_own(park: Park) -> None:
+@STORIES.add
+def a_partition_is_a_device_of_its_own(park: Park) -> None:
+    follow(park)
     pool, node = f"{park.name}-parts", park.nodes[0]
     counters = [{"name": "gpu", "counters": {"memory": {"value": "80Gi"}}}]
     consumed = [{"counterSet": "gpu", "counters": {"memory": {"value": "40Gi"}}}]
@@ -113,7 +122,9 @@ def test_a_partition_is_a_device_of_its_own(park: Park) -> None:
         park.client.delete("resourceslices", pool)
 
 
-def test_who_has_devices_to_administer_them_leaves_unless_its_claim_tolerates(park: Park) -> None:
+@STORIES.add
+def who_has_devices_to_administer_them_leaves_unless_its_claim_tolerates(park: Park) -> None:
+    follow(park)
     park.client.patch("namespaces", park.name, {"metadata": {"labels": {ADMIN: "true"}}})
     node = park.nodes[0]
     claim(park, "user")
@@ -126,7 +137,9 @@ def test_who_has_devices_to_administer_them_leaves_unless_its_claim_tolerates(pa
     assert park.left("monitors") == []
 
 
-def test_all_consumers_of_a_claim_leave(park: Park) -> None:
+@STORIES.add
+def all_consumers_of_a_claim_leave(park: Park) -> None:
+    follow(park)
     claim(park, "gpu")
     names = [f"part-{number}" for number in range(CONSUMERS)]
     for name in names:
@@ -142,7 +155,9 @@ def test_all_consumers_of_a_claim_leave(park: Park) -> None:
     park.wait_left(*names)
 
 
-def test_a_claim_of_a_pod_group_is_one_of_its_pods_that_name_it(park: Park) -> None:
+@STORIES.add
+def a_claim_of_a_pod_group_is_one_of_its_pods_that_name_it(park: Park) -> None:
+    follow(park)
     park.claim("gpu", template=True)
     shared = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
     group = {"schedulingPolicy": {"basic": {}}, "resourceClaims": shared}
