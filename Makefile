@@ -3,6 +3,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test chaos search fuzz mutants check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
 PYTHON ?= python3
+# Bytecode is kept, also where the surroundings ask for none: without it every process of pytest, and every command that a
+# test starts, compiles all modules that it imports, which takes seconds of CPU.
+export PYTHONDONTWRITEBYTECODE :=
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
 # An API server that is late, for the end-to-end tests: `watches` or `all` (docs/development.md).
