@@ -5,17 +5,26 @@ from typing import Any
 
 import pytest
 
-from kube.scripted import ScriptedClient
-from taintwarden.controller.device_following import DeviceFollowing
+from structlog.testing import capture_logs
+
+from kube.scripted import Call, ScriptedClient, Silence, refusal
+from taintwarden.controller.device_following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceTaintSelector, Policy, TaintSelector
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable
 from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.wire.resources import DEVICE_CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
 from taintwarden.telemetry.metrics import Metrics
 
 FOR_NODES = Policy(name="nodes", taints=(TaintSelector("sla"),))
 FOR_DEVICES = Policy(name="devices", devices=(DeviceTaintSelector("health"),))
 NOT_SERVED = ApiError(404, ApiStatus(message="the server could not find the requested resource"))
+
+
+SERVED = {"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}
+WITH_RULES = {"resources": [*SERVED["resources"], {"name": "devicetaintrules"}]}
+WATCH_SECONDS = 7
 
 
 class Followed:
@@ -27,7 +36,7 @@ class Followed:
             self.client,
             self.events.append,
             Metrics(),
-            StreamTimings(),
+            StreamTimings(watch=(WATCH_SECONDS, WATCH_SECONDS)),
             self._spawn,  # type: ignore[arg-type]
         )
 
@@ -39,6 +48,9 @@ class Followed:
         self.following.policies_changed(policies)
         for _ in range(5):
             await asyncio.sleep(0)
+
+    def told(self) -> list[events.DevicesKnown]:
+        return [one for one in self.events if isinstance(one, events.DevicesKnown)]
 
     async def end(self) -> None:
         await self.change()
@@ -113,3 +125,147 @@ async def test_another_policy_for_the_same_attributes_changes_nothing():
     await followed.change(FOR_DEVICES, FOR_NODES)
     assert len(followed.tasks) == 1
     await followed.end()
+
+
+# -- a server that serves devices -------------------------------------------------------------------------------------
+
+
+class Server:
+    """Serves these resources, and answers lists of each with what is set for it."""
+
+    def __init__(self, served: Any = SERVED) -> None:
+        self.served = served
+        self.lists: dict[str, Any] = {}
+
+    def __call__(self, call: Call) -> Any:
+        if call.path == DEVICES_PATH:
+            return self.served if call.method == "GET" else refusal(405)
+        if "watch" in call.params:
+            return [Silence(100_000)]
+        return self.lists.get(call.path, {"metadata": {"resourceVersion": "7"}, "items": []})
+
+
+SLICE = {
+    "metadata": {"name": "s1", "uid": "u1", "resourceVersion": "3"},
+    "spec": {
+        "driver": "d",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0", "attributes": {"tier": {"string": "gold"}, "other": {"string": "x"}}}],
+    },
+}
+OF_TIER = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
+
+
+async def following(server: Server, *policies: Policy) -> Followed:
+    followed = Followed(default=server)
+    await followed.change(*(policies or (FOR_DEVICES,)))
+    await asyncio.sleep(2)
+    return followed
+
+
+@pytest.mark.looptime
+async def test_devices_are_known_once_they_are_listed():
+    followed = await following(Server())
+    assert followed.told() == [events.DevicesKnown(known=False), events.DevicesKnown(known=True)]
+    await followed.end()
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("served", "listed"), [(SERVED, {SLICES, DEVICE_CLAIMS}), (WITH_RULES, {SLICES, DEVICE_CLAIMS, TAINT_RULES})]
+)
+async def test_what_the_server_serves_is_listed_and_watched(served, listed):
+    followed = await following(Server(served))
+    calls = [call for call in followed.client.calls if call.path != DEVICES_PATH]
+    assert {call.path for call in calls if "watch" not in call.params} == {one.path for one in listed}
+    watches = {call.path: call.params["timeoutSeconds"] for call in calls if "watch" in call.params}
+    assert watches == {one.path: str(WATCH_SECONDS) for one in listed}
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_it_is_logged_once_that_devices_are_followed():
+    with capture_logs() as logs:
+        followed = await following(Server())
+    assert [one["resources"] for one in logs if one["event"] == "devices-followed"] == [
+        ["resourceslices", "resourceclaims"]
+    ]
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_of_devices_those_attributes_are_read_by_which_policies_select():
+    server = Server()
+    server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
+    followed = await following(server, Policy(name="p", devices=(DeviceTaintSelector("health", selector=OF_TIER),)))
+    [seen] = [one for one in followed.events if isinstance(one, events.SliceSeen)]
+    assert seen.found.devices["gpu-0"].attributes == (("tier", "gold"),)
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_why_a_list_fails_is_told_once_while_it_is_the_same():
+    server = Server()
+    server.lists[DEVICE_CLAIMS.path] = refusal(403, "claims are forbidden")
+    with capture_logs() as logs:
+        followed = await following(server)
+        await asyncio.sleep(60)
+    problems = [one.problem for one in followed.told() if one.problem]
+    assert len(problems) == 1
+    assert "claims are forbidden" in problems[0]
+    assert [one["reason"] for one in logs if one["event"] == "devices-not-known"] == problems
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_devices_are_known_when_a_list_succeeds_that_failed():
+    server = Server()
+    server.lists[DEVICE_CLAIMS.path] = refusal(403, "claims are forbidden")
+    followed = await following(server)
+    server.lists.clear()
+    await asyncio.sleep(60)
+    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_a_server_that_serves_no_devices_is_asked_again_after_a_pause():
+    server = Server(NOT_SERVED)
+    followed = await following(server)
+    assert len(followed.client.calls) == 1
+    await asyncio.sleep(RETRY_SECONDS)
+    assert len(followed.client.calls) == 2
+    server.served = SERVED
+    await asyncio.sleep(RETRY_SECONDS)
+    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_a_server_that_serves_more_after_an_upgrade_is_followed_anew():
+    server = Server()
+    followed = await following(server)
+    server.served = WITH_RULES
+    await asyncio.sleep(UPGRADED_SECONDS + 2)
+    known = events.DevicesKnown(known=True)
+    assert followed.told() == [events.DevicesKnown(known=False), known, events.DevicesKnown(known=False), known]
+    assert TAINT_RULES.path in followed.client.paths()
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_a_server_that_serves_everything_is_not_asked_again():
+    followed = await following(Server(WITH_RULES))
+    await asyncio.sleep(3 * UPGRADED_SECONDS)
+    assert followed.client.paths().count(DEVICES_PATH) == 1
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_after_the_end_nothing_is_delivered():
+    server = Server()
+    followed = await following(server)
+    await followed.end()
+    delivered = len(followed.events)
+    await asyncio.sleep(100)
+    assert len(followed.events) == delivered

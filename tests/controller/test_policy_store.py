@@ -7,6 +7,7 @@ import pytest
 from taintwarden.api.policies import parse_policy
 from taintwarden.controller import policy_store
 from taintwarden.controller.guard_store import GuardStore
+from taintwarden.controller.policy_changes import PolicyChange, PolicyChanges
 from taintwarden.controller.policy_store import PolicyStore
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Mode, Policy
@@ -190,6 +191,13 @@ def test_in_a_dry_run_a_policy_set_to_enforce_later_does_not_either():
     assert store.modes == {"a": Mode.DRY_RUN}
 
 
+@pytest.mark.parametrize("mode", ["Enforce", "DryRun"])
+def test_in_a_dry_run_policies_say_that_they_rehearse(mode):
+    store = Store(dry_run=True)
+    store.seen(stored("a", mode))
+    assert store.published[-1]["a"].rehearses
+
+
 # -- invalid ones -----------------------------------------------------------------------------------------------------
 
 
@@ -333,6 +341,30 @@ def test_a_deleted_policy_has_no_guard(fed):
     assert fed.events == []
 
 
+# -- what edits change ------------------------------------------------------------------------------------------------
+
+
+def following(told: list[PolicyChange]) -> PolicyStore:
+    return PolicyStore(lambda _: None, lambda *_: None, changes=PolicyChanges(told.append))
+
+
+def test_what_an_edit_changed_is_told():
+    told: list[PolicyChange] = []
+    store = following(told)
+    store.seen(stored("a", "DryRun"))
+    store.seen(stored("a", "Enforce", generation=2))
+    assert [(one.name, one.note) for one in told] == [("a", "spec.mode is Enforce, it was DryRun")]
+
+
+def test_a_policy_that_was_deleted_is_compared_with_nothing():
+    told: list[PolicyChange] = []
+    store = following(told)
+    store.seen(stored("a", "DryRun"))
+    store.gone("a", "uid-a")
+    store.seen(stored("a", "Enforce", generation=2))
+    assert told == []
+
+
 # -- two sources for one key ------------------------------------------------------------------------------------------
 
 
@@ -382,3 +414,19 @@ def test_what_is_invalid_says_so_rather_than_that_it_contradicts(store):
     store.seen(derived("a", "kernelVersion", generation=2))
     assert "spec.mode" in store.observed["b"].problem
     assert list(store.published[-1]) == ["a"]
+
+
+def test_an_invalid_policy_lets_those_after_it_contradict(store):
+    names = {"a": "kubeletVersion", "b": "kubeletVersion", "c": "kernelVersion"}
+    store.load([derived(name, source) for name, source in names.items()])
+    store.seen(stored("a", "Wrong", generation=2))
+    store.seen(derived("b", "kernelVersion", generation=2))
+    assert [name for name, one in store.observed.items() if one.problem] == ["a", "b", "c"]
+    assert list(store.published[-1]) == ["a"]
+
+
+def test_a_contradiction_that_comes_back_is_reported_again(store):
+    store.load([derived("a", "kubeletVersion"), derived("b", "kernelVersion")])
+    store.seen(derived("b", "kubeletVersion", generation=2))
+    store.seen(derived("b", "kernelVersion", generation=3))
+    assert [name for name, *_ in store.issues] == ["b", "b"]

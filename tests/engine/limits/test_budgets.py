@@ -282,6 +282,33 @@ def test_several_budgets_refuse_since_there_are_several():
     assert bench.budgets.refuses_since(bench.pod()) == 7.0
 
 
+def test_several_budgets_refuse_since_a_selector_changed_to_select_the_pod():
+    bench = Bench()
+    bench.see(0, "a")
+    bench.see(0, "b", app="db")
+    bench.now = MonotonicTime(50.0)
+    bench.see(0, "b", app="web")
+    assert bench.budgets.refuses_since(bench.pod()) == 50.0
+
+
+def test_several_budgets_refuse_since_then_whatever_their_status_becomes():
+    bench = Bench()
+    bench.see(0, "a")
+    bench.see(0, "b")
+    bench.now = MonotonicTime(50.0)
+    bench.see(1, "b")
+    assert bench.budgets.refuses_since(bench.pod()) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("ready", "healthy_enough", "since"), [(True, True, 0.0), (False, False, 0.0), (False, True, None)]
+)
+def test_a_budget_refuses_no_pod_that_is_not_ready_while_enough_others_are(ready, healthy_enough, since):
+    bench = Bench()
+    bench.see(0, healthy_enough=healthy_enough)
+    assert bench.budgets.refuses_since(bench.pod(ready=ready)) == since
+
+
 def test_a_pod_without_a_budget_is_refused_since_never():
     assert Bench().budgets.refuses_since(Bench().pod()) is None
 
