@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from structlog.testing import capture_logs
 
 from kube.scripted import Call, ScriptedClient, Silence, refusal

@@ -65,17 +65,15 @@ class ClaimViews:
         """Of all claims on a pod: enforced ones first, then the earliest deadline."""
         standing = [claim for claim in evictee.claims if self.is_standing(claim)]
         ordered = sorted(standing, key=lambda one: (not one.is_enforced, one.due_at, one.key))
-        return tuple(view for claim in ordered if (view := self.view(claim, evictee)) is not None)
+        return tuple(view for claim in ordered if (view := self.view(claim)) is not None)
 
     def is_standing(self, claim: Claim) -> bool:
         """Whether its pod still has to leave: a call in progress may have lost its reason."""
         return claim.phase is not Phase.IN_FLIGHT or self._world.grounds_of(claim) is not None
 
-    def view(self, claim: Claim, evictee: Evictee) -> ClaimView | None:
-        """Of one claim; None if its pod is not known."""
+    def view(self, claim: Claim) -> ClaimView | None:
+        """Of one claim; None if its pod is not known, as of one that is gone while its call is in progress."""
         pod = self._world.cluster.pod(claim.node, claim.uid)
-        if pod is None and evictee.call is not None:
-            pod = evictee.call.order.pod
         if pod is None:
             return None
         holding = self.holding(claim)

@@ -222,7 +222,7 @@ class Reports:
     ) -> PolicyReport:
         name = policy.name
         soonest = (one for one in tally.soonest() if one.is_standing and self._views.is_standing(one))
-        views = (self._views.view(claim, self._world.claims.evictees[claim.uid]) for claim in soonest)
+        views = map(self._views.view, soonest)
         return PolicyReport(
             policy,
             selected_nodes=selected.get(name, 0),

@@ -1,0 +1,277 @@
+"""What other packages read of the machine: of its state, the cluster, and what holds a claim."""
+
+import msgspec
+import pytest
+
+from engine.rig import REACHED, Rig, exists, gt, limited
+from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
+from taintwarden.engine.limits.refusal import BUDGET, GUARD, NODE_CHECK, STALE_VIEW, WINDOW
+from taintwarden.engine.machine import ClaimView, Outcome, Phase, events
+from taintwarden.engine.model import GuardSettings, Profile, Window
+from taintwarden.engine.selectors import LabelSelector
+
+
+def evicted(*policies, **options) -> Rig:
+    """The pod ``a`` has to leave ``n1`` now."""
+    rig = Rig(*(policies or (limited(),)), **options)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    return rig
+
+
+def only(rig: Rig, name: str = "a") -> ClaimView:
+    [claim] = rig.view.claims(f"uid-{name}")
+    return claim
+
+
+# -- the machine ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leading", [True, False])
+def test_whether_it_may_act(leading):
+    assert Rig(leading=leading).view.is_leading is leading
+
+
+@pytest.mark.parametrize("synced", [True, False])
+def test_whether_all_data_is_known(synced):
+    assert Rig(synced=synced).view.is_synced is synced
+
+
+def test_whether_a_stream_is_cut_off():
+    rig = Rig()
+    assert rig.view.is_blind is False
+    rig.feed(events.ViewChanged("pods", live=False))
+    assert rig.view.is_blind is True
+
+
+def test_evaluations_are_counted_once_for_all_pods_alike():
+    rig = evicted()
+    rig.pod("b")
+    assert sum(rig.view.evaluations.values()) == 1
+
+
+# -- what is in force -------------------------------------------------------------------------------------------------
+
+
+def test_tolerations_of_a_class_are_its_own_and_those_of_profiles():
+    rig = Rig()
+    pod = rig.pod("a", gt())
+    rig.feed(events.ProfileSeen(Profile("shop", "all", LabelSelector(), (exists("spot"),))))
+    assert [one.key for one in rig.view.tolerations_of(pod.shared).native] == ["sla"]
+    assert [one.key for one in rig.view.tolerations_of(pod.shared).extended] == ["spot"]
+    assert [one.name for one in rig.view.profiles_of(pod.shared)] == ["all"]
+    assert [one.name for one in rig.view.profiles] == ["all"]
+
+
+def test_policies_of_a_class_are_those_that_select_it():
+    rig = Rig(limited("a"), limited("b", spec={"podSelector": {"matchLabels": {"app": "db"}}}))
+    assert [one.name for one in rig.view.policies_for(rig.pod("a").shared)] == ["a"]
+
+
+def test_labels_of_a_namespace():
+    rig = Rig()
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
+    assert rig.view.namespace_labels("shop") == {"team": "a"}
+
+
+def test_a_namespace_that_is_not_known_has_no_labels():
+    assert Rig().view.namespace_labels("shop") is None
+
+
+# -- the cluster ------------------------------------------------------------------------------------------------------
+
+
+def test_nodes_are_those_that_were_seen():
+    rig = Rig()
+    rig.node("n1")
+    rig.pod("a", node="n2")
+    assert rig.view.nodes == ("n1",)
+
+
+@pytest.mark.parametrize("name", ["n2", "n3"], ids=["has a pod", "is unknown"])
+def test_a_node_that_was_not_seen_is_none(name):
+    rig = Rig()
+    rig.pod("a", node="n2")
+    assert rig.view.node(name) is None
+    assert rig.view.placement_labels(name) is None
+
+
+def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
+    rig = evicted(limited("a"), limited("b", spec={"nodeSelector": {"matchLabels": {"pool": "b"}}}))
+    found = rig.view.node("n1")
+    assert found is not None
+    assert [(one.key, history.spans[-1].value) for one, history in found.taints] == [("sla", "940")]
+    assert [one.name for one in found.policies] == ["a"]
+    assert found.device_taints == ()
+
+
+def test_pods_are_those_of_the_node():
+    rig = Rig()
+    rig.pod("a")
+    rig.pod("b", node="n2")
+    assert [one.name for one in rig.view.pods("n1")] == ["a"]
+    assert rig.view.pods("n3") == ()
+    assert rig.view.pod_count == 2
+
+
+def test_verdicts_are_on_a_class_and_a_node_which_need_no_such_pod():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    [verdict] = rig.view.verdicts("n1", rig.make_pod("a", gt()).shared)
+    assert (verdict.taint.value, verdict.evicts) == ("940", True)
+
+
+def test_on_a_node_that_is_not_known_there_are_no_verdicts():
+    rig = Rig()
+    assert rig.view.verdicts("n1", rig.make_pod("a", gt()).shared) == ()
+
+
+def test_budgets_of_a_class_are_those_that_select_it():
+    rig = Rig()
+    rig.budget("all", 1)
+    rig.budget("db", app="db")
+    assert [one.name for one in rig.view.budgets_of(rig.pod("a").shared)] == ["all"]
+
+
+def test_each_budget_of_a_pod_is_shown_with_its_refusal():
+    rig = Rig()
+    rig.budget("a", 1)
+    rig.budget("b", 0)
+    found = rig.view.budgets(rig.pod("a"))
+    assert [(one.name, refusal and refusal.limit) for one, refusal in found] == [("a", None), ("b", BUDGET)]
+
+
+def test_an_accepted_eviction_counts_against_a_budget_until_its_time_is_over():
+    rig = Rig(limited())
+    rig.budget("a", 1)
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    rig.settle("a")
+    other = rig.make_pod("b", ready=True)
+    assert [refusal is None for _, refusal in rig.view.budgets(other)] == [False]
+    rig.advance(UNSEEN_SECONDS)
+    rig.feed(events.Woke())
+    assert [refusal is None for _, refusal in rig.view.budgets(other)] == [True]
+
+
+# -- what holds a claim -----------------------------------------------------------------------------------------------
+
+
+def test_a_call_in_progress_is_held_by_nothing():
+    claim = only(evicted())
+    assert (claim.phase, claim.limit, claim.until, claim.detail) == (Phase.IN_FLIGHT, "", None, "")
+    assert (claim.outcome, claim.attempts, claim.budgets) == (None, 0, ())
+
+
+def test_a_pod_that_is_gone_while_its_call_is_in_progress_is_not_shown():
+    rig = evicted()
+    rig.gone("a")
+    assert list(rig.view.all_claims()) == []
+
+
+def test_a_call_that_lost_its_reason_is_not_shown():
+    rig = evicted()
+    rig.node("n1")
+    assert rig.view.claims("uid-a") == ()
+
+
+def test_after_a_failed_call_its_outcome_holds_the_pod_until_the_next_one():
+    rig = evicted()
+    rig.settle("a", Outcome.DENIED, message="policy says no")
+    claim = only(rig)
+    assert (claim.phase, claim.limit, claim.detail) == (Phase.DELAYED, "denied", "policy says no")
+    assert claim.until is not None
+    assert claim.until > rig.monotonic
+    assert (claim.outcome, claim.attempts, claim.budgets) == (Outcome.DENIED, 1, ())
+
+
+def test_attempts_are_those_with_the_same_outcome():
+    rig = evicted()
+    for _ in range(3):
+        rig.settle("a", Outcome.DENIED)
+        rig.advance(100, step=1)
+    assert only(rig).attempts == 3
+    rig.settle("a", Outcome.FAILED)
+    assert only(rig).attempts == 1
+
+
+def test_after_a_call_that_a_budget_blocked_that_budget_holds_the_pod():
+    rig = Rig(limited())
+    rig.budget("mine", 1)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.BLOCKED)
+    claim = only(rig)
+    assert (claim.phase, claim.limit, claim.budgets) == (Phase.DELAYED, BUDGET, ("shop/mine",))
+
+
+def test_a_budget_whose_status_allows_nothing_is_named():
+    rig = Rig(limited())
+    rig.budget("mine", 0)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    claim = only(rig)
+    assert (claim.phase, claim.limit, claim.budgets) == (Phase.BLOCKED, BUDGET, ("shop/mine",))
+    assert "shop/mine allows no disruption" in claim.detail
+    assert claim.ready_since == rig.monotonic
+
+
+def test_a_pod_waits_for_a_read_of_its_node():
+    rig = Rig(limited())
+    rig.pod("a", version=REACHED + 5)
+    rig.node("n1", "sla=940")
+    claim = only(rig)
+    assert (claim.phase, claim.limit) == (Phase.CHECKING, NODE_CHECK)
+
+
+def test_a_stream_that_is_cut_off_holds_all_that_are_due():
+    rig = Rig(limited())
+    rig.budget("mine", 0)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.feed(events.ViewChanged("pods", live=False))
+    assert only(rig).limit == STALE_VIEW
+
+
+def test_a_closed_window_holds_a_pod_until_it_opens():
+    claim = only(evicted(msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 60),))))
+    assert claim.limit == WINDOW
+    assert claim.until is not None
+
+
+def test_a_guard_holds_all_pods_of_its_policy():
+    rig = Rig(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)))
+    for name in "ab":
+        rig.pod(name)
+    rig.node("n1", "sla=940")
+    assert [only(rig, name).limit for name in "ab"] == [GUARD, GUARD]
+
+
+def test_a_claim_has_the_grounds_of_its_policy():
+    rig = evicted()
+    grounds = only(rig).grounds
+    assert grounds is not None
+    assert (grounds.policy.name, [one.taint.value for one in grounds.verdicts]) == ("p", ["940"])
+
+
+# -- reports ----------------------------------------------------------------------------------------------------------
+
+
+def test_profiles_are_shown_with_the_pods_that_they_select():
+    rig = Rig()
+    rig.pod("a")
+    rig.pod("b", namespace="office")
+    for namespace in ("shop", "home"):
+        rig.feed(events.ProfileSeen(Profile(namespace, "all", LabelSelector(), (exists("spot"),))))
+    assert rig.view.matched_pods() == {"shop/all": 1, "home/all": 0}
+
+
+def test_without_profiles_no_pod_is_counted():
+    rig = Rig()
+    rig.pod("a")
+    assert rig.view.matched_pods() == {}
+
+
+def test_a_policy_without_a_guard_shows_none():
+    rig = Rig(limited())
+    assert rig.view.guard("p", rig.now) is None
