@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import urllib3
@@ -278,12 +279,15 @@ class World:
         names = [name for name, of in self.workloads.items() if of.namespace == namespace]
         for name in names:
             del self.workloads[name]
-        self._client.delete("namespaces", namespace)
+        self._persist(lambda: self._client.delete("namespaces", namespace))
         for resource in ("replicasets", "poddisruptionbudgets", "serviceaccounts", "pods"):
-            self._client.delete_all(resource, namespace)
+            self._persist(partial(self._client.delete_all, resource, namespace))
+        self._persist(lambda: self._finalize(namespace))
+        return names
+
+    def _finalize(self, namespace: str) -> None:
         body = self._client.get("namespaces", namespace) | {"spec": {"finalizers": []}}
         self._client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body)
-        return names
 
     def settle(self, namespace: str, names: Iterable[str]) -> None:
         """The same again, new. Its pods come with the next look."""
