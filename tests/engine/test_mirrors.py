@@ -310,6 +310,19 @@ def test_labels_that_another_client_keeps_changing_are_written_later_each_time()
     assert max(waits) <= 300 * 1.2 + 1
 
 
+def test_a_change_that_the_stream_delivers_before_the_answer_is_corrected():
+    """No other event of the node may come for minutes."""
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    order = next(one for one in rig.ordered if isinstance(one, commands.SaveLabels))
+    stored, changed = rig.version(), rig.version()
+    rig.node("n1", "sla=x", labels=says("theirs"), version=changed)
+    rig.out = []
+    rig.feed(events.Written(order, WriteOutcome.DONE, stored))
+    rig.wake()
+    assert written(rig) == [("n1", says("x"))]
+
+
 def test_it_is_told_what_is_changed_and_when_it_is_written_again():
     rig = Rig(placing())
     rig.node("n1", "sla=x")

@@ -249,4 +249,4 @@ class Machine:
             case commands.ClearGuardReset():
                 self._guarding.reset_taken_off(event.order, event.outcome)
             case commands.SaveLabels() if event.outcome is events.WriteOutcome.DONE:
-                self._mirroring.stored(event.order.node)
+                self._mirroring.stored(event.order.node, event.version)
