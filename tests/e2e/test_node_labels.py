@@ -173,4 +173,5 @@ def fight(scene: Scene) -> None:
     assert early <= 10
     event = contested[0]
     assert SLA in event["note"]
-    until(scene, node, {**says("sla", "980"), **NO_CNI})
+    are_right = lambda: labels(scene, node) == {**says("sla", "980"), **NO_CNI}  # noqa: E731
+    wait_until(are_right, 4 * PATIENCE_SECONDS, "the labels, which are written later each time")

@@ -72,8 +72,12 @@ class ProfileScene(Scene):
         wait_until(heeded, PATIENCE_SECONDS, f"profile {name} to select {pods} pods")
 
     def clear(self) -> None:
-        self.cluster.delete_all(PROFILES, self.namespace)
+        """Profiles go last: pods that they kept would have to leave, from a namespace that is being terminated."""
         super().clear()
+        stored = lambda: self.cluster.items(PROFILES, self.namespace)  # noqa: E731
+        are_idle = lambda: not any(one.get("status", {}).get("matchedPods") for one in stored())  # noqa: E731
+        wait_until(are_idle, PATIENCE_SECONDS, f"profiles of {self.namespace} to select no pod")
+        self.cluster.delete_all(PROFILES, self.namespace)
 
 
 @pytest.fixture(scope="module")
