@@ -11,7 +11,7 @@ from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.store_handler import StoreHandler, _stored
 from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
-from taintwarden.kube.wire.kinds import CustomObject, Identity
+from taintwarden.kube.wire.kinds import CustomObject, CustomStatus, Identity
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -145,3 +145,17 @@ def test_who_paused_a_policy_arrives():
     seen = stored("TaintEvictionPolicy", meta, {})
     assert seen.metadata.annotations is not None
     assert seen.metadata.annotations.paused_by == "kim at 10:00"
+
+
+async def test_whether_the_stream_is_up_to_date_is_told(stage):
+    stage.handler.live(live=False)
+    assert stage.told == [events.ViewChanged(PROFILES.name, live=False)]
+
+
+def test_a_status_arrives():
+    obj = policy("sla", 1, "DryRun")
+    assert _stored(obj)["status"] is None
+    condition = {"type": "Accepted", "status": "True"}
+    status = msgspec.convert({"conditions": [condition]}, CustomStatus)
+    found = _stored(msgspec.structs.replace(obj, status=status))
+    assert found["status"]["conditions"][0]["type"] == "Accepted"

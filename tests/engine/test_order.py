@@ -40,6 +40,11 @@ def test_an_earlier_minute_goes_before_a_lower_priority():
     assert place(pod(priority=100), due_at=0) < place(pod(priority=-100), due_at=MINUTE)
 
 
+def test_a_removal_and_a_deadline_count_on_one_scale():
+    removed = place(pod(), due_at=0, hard_at=10 * MINUTE)
+    assert place(pod(), due_at=9 * MINUTE) < removed < place(pod(), due_at=11 * MINUTE)
+
+
 def test_within_a_minute_the_lower_priority_goes_first():
     assert place(pod(priority=-1), due_at=MINUTE - 1) < place(pod(priority=0), due_at=0)
 

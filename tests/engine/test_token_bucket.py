@@ -155,3 +155,23 @@ def test_it_is_full_until_a_token_is_taken():
     bucket.take(0.0)
     assert not bucket.is_full(0.0)
     assert bucket.is_full(1.0)
+
+
+def test_a_token_that_is_there_is_available_now():
+    bucket = TokenBucket(1.0, 5, empty_at=100.0)
+    assert bucket.available_at(101.5) == 101.5
+
+
+def test_a_token_that_is_not_there_is_available_when_it_is_complete():
+    bucket = TokenBucket(2.0, 5, empty_at=100.0)
+    assert bucket.available_at(100.25) == 100.5
+
+
+def test_a_token_that_is_given_back_is_one():
+    bucket, now, taken = full(1.0, 5), 0.0, 0
+    for _ in range(3):
+        bucket.take(now)
+    bucket.give_back()
+    while admitted(bucket, now):
+        taken += 1
+    assert taken == 3

@@ -185,3 +185,45 @@ def test_a_pause_holds_all_calls(seconds, limit):
     bench.seconds = seconds
     refused = bench.refuses()
     assert (refused.limit if refused else "") == limit
+
+
+def test_calls_that_fill_half_the_slots_are_many():
+    bench = Bench(16)
+    bench.begin(7)
+    assert not bench.calls.is_busy
+    bench.begin(1)
+    assert bench.calls.is_busy
+
+
+def test_half_of_an_odd_number_of_slots_is_rounded_down():
+    bench = Bench(5)
+    bench.begin(1)
+    assert bench.refuses() is None
+    bench.begin(1)
+    assert bench.refuses() is not None
+
+
+def test_a_namespace_has_one_slot_at_least():
+    bench = Bench(3)
+    assert bench.refuses() is None
+    bench.begin(1)
+    bench.pass_time(SLOW_SECONDS)
+    assert bench.refuses() is not None
+
+
+def test_a_refusal_says_how_many_calls_are_in_progress():
+    bench = Bench(16)
+    bench.begin(8)
+    refused = bench.refuses()
+    assert refused is not None
+    assert refused.detail == "8 calls of namespace shop are in progress"
+
+
+def test_a_refusal_says_how_many_calls_have_no_answer():
+    bench = Bench(16)
+    first, *_ = bench.begin(4)
+    bench.pass_time(SLOW_SECONDS)
+    bench.end(first)
+    refused = bench.refuses()
+    assert refused is not None
+    assert refused.detail == "3 calls of namespace shop are in progress, 3 of them without an answer"
