@@ -20,26 +20,30 @@ def changes(draw):
     return name, Slice("driver", "pool", draw(st.integers(1, 2)), draw(st.integers(1, 3)), devices)
 
 
-def combined(slices: dict[str, Slice], before: dict[str, Device]) -> dict[str, Device]:
+def combined(slices: dict[str, Slice], settled: dict[str, Device]) -> tuple[dict[str, Device], dict[str, Device]]:
+    """The devices of a pool, and those that it had when it was complete last."""
     newest = max((one.generation for one in slices.values()), default=0)
     current = [one for one in slices.values() if one.generation == newest]
     found = {name: device for one in current for name, device in one.devices.items()}
-    return found if len(current) >= max((one.slices for one in current), default=0) else before | found
+    is_complete = len(current) >= max((one.slices for one in current), default=0)
+    return (found, found) if is_complete else (settled | found, settled)
 
 
-def slice_of(name: str, slices: int, device: Device = WELL) -> Slice:
-    return Slice("driver", "pool", 1, slices, {f"{name}-0": device})
+def slice_of(name: str, slices: int, device: Device = WELL, generation: int = 1) -> Slice:
+    return Slice("driver", "pool", generation, slices, {f"{name}-0": device})
 
 
 @given(st.lists(changes(), max_size=25))
 @example([("a", slice_of("a", 2)), ("b", slice_of("b", 2, BAD)), ("b", None), ("a", slice_of("a", 1))])
+@example([("a", slice_of("a", 1)), ("a", slice_of("a", 2, BAD)), ("b", slice_of("b", 2, generation=2))])
 def test_a_pool_is_what_all_its_slices_say(history):
-    inventory, slices, known = DeviceInventory(), {}, {}
+    inventory, slices, known, settled = DeviceInventory(), {}, {}, {}
     for name, found in history:
         slices.pop(name, None)
         if found is not None:
             slices[name] = found
-        before, known = known, combined(slices, known)
+        before = known
+        known, settled = combined(slices, settled)
         changed = inventory.put_slice(name, found)
         assert {one.device for one in changed} == {
             one for one in before.keys() | known.keys() if before.get(one) != known.get(one)

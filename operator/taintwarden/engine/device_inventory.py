@@ -125,6 +125,7 @@ class _Pool:
         return (
             self._is_complete
             and before.generation == found.generation == max(one.generation for one in self.slices.values())
+            and before.slices == found.slices
             and before.devices.keys() == found.devices.keys()
         )
 
