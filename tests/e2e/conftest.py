@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ from e2e.stories import Told, telling
 FEATURE_GATES = known_gates()
 # Modules that share the working cluster, by the beginning of their names.
 SHARING = ("test_budget_failed", "test_limits_", "test_placement_requirements", "test_working_cluster")
+SHARED: pytest.StashKey[ExitStack] = pytest.StashKey()
+"""What ends with the last of them."""
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
 
 
@@ -72,12 +74,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest.exit(str(error), returncode=NO_CLUSTER)
 
 
+def together(path: str) -> str:
+    """What a module stays together with: itself, or all that share the working cluster."""
+    return "shared" if Path(path).stem.startswith(SHARING) else path
+
+
 class ModulesTogether(LoadFileScheduling):
-    """How processes divide the tests: a module stays together, and so do all modules that share the working cluster."""
+    """How processes divide the tests."""
 
     def _split_scope(self, nodeid: str) -> str:
-        path = super()._split_scope(nodeid)
-        return "shared" if Path(path).stem.startswith(SHARING) else path
+        return together(super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModulesTogether:
@@ -87,16 +93,36 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModulesToget
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules that may take longest first, so that no process has a long one left when the others are done."""
+    """Modules that may take longest first, so that no process has a long one left when the others are done.
+
+    Modules that stay together are one after the other also in a single process.
+    """
     for item in items:
         if "working_cluster" in getattr(item, "fixturenames", ()) and not item.path.stem.startswith(SHARING):
             raise pytest.UsageError(f"{item.path.name} uses the shared working cluster and is not one of {SHARING}")
-    seconds = {item.path: mark.args[0] for item in items if (mark := item.get_closest_marker("timeout"))}
+    seconds: dict[str, float] = {}
+    groups: dict[str, float] = {}
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        path = str(item.path)
+        seconds[path] = max(seconds.get(path, 0), mark.args[0] if mark else 0)
+        groups[together(path)] = max(groups.get(together(path), 0), seconds[path])
     if chosen() != IN_TIME:
         for item in items:
             for mark in item.iter_markers("in_time"):
                 item.add_marker(pytest.mark.skip(reason=f"in time: {mark.args[0]}"))
-    items.sort(key=lambda item: -seconds.get(item.path, 0))
+    order = {group: number for number, group in enumerate(sorted(groups, key=lambda group: -groups[group]))}
+    items.sort(key=lambda item: (order[together(str(item.path))], -seconds[str(item.path)]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """The working cluster ends after its last module: without any work it takes an eighth of a core."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or together(str(nextitem.path)) != together(str(item.path)):
+            item.config.stash.setdefault(SHARED, ExitStack()).close()
 
 
 @pytest.fixture(scope="session")
@@ -150,9 +176,10 @@ def started_working_cluster(
 def working_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkingCluster]:
-    """One for the session, on which budgets and Deployments live by themselves. The limits' operator leads there."""
-    with started_working_cluster(request, tmp_path_factory.mktemp("working-cluster")) as started:
-        yield started
+    """One on which budgets and Deployments live by themselves. The limits' operator leads there."""
+    shared = request.config.stash.setdefault(SHARED, ExitStack())
+    yield shared.enter_context(started_working_cluster(request, tmp_path_factory.mktemp("working-cluster")))
+    shared.close()
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +211,9 @@ def limits_told(
     stories = [story for module in modules for story in module.STORIES]
     specs = {name: spec for module in modules for name, spec in module.POLICIES.items()}
     scene, folder = partial(LimitScene, ground=working_cluster), tmp_path_factory.mktemp("limits")
-    with telling(request, working_cluster, folder, stories, specs, scene=scene) as told:
-        yield told
+    shared = request.config.stash[SHARED]
+    yield shared.enter_context(telling(request, working_cluster, folder, stories, specs, scene=scene))
+    shared.close()
 
 
 @pytest.fixture(scope="module")
