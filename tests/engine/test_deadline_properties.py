@@ -65,7 +65,7 @@ def deadline(values: list[tuple[float, str]], tolerations: list[dict[str, Any]],
 
 
 @given(few_values, st.lists(comparisons | plain, max_size=3), timings, st.sampled_from([0.0, 50.0]))
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_deadline_is_the_models(values, tolerations, timing, bound):
     ours = deadline(values, tolerations, timing, bound)
     expected = due(Presence("sla", values), tolerations, bound, timing)
@@ -75,7 +75,7 @@ def test_deadline_is_the_models(values, tolerations, timing, bound):
 
 
 @given(jitter, st.lists(comparisons, max_size=2), timings)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_jittering_value_moves_no_deadline_of_a_comparison(values, tolerations, timing):
     ours = deadline(values, tolerations, timing, 0.0)
     expected = due(Presence("sla", values), tolerations, 0.0, timing)
@@ -85,7 +85,7 @@ def test_a_jittering_value_moves_no_deadline_of_a_comparison(values, tolerations
 
 
 @given(jitter, st.lists(comparisons | plain, max_size=3), timings)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_what_is_forgotten_never_makes_anybody_leave_early(values, tolerations, timing):
     ours = deadline(values, tolerations, timing, 0.0)
     expected = due(Presence("sla", values), tolerations, 0.0, timing)

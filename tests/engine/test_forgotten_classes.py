@@ -55,7 +55,7 @@ def test_the_class_of_before_a_change_of_labels_is_forgotten():
 def test_only_the_witness_of_a_drained_node_is_kept_of_those_that_were_evicted():
     rig = cluster()
     shared = []
-    for number in range(20):
+    for number in range(6):
         name = f"run-{number}"
         shared.append(ref(rig.pod(name, labels={"job": name}).shared))
         rig.settle(name)
