@@ -106,13 +106,14 @@ class Knowledge(Judge):
     def late(self, replica: "Replica", states: States) -> States:
         """The same states with the latest times that an operator may take: when it learned of them.
 
-        A ``timeAdded`` that changed in a gap may mean that the taint was added again.
+        A ``timeAdded`` that changed in a gap, or while the device was in no slice, may mean that the taint was added
+        again: that its writer renews it is not remembered of a device that no pod has.
         """
         name = states[-1][1].name if states else ""
         durable, mine = self.durable.get(name, {}), replica.told.serials.get(name, {}) | replica.told.parts
         found: States = []
         for at, node in states:
-            if found and node.serial in self._gaps and _is_dated_anew(found[-1][1], node):
+            if found and (node.serial in self._gaps or found[-1][1].unpublished) and _is_dated_anew(found, node):
                 found = []
             learned = [
                 min((EPOCH + one[serial] for one in (durable, mine) if serial in one), default=at)
@@ -123,6 +124,9 @@ class Knowledge(Judge):
         return found
 
 
-def _is_dated_anew(before: Node, after: Node) -> bool:
-    known = {(one.key, one.effect, one.device): one.added for one in before.taints}
+def _is_dated_anew(before: States, after: Node) -> bool:
+    known: dict[tuple[str, str, str], float | None] = {}
+    for _, node in before:
+        of_missing_devices = {key: added for key, added in known.items() if key[2] in node.unpublished}
+        known = of_missing_devices | {(one.key, one.effect, one.device): one.added for one in node.taints}
     return any(known.get((one.key, one.effect, one.device), one.added) != one.added for one in after.taints)
