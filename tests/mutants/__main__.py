@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import json
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from mutants.running import Runner
 
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / ".cache" / "mutants"
+REASONS = Path(__file__).with_name("no_difference.toml")
+"""By module, mutants that no test can find, as ``before => after``, each with the reason."""
 SOURCES = [ROOT / "operator" / "taintwarden" / room for room in ("engine", "controller")]
 
 
@@ -26,6 +29,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="so many of each module, chosen at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=20, help="CPU for one mutant: the cheapest tests come first")
+    parser.add_argument("--again", action="store_true", help="try survivors of an earlier run again")
     parser.add_argument("--results", type=Path, default=STORE / "results.jsonl")
     asked = parser.parse_args()
     STORE.mkdir(parents=True, exist_ok=True)
@@ -33,7 +37,11 @@ def main() -> int:
         {found.resolve() for path in asked.files for found in (path.rglob("*.py") if path.is_dir() else [path])}
     )
     chosen = {path: mutants(path, asked.sample, asked.seed) for path in paths}
-    known = _results(asked.results)
+    known = _results(asked.results, again=asked.again)
+    reasons = tomllib.loads(REASONS.read_text())
+    for path, some in chosen.items():
+        of_module = reasons.get(_name(path), {})
+        known.update({_key(one): ["no difference", ""] for one in some if _change(one) in of_module})
 
     def work(runner: Runner) -> None:
         before = runner.known([str(source) for source in SOURCES], STORE / f"{_fingerprint(asked.tests)}.json")
@@ -67,11 +75,22 @@ def _fingerprint(tests: list[str]) -> str:
     return found.hexdigest()[:16]
 
 
-def _results(path: Path) -> dict[str, list[str]]:
+def _results(path: Path, *, again: bool) -> dict[str, list[str]]:
+    """What is known; with ``again`` only which mutants were killed."""
     if not path.exists():
         return {}
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return {key: [outcome, by] for key, outcome, by, *_ in rows}
+    return {key: [outcome, by] for key, outcome, by, *_ in rows if not again or outcome in ("killed", "refused")}
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT / "operator" / "taintwarden"))
+
+
+def _change(mutant: Mutant) -> str:
+    """The lines that differ, on one: ``before => after``."""
+    lines = _difference(mutant).splitlines()
+    return " => ".join(" ".join(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+")
 
 
 def _difference(mutant: Mutant) -> str:
@@ -83,16 +102,17 @@ def _difference(mutant: Mutant) -> str:
 def _report(chosen: dict[Path, list[Mutant]], known: dict[str, list[str]]) -> None:
     table: dict[str, Counter[str]] = defaultdict(Counter)
     for path, some in chosen.items():
-        name = str(path.relative_to(ROOT / "operator" / "taintwarden"))
+        name = _name(path)
         for mutant in some:
             outcome, _ = known.get(_key(mutant), ("not tried", ""))
             table[name][outcome] += 1
             if outcome in ("survived", "not run"):
                 print(f"\n{outcome}: {name}:{mutant.line}\n{_difference(mutant)}")
-    print("\n| module | tried | killed | survived | not run |\n|---|---:|---:|---:|---:|")
+    columns = ("killed", "survived", "not run", "no difference")
+    print(f"\n| module | tried | {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) + 1)}")
     for name, row in table.items():
-        tried = row["killed"] + row["survived"] + row["not run"]
-        print(f"| `{name}` | {tried} | {row['killed']} | {row['survived']} | {row['not run']} |")
+        counts = [row[column] for column in columns]
+        print(f"| `{name}` | {' | '.join(map(str, [sum(counts), *counts]))} |")
 
 
 if __name__ == "__main__":
