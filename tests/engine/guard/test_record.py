@@ -258,3 +258,11 @@ def test_a_crash_never_counts_one_too_few(crash, steps):
                 evicted.append(bench.seconds)
     counted = sum(pods for at, pods in stored.spent if at + WINDOW > bench.now.wall)
     assert counted >= sum(at > bench.seconds - WINDOW for at in evicted)
+
+
+def test_what_was_reserved_before_another_record_is_restored_is_reserved_no_more():
+    bench = Bench()
+    bench.stored()
+    assert bench.guard.may_take(bench.now)
+    bench.guard.restore(GuardRecord(), bench.now)
+    assert not bench.guard.may_take(bench.now)

@@ -145,3 +145,12 @@ def test_a_record_read_back_does_not_count_released_pods_twice_that_are_being_ev
     bench.evict(*uids(6))
     bench.guard.restore(record, bench.now)
     assert bench.guard.record(bench.now).accepted == 6
+
+
+def test_pods_of_an_earlier_release_that_are_not_identified_are_not_released_by_the_next():
+    bench = Bench().successor(GuardRecord(accepted=5, released_at=WALL))
+    bench.expect(*uids(300), since=WALL + 60)
+    bench.look()
+    bench.release()
+    bench.expect(*uids(5, "other"))
+    assert list(bench.guard.ahead.released) == uids(300)

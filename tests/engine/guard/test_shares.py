@@ -265,3 +265,21 @@ def test_a_guard_may_hold_no_own_pods():
     bench.expect(*uids(60), namespace="shop", node="a", is_own=True)
     bench.look()
     assert bench.guard.hold_on("shop", "a") is None
+
+
+# -- what a narrowed guard holds later ---------------------------------------------------------------------------------
+
+
+def test_a_guard_that_trips_again_holds_all_pods_at_first():
+    bench = narrowed(namespace="shop")
+    bench.forget(*uids(60), "other")
+    assert bench.look() is Turn.ARMED
+    bench.expect(*uids(60, "again"), namespace="shop")
+    bench.look()
+    assert bench.guard.hold_on("office", "a") == ALL_PODS
+
+
+def test_a_guard_whose_record_is_restored_holds_all_pods_at_first():
+    bench = narrowed(namespace="shop")
+    bench.guard.restore(bench.guard.record(bench.now), bench.now)
+    assert bench.guard.hold_on("office", "a") == ALL_PODS

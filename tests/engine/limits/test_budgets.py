@@ -102,6 +102,25 @@ def test_an_unreadable_budget_holds_the_whole_namespace():
     assert bench.admits(bench.pod(namespace="office"))
 
 
+def test_a_refusal_says_that_a_budget_is_unreadable():
+    bench = Bench()
+    bench.see(selector=None)
+    refused = bench.budgets.refuse(bench.pod(), bench.now)
+    assert refused is not None
+    assert refused.detail == "PodDisruptionBudget shop/pdb is unreadable"
+
+
+def test_several_budgets_are_asked_again_when_one_of_them_selects_other_pods():
+    bench = Bench()
+    bench.see(0, "a")
+    bench.see(0, "b")
+    refused = bench.budgets.refuse(bench.pod(), bench.now)
+    bench.freed.take()
+    bench.see(0, "b", app="db")
+    assert refused is not None
+    assert refused.key in bench.freed.take()
+
+
 def test_an_unreadable_budget_is_named_before_several_are():
     bench = Bench(5)
     bench.see(5, "broken", selector=None)

@@ -72,7 +72,7 @@ class Guard:
         self._quota = 0
         """How many released pods of the restored record are not identified yet."""
         self._scope = ALL_PODS
-        """What a tripped guard holds."""
+        """What a tripped guard holds; all pods until it is narrowed."""
         self._narrows_at = MonotonicTime(0.0)
         self._held: dict[str, int] = {}
         """Holds on namespaces whose own pods exceed the limit, and how many pods would be evicted."""
@@ -238,7 +238,7 @@ class Guard:
             past.let_time_pass(now.monotonic, self.settings.window_seconds)
 
     def _trip(self, now: Instant) -> None:
-        self.tripped_at, self._scope = now.wall, ALL_PODS
+        self.tripped_at = now.wall
         self.ahead.trip(self.tripped_at, is_now=True)
         self._unsaved, self._is_announced = True, False
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
