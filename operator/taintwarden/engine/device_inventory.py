@@ -204,7 +204,8 @@ class DeviceInventory:
     def uses(self, pod: Pod) -> tuple[DeviceUse, ...]:
         """The devices that a pod has, each once for each way in which its claims tolerate taints.
 
-        Whoever may write the status of claims of one namespace may name any pod there: those of others do not count.
+        An account that may write the status of claims of one namespace may name any pod there: claims of other
+        namespaces do not count.
         """
         keys = [key for key in self._claims_of.get(pod.uid, ()) if is_in_namespace_of(pod, key)]
         group = pod.shared.group
