@@ -96,6 +96,12 @@ def test_a_node_that_was_not_seen_is_none(name):
     assert rig.view.placement_labels(name) is None
 
 
+def test_a_node_that_was_seen_has_labels_of_placement():
+    rig = Rig()
+    rig.node("n1")
+    assert rig.view.placement_labels("n1") is not None
+
+
 def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
     rig = evicted(limited("a"), limited("b", spec={"nodeSelector": {"matchLabels": {"pool": "b"}}}))
     found = rig.view.node("n1")
