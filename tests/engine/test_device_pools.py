@@ -60,3 +60,11 @@ def test_a_slice_that_is_rewritten_is_not_combined_with_the_others(monkeypatch):
     monkeypatch.delattr("taintwarden.engine.device_inventory._Pool._combined")
     changed = inventory.put_slice("a", slice_of("a", 3, BAD))
     assert list(changed) == [DeviceId("driver", "pool", "a-0")]
+
+
+def test_a_slice_of_a_pool_that_is_not_complete_is_not_combined_with_the_others(monkeypatch):
+    inventory = DeviceInventory()
+    inventory.put_slice("a", slice_of("a", 4))
+    monkeypatch.delattr("taintwarden.engine.device_inventory._Pool._combined")
+    for name in ("b", "c"):
+        assert list(inventory.put_slice(name, slice_of(name, 4))) == [DeviceId("driver", "pool", f"{name}-0")]

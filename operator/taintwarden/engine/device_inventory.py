@@ -95,8 +95,9 @@ class _Pool:
         before = self.slices.pop(name, None)
         if found is not None:
             found = self.slices[name] = self._ordered(found)
-        if before is not None and found is not None and self._is_rewritten(before, found):
-            known, current = before.devices, found.devices
+        if found is not None and self._concerns_no_other(before, found):
+            current = found.devices
+            known = {device: self.devices[device] for device in current if device in self.devices}
             self.devices.update(current)
         else:
             known, current = self.devices, self._combined()
@@ -117,14 +118,18 @@ class _Pool:
                 devices[name] = msgspec.structs.replace(device, taints=tuple(taints))
         return msgspec.structs.replace(found, devices=found.devices | devices) if devices else found
 
-    def _is_rewritten(self, before: Slice, found: Slice) -> bool:
-        """Whether a slice of a complete pool has the same devices as before: then no other slice matters.
+    def _concerns_no_other(self, before: Slice | None, found: Slice) -> bool:
+        """Whether only its own devices change: it has the same as before, or is one more of an incomplete pool.
 
-        Drivers do this all the time, and a pool may have hundreds of slices.
+        Drivers rewrite slices all the time, all of them are listed at a start, and a pool may have hundreds.
         """
+        if found.generation != max(one.generation for one in self.slices.values()):
+            return False
+        if before is None:
+            current = [one for one in self.slices.values() if one.generation == found.generation]
+            return not self._is_complete and 1 < len(current) < max(one.slices for one in current)
         return (
-            self._is_complete
-            and before.generation == found.generation == max(one.generation for one in self.slices.values())
+            before.generation == found.generation
             and before.slices == found.slices
             and before.devices.keys() == found.devices.keys()
         )
