@@ -32,6 +32,8 @@ def kept(root: object, *names: str) -> list[str]:
 def _parts(one: Any) -> Collection[object]:
     if isinstance(one, MethodType):
         return [one.__self__]
+    if isinstance(one, dict):  # of keys that are texts the collector knows nothing
+        return [*one, *one.values()]
     if isinstance(one, msgspec.Struct):  # the collector does not know the parts of all of them
         return [getattr(one, name) for name in one.__struct_fields__]
     return gc.get_referents(one)

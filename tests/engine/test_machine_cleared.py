@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from simulated import policy
 from taintwarden.engine.guard import GuardRecord
@@ -447,3 +448,16 @@ def test_pods_that_opt_out_are_told_of_once_a_policy_selects_their_namespace():
         rig.feed(events.NamespaceSeen("shop", labels))
         rig.wake()
         assert rig.phase("a") is phase
+
+
+# -- a pod that changed ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_kept_of_a_pod_that_changed_and_is_gone():
+    rig = Rig()
+    rig.node("n1", "sla=980")
+    rig.pod("a", gt("950"))
+    rig.pod("a", gt("960"))
+    assert kept(rig.world.cluster.changed, "uid-a")
+    rig.gone("a")
+    assert kept(rig.world.cluster, "uid-a") == []

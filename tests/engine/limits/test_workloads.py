@@ -409,6 +409,7 @@ def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed()
     for name in "bcd":
         bench.leave(name)
         bench.gone(name)
+    bench.freed.take()
     assert kept(bench.workloads, FOREIGN.uid) == []
 
 
