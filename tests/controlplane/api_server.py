@@ -106,6 +106,7 @@ def kube_apiserver(
         "--endpoint-reconciler-type=none",  # it refuses to advertise a loopback address
         f"--audit-policy-file={audit_policy}",
         f"--audit-log-path={folder / 'audit.log'}",
+        "--audit-log-maxsize=10000",  # MB: judges read one file, also of a long run
         "--profiling=false",
         *gates(feature_gates),
         *pairs("runtime-config", served or {}),
