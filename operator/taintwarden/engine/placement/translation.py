@@ -20,6 +20,7 @@ from taintwarden.engine.versions import parse_version
 
 # Of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery.
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_BOUNDS = (Side.ABOVE, Side.BELOW)
 
 
 class Translation:
@@ -69,12 +70,13 @@ class Translation:
             case ValueType.STRING:
                 for value in toleration.values or (toleration.value,):
                     self._equal(toleration, value)
-            case ValueType.INTEGER:
+            case ValueType.INTEGER if row.side in _BOUNDS:
                 self._bound(row.side, wanted)
-            case ValueType.VERSION if row.family is VERSION:
-                self._order(toleration, row.side, wanted)
-            case ValueType.VERSION:
-                self._version(toleration, row.side, wanted)
+            case ValueType.VERSION if row.side in (Side.AT, *_BOUNDS):
+                add = self._order if row.family is VERSION else self._version
+                add(toleration, row.side, wanted)
+            case _:
+                raise NotImplementedError(f"{toleration}: no requirement of a node says what it accepts")
 
     def terms(self) -> tuple[Term, ...] | None:
         """One of these has to hold for a node with the taint; None: all nodes are included, so there are no faults."""
