@@ -42,6 +42,19 @@ def test_a_late_answer_to_an_earlier_term_settles_nothing():
     assert len(rig.take(commands.SaveHistory)) == 1
 
 
+def test_what_another_client_removes_before_the_write_is_answered_is_written_again():
+    """No other event of the node may come for minutes, and a restart would begin the grace again."""
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    node = rig.node("n1", "sla=940")
+    [order] = rig.take(commands.SaveHistory)
+    stored, removed = rig.version(), rig.version()
+    rig.feed(events.NodeSeen(msgspec.structs.replace(node, history="", resource_version=removed)))
+    rig.feed(events.Written(order, WriteOutcome.DONE, stored))
+    rig.wake()
+    assert [one.text for one in rig.take(commands.SaveHistory)] == [order.text]
+
+
 def test_a_follower_takes_over_what_the_leader_has_written():
     """It missed that the value had recovered in between, and would evict early."""
     rig = Rig(leading=False)

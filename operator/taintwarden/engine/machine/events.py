@@ -277,7 +277,8 @@ class WriteOutcome(StrEnum):
 class Written(msgspec.Struct, frozen=True):
     """A write ended. ``order`` is the command that requested it, the same object.
 
-    ``version`` is the resourceVersion of the object after it. What was written counts when the stream delivers it.
+    ``version`` is the resourceVersion of the object after it; -1: not known. What was written counts when the stream
+    delivers it.
     """
 
     order: Write

@@ -248,5 +248,18 @@ class Machine:
                 self._guarding.saved(event.order, event.outcome)
             case commands.ClearGuardReset():
                 self._guarding.reset_taken_off(event.order, event.outcome)
-            case commands.SaveLabels() if event.outcome is events.WriteOutcome.DONE:
-                self._mirroring.stored(event.order.node, event.version)
+            case commands.SaveHistory(node) if event.outcome is events.WriteOutcome.DONE:
+                self._compare_again(node, event.version)
+            case commands.SaveLabels(node) if event.outcome is events.WriteOutcome.DONE:
+                self._mirroring.stored(node)
+                self._compare_again(node, event.version)
+
+    def _compare_again(self, node: str, version: int) -> None:
+        """Compare a node with what it should have, if the stream has delivered a later version than the one written.
+
+        Another client has changed it since then. What was in progress was believed to be stored, and the next event of
+        the node may be minutes away.
+        """
+        state = self._world.cluster.nodes.get(node)
+        if state is not None and state.node is not None and 0 <= version < state.node.resource_version:
+            self._judging.nodes_again([node])

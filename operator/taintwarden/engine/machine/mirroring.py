@@ -137,15 +137,9 @@ class Mirroring:
         if self._retained.put(node.name, node.labels):
             self._look_again()
 
-    def stored(self, node: str, version: int) -> None:
-        """The labels of a node were written, as this version of it. Another client may have changed them since.
-
-        If the stream was faster than the answer, it has delivered that already.
-        """
+    def stored(self, node: str) -> None:
+        """The labels of a node were written. Another client may change them before the stream delivers that."""
         self._contests.stored(node)
-        state = self._world.cluster.nodes.get(node)
-        if state is not None and state.node is not None and state.node.resource_version > version:
-            self._behind[node] = None
 
     def forget(self, node: str) -> None:
         """The node is gone, or another one has its name."""
