@@ -113,8 +113,8 @@ class _Pool:
         for name, device in found.devices.items():
             known = self.devices.get(name)
             if known is not None and len(device.taints) > 1:
-                places = {_told(taint): place for place, taint in enumerate(known.taints)}
-                taints = sorted(device.taints, key=lambda one: places.get(_told(one), len(places)))
+                places = {_content(taint): place for place, taint in enumerate(known.taints)}
+                taints = sorted(device.taints, key=lambda one: places.get(_content(one), len(places)))
                 devices[name] = msgspec.structs.replace(device, taints=tuple(taints))
         return msgspec.structs.replace(found, devices=found.devices | devices) if devices else found
 
@@ -260,7 +260,7 @@ def is_in_namespace_of(pod: Pod, claim: str) -> bool:
     return claim.startswith(f"{pod.namespace}/")
 
 
-def _told(taint: DeviceTaint) -> tuple[str, str, str]:
+def _content(taint: DeviceTaint) -> tuple[str, str, str]:
     return taint.key, taint.effect, taint.value
 
 

@@ -75,7 +75,7 @@ class Translation:
             case ValueType.VERSION if row.side in (Side.AT, *_BOUNDS):
                 add = self._order if row.family is VERSION else self._version
                 add(toleration, row.side, wanted)
-            case _:
+            case _:  # a new row of the table: a guess would leave out nodes, and nothing would show it
                 raise NotImplementedError(f"{toleration}: no requirement of a node says what it accepts")
 
     def terms(self) -> tuple[Term, ...] | None:
