@@ -230,6 +230,31 @@ def test_more_pods_of_a_workload_than_may_be_missing_are_over_the_limit(case: Ca
     assert case.verdict().breaches() == {"over": 1}
 
 
+@pytest.mark.parametrize(("removed", "found"), [(13.5, {}), (12.5, {"over": 1})])
+def test_what_others_removed_counts_after_the_stated_staleness(
+    case: Case, removed: float, found: dict[str, int]
+) -> None:
+    case.log.replicas(0, "rs", 10)
+    for number in range(10):
+        case.log.pod(1, f"web-{number}", owner="rs")
+    case.log.value(10, "940")
+    case.log.remove(removed, "web-0")
+    case.log.remove(removed, "web-1")
+    case.log.evict(15, "web-2")
+    assert case.verdict().breaches() == found
+
+
+def test_what_the_operator_evicted_itself_counts_at_once(case: Case) -> None:
+    case.log.replicas(0, "rs", 10)
+    for number in range(10):
+        case.log.pod(1, f"web-{number}", owner="rs")
+    case.log.value(10, "940")
+    for number in range(3):
+        case.log.evict(14 + number / 10, f"web-{number}")
+    case.log.remove(14.05, "web-0")
+    assert case.verdict().breaches() == {"over": 1}
+
+
 def test_a_replacement_that_is_ready_makes_room_for_the_next(case: Case) -> None:
     case.log.replicas(0, "rs", 10)
     for number in range(10):

@@ -40,7 +40,7 @@ class Tolerance:
     """What is stated, and no more."""
 
     staleness_seconds: float
-    """For how long a pod may still be evicted after it may stay."""
+    """For how long a pod may still be evicted after it may stay, or after others have removed pods of its workload."""
     in_flight: int
     """How many calls may be held back on their way and arrive at once."""
 
@@ -132,7 +132,7 @@ def judged(
             undone = any(known.record.received < each.at.low <= record.received for each in restorations)
             if not undone:
                 verdict.count("doubled", f"{key} at {record.received:.3f}, first at {known.record.received:.3f}")
-    for sentence in limits.breaches(evictions, last, tolerance.in_flight):
+    for sentence in limits.breaches(evictions, last, tolerance.in_flight, tolerance.staleness_seconds):
         verdict.count("over", sentence)
     for record in last.deletions:
         if begin <= record.received <= end:

@@ -19,10 +19,13 @@ class Eviction(NamedTuple):
     """What was true at its time."""
 
 
-def breaches(evictions: Sequence[Eviction], history: History, in_flight: int) -> Iterator[str]:
+def breaches(
+    evictions: Sequence[Eviction], history: History, in_flight: int, staleness_seconds: float
+) -> Iterator[str]:
     """One sentence for each eviction over a limit.
 
-    `in_flight` is how many calls the network or the server may hold back and let go at once.
+    `in_flight` is how many calls the network or the server may hold back and let go at once. `staleness_seconds` is for
+    what other clients do: it excuses nothing that the operator counts itself.
     """
     by_policy: dict[str, list[Eviction]] = defaultdict(list)
     for one in evictions:
@@ -36,7 +39,7 @@ def breaches(evictions: Sequence[Eviction], history: History, in_flight: int) ->
         for number in sorted({history.incarnation(policy, time) for time in times}):
             yield from guard_breaches([time for time in times if history.incarnation(policy, time) == number], policy)
     for one in evictions:
-        if one.policy and (sentence := _missing(one)):
+        if one.policy and (sentence := _missing(one, staleness_seconds)):
             yield sentence
 
 
@@ -64,20 +67,24 @@ def guard_breaches(times: Sequence[float], policy: Policy) -> Iterator[str]:
             yield f"policy {policy.name}: {index - begin + 1} in {policy.guard_seconds:g} s, {allowed} are allowed"
 
 
-def _missing(one: Eviction) -> str:
-    """Why this was one pod too many of its workload; empty if it was not."""
-    history = one.history
+def _missing(one: Eviction, staleness_seconds: float) -> str:
+    """Why this was one pod too many of its workload; empty if it was not.
+
+    Pods that other clients removed within the stated staleness do not count, since the operator cannot have seen that.
+    Those that it evicted itself count from the request.
+    """
+    history, before = one.history, one.record.received
     replicas = history.replicas.get(one.pod.owner)
     if replicas is None or one.pod.ready > one.record.completed:
         return ""
     assert one.policy is not None
-    before = one.record.received
-    others = [pod for pod in history.pods.values() if pod.owner == one.pod.owner and pod is not one.pod]
     ready = [
         pod
-        for pod in others
-        if pod.ready <= one.record.completed
-        and pod.removed > before
+        for pod in history.pods.values()
+        if pod.owner == one.pod.owner
+        and pod is not one.pod
+        and pod.ready <= one.record.completed
+        and pod.removed > before - staleness_seconds
         and not any(each.received <= before for each in pod.evicted)
     ]
     allowed = max(1, int(replicas * one.policy.share))
