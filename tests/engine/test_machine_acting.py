@@ -230,15 +230,20 @@ def test_a_policy_without_a_limit_any_more_is_not_held():
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
+def evicted(rig: Rig) -> int:
+    [report] = rig.view.report(rig.now)
+    return report.evicted
+
+
 def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
     rig = violated("a")
     for uid in ("uid-a", "uid-b"):
         if uid == "uid-a":
             rig.settle("a")
-        before = (rig.view.in_flight, rig.claimed(), dict(rig.machine._acting.accepted))
+        before = (rig.view.in_flight, rig.claimed(), evicted(rig))
         with pytest.raises(ValueError, match=uid):
             rig.machine.step(events.Settled(uid, Outcome.EVICTED), rig.now)
-        assert (rig.view.in_flight, rig.claimed(), dict(rig.machine._acting.accepted)) == before
+        assert (rig.view.in_flight, rig.claimed(), evicted(rig)) == before
 
 
 def test_an_evicted_pod_is_told_with_its_lateness():
@@ -247,7 +252,23 @@ def test_an_evicted_pod_is_told_with_its_lateness():
     rig.settle("a")
     [told] = rig.take(commands.Evicted)
     assert told.lateness == 0.5
-    assert rig.machine._acting.accepted == {"p": 1}
+    assert evicted(rig) == 1
+
+
+def test_a_new_leader_counts_evictions_from_zero():
+    rig = violated("a", "b")
+    rig.settle("a")
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    assert evicted(rig) == 0
+
+
+@pytest.mark.parametrize(("uid", "counted"), [("", 1), ("another", 0)], ids=["edited", "created again"])
+def test_evictions_are_those_of_this_policy_not_of_its_name(uid, counted):
+    rig = violated("a", "b")
+    rig.settle("a")
+    other = policy(limits={"evictionsPerSecond": 100.0, "burst": 7})
+    rig.change(msgspec.structs.replace(other, uid=uid or other.uid))
+    assert evicted(rig) == counted
 
 
 def test_an_evicted_pod_that_the_watch_still_shows_is_not_asked_again():

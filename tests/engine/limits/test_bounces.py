@@ -350,6 +350,15 @@ def test_who_bounces_is_remembered_longer_than_who_does_not(monkeypatch):
     assert loop.held_for(loop.come("next")) > 0
 
 
+def test_rounds_that_are_over_are_not_remembered():
+    loop = Loop()
+    for number in range(20):
+        loop.bounce(1, node=f"n{number}")
+    loop.now += 300
+    loop.bounce(1, node="last")
+    assert kept(loop.bounces, *(f"n{number}" for number in range(20))) == []
+
+
 def test_pods_that_are_gone_are_not_remembered():
     loop = Loop()
     loop.bounce(50)

@@ -119,7 +119,7 @@ class Bounces(Limit):
         if settings is None:
             return 0
         key = _key(pod, policy, taint)
-        loop = self._loops.get(key) or self._remember(key, policy, (_workload(pod), pod.node))
+        loop = self._loops.get(key) or self._remember(key, policy, (_workload(pod), pod.node), now)
         came = loop.place.came.get(pod.uid, 0)
         goes_on = loop.rounds > 0 and not self._is_over(loop, now)
         loop.last_at = now
@@ -163,9 +163,11 @@ class Bounces(Limit):
     def _place(self, pod: Pod) -> _Place | None:
         return self._places.get((_workload(pod), pod.node)) if self._places else None
 
-    def _remember(self, key: str, policy: str, where: tuple[str, str]) -> _Loop:
-        if len(self._loops) >= MAX_LOOPS:
-            self._forget(next(iter(self._loops)))
+    def _remember(self, key: str, policy: str, where: tuple[str, str], now: MonotonicTime) -> _Loop:
+        while (oldest := next(iter(self._loops), None)) is not None:
+            if len(self._loops) < MAX_LOOPS and not self._is_over(self._loops[oldest], now):
+                break
+            self._forget(oldest)
         place = self._places.get(where)
         if place is None:
             place = self._places[where] = _Place(where)

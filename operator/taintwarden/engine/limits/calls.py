@@ -4,12 +4,12 @@ Calls without an answer for a second are *slow*. They have slots of their own, s
 namespaces delays no others by more than that. A namespace with slow calls makes few further ones.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from taintwarden.engine.limits.protocol import EVERY_POLICY, EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import CALLS, THROTTLED, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, later
+from taintwarden.engine.tally import Tally
 
 SLOW_SECONDS = 1.0
 """An eviction takes about 0.1 s on an idle API server."""
@@ -41,9 +41,9 @@ class Calls(Limit):
         """UID -> namespace, and since when; the oldest first."""
         self._slow: dict[str, str] = {}
         """UID -> namespace."""
-        self._number: Counter[str] = Counter()
+        self._number: Tally[str] = Tally()
         """Calls in progress by namespace."""
-        self._number_slow: Counter[str] = Counter()
+        self._number_slow: Tally[str] = Tally()
         self._failing: dict[str, None] = {}
         """Namespaces whose last call failed."""
         self._failures = 0
@@ -131,10 +131,8 @@ class Calls(Limit):
             namespace = fast[0]
         else:
             namespace = self._slow.pop(uid)
-            self._number_slow[namespace] -= 1
-        self._number[namespace] -= 1
-        if not self._number[namespace]:
-            del self._number[namespace], self._number_slow[namespace]
+            self._number_slow.take(namespace)
+        self._number.take(namespace)
         self._freed.add(_key(namespace))
         if was_full:
             self._freed.add(EVERY_POLICY)

@@ -1,11 +1,11 @@
 """Pods that leave a node: evicted by Taintwarden, or terminating for any reason."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import PER_NODE, Refusal
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
+from taintwarden.engine.tally import Tally
 
 LONGEST_SECONDS = 600.0
 """A terminating pod counts so long at most, whatever its grace period: it must not delay others for years."""
@@ -25,7 +25,7 @@ class Departures(Limit):
         self._freed = freed
         self._is_limited = False
         self._leaving: dict[str, str] = {}
-        self._number: Counter[str] = Counter()
+        self._number: Tally[str] = Tally()
         self._terminating: dict[str, dict[str, MonotonicTime]] = {}
         """Node -> UID -> until when it counts."""
 
@@ -63,9 +63,7 @@ class Departures(Limit):
         """The eviction did not happen, or the watch knows better."""
         node = self._leaving.pop(uid, None)
         if node is not None:
-            self._number[node] -= 1
-            if not self._number[node]:
-                del self._number[node]
+            self._number.take(node)
             self._free(node)
 
     def gone(self, pod: Pod, now: Instant) -> None:

@@ -16,7 +16,7 @@ from taintwarden.engine.machine.judging import Judging, share_key
 from taintwarden.engine.machine.queues import Lane
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, later
+from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, Policy, later
 from taintwarden.engine.outcomes import Outcome
 
 DEVICES_KEY = "devices"
@@ -38,8 +38,8 @@ class Acting:
     def __init__(
         self, world: World, judging: Judging, ending: Ending, freshness: Freshness, reclaims: Reclaims
     ) -> None:
-        self.accepted: Counter[str] = Counter()
-        """Policy -> evictions that the API server accepted."""
+        self._accepted: Counter[tuple[str, str]] = Counter()
+        """Name and UID of a policy -> evictions that the API server accepted."""
         self.refused: dict[Lane, Refusal] = {}
         """Why no claim of a lane is admitted now."""
         self._world = world
@@ -51,6 +51,19 @@ class Acting:
         """Blocked claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
         self._released: dict[str, None] = {}
         """Claims on pods that a person released, which move to another lane."""
+
+    def accepted(self, policy: Policy) -> int:
+        """How many evictions by a policy the API server has accepted since this replica leads."""
+        return self._accepted[policy.name, policy.uid]
+
+    def policies_changed(self) -> None:
+        """The policies in force changed: those that are gone, or have another UID, have evicted no pod."""
+        in_force = {(policy.name, policy.uid) for policy in self._world.verdicts.policies}
+        self._accepted = Counter({key: pods for key, pods in self._accepted.items() if key in in_force})
+
+    def leads(self) -> None:
+        """The replica begins to lead."""
+        self._accepted.clear()
 
     # -- time -----------------------------------------------------------------------------------------------------
 
@@ -339,7 +352,7 @@ class Acting:
         if outcome is Outcome.GONE:
             self._world.report(commands.Left(pod, claim.verdict))
             return
-        self.accepted[claim.policy.name] += 1
+        self._accepted[claim.policy.name, claim.policy.uid] += 1
         lateness = max(0.0, self._world.now.wall - claim.due_at)
         self._world.report(commands.Evicted(pod, claim.verdict, lateness))
         if call.grace_cut:

@@ -25,7 +25,6 @@ A claim keeps what happened: its phase, its call, what limits answered last. Wha
 since when a budget blocks it, whether a person released it) is asked at the moment when it matters.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum, auto
 from zlib import crc32
@@ -38,6 +37,7 @@ from taintwarden.engine.limits.refusal import GUARD_RECORD
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.tally import Tally
 
 
 class Phase(IntEnum):
@@ -259,7 +259,7 @@ class Claims:
         self.evictees: dict[str, Evictee] = {}
         """By the pod's UID."""
         self.by_key: dict[str, Claim] = {}
-        self.number: Counter[str] = Counter()
+        self.number: Tally[str] = Tally()
         """Policy -> its claims."""
 
     def __iter__(self) -> Iterator[Claim]:
@@ -286,7 +286,7 @@ class Claims:
     def remove(self, claim: Claim) -> None:
         """A claim has ended."""
         del self.by_key[claim.key]
-        self.number[claim.policy.name] -= 1
+        self.number.take(claim.policy.name)
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.call is None:

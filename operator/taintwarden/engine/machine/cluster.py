@@ -1,7 +1,6 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
@@ -16,6 +15,7 @@ from taintwarden.engine.history import (
     until_now,
 )
 from taintwarden.engine.model import DeviceId, DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
+from taintwarden.engine.tally import Tally
 
 Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
 """What verdicts on a node depend on: all tolerations, the policies, the grace if a policy reclaims its nodes, how long
@@ -265,7 +265,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
-        self.classes: Counter[PodClass] = Counter()
+        self.classes: Tally[PodClass] = Tally()
         self.changed: dict[str, float] = {}
         """UID -> when a pod got other labels, annotations or tolerations, if that was seen."""
 
@@ -313,9 +313,7 @@ class Cluster:
 
     def _discount(self, state: NodeState, pod: Pod) -> None:
         state.population = {}
-        self.classes[pod.shared] -= 1
-        if not self.classes[pod.shared]:
-            del self.classes[pod.shared]
+        self.classes.take(pod.shared)
         if pod.shared in state.verdicts and all(one.shared is not pod.shared for one in state.pods.values()):
             # Every run of a Job is a class of its own: a node would collect them until its taints change.
             del state.verdicts[pod.shared], state.grounds[pod.shared]

@@ -82,6 +82,10 @@ class Draining:
                 budget -= len(state.pods) + 1
         return budget
 
+    def policies_changed(self) -> None:
+        """The policies in force changed. The caller has all nodes counted again."""
+        self._undecided.clear()
+
     def lost(self, name: str) -> None:
         """A pod of a node is gone: it is no sample for other nodes any more."""
         if name in self._given:

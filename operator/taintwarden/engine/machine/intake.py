@@ -272,6 +272,7 @@ class Intake:
             self._derive_again()
         world.limiter.configure(world.verdicts.policies, world.now)
         self._guarding.policies_changed()
+        self._draining.policies_changed()
         for state in world.cluster.nodes.values():
             state.policies = None
             state.population = {}

@@ -154,6 +154,7 @@ class Machine:
                     self._guarding.ask_reset(event)
             case events.PoliciesChanged():
                 intake.policies_changed(event)
+                self._acting.policies_changed()
             case events.ProfileSeen(profile):
                 intake.set_profile(profile.namespace, profile.name, profile)
             case events.ProfileGone(namespace, name):
@@ -234,6 +235,7 @@ class Machine:
         world.limiter.rates.restart(world.now.monotonic)
         world.limiter.calls.forget_failures()
         self._mirroring.restart()
+        self._acting.leads()
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}
             state.degraded = False

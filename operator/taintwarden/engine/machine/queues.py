@@ -5,7 +5,6 @@ of its own, so that those pods delay no other. When such a limit may admit again
 policy's lane, and each that leaves that lane releases the next one: however many wait, none is checked in vain.
 """
 
-from collections import Counter
 from collections.abc import Container
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.spread import Group, Spread
+from taintwarden.engine.tally import Tally
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 """The labels with the revision of a pod of a Deployment's ReplicaSet, and of a StatefulSet or DaemonSet."""
@@ -89,7 +89,7 @@ class Queues:
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Keys of refusals by when they end."""
-        self._ready: Counter[str] = Counter()
+        self._ready: Tally[str] = Tally()
         """Namespace -> its READY claims."""
 
     # -- phases ---------------------------------------------------------------------------------------------------
@@ -187,9 +187,7 @@ class Queues:
 
     def _leave_lane(self, claim: Claim, *, release_next: bool) -> None:
         position = self._positions.pop(claim.key)
-        self._ready[position.pod.namespace] -= 1
-        if not self._ready[position.pod.namespace]:
-            del self._ready[position.pod.namespace]
+        self._ready.take(position.pod.namespace)
         line = self._lanes[position.lane]
         if line.remove(claim.key):
             del self._lanes[position.lane]

@@ -231,7 +231,7 @@ class Reports:
             due=tally.due,
             exempt=tally.exempt,
             blocked=tally.blocked_by.get(Outcome.BLOCKED.value, 0),
-            evicted=self._acting.accepted[name],
+            evicted=self._acting.accepted(policy),
             invalid=_invalid(name, invalid),
             sources=tuple(
                 SourceReport(one.key, str(one.source), found.get((name, one.source), 0))

@@ -61,6 +61,8 @@ class Verdicts:
         if labels is None:
             del self._namespaces[name]
             self._profiled.pop(name, None)
+            for late in [one for one, found in self._profiled.items() if not found and one not in self._namespaces]:
+                del self._profiled[late]  # its last pods were gone after it
         else:
             self._namespaces[name] = labels
         if not any(policy.namespace_selector.requirements for policy in self.policies):
@@ -85,7 +87,7 @@ class Verdicts:
         """
         before = self._profiles.put(namespace, name, profile)
         changed = []
-        for pod_class in list(self._profiled[namespace]):
+        for pod_class in list(self._profiled.get(namespace, ())):
             had = before if before is not None and selects(before, pod_class) else None
             has = profile if profile is not None and selects(profile, pod_class) else None
             if had is has:

@@ -5,11 +5,11 @@ labels that this affinity names must not go with the policy. What was placed is 
 whose labels nodes carry has been placed.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from taintwarden.engine.placement.labels import REMOVED, Domain, mirrored
+from taintwarden.engine.tally import Tally
 
 MAX_SPREAD = 64
 """Keys that are written to nodes which do not carry them: a kubelet may write any number of labels on its own node."""
@@ -37,8 +37,8 @@ class Retained:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Carried] = {}
-        self._kept: Counter[Kept] = Counter()
-        self._removed: Counter[Kept] = Counter()
+        self._kept: Tally[Kept] = Tally()
+        self._removed: Tally[Kept] = Tally()
         self.spread: frozenset[Kept] = frozenset()
         """Those that belong on every node."""
 
@@ -56,11 +56,12 @@ class Retained:
         return known is not None and self._count(known, None)
 
     def _count(self, before: Carried | None, after: Carried | None) -> bool:
-        for carried, sign in ((before, -1), (after, 1)):
-            for kept in carried.kept if carried else ():
-                self._kept[kept] += sign
-            for kept in carried.removed if carried else ():
-                self._removed[kept] += sign
+        if after is not None:
+            self._kept.update(after.kept)
+            self._removed.update(after.removed)
+        if before is not None:
+            self._kept.take(*before.kept)
+            self._removed.take(*before.removed)
         spread = frozenset(self._spread())
         changed, self.spread = spread != self.spread, spread
         return changed
