@@ -5,28 +5,44 @@ from collections import deque
 from collections.abc import Collection
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
-def kept(root: object, *names: str) -> list[str]:
+def kept(root: object, *names: str, without: object = None) -> list[str]:
     """Where `root` holds on to one of these names, by itself or as a part of a key such as ``shop/NAME``.
 
-    Returns the types of the objects on the way, such as ``Machine > World > dict > Pod: uid-a``.
+    What only `without` holds does not count. Returns the types of the objects on the way, such as ``Machine > World >
+    dict > Pod: uid-a``.
     """
     holders: dict[int, object] = {id(root): None}
-    waiting, found = deque([root]), []
+    waiting, found, sought = deque([root]), [], set(names)
     while waiting:
         one = waiting.popleft()
-        if isinstance(one, str) and not set(names).isdisjoint((one, *one.split("/"))):
+        if one is without:
+            continue
+        if isinstance(one, str) and not sought.isdisjoint((one, *one.split("/"))):
             found.append(f"{_way(holders, one)}: {one}")
         for part in _parts(one):
             if id(part) not in holders and not isinstance(part, _CODE):
                 holders[id(part)] = one
                 waiting.append(part)
     return found
+
+
+def held(*roots: object, without: object = None) -> int:
+    """How many objects these hold on to, each counted once; not what is held by `without` alone, or only weakly."""
+    seen = {id(one) for one in (*roots, without)}
+    waiting = list(roots)
+    while waiting:
+        for part in _parts(waiting.pop()):
+            if id(part) not in seen and not isinstance(part, (*_CODE, WeakKeyDictionary, WeakValueDictionary)):
+                seen.add(id(part))
+                waiting.append(part)
+    return len(seen)
 
 
 def _parts(one: Any) -> Collection[object]:

@@ -7,6 +7,7 @@ python -m simulated.world small STATES          every small history, up to so ma
 python -m simulated.world points                every point of every scenario
 python -m simulated.world isolation FROM TO     with one tenant, or one node, more
 python -m simulated.world differential FROM TO  edits, and the last of them alone
+python -m simulated.world days DAYS SEED        days in which every name changes, and what the operator holds
 """
 
 import sys
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 
-from simulated.world import differential, isolation, points, small
+from simulated.world import days, differential, isolation, points, small
 from simulated.world.playing import explained, fails_by, play, shrunk
 from simulated.world.themes import THEMES, draw
 from simulated.world.world import World
@@ -101,8 +102,19 @@ def _differential(begin: str, end: str) -> bool:
     return not bad
 
 
+def _days(number: str, seed: str) -> bool:
+    began = monotonic()
+    found = days.play(24 * int(number), int(seed))
+    for one in found.hours[23::24]:
+        print(f"day {one.hours // 24}: {one.evictions} evictions, {one.names} names, {one.objects} objects are held")
+    print(f"{found.per_name:+.4f} objects for each name, {monotonic() - began:.0f} s")
+    print(*found.breaches, sep="\n")
+    return not found.breaches
+
+
 COMMANDS: dict[str, Callable[..., bool]] = {
-    one.__name__.removeprefix("_"): one for one in (_play, _seek, _shrink, _small, _points, _isolation, _differential)
+    one.__name__.removeprefix("_"): one
+    for one in (_play, _seek, _shrink, _small, _points, _isolation, _differential, _days)
 }
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from engine.kept import held, kept
 from simulated.world import objects as world
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
@@ -112,6 +113,14 @@ class Engine:
     def _issue(self, issue: PodIssue) -> None:
         self.issues.append(issue)
         self.reported[issue.uid] = self.reported.get(issue.uid, 0) + 1
+
+    def held(self) -> int:
+        """How many objects it holds on to."""
+        return held(self.machine, self._decoder, self._guards, without=self)
+
+    def kept(self, *names: str) -> list[str]:
+        """Where it holds on to these names, each with the types of the objects on the way."""
+        return kept([self.machine, self._decoder, self._guards], *names, without=self)
 
     # -- steps ------------------------------------------------------------------------------------------------------
 

@@ -103,11 +103,20 @@ class Draw:
             pause = self.pick(pauses)
             self.wait(pause / 2, pause)
 
+    @property
+    def given(self) -> int:
+        """How many names were given."""
+        return self._numbers
+
+    def taken(self) -> tuple[Happening, ...]:
+        """What was drawn since this was asked last, in the order of its times."""
+        self._added, taken = [], self._added
+        return tuple(sorted(taken, key=lambda one: one.at))
+
     def plan(self) -> Plan:
         """What was drawn. Inputs end a little after the last of it."""
         self.wait(0.5, 10.0)
-        happenings = tuple(sorted(self._added, key=lambda one: one.at))
-        return Plan(self.seed, self.theme, happenings, self.at, self.skews, self.options, **self.settings)
+        return Plan(self.seed, self.theme, self.taken(), self.at, self.skews, self.options, **self.settings)
 
     # -- a cluster ----------------------------------------------------------------------------------------------------
 

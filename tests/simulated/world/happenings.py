@@ -399,6 +399,17 @@ def namespace(world: "World", name: str, labels: Mapping[str, str] = {}) -> None
         world.store.change("namespaces", name, labels=dict(labels))
 
 
+def namespace_gone(world: "World", name: str) -> None:
+    """A namespace is deleted, with everything in it."""
+    for kind in ("workloads", "budgets", "profiles"):
+        for key in [key for key, one in world.store.objects[kind].items() if one.namespace == name]:
+            world.store.delete(kind, key)
+    for one in [one for one in world.store.objects["pods"].values() if one.namespace == name]:
+        if one.stopping_until is None:
+            world.cluster.terminate(one)
+    world.store.delete("namespaces", name)
+
+
 # -- operators --------------------------------------------------------------------------------------------------------
 
 
@@ -538,6 +549,7 @@ HAPPENINGS: dict[str, Callable[..., None]] = {
         profile_gone,
         churn,
         namespace,
+        namespace_gone,
         start,
         kill,
         freeze,
