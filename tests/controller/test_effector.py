@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
-from kube.scripted import Call, ScriptedClient, by_path, refusal
+from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
 from taintwarden.controller import effector
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, LABEL_WRITES, NODE_READS, Effector
 from taintwarden.engine.guard import GuardRecord
@@ -168,7 +168,7 @@ async def test_a_node_that_is_gone_is_told():
     assert await stage.carry_out(commands.CheckNode("n1")) == [events.NodeChecked("n1", None, 7)]
 
 
-@pytest.mark.parametrize("error", [refusal(500), refusal(403), Unreachable("reset")])
+@pytest.mark.parametrize("error", [refusal(500), refusal(403), foreign_404(), Unreachable("reset")])
 async def test_a_read_that_fails_is_told_and_logged(error):
     stage = Stage(error)
     with capture_logs() as logs:
@@ -302,6 +302,15 @@ async def test_what_is_gone_needs_no_write_and_no_complaint(order, error):
     with capture_logs() as logs:
         assert await stage.carry_out(order) == [gone(order)]
     assert logs == []
+
+
+@by_kind
+async def test_a_load_balancer_without_an_api_server_makes_nothing_gone(order):
+    """What counts as gone is not written again: a deadline would not outlive the process."""
+    stage = Stage(default=lambda _: foreign_404())
+    with capture_logs() as logs:
+        assert await stage.carry_out(order) == [events.Written(order, WriteOutcome.FAILED)]
+    assert [entry["event"] for entry in logs] == [NOT_SAVED[type(order)]]
 
 
 @pytest.mark.parametrize("order", [SAVE, LABELS, CLEAR])

@@ -111,8 +111,14 @@ def refusal(code: int, message: str = "made to fail", **more: Any) -> ApiError:
     retry_after = more.pop("retry_after", None)
     causes = more.pop("causes", ())
     details = {"causes": list(causes)} if causes else None
-    status = {"message": message, "code": code, "details": details} | more
+    reason = "NotFound" if code == 404 else ""
+    status = {"message": message, "reason": reason, "code": code, "details": details} | more
     return ApiError(code, msgspec.convert(status, ApiStatus), retry_after)
+
+
+def foreign_404() -> ApiError:
+    """What a load balancer answers while it knows no API server."""
+    return refusal(404, "default backend - 404", reason="")
 
 
 def by_path(routes: Mapping[str, Any]) -> Callable[[Call], Any]:

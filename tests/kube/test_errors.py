@@ -86,9 +86,16 @@ def test_without_headers_nothing_is_asked():
 
 
 @pytest.mark.parametrize(
+    ("body", "expected"), [(STATUS, True), (b"404 page not found\n", False), (b"<html>no such host</html>", False)]
+)
+def test_only_the_api_server_knows_that_an_object_is_gone(body, expected):
+    error = read_refusal(404, body)
+    assert (error.is_not_found, error.is_about_another) == (expected, expected)
+
+
+@pytest.mark.parametrize(
     ("code", "field", "expected"),
     [
-        (404, "", True),
         (422, "metadata.uid", True),
         (422, "metadata.name", False),
         (422, "", False),

@@ -69,6 +69,7 @@ def status(code: int, reason: str, message: str, **details: Any) -> dict[str, An
 ROWS = [
     ("no-such-pod", status(404, "NotFound", 'pods "web-1" not found'), Outcome.GONE, "not found"),
     ("no-namespace", status(404, "NotFound", 'namespaces "shop" not found'), Outcome.GONE, "not found"),
+    ("not-of-the-api-server", status(404, "", "default backend - 404"), Outcome.FAILED, "default backend"),
     ("another-uid", status(409, "Conflict", WRONG_UID), Outcome.GONE, "does not match"),
     ("another-uid-stored", status(409, "Conflict", WRONG_UID_STORED), Outcome.GONE, "UID in precondition"),
     (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube.leases import Candidate, LeaseStore
-from kube.scripted import refusal
+from kube.scripted import foreign_404, refusal
 from taintwarden.kube.calls.lease import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS
 from taintwarden.kube.errors import Unreachable
 
@@ -225,7 +225,7 @@ async def test_a_lease_that_is_deleted_continues_to_count_its_terms(store: Lease
 # -- the API fails ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [refusal(500), refusal(403), refusal(429), Unreachable("reset")])
+@pytest.mark.parametrize("error", [refusal(500), refusal(403), refusal(429), foreign_404(), Unreachable("reset")])
 async def test_a_failure_now_and_then_costs_nothing(one: Candidate, error: Exception) -> None:
     one.start()
     await asyncio.sleep(1)

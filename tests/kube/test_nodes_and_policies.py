@@ -10,7 +10,7 @@ import yaml
 
 from contract.api import pod as pod_body
 from kube import wire
-from kube.scripted import ScriptedClient, refusal, standing
+from kube.scripted import ScriptedClient, foreign_404, refusal, standing
 from localcluster import LocalCluster
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history, save_labels
@@ -255,7 +255,10 @@ async def test_the_guard_of_a_policy_that_is_gone_is_no_error(answers):
     assert not await save_guard(ScriptedClient(*answers), "p", "uid-p", {}, standing)
 
 
-@pytest.mark.parametrize("answers", [(refusal(403),), (STORED, refusal(409)), (STORED, refusal(500))])
+@pytest.mark.parametrize(
+    "answers",
+    [(refusal(403),), (foreign_404(),), (STORED, refusal(409)), (STORED, foreign_404()), (STORED, refusal(500))],
+)
 async def test_a_guard_that_is_not_written_is_an_error(answers):
     with pytest.raises(ApiError):
         await save_guard(ScriptedClient(*answers), "p", "uid-p", {}, standing)

@@ -36,8 +36,8 @@ MAX_COMPLAINTS = 1_000
 CONFLICT = 409
 UNKNOWN_VERSION = -1
 """Of an object after a write, where it does not matter."""
-MAY_PASS = (408, 429)
-"""Client errors that are temporary: the same write may succeed a moment later."""
+MAY_PASS = (404, 408, 429)
+"""Client errors that are temporary, unless a 404 is about the object: the same write may succeed a moment later."""
 
 log = structlog.get_logger()
 
@@ -220,8 +220,10 @@ class Effector:
 
 def _outcome(error: KubeError) -> WriteOutcome:
     """What an error means for the next try."""
-    if not isinstance(error, ApiError) or error.code in MAY_PASS or not 400 <= error.code < 500:
+    if not isinstance(error, ApiError):
         return WriteOutcome.FAILED
+    if error.is_about_another:
+        return WriteOutcome.GONE
     if error.is_conflict:  # another write was faster
         return WriteOutcome.OUTDATED
-    return WriteOutcome.GONE if error.is_about_another else WriteOutcome.REFUSED
+    return WriteOutcome.FAILED if error.code in MAY_PASS or not 400 <= error.code < 500 else WriteOutcome.REFUSED

@@ -82,9 +82,8 @@ class StatusPatcher:
         try:
             await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
         except KubeError as error:
-            if (
-                not isinstance(error, ApiError) or error.code != 404
-            ):  # it was deleted meanwhile, which its watch reports
+            # If it was deleted meanwhile, its watch reports that.
+            if not (isinstance(error, ApiError) and error.is_not_found):
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
         else:
             self._written.pop(key, None)

@@ -90,6 +90,11 @@ class ApiError(KubeError):
         super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
 
     @property
+    def is_not_found(self) -> bool:
+        """Whether the API server says that the object does not exist. A load balancer answers 404, too, by itself."""
+        return self.code == 404 and self.reason == "NotFound"
+
+    @property
     def is_about_another(self) -> bool:
         """Whether the object is gone, or another one bears its name.
 
@@ -101,7 +106,7 @@ class ApiError(KubeError):
             return any(cause.field == "metadata.uid" for cause in self.causes)
         if self.code == 409:
             return any(words in self.message for words in UID_CONFLICTS)
-        return self.code == 404
+        return self.is_not_found
 
     @property
     def is_conflict(self) -> bool:

@@ -18,6 +18,8 @@ from taintwarden.kube.wire.resources import Resource
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0
 """How long a request is retried while the server asks for it."""
+UNSERVED = "404 page not found"
+"""An API server about a kind that it does not serve. What load balancers say is no answer to the question."""
 
 T = TypeVar("T")
 
@@ -212,7 +214,7 @@ class Session:
         try:
             return await self._patiently(method, path, **more)
         except ApiError as error:
-            if error.code == 404 and method == "GET":
+            if method == "GET" and (error.is_not_found or (error.code == 404 and error.message == UNSERVED)):
                 raise _NothingThereError from error
             verb = "you may not" if error.code == 403 else "cannot"
             kind = _KINDS.get(error.code, ClusterError)

@@ -78,7 +78,8 @@ def outcome_of(error: ApiError) -> Result:
     ===== ============================== ============= ==================================================
     code  told apart by                  outcome       reason
     ===== ============================== ============= ==================================================
-    404                                  GONE          nothing to do
+    404   reason ``NotFound``            GONE          nothing to do
+    404   otherwise                      FAILED        no API server answered
     409   "UID in (the) precondition"    GONE          the UID is another pod's
     409   about pods                     NOT_SENT      there is another version of the pod: nothing was done
     409   otherwise                      FAILED        of the budget there is another version
@@ -110,7 +111,7 @@ def outcome_of(error: ApiError) -> Result:
         return Result(Outcome.THROTTLED, message, error.retry_after)
     if error.code == 500 and "more than one PodDisruptionBudget" in message:
         return Result(Outcome.MISCONFIGURED, message)
-    if 400 <= error.code < 500 and error.code not in (408, 409):
+    if 400 <= error.code < 500 and error.code not in (404, 408, 409):
         return Result(Outcome.REFUSED, message, error.retry_after)
     return Result(Outcome.FAILED, message, error.retry_after)
 

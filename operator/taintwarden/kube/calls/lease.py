@@ -199,7 +199,7 @@ class Lease:
         try:
             body = await self._client.request("GET", f"{self._path}/{self._name}")
         except ApiError as error:
-            if error.code == 404:
+            if error.is_not_found:
                 return None
             raise
         return decoded(body, LeaseObject, "lease")

@@ -23,7 +23,7 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
     try:
         body = await client.request("GET", f"/api/v1/nodes/{name}")
     except ApiError as error:
-        if error.code == 404:
+        if error.is_not_found:
             return None
         raise
     return decoded(body, NodeObject, "node")

@@ -82,7 +82,7 @@ async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any],
             fence=fence,
         )
     except ApiError as error:
-        if error.code == 404:
+        if error.is_not_found:
             return False
         raise
     return True
