@@ -156,7 +156,18 @@ def test_a_machine_that_stood_still_follows_once_the_server_answers(machine):
     assert machine.error_after(1.0) == 600.0
 
 
-@pytest.mark.parametrize("date", ["", "yesterday", "Wed, 25 Nov 2026 99:00:00 GMT", "\0"])
+@pytest.mark.parametrize(
+    "date",
+    [
+        "",
+        "yesterday",
+        "Wed, 25 Nov 2026 99:00:00 GMT",
+        "\0",
+        f"Wed, 25 Nov {10**30} 10:00:00 GMT",
+        f"Wed, 25 Nov 2026 10:00:00 +{10**30}",
+        f"Wed, 25 Nov {'9' * 5_000} 10:00:00 GMT",
+    ],
+)
 def test_a_date_that_cannot_be_read_says_nothing(machine, date):
     machine.clock.heard(date)
     machine.error = AN_HOUR

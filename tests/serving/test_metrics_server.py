@@ -105,6 +105,18 @@ async def test_a_certificate_that_becomes_unusable_is_not_taken(port, tmp_path, 
     await started.stop()
 
 
+async def test_a_certificate_whose_key_is_not_written_yet_is_not_taken(port, tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics_server, "RELOAD_SECONDS", 0.0)
+    first = write(tmp_path, make_pair([NAME], time.time()))
+    started = make(port, metrics_certificate=str(tmp_path))
+    await started.start()
+    (tmp_path / "tls.crt").write_bytes(make_pair([NAME], time.time()).certificate)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (await ask(port, "good", tls=first))[0] == 200
+    await started.stop()
+
+
 @pytest.mark.parametrize("content", [None, "nothing"])
 async def test_without_a_usable_certificate_it_does_not_start(port, tmp_path, content):
     if content is not None:

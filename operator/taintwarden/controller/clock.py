@@ -73,7 +73,7 @@ class CheckedClock:
             return
         try:
             at = parsedate_to_datetime(date).timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             return
         now = self._clock()
         self._date, self._server_offset = date, at - now.monotonic
