@@ -453,6 +453,33 @@ async def test_whoever_leads_again_writes_again():
     assert len(await stage.run()) == 1
 
 
+async def test_whoever_stops_leading_while_it_writes_writes_no_more():
+    """Another one may lead already, and its status must stand."""
+
+    def lose(_: Any) -> Json:
+        stage.leads = False
+        return {}
+
+    stage = Stage(lose)
+    stage.observed["other"] = ObservedObject(1, "wrong")
+    stage.profiles["shop/a"] = ObservedObject(1)
+    with capture_logs() as logs:
+        await stage.run()
+    assert [call.path.split("/")[-2] for call in stage.client.calls] == ["p"]
+    assert logs == []
+
+
+async def test_a_condition_that_another_leader_turned_has_its_time():
+    stage = Stage()
+    await stage.run()
+    stage.leads = False
+    await stage.run()
+    stage.observed["p"] = ObservedObject(1, conditions={"Accepted": ("True", THEN)})
+    stage.leads = True
+    [status] = await stage.run()
+    assert conditions(status)["Accepted"]["lastTransitionTime"] == THEN
+
+
 async def test_what_is_written_is_what_the_definition_allows():
     [status] = await stage_with_pods().run()
     decoded = msgspec.json.decode(msgspec.json.encode(status))

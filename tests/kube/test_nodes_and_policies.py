@@ -201,7 +201,7 @@ async def test_a_kind_that_is_refused_is_an_error():
 
 async def test_a_status_is_merged_into_the_subresource():
     client = ScriptedClient({})
-    await patch_status(client, "p", {"pending": 1})
+    await patch_status(client, "p", {"pending": 1}, standing)
     [call] = client.calls
     assert (call.method, call.path) == ("PATCH", f"{PATH}/p/status")
     assert call.content_type == "application/merge-patch+json"
@@ -210,7 +210,7 @@ async def test_a_status_is_merged_into_the_subresource():
 
 async def test_the_status_of_a_profile_is_merged_in_its_namespace():
     client = ScriptedClient({})
-    await patch_profile_status(client, "shop/p", {"matchedPods": 1})
+    await patch_profile_status(client, "shop/p", {"matchedPods": 1}, standing)
     [call] = client.calls
     assert call.path == "/apis/taintwarden.io/v1alpha1/namespaces/shop/tolerationprofiles/p/status"
     assert (call.method, call.body) == ("PATCH", {"status": {"matchedPods": 1}})
@@ -295,13 +295,13 @@ def policy_of(cluster: LocalCluster) -> dict[str, Any]:
 async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCluster) -> None:
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
-        await patch_status(client, "p", {"pending": 3})
+        await patch_status(client, "p", {"pending": 3}, standing)
         assert await save_guard(client, "p", uid, {"open": True, "cause": "x", "spent": [], "term": 1}, standing)
         assert policy_of(with_policy)["status"] == {
             "pending": 3,
             "guard": {"open": True, "cause": "x", "spent": [], "term": 1},
         }
-        await patch_status(client, "p", {"pending": 4})
+        await patch_status(client, "p", {"pending": 4}, standing)
         assert await save_guard(client, "p", uid, {"open": False, "cause": None, "term": 1}, standing)
     assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"open": False, "spent": [], "term": 1}}
 
@@ -310,7 +310,7 @@ async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_po
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
         read_before = await client.request("GET", f"{PATH}/p")
-        await patch_status(client, "p", {"pending": 3})
+        await patch_status(client, "p", {"pending": 3}, standing)
         behind = ScriptedClient(
             read_before,
             lambda call: client.request(call.method, call.path, body=call.body, content_type=call.content_type),

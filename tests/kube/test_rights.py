@@ -100,8 +100,8 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     await node_calls.save_history(client, SaveHistory("n1", "u", "{}"), standing)
     await node_calls.save_labels(client, SaveLabels("n1", "u", {}), standing)
     await Evictor(client).evict(pod(), None, standing)
-    await policy_calls.patch_status(client, "p", {})
-    await profile_calls.patch_profile_status(client, "shop/p", {})
+    await policy_calls.patch_status(client, "p", {}, standing)
+    await profile_calls.patch_profile_status(client, "shop/p", {}, standing)
     await policy_calls.save_guard(client, "p", "u", {}, standing)
     await policy_calls.clear_guard_reset(client, "p", "u", standing)
     calls = [*client.calls, *await lease_calls(), *await event_calls()]

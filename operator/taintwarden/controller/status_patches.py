@@ -12,7 +12,7 @@ from taintwarden.controller import wording
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.controller.summary import Said
-from taintwarden.kube.errors import ApiError, KubeError
+from taintwarden.kube.errors import ApiError, Fenced, KubeError
 
 S = TypeVar("S", PolicyStatus, ProfileStatus)
 
@@ -56,8 +56,9 @@ class StatusPatcher:
                 del known[key]
 
     def clear(self) -> None:
-        """Another replica writes now."""
+        """Another replica writes now, and its conditions have times of their own."""
         self._written.clear()
+        self._since.clear()
 
     def oldest_first(self) -> list[str]:
         """The keys of all stored objects: those never written first, then the oldest ones."""
@@ -81,6 +82,8 @@ class StatusPatcher:
             return False
         try:
             await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
+        except Fenced:  # another replica may write by now
+            pass
         except KubeError as error:
             # If it was deleted meanwhile, its watch reports that.
             if not (isinstance(error, ApiError) and error.is_not_found):

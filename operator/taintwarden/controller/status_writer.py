@@ -87,8 +87,12 @@ class StatusWriter:
         self._profiles = profiles
         self._may_write = may_write
         self._dry_run = dry_run
-        self._of_policies = StatusPatcher("policy", partial(patch_status, client), observed, clock, REPORT_SECONDS)
-        self._of_profiles = StatusPatcher("profile", partial(patch_profile_status, client), profiles, clock)
+        self._of_policies = StatusPatcher(
+            "policy", partial(patch_status, client, fence=may_write), observed, clock, REPORT_SECONDS
+        )
+        self._of_profiles = StatusPatcher(
+            "profile", partial(patch_profile_status, client, fence=may_write), profiles, clock
+        )
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from taintwarden.kube.calls.evictor import Fence
 from taintwarden.kube.errors import ApiError, MissingDefinitionError
 from taintwarden.kube.http.client import MERGE_PATCH, Client
 from taintwarden.kube.wire.kinds import CustomObject
@@ -32,11 +33,11 @@ async def check_definition(client: Client, resource: Resource[CustomObject]) -> 
         raise
 
 
-async def merge_status(client: Client, path: str, status: dict[str, Any]) -> None:
+async def merge_status(client: Client, path: str, status: dict[str, Any], fence: Fence) -> None:
     """Merge ``status`` into that of the object at ``path``.
 
     Raises:
         KubeError: it was not written.
 
     """
-    await client.request("PATCH", f"{path}/status", body={"status": status}, content_type=MERGE_PATCH)
+    await client.request("PATCH", f"{path}/status", body={"status": status}, content_type=MERGE_PATCH, fence=fence)

@@ -43,14 +43,14 @@ class EarlierTermError(KubeError):
         self.stored = stored
 
 
-async def patch_status(client: Client, name: str, status: dict[str, Any]) -> None:
+async def patch_status(client: Client, name: str, status: dict[str, Any], fence: Fence) -> None:
     """Merge ``status`` into the policy's.
 
     Raises:
         KubeError: it was not written.
 
     """
-    await merge_status(client, f"{PATH}/{name}", status)
+    await merge_status(client, f"{PATH}/{name}", status, fence)
 
 
 async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any], fence: Fence) -> bool:
