@@ -334,6 +334,46 @@ async def test_the_next_one_takes_a_released_lease_at_its_next_try(store: LeaseS
     await two.kill()
 
 
+async def test_a_lease_that_was_got_while_the_process_was_told_to_stop_is_released(
+    store: LeaseStore, one: Candidate
+) -> None:
+    """The server has stored it, and its answer is not waited for."""
+    one.network.delay_back = 0.5
+    one.start()
+    while store.lease is None:
+        await asyncio.sleep(0.1)
+    await one.kill()
+    assert (store.holder, one.lease.held) == ("a", False)
+    await one.lease.release()
+    assert store.holder == ""
+    assert one.changes == []
+
+
+async def test_a_lease_that_was_not_got_in_time_is_released_too(store: LeaseStore, one: Candidate) -> None:
+    one.network.delay_back = RENEW_DEADLINE_SECONDS
+    one.start()
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS)
+    assert (store.holder, one.lease.held) == ("a", False)
+    await one.kill()
+    one.network.delay_back = 0.0
+    await one.lease.release()
+    assert store.holder == ""
+
+
+async def test_a_renewal_that_arrives_late_does_not_keep_the_lease(store: LeaseStore, one: Candidate) -> None:
+    """It was sent before the process was told to stop, and is stored between the read and the write of the release."""
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    one.network.delay = 0.5
+    releasing = asyncio.create_task(one.lease.release())
+    await asyncio.sleep(0.7)
+    assert store.lease is not None
+    store.lease["metadata"]["resourceVersion"] = "late"
+    await releasing
+    assert store.holder == ""
+
+
 async def test_what_was_never_held_is_not_released(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign()
     await one.lease.release()

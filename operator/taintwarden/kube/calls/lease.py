@@ -84,6 +84,8 @@ class Lease:
         self._expires: float | None = None
         """When another holder's lease runs out as far as we have seen."""
         self._announced = False
+        self._may_be_stored = False
+        """Whether the server may say that we hold it, whatever we know: the answer to a write may not have come."""
         self.term = 0
         """The number of changes of the holder, as of the last time that we got the lease."""
         self.away_seconds = 0.0
@@ -131,20 +133,29 @@ class Lease:
             await self._sleep()
 
     async def release(self) -> None:
-        """Give the lease up, so that another takes over at once. Failing to is no error: it runs out."""
-        if self._renewed_at is None:
+        """Give the lease up, so that another takes over at once. Failing to is no error: it runs out.
+
+        A write that was in progress when ``run`` was cancelled may be stored meanwhile.
+        """
+        if not self._may_be_stored:
             return
         self._renewed_at = None
         self._announce()
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                lease = await self._read()
-                if lease is not None and lease.spec is not None and lease.spec.holder_identity == self._identity:
-                    lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
-                    lease.spec.renew_time = _now()
-                    await self._write("PUT", f"{self._path}/{self._name}", lease)
+                while not await self._is_released():
+                    pass
         except (KubeError, TimeoutError) as error:
             self._on_error(str(error) or "not released in time")
+
+    async def _is_released(self) -> bool:
+        """Write that nobody holds it, if we do. False: another write was faster, perhaps our last renewal."""
+        lease = await self._read()
+        if lease is None or lease.spec is None or lease.spec.holder_identity != self._identity:
+            return True
+        lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
+        lease.spec.renew_time = _now()
+        return await self._write("PUT", f"{self._path}/{self._name}", lease)
 
     async def _sleep(self) -> None:
         """Until the next try, or until leadership runs out, ours or another's, whichever comes first."""
@@ -175,8 +186,10 @@ class Lease:
         expires = self._observed[1] + (spec.lease_duration_seconds or LEASE_SECONDS)
         if spec.holder_identity not in (None, "", self._identity) and self._monotonic() < expires:
             self._expires = expires
+            self._may_be_stored = False
             return False
         renewed = self._renewed(spec)
+        self._may_be_stored = True
         if lease is None:
             fresh = LeaseObject({"name": self._name}, renewed)
             return self._won(spec, await self._write("POST", self._path, fresh))
