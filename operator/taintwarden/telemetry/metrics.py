@@ -264,7 +264,7 @@ class Metrics:
         )
         self.events_dropped = Counter(
             "taintwarden_events_dropped",
-            "Kubernetes Events that were dropped because too many waited.",
+            "Kubernetes Events that were not written: too many waited, or the API server did not take them.",
             registry=operator,
         )
         self._make_webhook(webhook)

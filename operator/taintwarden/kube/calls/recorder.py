@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
+import structlog
 
 from taintwarden.api.types import POLICY_KIND
 from taintwarden.engine.model import Int64
@@ -24,6 +25,8 @@ MAX_REMEMBERED = 20_000
 MAX_NOTE_BYTES = 1_024
 REPEAT_SECONDS = 300.0
 """The same Event is not counted up more often than this."""
+COMPLAINT_SECONDS = 60.0
+"""From one log line about an Event that was not written to the next. Those of a namespace that is deleted are many."""
 BUSY_FACTOR = 10
 """How much slower Events are written while evictions are many."""
 NORMAL, WARNING = "Normal", "Warning"
@@ -31,6 +34,8 @@ NORMAL, WARNING = "Normal", "Warning"
 
 MAX_COUNT = 2**31 - 2
 """The API server stores 32 bits."""
+
+log = structlog.get_logger()
 
 
 class _Series(msgspec.Struct):
@@ -100,12 +105,13 @@ class Recorder:
         self._queue = EventQueue[Message]()
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
-        self.failed = 0
+        self._failed = 0
+        self._complained_at = float("-inf")
 
     @property
     def dropped(self) -> int:
-        """How many Events were dropped."""
-        return self._queue.dropped
+        """How many Events were not written: too many waited, or the API server did not take them."""
+        return self._queue.dropped + self._failed
 
     def record(self, message: Message) -> None:
         """Queue one Event. Never waits, never fails."""
@@ -137,8 +143,8 @@ class Recorder:
         name = event_name(message)
         if self._is_written(name):
             return False
-        await self._try_to_write(name, message)
-        self._remember(name)
+        if await self._try_to_write(name, message):
+            self._remember(name)
         return True
 
     async def _pause(self) -> None:
@@ -167,11 +173,18 @@ class Recorder:
         if len(self._written) > MAX_REMEMBERED:
             self._written.popitem(last=False)
 
-    async def _try_to_write(self, name: str, message: Message) -> None:
+    async def _try_to_write(self, name: str, message: Message) -> bool:
+        """Whether it is written. It is not tried again: log and metrics contain the same information."""
         try:
             await self._write(name, message)
-        except KubeError:  # log and metrics contain the same information
-            self.failed += 1
+        except KubeError as error:
+            self._failed += 1
+            now = asyncio.get_running_loop().time()
+            if now - self._complained_at >= COMPLAINT_SECONDS:
+                self._complained_at = now
+                log.warning("event-not-written", reason=str(error), of=message.reason)
+            return False
+        return True
 
     async def _write(self, name: str, message: Message) -> None:
         namespace = message.subject.namespace or "default"
