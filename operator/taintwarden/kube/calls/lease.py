@@ -149,7 +149,7 @@ class Lease:
             self._on_error(str(error) or "not released in time")
 
     async def _is_released(self) -> bool:
-        """Write that nobody holds it, if we do. False: another write was faster, perhaps our last renewal."""
+        """Write that no candidate holds it, if we do. False: another write was faster, perhaps our last renewal."""
         lease = await self._read()
         if lease is None or lease.spec is None or lease.spec.holder_identity != self._identity:
             return True
