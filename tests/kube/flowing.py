@@ -45,9 +45,10 @@ def after(seconds: float) -> Callable[[], Awaitable[None]]:
 class Watch:
     """One open watch."""
 
-    def __init__(self, params: Mapping[str, str]) -> None:
+    def __init__(self, params: Mapping[str, str], overrun: float) -> None:
         self.since = params["resourceVersion"]
         self.seconds = int(params["timeoutSeconds"])
+        self._overrun = overrun
         self._chunks: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
 
     def send(self, version: int, name: str = "a", kind: str = "MODIFIED") -> None:
@@ -60,6 +61,10 @@ class Watch:
     def send_raw(self, frame: Json) -> None:
         self._chunks.put_nowait(json.dumps(frame).encode() + b"\n")
 
+    def send_part(self) -> None:
+        """Some bytes of a frame."""
+        self._chunks.put_nowait(b" ")
+
     def end(self) -> None:
         """As the server ends it: after all that it had to send."""
         self._chunks.put_nowait(None)
@@ -69,7 +74,7 @@ class Watch:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(self.seconds + self._overrun):
                 while (chunk := await self._chunks.get()) is not None:
                     if isinstance(chunk, Exception):
                         raise chunk
@@ -91,6 +96,8 @@ class Server:
         """What delays or refuses the further pages of a list; without any, the first one is all."""
         self.lists = 0
         self.asked = 0
+        self.overrun = 0.0
+        """So much later than asked for a watch ends."""
 
     @property
     def watch(self) -> Watch:
@@ -118,6 +125,6 @@ class Server:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         del path, idle, accept
         await self.opening()
-        watch = Watch(params)
+        watch = Watch(params, self.overrun)
         self.watches.append(watch)
         yield watch.chunks()

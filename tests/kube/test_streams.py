@@ -305,7 +305,7 @@ async def test_a_watch_that_ran_out_is_resumed_at_once_where_it_was():
 
 @pytest.mark.looptime
 async def test_a_quiet_watch_that_ran_out_is_resumed_at_once():
-    followed = await follow(page(), [Silence(300)], [Silence(300)])
+    followed = await follow(page(), [Silence(15)], [Silence(15)])
     assert followed.watched_from == ["10", "10", "10"]
     assert followed.sleeps == []
 

@@ -1,6 +1,7 @@
 """Whether what a stream has delivered is up to date: what counts as a proof, how long, and what does not."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from taintwarden.kube.wire.resources import PODS
 
 pytestmark = pytest.mark.looptime
 
+TIMINGS = StreamTimings()
 EXPIRED = {"type": "ERROR", "object": {"code": 410, "message": "too old", "reason": "Expired"}}
 
 
@@ -623,6 +625,32 @@ async def test_a_watch_of_what_never_changes_is_not_taken_for_dead(scene: Scene)
     assert [up for _, up in scene.told.changes] == [True]
     assert set(scene.told.restarts) == {"ended"}
     assert StreamTimings().watch[1] < StreamTimings().idle
+
+
+async def test_a_watch_that_is_not_ended_in_time_is_not_up_to_date(scene: Scene) -> None:
+    """A few bytes now and then keep a connection from being silent, and no frame is complete."""
+    scene.server.overrun = 1_000.0
+    scene.begin()
+    await asyncio.sleep(1)
+    first, opened = scene.server.watch, now()
+    while scene.server.watch is first and now() < opened + 200:
+        await asyncio.sleep(5)
+        first.send_part()
+    assert now() < opened + TIMINGS.watch[1] + TIMINGS.idle + 10
+    assert scene.told.restarts == ["unreachable"]
+
+
+async def test_what_a_slow_connection_has_brought_is_not_sent_again(scene: Scene) -> None:
+    scene.server.overrun = 1_000.0
+    scene.begin()
+    await asyncio.sleep(1)
+    first = scene.server.watch
+    for version in itertools.count(11):
+        if scene.server.watch is not first:
+            break
+        first.send(version)
+        await asyncio.sleep(5)
+    assert int(scene.server.watch.since) >= version - 2
 
 
 async def test_watches_that_end_at_once_prove_nothing(scene: Scene) -> None:

@@ -179,9 +179,8 @@ class Watch(Generic[Object]):
             "resourceVersion": self._version,
             "timeoutSeconds": str(seconds),
         } | self._resource.selection
-        watch = self._client.stream(
-            self._resource.path, params, min(times.idle, 2.0 * seconds), accept=self._decoder.accept
-        )
+        idle = min(times.idle, 2.0 * seconds)
+        watch = self._client.stream(self._resource.path, params, idle, accept=self._decoder.accept)
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(times.opening):
@@ -191,7 +190,16 @@ class Watch(Generic[Object]):
                 raise Unreachable(msg) from error
             except ApiError as error:
                 raise expired_or(error) from error
-            yield chunks
+            ends = asyncio.timeout(seconds + idle)
+            try:
+                async with ends:
+                    yield chunks
+            except TimeoutError as error:
+                if not ends.expired():
+                    raise
+                # What comes is late, or only bytes come and no frame: a watch that is behind must not count as live.
+                msg = f"the watch did not end within {idle:g} s of its time"
+                raise Unreachable(msg) from error
 
     async def _read(self, chunks: AsyncIterator[bytes], began: float) -> bool:
         """Deliver what comes until the server ends the watch. Returns whether anything came."""
