@@ -127,12 +127,14 @@ class Park:
 
     def claim(self, name: str = CLAIM, *tolerations: Json, template: bool = False) -> None:
         """A claim for one GPU, or a template for such claims, which tolerates this of its taints."""
+        body = self.claim_body(name, *tolerations)
+        if template:
+            body["spec"] = {"spec": body["spec"]}
+        self.client.create("resourceclaimtemplates" if template else "resourceclaims", body, self.name)
+
+    def claim_body(self, name: str, *tolerations: Json) -> Json:
         exactly = {"deviceClassName": self.name, "tolerations": list(tolerations)}
-        spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
-        resource = "resourceclaimtemplates" if template else "resourceclaims"
-        self.client.create(
-            resource, {"metadata": {"name": name}, "spec": {"spec": spec} if template else spec}, self.name
-        )
+        return {"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
 
     def pod_spec(self, claim: str = CLAIM, *, template: bool = False, node: str = "") -> Json:
         named = "resourceClaimTemplateName" if template else "resourceClaimName"

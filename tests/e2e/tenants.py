@@ -32,14 +32,19 @@ RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"
 
 
 class Tenant:
-    """Its namespace and its client. Close it."""
+    """Its namespace and its client. Close it.
 
-    def __init__(self, target: Target, namespace: str, labels: Mapping[str, str] | None = None) -> None:
+    `more`: rules beside those of `ROLE`.
+    """
+
+    def __init__(
+        self, target: Target, namespace: str, labels: Mapping[str, str] | None = None, more: Iterable[Json] = ()
+    ) -> None:
         self.admin = target.client
         self.namespace = namespace
         self.admin.create_namespace(namespace, labels)
         self.admin.create("serviceaccounts", {"metadata": {"name": ACCOUNT}}, namespace)
-        self.admin.create("roles", ROLE, namespace)
+        self.admin.create("roles", {**ROLE, "rules": [*ROLE["rules"], *more]}, namespace)
         subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
         binding = {"metadata": {"name": ACCOUNT}, "subjects": [subject], "roleRef": reference}

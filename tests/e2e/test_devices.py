@@ -6,18 +6,27 @@ No kubelet prepares devices: a driver of the tests publishes them, and the sched
 import time
 from collections.abc import Iterator
 from concurrent.futures import wait
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
-from controlplane import Json, Operator, WorkingCluster, sleep_until, wait_until
+from controlplane import ApiError, Json, Operator, WorkingCluster, sleep_until, wait_until
 from controlplane.working_cluster import CONTROLLERS
 from e2e.conftest import started_working_cluster
-from e2e.device_park import SECONDS, Endings, Park, ParkStories, ParkStory, opened, played
+from e2e.device_park import CLAIM, SECONDS, Endings, Park, ParkStories, ParkStory, opened, played
+from e2e.tenants import ACCOUNT, Tenant
 
 CLAIMS = "resourceclaim-controller"
 OBSERVED_SECONDS = 5.0
 GRACE_SECONDS, EARLY_SECONDS = 40, 0.1
 BINDING = "taintwarden-devices"
+CLAIMS_RULE = {
+    "apiGroups": ["resource.k8s.io"],
+    "resources": ["resourceclaims", "resourceclaims/status"],
+    "verbs": ["create", "get", "update", "patch"],
+}
+BINDING_RULE = {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/binding"], "verbs": ["patch"]}
 
 STORIES = ParkStories()
 
@@ -158,6 +167,62 @@ def a_device_without_a_node_evicts_from_every_node(park: Park) -> None:
     park.wait_known()
     park.driver.taint(fabric, "link", park.bad())
     park.wait_left("a", "b")
+
+
+@STORIES.add
+def whoever_writes_claims_in_one_namespace_evicts_no_pod_of_another(park: Park) -> None:
+    """Their status may name any pod. The tenant's own pod leaves, which the same claim names: it was delivered."""
+    park.set_policy({"effects": ["NoSchedule", "NoExecute"]})
+    park.claim(CLAIM, exists(park))
+    pool, device = park.pod("victim")
+    park.wait_known()
+    [sick] = {"gpu-0", "gpu-1"} - {device}
+    park.driver.taint(pool, sick, park.bad("79", "NoSchedule"))
+    tenant = Tenant(park.ground, f"{park.name}-tenant", more=[CLAIMS_RULE])
+    try:
+        tenant.pod("own", pool)
+        names = {"victim": park.name, "own": tenant.namespace}
+        reserved = [
+            {"resource": "pods", "name": name, "uid": park.client.get("pods", name, namespace)["metadata"]["uid"]}
+            for name, namespace in names.items()
+        ]
+        tenant.client.create("resourceclaims", park.claim_body("forged"), tenant.namespace)
+        result = {"request": "gpu", "driver": park.driver.name, "pool": pool, "device": sick}
+        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved}
+        forge = partial(
+            tenant.client.patch, "resourceclaims", "forged", {"status": status}, tenant.namespace, subresource="status"
+        )
+        with pytest.raises(ApiError, match="resourceclaims/binding"):
+            forge()  # from 1.36 on it takes a right in the whole cluster, which schedulers have
+        with bound_in_the_whole_cluster(park, tenant):
+            assert len(forge()["status"]["reservedFor"]) == 2
+            wait_until(lambda: is_gone(park, "own", tenant.namespace), SECONDS, "the tenant's own pod to leave")
+            nobody_leaves(park, "victim")
+    finally:
+        tenant.close()
+        park.client.remove_namespace(tenant.namespace)
+        park.client.delete_all("resourceclaims", tenant.namespace)
+
+
+@contextmanager
+def bound_in_the_whole_cluster(park: Park, tenant: Tenant) -> Iterator[None]:
+    """The tenant may allocate and reserve claims, as a scheduler does."""
+    name = tenant.namespace
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": name}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    park.client.create("clusterroles", {"metadata": {"name": name}, "rules": [BINDING_RULE]})
+    park.client.create("clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference})
+    try:
+        tenant.client.wait_allowed("patch", "resource.k8s.io", "resourceclaims/binding")
+        yield
+    finally:
+        park.client.delete("clusterrolebindings", name)
+        park.client.delete("clusterroles", name)
+
+
+def is_gone(park: Park, pod: str, namespace: str) -> bool:
+    found = park.client.find("pods", pod, namespace)
+    return not found or "deletionTimestamp" in found["metadata"]
 
 
 @STORIES.add
