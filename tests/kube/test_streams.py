@@ -578,6 +578,12 @@ async def test_what_the_server_asks_to_wait_is_waited():
     assert followed.sleeps[:2] == [7.0, 3.0]
 
 
+async def test_what_a_maintenance_page_asks_to_wait_is_not():
+    """No pod is evicted meanwhile, and the API server may be back long before."""
+    followed = await follow(refusal(503, retry_after=3600.0), page(), refusal(503, retry_after=3600.0))
+    assert followed.sleeps[:2] == [TIMINGS.longest_asked] * 2
+
+
 async def test_a_server_that_asks_for_less_than_our_pause_gets_our_pause():
     followed = await follow(*[refusal(429, retry_after=1.0)] * 5)
     assert followed.sleeps == [1.0, 1.0, 1.0, 2.0, 4.0]

@@ -26,6 +26,8 @@ class StreamTimings(msgspec.Struct, frozen=True, kw_only=True):
     """
     back_off: tuple[float, float] = (0.25, 5.0)
     """First and longest pause. Not longer, because no pod is evicted while the view is not up to date."""
+    longest_asked: float = 15.0
+    """The longest pause that a server or a load balancer gets by asking for it (``Retry-After``)."""
     empty_watch: float = 1.0
     """A watch that ends sooner without a frame counts as a failure, or a broken server would be hammered."""
     forgiven: float = 5.0

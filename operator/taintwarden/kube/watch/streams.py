@@ -66,7 +66,7 @@ class Stream(Generic[Object]):
         self._handler = handler
         self._timings = timings
         self._first_limit = first_limit
-        self._back_off = BackOff(handler.restarted, timings.back_off, sleep=sleep, jitter=jitter)
+        self._back_off = BackOff(handler.restarted, timings, sleep=sleep, jitter=jitter)
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
         self._again = asyncio.Event()

@@ -34,7 +34,7 @@ class BackOff:
 
     Args:
         restarted: called with the reason and its detail when a request ends, before a pause or without one.
-        first_and_longest: seconds.
+        timings: how long pauses may be.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
@@ -43,14 +43,15 @@ class BackOff:
     def __init__(
         self,
         restarted: Callable[[str, str], None],
-        first_and_longest: tuple[float, float],
+        timings: StreamTimings,
         *,
         sleep: Callable[[float], Any] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.restarted = restarted
         self.jitter = jitter
-        self._first, self._longest = first_and_longest
+        self._first, self._longest = timings.back_off
+        self._longest_asked = timings.longest_asked
         self._sleep = sleep
         self._failures = 0
 
@@ -63,7 +64,7 @@ class BackOff:
         self.restarted(reason, detail)
         delay = min(self._longest, self._first * 2.0 ** min(self._failures, 10)) * (0.5 + self.jitter())
         self._failures += 1
-        await self._sleep(max(delay, at_least or 0.0))
+        await self._sleep(max(delay, min(at_least or 0.0, self._longest_asked)))
 
 
 class Watch(Generic[Object]):
