@@ -23,7 +23,8 @@ from taintwarden.controller.status_writer import (
 )
 from taintwarden.controller.stores import ObservedObject
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, Outcome, events, reports
+from taintwarden.engine.machine import Machine, Outcome, events
+from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE
 from taintwarden.engine.model import Instant, Node, Pod, Profile, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.telemetry.metrics import Metrics
@@ -361,13 +362,13 @@ async def test_reports_that_cost_much_are_written_less_often(cost, waits):
     assert len(await stage.run(waits + 0.1, also=change)) == 2
 
 
-async def test_between_the_parts_of_a_report_evictions_have_time(monkeypatch):
-    monkeypatch.setattr(reports, "CLAIMS_AT_ONCE", 1)
+async def test_between_the_parts_of_a_report_evictions_have_time():
     stage = Stage(cost=0.1)
-    for name in "abc":
-        stage.step(events.PodSeen(stage.pod(name)))
+    pods = tuple(stage.pod(str(number)) for number in range(3 * CLAIMS_AT_ONCE))
+    stage.step(events.PodsSeen(pods))
     stage.step(events.NodeSeen(stage.node("n1", "900", 2)))
-    pauses = 3 * PAUSE * 0.1  # between four parts: three claims, and the rest
+    stage.wake()
+    pauses = 3 * PAUSE * 0.1  # between four parts: three of claims, and the rest
     assert await stage.run(pauses - 0.05) == []
     assert len(await stage.run(pauses + 0.05)) == 1
 

@@ -132,9 +132,8 @@ def test_judgements_are_counted_by_operator_and_result():
     }
 
 
-def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatch):
-    monkeypatch.setattr(Evaluator, "MAX_JUDGEMENTS", 5)
-    evaluator, kept = Evaluator(), []
+def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing():
+    evaluator, kept = Evaluator(max_judgements=5), []
     for number in range(100):
         [verdict] = verdicts(evaluator, str(900 + number), gt())
         assert (verdict.due_at(0.0) is None) == (900 + number > 950)
@@ -142,9 +141,8 @@ def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatc
         assert sum(map(len, evaluator._judgements.values())) <= 5
 
 
-def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded(monkeypatch):
-    monkeypatch.setattr(Evaluator, "MAX_ACTING", 5)
-    evaluator = Evaluator()
+def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded():
+    evaluator = Evaluator(max_acting=5)
     for number in range(100):
         verdicts(evaluator, str(number), gt())
     assert len(evaluator._acting) == 1

@@ -8,7 +8,8 @@ import pytest
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events, verdicts
+from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine.machine.verdicts import MAX_ALIKE
 from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
 from taintwarden.engine.selectors import EVERYTHING
 
@@ -528,14 +529,13 @@ def test_what_classes_share_is_forgotten_with_the_last_pod_of_a_class():
     assert len(verdicts_on(rig, "n1")) == 1
 
 
-def test_what_classes_share_is_bounded(monkeypatch):
-    monkeypatch.setattr(verdicts, "MAX_ALIKE", 5)
+def test_what_classes_share_is_bounded():
     rig = Rig(policy())
     rig.node("n1", "sla=980")
-    for number in range(20):
+    for number in range(MAX_ALIKE + 20):
         rig.pod(f"p{number}", gt(str(900 + number)))
-        assert len(rig.world.cluster.nodes["n1"].alike) <= 5
-    assert len(verdicts_on(rig, "n1")) == 20
+        assert len(rig.world.cluster.nodes["n1"].alike) <= MAX_ALIKE
+    assert len(verdicts_on(rig, "n1")) == MAX_ALIKE + 20
 
 
 def listed_on(rig: Rig, uid: str, node: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.rig import START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import ClaimView, LimitReport, Outcome, PolicyReport, ZoneReport, events, reports
+from taintwarden.engine.machine import ClaimView, LimitReport, Outcome, PolicyReport, ZoneReport, events
 from taintwarden.engine.machine.reports import NEXT_PODS
 from taintwarden.engine.model import GuardSettings, Policy, Share, Window, ZoneHealth
 from taintwarden.engine.order import OrderKey, place_of
@@ -297,11 +297,6 @@ def test_a_report_changes_nothing():
 # -- many claims -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def slices_of_two(monkeypatch):
-    monkeypatch.setattr(reports, "CLAIMS_AT_ONCE", 2)
-
-
 def finish(slices) -> PolicyReport:
     """The report, without anything in between."""
     while True:
@@ -311,39 +306,35 @@ def finish(slices) -> PolicyReport:
             return done.value[0]
 
 
-@pytest.mark.usefixtures("slices_of_two")
 def test_a_report_in_slices_says_the_same():
     rig = crowd(limited(evictions_per_second=0.5, burst=1), *"abcdefg")
-    slices = rig.view.report_in_slices(rig.now)
+    slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     assert next(slices) is None
     report = finish(slices)
     assert report == told(rig)
     assert (report.pending, report.limits[0].pods) == (7, 6)
 
 
-@pytest.mark.usefixtures("slices_of_two")
 def test_what_leaves_between_two_slices_is_not_counted():
     rig = crowd(limited(max_unavailable=ONE), *"abcde")
-    slices = rig.view.report_in_slices(rig.now)
+    slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
     for name in "de":
         rig.gone(name)
     assert finish(slices).pending == 3
 
 
-@pytest.mark.usefixtures("slices_of_two")
 def test_what_was_counted_and_left_is_not_listed_as_next():
     rig = crowd(limited(max_unavailable=ONE), *"abcde")
-    slices = rig.view.report_in_slices(rig.now)
+    slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
     rig.node("n1")
     assert finish(slices).next_pods == ()
 
 
-@pytest.mark.usefixtures("slices_of_two")
 def test_a_policy_that_comes_between_two_slices_is_reported_without_counts():
     rig = crowd(limited(name="p"), *"abcde")
-    slices = rig.view.report_in_slices(rig.now)
+    slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
     rig.change(limited(name="a"), limited(name="p"))
     report = finish(slices)

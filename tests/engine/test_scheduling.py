@@ -136,10 +136,8 @@ def test_the_first_cause_is_named(asked, cause):
     assert Judge(asked).refusal([sla("1")], {}).cause is cause
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(Judge, "MAX_REMEMBERED", 3)
-    judge = Judge(Demand(Tolerations((EXISTS,)), (Sourced("a", NEWER),)))
+def test_what_is_remembered_is_bounded():
+    judge = Judge(Demand(Tolerations((EXISTS,)), (Sourced("a", NEWER),)), max_remembered=3)
     for number in range(10):
         judge.refusal([Taint(f"key-{number}", str(number))], {"kubelet": f"1.32.{number}"})
-    _, _, results = judge._affinities[0]
-    assert max(map(len, (judge._taints, judge._relevant, results))) <= 3
+        assert len(judge) <= 3 + 3, "taints, and sets of values of one affinity"

@@ -238,15 +238,27 @@ _NONE: dict[Hashable, Judgement] = {}
 _NO_PARTS: dict[Hashable, tuple[bool, _Part]] = {}
 
 
+MAX_JUDGEMENTS = 100_000
+MAX_ACTING = 1_000
+
+
 class Evaluator:
-    """Computes verdicts; each judgement is computed once for all pods that share it."""
+    """Computes verdicts; each judgement is computed once for all pods that share it.
 
-    MAX_JUDGEMENTS = 100_000
-    MAX_ACTING = 1_000
-    """How many combinations of a taint's key and effect with policies are remembered: old policies stay so long."""
+    Args:
+        gates: which operators may match at all.
+        max_judgements: how many are remembered.
+        max_acting: how many combinations of a taint's key and effect with policies are remembered: old policies stay
+            so long.
 
-    def __init__(self, gates: Gates = ALL_GATES) -> None:
+    """
+
+    def __init__(
+        self, gates: Gates = ALL_GATES, *, max_judgements: int = MAX_JUDGEMENTS, max_acting: int = MAX_ACTING
+    ) -> None:
         self.gates = gates
+        self._max_judgements = max_judgements
+        self._max_acting = max_acting
         self._judgements: WeakKeyDictionary[Tolerations, dict[Hashable, Judgement]] = WeakKeyDictionary()
         """They are dropped with the last pod that has these tolerations: tenants may create any number of others."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
@@ -299,7 +311,7 @@ class Evaluator:
         except KeyError:
             policy = acting_policy(taint, policies)
             selector = None if policy is None else policy.selector_for(taint)
-            if len(self._acting) >= self.MAX_ACTING:
+            if len(self._acting) >= self._max_acting:
                 self._acting.clear()
             found = None if policy is None or selector is None else (policy, selector)
             self._acting[key] = found
@@ -377,7 +389,7 @@ class Evaluator:
 
     def _keep(self, kept: WeakKeyDictionary[K, dict[Hashable, V]], tolerations: K, key: Hashable, value: V) -> None:
         self._number += 1
-        if self._number > self.MAX_JUDGEMENTS:
+        if self._number > self._max_judgements:
             self._judgements.clear()
             self._parts.clear()
             self._number = 1

@@ -91,21 +91,23 @@ class Preferences(msgspec.Struct, frozen=True):
     """Of the preferred node affinity that the node meets: more is better."""
 
 
+MAX_REMEMBERED = 10_000
+
+
 class Judge:
     """Judges nodes for pods that demand the same. Each taint, and each set of label values, is compared once.
 
     Args:
         demand: what the pods demand.
         gates: which operators may match at all.
+        max_remembered: how many taints, and sets of label values for each affinity: values of nodes change.
 
     """
 
-    MAX_REMEMBERED = 10_000
-    """Taints, and sets of label values for each affinity: values of nodes change."""
-
-    def __init__(self, demand: Demand, gates: Gates = ALL_GATES) -> None:
+    def __init__(self, demand: Demand, gates: Gates = ALL_GATES, *, max_remembered: int = MAX_REMEMBERED) -> None:
         self._demand = demand
         self._gates = gates
+        self._max_remembered = max_remembered
         self._relevant: dict[str, tuple[Toleration, ...]] = {}
         self._taints: dict[Taint, tuple[Untolerated, str] | None] = {}
         self._affinities = tuple((one, one.affinity.keys, _Results()) for one in demand.affinities)
@@ -175,7 +177,7 @@ class Judge:
         return found
 
     def _make_room(self, remembered: dict[Any, Any]) -> None:
-        if len(remembered) >= self.MAX_REMEMBERED:
+        if len(remembered) >= self._max_remembered:
             remembered.clear()
 
 

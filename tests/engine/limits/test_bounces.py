@@ -11,8 +11,7 @@ from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import bounces
-from taintwarden.engine.limits.bounces import Bounces
+from taintwarden.engine.limits.bounces import MAX_LOOPS, Bounces
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal
 from taintwarden.engine.model import BounceSettings, Effect, Instant, Owner, Pod, Policy, Reclaim, Taint, Tolerations
 
@@ -23,9 +22,9 @@ INTERNER = Interner()
 class Loop:
     """A limit after two evictions in a row, and one node that everybody comes back to."""
 
-    def __init__(self, *policies: Policy, **settings: int) -> None:
+    def __init__(self, *policies: Policy, max_loops: int = MAX_LOOPS, **settings: int) -> None:
         given = {"after_evictions": 2, "within_seconds": 100, "max_backoff_seconds": 200} | settings
-        self.bounces = Bounces()
+        self.bounces = Bounces(max_loops=max_loops)
         self.policies = policies or (limited(bounce=BounceSettings(**given)),)
         self.bounces.configure(self.policies, AT_ONCE)
         self.now = 1_000.0
@@ -331,18 +330,16 @@ def test_what_no_policy_asks_for_is_forgotten(changed):
 # -- what is remembered ------------------------------------------------------------------------------------------------
 
 
-def test_no_more_is_remembered_than_may_be(monkeypatch):
-    monkeypatch.setattr(bounces, "MAX_LOOPS", 3)
-    loop = Loop()
+def test_no_more_is_remembered_than_may_be():
+    loop = Loop(max_loops=3)
     for number in range(100):
         loop.bounce(2, node=f"n{number}")
     assert sum(bool(kept(loop.bounces, f"n{number}")) for number in range(100)) == 3
     assert [bool(loop.held_for(loop.come("next", node=f"n{number}"))) for number in (96, 97, 99)] == [False, True, True]
 
 
-def test_who_bounces_is_remembered_longer_than_who_does_not(monkeypatch):
-    monkeypatch.setattr(bounces, "MAX_LOOPS", 3)
-    loop = Loop()
+def test_who_bounces_is_remembered_longer_than_who_does_not():
+    loop = Loop(max_loops=3)
     loop.bounce(2)
     for number in range(20):
         loop.bounce(1, node=f"other-{number}")

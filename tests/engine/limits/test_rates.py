@@ -10,9 +10,8 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Settlement
-from taintwarden.engine.limits import rates as module
 from taintwarden.engine.limits.protocol import EVERY_POLICY
-from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates, one_second
+from taintwarden.engine.limits.rates import MAX_IDLE_BUCKETS, PartedRates, Rates, SharedRates, one_second
 from taintwarden.engine.limits.refusal import OVERALL_RATE, PER_NAMESPACE, PER_ZONE, POLICY_RATE, RETRY_RATE, SHARE
 from taintwarden.engine.limits.zones import Zones
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations
@@ -24,10 +23,18 @@ PARTED = limited(zone_evictions_per_second=3.0)
 class Bench:
     """Rates that a process has had since it began to act, under one policy at a time."""
 
-    def __init__(self, policy: Policy = FAST, overall: float | None = None) -> None:
+    def __init__(
+        self, policy: Policy = FAST, overall: float | None = None, max_idle_buckets: int = MAX_IDLE_BUCKETS
+    ) -> None:
         self.freed = Freed()
         self.others_wait = False
-        self.rates = Rates(overall, Zones(self.freed), lambda _: self.others_wait, self.freed)
+        self.rates = Rates(
+            overall,
+            Zones(self.freed),
+            lambda _: self.others_wait,
+            self.freed,
+            max_idle_buckets=max_idle_buckets,
+        )
         self.limits = (SharedRates(self.rates), PartedRates(self.rates))
         self.interner = Interner()
         self.seconds = 0.0
@@ -177,18 +184,16 @@ def test_a_zones_changed_rate_holds_at_once_and_fills_nothing():
     assert bench.drain() == 8
 
 
-def test_full_buckets_are_forgotten_when_there_are_many(monkeypatch):
-    monkeypatch.setattr(module, "MAX_IDLE_BUCKETS", 3)
-    bench = Bench(PARTED)
+def test_full_buckets_are_forgotten_when_there_are_many():
+    bench = Bench(PARTED, max_idle_buckets=3)
     bench.seconds = 100.0
     for number in range(50):
         bench.refuses(zone=f"idle-{number}")
     assert sum(bool(kept(bench.rates, f"idle-{number}")) for number in range(50)) <= 3
 
 
-def test_a_bucket_in_use_is_not_forgotten(monkeypatch):
-    monkeypatch.setattr(module, "MAX_IDLE_BUCKETS", 3)
-    bench = Bench(PARTED)
+def test_a_bucket_in_use_is_not_forgotten():
+    bench = Bench(PARTED, max_idle_buckets=3)
     bench.seconds = 100.0
     bench.drain(zone="busy")
     for number in range(50):

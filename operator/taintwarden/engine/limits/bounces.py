@@ -19,7 +19,7 @@ from taintwarden.engine.limits.refusal import BOUNCE, Refusal
 from taintwarden.engine.model import BounceSettings, Instant, MonotonicTime, Pod, Policy, Taint, later
 
 MAX_LOOPS = 10_000
-"""The greatest number of (workload, node, taint) remembered; beyond it, the least recent rounds are dropped."""
+"""Beyond it, the least recent rounds are dropped."""
 
 
 class _Loop:
@@ -53,9 +53,15 @@ class _Place:
 
 
 class Bounces(Limit):
-    """Counts rounds, and refuses pods that came back too often. In memory only: a restart loses the counts."""
+    """Counts rounds, and refuses pods that came back too often. In memory only: a restart loses the counts.
 
-    def __init__(self) -> None:
+    Args:
+        max_loops: the greatest number of (workload, node, taint) remembered.
+
+    """
+
+    def __init__(self, *, max_loops: int = MAX_LOOPS) -> None:
+        self._max_loops = max_loops
         self._settings: dict[str, BounceSettings] = {}
         self._uids: dict[str, str] = {}
         self._loops: OrderedDict[str, _Loop] = OrderedDict()
@@ -165,7 +171,7 @@ class Bounces(Limit):
 
     def _remember(self, key: str, policy: str, where: tuple[str, str], now: MonotonicTime) -> _Loop:
         while (oldest := next(iter(self._loops), None)) is not None:
-            if len(self._loops) < MAX_LOOPS and not self._is_over(self._loops[oldest], now):
+            if len(self._loops) < self._max_loops and not self._is_over(self._loops[oldest], now):
                 break
             self._forget(oldest)
         place = self._places.get(where)

@@ -45,16 +45,24 @@ class Rates:
         zones: the pace that the health of a zone sets.
         others_wait: whether due pods of other namespaces than this one wait.
         freed: receives the keys of buckets to which a token was returned.
+        max_idle_buckets: with more buckets of zones and namespaces than these, full ones are dropped.
 
     """
 
     def __init__(
-        self, overall_rate: float | None, zones: Zones, others_wait: Callable[[str], bool], freed: Freed
+        self,
+        overall_rate: float | None,
+        zones: Zones,
+        others_wait: Callable[[str], bool],
+        freed: Freed,
+        *,
+        max_idle_buckets: int = MAX_IDLE_BUCKETS,
     ) -> None:
         self.freed = freed
         self._overall_rate = overall_rate
         self._zones = zones
         self._others_wait = others_wait
+        self._max_idle_buckets = max_idle_buckets
         self._began = MonotonicTime(0.0)
         self._overall: TokenBucket | None = None
         self._policies: dict[str, TokenBucket] = {}
@@ -148,7 +156,7 @@ class Rates:
         """The bucket of a part of the pods, whose burst is one second's worth."""
         bucket = self._keyed.get(key)
         if bucket is None:
-            if len(self._keyed) >= MAX_IDLE_BUCKETS:
+            if len(self._keyed) >= self._max_idle_buckets:
                 self._keyed = {name: one for name, one in self._keyed.items() if not one.is_full(now)}
             bucket = self._keyed[key] = TokenBucket(rate, one_second(rate), self._began)
         elif bucket.rate != rate:

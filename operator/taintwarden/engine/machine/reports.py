@@ -171,15 +171,15 @@ class Reports:
                 reports: list[PolicyReport] = done.value
                 return reports
 
-    def slices(self, now: Instant) -> Generator[None, None, list[PolicyReport]]:
+    def slices(self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE) -> Generator[None, None, list[PolicyReport]]:
         """The same in slices, between which the machine may run: the claims that it adds meanwhile are not counted."""
         tallies = {policy.name: _Tally() for policy in self._world.verdicts.policies}
         claims = list(self._world.claims)
-        for first in range(0, len(claims), CLAIMS_AT_ONCE):
+        for first in range(0, len(claims), claims_at_once):
             if first:
                 yield
-            self._count(claims[first : first + CLAIMS_AT_ONCE], tallies, now)
-        if len(claims) > CLAIMS_AT_ONCE:
+            self._count(claims[first : first + claims_at_once], tallies, now)
+        if len(claims) > claims_at_once:
             yield
         selected, invalid, found = self._count_nodes()
         bouncing = self._world.limiter.bounces.bouncing(now.monotonic)

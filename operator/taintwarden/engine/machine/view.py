@@ -11,7 +11,7 @@ from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.reclaims import Reclaims
-from taintwarden.engine.machine.reports import GuardReport, PolicyReport, Reports
+from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, GuardReport, PolicyReport, Reports
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
 from taintwarden.engine.placement import NodeLabels
@@ -164,12 +164,14 @@ class View:
         """One report per policy, by name."""
         return self._reports.make(now)
 
-    def report_in_slices(self, now: Instant) -> Generator[None, None, list[PolicyReport]]:
+    def report_in_slices(
+        self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE
+    ) -> Generator[None, None, list[PolicyReport]]:
         """The same with pauses in which the machine may run: with many claims it takes long.
 
         A change in a pause is in it for claims that are not counted yet.
         """
-        return self._reports.slices(now)
+        return self._reports.slices(now, claims_at_once)
 
     def guard(self, policy: str, now: Instant) -> GuardReport | None:
         """The guard of a policy; None if it has none."""
