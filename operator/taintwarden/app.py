@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Self
 
+import msgspec
 import structlog
 
 from taintwarden.controller import memory
@@ -27,17 +28,17 @@ from taintwarden.controller.notifier import Notifier
 from taintwarden.controller.policy_changes import PolicyChanges
 from taintwarden.controller.policy_store import PolicyStore
 from taintwarden.controller.profile_store import ProfileStore
-from taintwarden.controller.status_writer import StatusWriter
+from taintwarden.controller.status_writer import REFRESH_SECONDS, StatusWriter
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.calls import SLOW_FACTOR
-from taintwarden.engine.machine import Machine, events
+from taintwarden.engine.machine import Machine, Timings, events
 from taintwarden.engine.model import Gates, Policy
 from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.evictor import Evictor
-from taintwarden.kube.calls.lease import LEASE_NAME, Lease
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
 from taintwarden.kube.calls.recorder import Recorder
 from taintwarden.kube.errors import ApiError
@@ -65,10 +66,20 @@ COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Pods are no garbage and have no cycles: looking at all of them every few hundred objects is work for nothing."""
 STARTING_SECONDS = 30
 """How long an API server that answers may take to get ready."""
-STOP_SECONDS = 5.0
-"""How long the operator waits for calls in progress when it stops."""
 
 log = structlog.get_logger()
+
+
+class AppTimings(msgspec.Struct, frozen=True, kw_only=True):
+    """Durations of one operator. One value that is handed in, so that tests hand in a shorter one."""
+
+    streams: StreamTimings = StreamTimings()
+    machine: Timings = Timings()
+    lease: LeaseTimings = LeaseTimings()
+    refresh_seconds: float = REFRESH_SECONDS
+    """Between two reports of all policies at least."""
+    stop_seconds: float = 5.0
+    """How long the operator waits for calls in progress when it stops."""
 
 
 class App:
@@ -78,7 +89,7 @@ class App:
         settings: process settings.
         connection: the cluster.
         clock: both clocks.
-        timings: how long streams wait for what.
+        timings: how long it waits for what.
 
     """
 
@@ -87,9 +98,10 @@ class App:
         settings: Settings,
         connection: Connection,
         clock: Clock = system_clock,
-        timings: StreamTimings = StreamTimings(),  # noqa: B008 - it is frozen
+        timings: AppTimings = AppTimings(),  # noqa: B008 - it is frozen
     ) -> None:
         self.settings = settings
+        self._timings = timings
         self.connection = connection
         self.failure: BaseException | None = None
         self._clock = clock = CheckedClock(clock)
@@ -104,7 +116,12 @@ class App:
             is_paced=True,
             on_date=clock.heard,
         )
-        self.machine = Machine(gates=gates, overall_rate=settings.overall_rate, max_in_flight=settings.max_in_flight)
+        self.machine = Machine(
+            gates=gates,
+            overall_rate=settings.overall_rate,
+            max_in_flight=settings.max_in_flight,
+            timings=timings.machine,
+        )
         self.recorder = Recorder(
             self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy
         )
@@ -118,6 +135,7 @@ class App:
             monotonic=lambda: clock().monotonic,
             on_change=lambda held: self.leadership.changed(held),  # noqa: PLW0108 - it does not exist yet
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
+            timings=timings.lease,
         )
         self._decoder = decoder = Decoder(clock, self.issues.pod)
         self.effector = Effector(
@@ -150,6 +168,7 @@ class App:
             *stores,
             self._may_tell,
             dry_run=settings.dry_run,
+            refresh_seconds=timings.refresh_seconds,
         )
         parts = (self._feed, self.metrics)
         workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
@@ -162,8 +181,8 @@ class App:
             BUDGETS: BudgetHandler(BUDGETS.name, *parts),
             **{resource: WorkloadHandler(resource.name, *parts) for resource in workloads},
         }
-        self.following = Following(self.client, handlers, timings, self._task)
-        self._devices = DeviceFollowing(self.client, *parts, timings, self._task)
+        self.following = Following(self.client, handlers, timings.streams, self._task)
+        self._devices = DeviceFollowing(self.client, *parts, timings.streams, self._task)
         self.leadership = Leadership(settings.identity, self.metrics, self._prepare, self._lead, self._task)
         self.health = Health(
             self.machine.view, self.following, self.lease, self.recorder, self.metrics, clock, lambda: self.failure
@@ -172,7 +191,7 @@ class App:
         self._probes = ProbeServer(settings, unready=health.unready, dead=health.dead, metrics=health.exposition)
 
     @classmethod
-    async def connect(cls, settings: Settings, timings: StreamTimings = StreamTimings()) -> Self:  # noqa: B008 - it is frozen
+    async def connect(cls, settings: Settings, timings: AppTimings = AppTimings()) -> Self:  # noqa: B008 - it is frozen
         """Build the app and see that the cluster answers.
 
         Raises:
@@ -214,9 +233,9 @@ class App:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._calls:
-            await asyncio.wait(self._calls, timeout=STOP_SECONDS)
+            await asyncio.wait(self._calls, timeout=self._timings.stop_seconds)
         await self.lease.release()
-        await self.recorder.flush(STOP_SECONDS)
+        await self.recorder.flush(self._timings.stop_seconds)
         for call in self._calls:
             call.cancel()
         await self._probes.stop()
@@ -305,7 +324,7 @@ async def _first_answer(ask: Callable[[], Awaitable[None]]) -> None:
     await ask()
 
 
-async def run(settings: Settings, timings: StreamTimings = StreamTimings()) -> BaseException | None:  # noqa: B008 - it is frozen
+async def run(settings: Settings, timings: AppTimings = AppTimings()) -> BaseException | None:  # noqa: B008 - it is frozen
     """Run the operator until it is stopped; the error that made it fail, if any.
 
     Raises:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from taintwarden.controller import coalescing
-from taintwarden.controller.coalescing import Coalescer
+from engine.kept import kept
+from taintwarden.controller.coalescing import AT_ONCE, Coalescer
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime(start=0)]
 
@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.looptime(start=0)]
 class Told:
     """What was passed on, and when."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = AT_ONCE) -> None:
         self.steps: list[tuple[float, list[str]]] = []
-        self.coalescer = Coalescer[str](self.note, 1.0)
+        self.coalescer = Coalescer[str](self.note, 1.0, at_once=at_once)
 
     def note(self, changes: Sequence[str]) -> None:
         self.steps.append((asyncio.get_running_loop().time(), list(changes)))
@@ -25,9 +25,9 @@ class Told:
         self.coalescer.put(namespace, key, change)
 
 
-@pytest.fixture
-async def told() -> AsyncIterator[Told]:
-    made = Told()
+@pytest.fixture(params=[AT_ONCE])
+async def told(request: pytest.FixtureRequest) -> AsyncIterator[Told]:
+    made = Told(request.param)
     running = asyncio.create_task(made.coalescer.run())
     yield made
     running.cancel()
@@ -66,8 +66,8 @@ async def test_a_namespace_waits_for_no_other(told):
     assert told.steps[-1] == (0.0, ["b1"])
 
 
-async def test_many_come_in_parts(told, monkeypatch):
-    monkeypatch.setattr(coalescing, "AT_ONCE", 2)
+@pytest.mark.parametrize("told", [2], indirect=True)
+async def test_many_come_in_parts(told):
     for change in "abcdef":
         told.put(change, change)
     await asyncio.sleep(1.5)
@@ -86,5 +86,4 @@ async def test_a_namespace_without_changes_is_forgotten(told):
     for number in range(100):
         told.put("a", "a1", f"namespace-{number}")
     await asyncio.sleep(1.5)
-    assert not told.coalescer._waiting
-    assert not told.coalescer._pauses
+    assert kept(told.coalescer, *(f"namespace-{number}" for number in range(100))) == []

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
-from taintwarden.controller import decoding, remembered
+from taintwarden.controller import decoding
 from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.model import Owner, SchedulingGroup, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
@@ -357,19 +357,13 @@ def test_the_same_faults_in_another_text_are_no_news(decoder, issues):
     assert len(issues) == 1
 
 
-def test_what_is_remembered_of_annotations_is_bounded_in_characters(decoder, issues, monkeypatch):
-    monkeypatch.setattr(remembered, "MAX_CHARACTERS", 100)
-    for number in range(10):
+def test_what_is_remembered_of_reports_is_bounded(issues):
+    decoder = Decoder(Clock(), issues.append, max_reports=3)
+    for number in (*range(10), 7, 8, 9):
         decoder.pod(extended({"key": number}, uid=str(number)))
-        assert sum(map(len, decoder._parse._found)) == decoder._parse._characters <= 100
     assert len(issues) == 10
-
-
-def test_what_is_remembered_of_reports_is_bounded(decoder, issues, monkeypatch):
-    monkeypatch.setattr(decoding, "MAX_REMEMBERED_REPORTS", 3)
-    for number in range(10):
-        decoder.pod(extended({"key": number}, uid=str(number)))
-    assert list(decoder._reported) == ["7", "8", "9"]
+    decoder.pod(extended({"key": 6}, uid="6"))
+    assert len(issues) == 11
 
 
 def test_hundreds_of_hostile_annotations_leave_little_behind(decoder, issues):

@@ -9,7 +9,6 @@ from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
-from taintwarden.controller import effector
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, LABEL_WRITES, NODE_READS, Effector
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
@@ -34,7 +33,7 @@ class Held:
 
 
 class Stage:
-    def __init__(self, *answers: Any, default: Any = lambda _: SAVED) -> None:
+    def __init__(self, *answers: Any, default: Any = lambda _: SAVED, **more: Any) -> None:
         self.client = ScriptedClient(*answers, default=default)
         self.lease = Held()
         self.fed: list[Any] = []
@@ -54,6 +53,7 @@ class Stage:
             newest_version=lambda: self.version,
             spawn=self._spawning(self.major),
             spawn_minor=self._spawning(self.minor),
+            **more,
         )
 
     @staticmethod
@@ -332,13 +332,15 @@ async def test_a_write_that_fails_for_long_is_complained_about_once_for_each_rea
     assert len(logs) == 3
 
 
-async def test_complaints_are_forgotten_before_they_fill_memory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(effector, "MAX_COMPLAINTS", 3)
-    stage = Stage(default=lambda _: refusal(500))
+async def test_complaints_are_forgotten_before_they_fill_memory():
+    stage = Stage(default=lambda _: refusal(500), max_complaints=3)
+    orders = [commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)]
     with capture_logs() as logs:
-        await stage.carry_out(*[commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)])
-    assert len(logs) == 10
-    assert len(stage.effector._complaints) == 3
+        await stage.carry_out(*orders)
+        await stage.carry_out(*orders[7:])
+        assert len(logs) == 10
+        await stage.carry_out(orders[6])
+    assert len(logs) == 11
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from taintwarden.controller import issues
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.issues import Issues
 
@@ -99,8 +98,8 @@ def test_whoever_lost_the_lead_keeps_again(told, kept):
     assert told.pods == []
 
 
-def test_what_is_kept_is_bounded(told, kept, monkeypatch):
-    monkeypatch.setattr(issues, "MAX_WAITING", 3)
+def test_what_is_kept_is_bounded(told):
+    kept = Issues(told, max_waiting=3)
     for number in range(10):
         kept.pod(fault(str(number)))
     kept.lead(True)

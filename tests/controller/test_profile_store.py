@@ -44,10 +44,10 @@ def large(name: str, size: int = 50, *, created: str = "2026-01-01T00:00:00Z", *
 class Store(ProfileStore):
     """A store that keeps what it told."""
 
-    def __init__(self) -> None:
+    def __init__(self, **more: Any) -> None:
         self.fed: list[Any] = []
         self.issues: list[tuple[str, str, str]] = []
-        super().__init__(self.fed.append, lambda *issue: self.issues.append(issue))
+        super().__init__(self.fed.append, lambda *issue: self.issues.append(issue), **more)
 
     def told(self) -> list[str]:
         """What the machine heard since the last time."""
@@ -252,10 +252,9 @@ def test_a_change_of_one_reads_that_one(parsed, number, read):
     assert parsed == [f"p{number:05}"] * read
 
 
-def test_what_does_not_count_is_kept_up_to_a_size(monkeypatch):
+def test_what_does_not_count_is_kept_up_to_a_size():
     """The oldest of it: then room is filled without a change."""
-    monkeypatch.setattr(profile_store, "MAX_WAITING_BYTES", 10_000)
-    store = Store()
+    store = Store(max_waiting_bytes=10_000)
     store.load(one_line(number) for number in range(2_000))
     for number in range(30):
         store.gone(f"shop/p{number:05}", f"uid-p{number:05}")

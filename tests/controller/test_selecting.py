@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.controller import selecting
+from engine.kept import kept
 from taintwarden.controller.selecting import Spreads, spread
 from taintwarden.kube.wire.kinds import SpreadObject
 
@@ -48,12 +48,11 @@ def test_other_constraints_of_the_same_workload_are_its_own(other, labels):
     assert spreads.of("uid", other, labels) == spread(other, labels)
 
 
-def test_what_is_remembered_of_workloads_is_bounded(monkeypatch):
-    monkeypatch.setattr(selecting, "MAX_REMEMBERED_WORKLOADS", 3)
-    spreads = Spreads()
+def test_what_is_remembered_of_workloads_is_bounded():
+    spreads = Spreads(max_workloads=3)
     for number in range(10):
-        spreads.of(str(number), constraints("hash"), LABELS)
-    assert len(spreads._known) <= 3
+        spreads.of(f"uid-{number}", constraints("hash"), LABELS)
+    assert sum(bool(kept(spreads, f"uid-{number}")) for number in range(10)) <= 3
 
 
 VALUES = st.sampled_from("abc")

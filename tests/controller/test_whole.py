@@ -9,13 +9,13 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.whole import TIMINGS, Whole, whole
 from controlplane.api_server import free_port
 from patience import PATIENCE_SECONDS
 from taintwarden import app as app_module
-from taintwarden.kube.calls import lease
 from taintwarden.kube.errors import ConfigError, KubeError
 
 WAVE = [f"web-{number}" for number in range(20)]
@@ -170,8 +170,8 @@ async def test_crashes_again_and_again(scene: Whole) -> None:
     await finished(scene)
 
 
-async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 600)  # it does not run out
+async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole) -> None:
+    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, lasts=600))
     await leads(scene)
     [first] = scene.apps
     second = await scene.start("two")
@@ -183,9 +183,9 @@ async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole, monkeyp
     await finished(scene)
 
 
-async def test_a_stop_waits_for_calls_under_way(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
     """Those that were not sent are given up: nothing keeps their reasons up to date any more."""
-    monkeypatch.setattr(app_module, "STOP_SECONDS", PATIENCE_SECONDS)
+    scene.timings = replace(TIMINGS, stop_seconds=PATIENCE_SECONDS)
     await leads(scene)
     [app] = scene.apps
     slow = scene.faults.slow(0.3, method="POST", path="/eviction$", times=1_000)
@@ -389,7 +389,7 @@ async def test_a_policy_that_is_deleted_in_a_gap_acts_no_more(running: Whole) ->
     await scene.until(lambda: away.struck)
     scene.cluster.delete("taintevictionpolicies", "sla")
     scene.cluster.expire_history("taintevictionpolicies")
-    await asyncio.sleep(TIMINGS.gap)  # what was up to date so shortly before still counts
+    await asyncio.sleep(TIMINGS.streams.gap)  # what was up to date so shortly before still counts
     drop(scene)
     away.times = 0
     await scene.until(lambda: scene.cluster.open_watches("taintevictionpolicies"))
@@ -403,7 +403,7 @@ async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -
     away = scene.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
     scene.cluster.drop_watches("taintevictionpolicies")
     await scene.until(lambda: away.struck >= 2)
-    await asyncio.sleep(TIMINGS.gap)
+    await asyncio.sleep(TIMINGS.streams.gap)
     drop(scene)
     await asyncio.sleep(0.3)
     assert scene.evictions == {}

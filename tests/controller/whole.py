@@ -9,50 +9,37 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 
 from contract.api import pod as pod_body
 from localcluster import LocalCluster
 from patience import PATIENCE_SECONDS
-from taintwarden import app as app_module
-from taintwarden.app import App
-from taintwarden.controller import status_writer
-from taintwarden.engine.machine import Machine, Outcome, Timings
-from taintwarden.engine.outcomes import OUTCOMES
-from taintwarden.kube.calls import lease
+from taintwarden.app import App, AppTimings
+from taintwarden.engine.machine import Outcome, Timings
+from taintwarden.kube.calls.lease import LeaseTimings
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.settings import Settings
 
 DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))]
 EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
 
-TIMINGS = StreamTimings(gap=0.5, short_watch=1, opening=0.5, idle=0.5, back_off=(0.02, 0.2))
+SOON = dict.fromkeys((Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED), (0.05, 0.2))
+TIMINGS = AppTimings(
+    streams=StreamTimings(gap=0.5, short_watch=1, opening=0.5, idle=0.5, back_off=(0.02, 0.2)),
+    machine=Timings(
+        write_failed=(0.1, 0.1), write_refused=(0.1, 0.1), shortest_pause=0.05, back_off={**Timings().back_off, **SOON}
+    ),
+    lease=LeaseTimings(lasts=4, renew_deadline=3.0, retry=0.1),  # a machine that is busy with a wave renews it
+    refresh_seconds=0.1,
+    stop_seconds=1.0,
+)
+"""What takes seconds takes tenths of them."""
 
 Json = dict[str, Any]
-
-
-def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes seconds takes tenths of them."""
-    for module, name, value in (
-        (lease, "LEASE_SECONDS", 4),  # a machine that is busy with a wave renews it nevertheless
-        (lease, "RENEW_DEADLINE_SECONDS", 3.0),
-        (lease, "RETRY_SECONDS", 0.1),
-        (status_writer, "REFRESH_SECONDS", 0.1),
-        (app_module, "STOP_SECONDS", 1.0),
-    ):
-        monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
-    monkeypatch.setattr(gc, "freeze", lambda: None)
-    for outcome in (Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED):
-        monkeypatch.setitem(OUTCOMES, outcome, msgspec.structs.replace(OUTCOMES[outcome], back_off=(0.05, 0.2)))
-    timings = Timings(write_failed=(0.1, 0.1), write_refused=(0.1, 0.1), shortest_pause=0.05)
-    monkeypatch.setattr(app_module, "Machine", partial(Machine, timings=timings))
 
 
 class Whole:
@@ -62,6 +49,7 @@ class Whole:
         self.cluster = cluster
         self.faults = cluster.faults
         self.kubeconfig = kubeconfig
+        self.timings = TIMINGS
         self.apps: list[App] = []
         self.killed: list[int] = []
 
@@ -148,7 +136,7 @@ class Whole:
 
     async def connect(self, identity: str = "one", **more: Any) -> App:
         """One that has seen that the cluster answers, and follows nothing yet."""
-        app = await App.connect(self.settings(identity, **more), TIMINGS)
+        app = await App.connect(self.settings(identity, **more), self.timings)
         self.apps.append(app)
         return app
 
@@ -170,7 +158,8 @@ class Whole:
 
 @asynccontextmanager
 async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Whole]:
-    shorten(monkeypatch)
+    monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     thresholds = gc.get_threshold()
     cluster = LocalCluster(kubelet=True, termination_seconds=0.05, bookmark_seconds=0.1)
     for definition in DEFINITIONS:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kept import kept
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations, TolerationSecondsMode
@@ -141,3 +142,4 @@ def test_what_is_remembered_is_bounded():
     for number in range(10):
         judge.refusal([Taint(f"key-{number}", str(number))], {"kubelet": f"1.32.{number}"})
         assert len(judge) <= 3 + 3, "taints, and sets of values of one affinity"
+    assert sum(bool(kept(judge, f"key-{number}")) for number in range(10)) <= 3

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn, TypeVar
 
 AT_ONCE = 50
-"""So many objects are passed on in one step of the event loop."""
 
 Change = TypeVar("Change")
 
@@ -17,12 +16,14 @@ class Coalescer(Generic[Change]):
     Args:
         pass_on: takes changes in the order in which they came.
         seconds: how long the pause after changes of one namespace is.
+        at_once: how many objects are passed on in one step of the event loop.
 
     """
 
-    def __init__(self, pass_on: Callable[[Sequence[Change]], None], seconds: float) -> None:
+    def __init__(self, pass_on: Callable[[Sequence[Change]], None], seconds: float, *, at_once: int = AT_ONCE) -> None:
         self._pass_on = pass_on
         self._seconds = seconds
+        self._at_once = at_once
         self._waiting: dict[str, dict[str, Change]] = {}
         """Namespace -> key -> change, of each namespace that pauses."""
         self._pauses: deque[tuple[float, str]] = deque()
@@ -64,9 +65,9 @@ class Coalescer(Generic[Change]):
             del self._waiting[namespace]
             return
         keys = list(waiting)
-        for first in range(0, len(keys), AT_ONCE):
+        for first in range(0, len(keys), self._at_once):
             # What was passed on by a flush meanwhile, or changed once more, is not there any more, or is newer.
-            self._pass_on([waiting.pop(key) for key in keys[first : first + AT_ONCE] if key in waiting])
+            self._pass_on([waiting.pop(key) for key in keys[first : first + self._at_once] if key in waiting])
             await asyncio.sleep(0)
         self._pause(namespace)
 

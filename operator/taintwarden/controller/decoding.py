@@ -56,7 +56,7 @@ from taintwarden.kube.wire.kinds import (
 )
 
 MAX_REMEMBERED_REPORTS = 50_000
-"""Number of pods whose reported errors are stored, a few dozen bytes each."""
+"""A few dozen bytes each."""
 NO_ANNOTATIONS = PodAnnotations()
 ALWAYS_ALLOW = "AlwaysAllow"
 MAX_PROBLEM_CHARACTERS = 200
@@ -88,13 +88,27 @@ class PodIssue(msgspec.Struct, frozen=True):
 
 
 class Decoder:
-    """Decodes objects into engine values. Equal values become the same object."""
+    """Decodes objects into engine values. Equal values become the same object.
 
-    def __init__(self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None) -> None:
+    Args:
+        clock: for what has no time.
+        on_issue: told of values of pods that cannot be used, once while they do not change.
+        max_reports: the number of pods whose reported errors are stored.
+
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        on_issue: Callable[[PodIssue], None] = lambda _: None,
+        *,
+        max_reports: int = MAX_REMEMBERED_REPORTS,
+    ) -> None:
         self.sources: frozenset[ValueSource] = frozenset()
         """What is read of nodes beside their taints."""
         self._clock = clock
         self._on_issue = on_issue
+        self._max_reports = max_reports
         self._interner = Interner()
         self._spreads = Spreads()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
@@ -224,7 +238,7 @@ class Decoder:
         if self._reported.get(issue.uid) == seen:
             self._reported.move_to_end(issue.uid)
             return
-        if len(self._reported) >= MAX_REMEMBERED_REPORTS:
+        if len(self._reported) >= self._max_reports:
             self._reported.popitem(last=False)
         self._reported[issue.uid] = seen
         self._on_issue(issue)

@@ -32,7 +32,6 @@ LABEL_WRITES = 4
 GUARD_TRIES = 5
 """How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
 MAX_COMPLAINTS = 1_000
-"""Number of writes whose last error is kept, so that each error is logged once."""
 CONFLICT = 409
 UNKNOWN_VERSION = -1
 """Of an object after a write, where it does not matter."""
@@ -54,7 +53,10 @@ class LeaseHolder(Protocol):
 
 
 class Effector:
-    """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other."""
+    """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other.
+
+    Of ``max_complaints`` writes the last error is kept, so that each error is logged once.
+    """
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class Effector:
         newest_version: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         spawn_minor: Callable[[Coroutine[Any, Any, None]], object],
+        max_complaints: int = MAX_COMPLAINTS,
     ) -> None:
         self._client = client
         self._evictor = evictor
@@ -78,6 +81,7 @@ class Effector:
         self._newest_version = newest_version
         self._spawn = spawn
         self._spawn_minor = spawn_minor
+        self._max_complaints = max_complaints
         self._reads = asyncio.Semaphore(NODE_READS)
         self._history_writes = asyncio.Semaphore(HISTORY_WRITES)
         self._label_writes = asyncio.Semaphore(LABEL_WRITES)
@@ -203,7 +207,7 @@ class Effector:
             return
         self._complaints[key] = kind
         self._complaints.move_to_end(key)
-        if len(self._complaints) > MAX_COMPLAINTS:
+        if len(self._complaints) > self._max_complaints:
             self._complaints.popitem(last=False)
         match order:
             case commands.SaveHistory():

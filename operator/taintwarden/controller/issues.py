@@ -15,11 +15,13 @@ class Issues:
 
     Args:
         notifier: reports them.
+        max_waiting: how many issues are kept, the newest.
 
     """
 
-    def __init__(self, notifier: Notifier) -> None:
+    def __init__(self, notifier: Notifier, *, max_waiting: int = MAX_WAITING) -> None:
         self._notifier = notifier
+        self._max_waiting = max_waiting
         self._leading = False
         self._waiting: OrderedDict[str, Callable[[], None]] = OrderedDict()
 
@@ -55,5 +57,5 @@ class Issues:
             tell()
             return
         self._waiting[key] = tell
-        if len(self._waiting) > MAX_WAITING:
+        if len(self._waiting) > self._max_waiting:
             self._waiting.popitem(last=False)

@@ -42,7 +42,7 @@ class _Stored(msgspec.Struct):
 class _Namespace:
     """The profiles of one namespace."""
 
-    def __init__(self, name: str, size_of: Callable[[str], int]) -> None:
+    def __init__(self, name: str, size_of: Callable[[str], int], max_waiting_bytes: int) -> None:
         self.stored: dict[str, _Stored] = {}
         self.oldest = Oldest(MAX_ENTRIES_IN_NAMESPACE, size_of)
         self.touched: dict[str, None] = {}
@@ -53,6 +53,7 @@ class _Namespace:
             "needed, or write one for several workloads"
         )
         self._bytes = 0
+        self._max_bytes = max_waiting_bytes
 
     def keep(self, one: _Stored, obj: Mapping[str, Any]) -> None:
         """Keep an object until it is read."""
@@ -69,13 +70,13 @@ class _Namespace:
 
     def trim(self) -> Iterator[str]:
         """Drop the youngest until the others are small enough."""
-        if self._bytes <= MAX_WAITING_BYTES:
+        if self._bytes <= self._max_bytes:
             return
         for key in self.oldest.youngest_first():
             if (one := self.stored[key]).unread is not None:
                 self.drop(one)
                 yield key
-                if self._bytes <= MAX_WAITING_BYTES:
+                if self._bytes <= self._max_bytes:
                     return
 
 
@@ -89,12 +90,16 @@ class ProfileStore(Store[Profile]):
         feed: takes the events.
         issue: told ``namespace/name``, UID and reason when a profile cannot be accepted. Of those that are too many in
             a namespace, only the oldest.
+        max_waiting_bytes: the size of what is kept of profiles of a namespace that do not count.
 
     """
 
-    def __init__(self, feed: Feed, issue: Callable[[str, str, str], None]) -> None:
+    def __init__(
+        self, feed: Feed, issue: Callable[[str, str, str], None], *, max_waiting_bytes: int = MAX_WAITING_BYTES
+    ) -> None:
         super().__init__(_parse, issue)
         self._feed = feed
+        self._max_waiting_bytes = max_waiting_bytes
         self._namespaces: dict[str, _Namespace] = {}
         self._touched: dict[str, _Namespace] = {}
 
@@ -127,7 +132,7 @@ class ProfileStore(Store[Profile]):
         name = key.partition("/")[0]
         space = self._namespaces.get(name)
         if space is None:
-            space = self._namespaces[name] = _Namespace(name, self._size_of)
+            space = self._namespaces[name] = _Namespace(name, self._size_of, self._max_waiting_bytes)
         self._touched[name] = space
         space.touched[key] = None
         return space

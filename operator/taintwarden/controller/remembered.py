@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 MAX_CHARACTERS = 4 * 2**20
-"""Total size of the texts whose result is stored. A tenant can write many different ones."""
+"""A tenant can write many different ones."""
 
 Parsed = TypeVar("Parsed")
 
@@ -15,11 +15,13 @@ class Remembered(Generic[Parsed]):
 
     Args:
         parse: the function.
+        max_characters: the total size of the texts whose result is stored.
 
     """
 
-    def __init__(self, parse: Callable[[str], Parsed]) -> None:
+    def __init__(self, parse: Callable[[str], Parsed], *, max_characters: int = MAX_CHARACTERS) -> None:
         self._parse = parse
+        self._max_characters = max_characters
         self._found: OrderedDict[str, Parsed] = OrderedDict()
         self._characters = 0
 
@@ -29,7 +31,7 @@ class Remembered(Generic[Parsed]):
         if found is None:
             found = self._found[text] = self._parse(text)
             self._characters += len(text)
-            while self._characters > MAX_CHARACTERS:
+            while self._characters > self._max_characters:
                 oldest, _ = self._found.popitem(last=False)
                 self._characters -= len(oldest)
         return found

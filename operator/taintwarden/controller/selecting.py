@@ -37,9 +37,15 @@ def spread(constraints: Sequence[SpreadObject], labels: Mapping[str, str]) -> tu
 
 
 class Spreads:
-    """Makes them once for all pods of a workload that have the same: it is the most expensive part of a pod."""
+    """Makes them once for all pods of a workload that have the same: it is the most expensive part of a pod.
 
-    def __init__(self) -> None:
+    Args:
+        max_workloads: of how many those that were made are remembered.
+
+    """
+
+    def __init__(self, *, max_workloads: int = MAX_REMEMBERED_WORKLOADS) -> None:
+        self._max_workloads = max_workloads
         self._known: dict[str, tuple[Sequence[SpreadObject], list[str | None], tuple[SpreadConstraint, ...]]] = {}
 
     def of(
@@ -51,7 +57,7 @@ class Spreads:
         known = self._known.get(owner_uid)
         if known is not None and known[0] == constraints and known[1] == values:
             return known[2]
-        if len(self._known) >= MAX_REMEMBERED_WORKLOADS:
+        if len(self._known) >= self._max_workloads:
             self._known.clear()
         made = spread(constraints, labels)
         self._known[owner_uid] = (constraints, values, made)

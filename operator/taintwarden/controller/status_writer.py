@@ -38,16 +38,11 @@ PROFILES_AT_ONCE = 200
 
 
 class _Round(msgspec.Struct, frozen=True):
-    """The reports of all policies by name, as of a time, and the CPU seconds that they took."""
+    """The reports of all policies by name, as of a time, and after how many seconds the next ones are made."""
 
     reports: Mapping[str, PolicyReport]
     at: Instant
-    cost: float
-
-    @property
-    def lasts_seconds(self) -> float:
-        """After what time the next one is made."""
-        return max(REFRESH_SECONDS, min(REST * self.cost, REPORT_SECONDS))
+    lasts_seconds: float
 
 
 class StatusWriter:
@@ -62,6 +57,7 @@ class StatusWriter:
         profiles: the stored profiles by ``namespace/name``, kept by the handlers.
         may_write: whether this replica leads.
         dry_run: no policy may enforce.
+        refresh_seconds: between two reports at least.
         cpu: seconds of CPU time of this thread; replaced in tests.
 
     """
@@ -77,6 +73,7 @@ class StatusWriter:
         may_write: Callable[[], bool],
         *,
         dry_run: bool = False,
+        refresh_seconds: float = REFRESH_SECONDS,
         cpu: Callable[[], float] = time.thread_time,
     ) -> None:
         self._view = view
@@ -87,6 +84,7 @@ class StatusWriter:
         self._profiles = profiles
         self._may_write = may_write
         self._dry_run = dry_run
+        self._refresh_seconds = refresh_seconds
         self._of_policies = StatusPatcher(
             "policy", partial(patch_status, client, fence=may_write), observed, clock, REPORT_SECONDS
         )
@@ -134,7 +132,8 @@ class StatusWriter:
         refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
         self._gauges.measure(reports, refused)
         self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
-        return _Round({report.policy.name: report for report in reports}, at, cost)
+        lasts_seconds = max(self._refresh_seconds, min(REST * cost, REPORT_SECONDS))
+        return _Round({report.policy.name: report for report in reports}, at, lasts_seconds)
 
     def refresh(self) -> None:
         """Write soon, without waiting for the next turn."""

@@ -391,7 +391,7 @@ class Acting:
     def _retry_later(self, claim: Claim, pod: Pod, event: events.Settled) -> None:
         now = self._world.now.monotonic
         attempts = claim.attempts + 1 if claim.outcome is event.outcome else 1
-        delay = max(retry_delay(event.outcome.row.back_off, attempts, claim.uid), self._asked(event))
+        delay = max(retry_delay(self._world.timings.back_off[event.outcome], attempts, claim.uid), self._asked(event))
         retry_at = later(now, delay)
         if event.outcome is Outcome.NOT_SENT:
             claim.postpone(retry_at)

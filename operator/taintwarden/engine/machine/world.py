@@ -1,6 +1,7 @@
 """What all parts of the machine share: the current step, what is known, and what waits or is in progress."""
 
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -12,6 +13,7 @@ from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.verdicts import Verdicts
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Pod, WallTime
+from taintwarden.engine.outcomes import OUTCOMES, Outcome
 from taintwarden.engine.spread import Spread
 
 CLOCK_SLACK_SECONDS = 1.0
@@ -50,6 +52,10 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """After a longer time without a leader, nothing that happened meanwhile counts as a pod's own doing."""
     shortest_pause: float = 1.0
     """How long no call is made after the API server rejected one by its flow control, if it names no time."""
+    back_off: Mapping[Outcome, tuple[float, float]] = msgspec.field(
+        default_factory=lambda: {outcome: row.back_off for outcome, row in OUTCOMES.items()}
+    )
+    """First and longest delay before the next call for a pod, by the outcome of the last one."""
 
 
 class World:

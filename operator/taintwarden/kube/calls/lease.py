@@ -1,8 +1,7 @@
 """Leader election on a ``coordination.k8s.io`` Lease, with client-go's rules and numbers.
 
 That of the library is not used, because it continues to act after the lease expired when the API server hangs.
-The rule that matters: a leader stops *acting* when it has not renewed for ``RENEW_DEADLINE_SECONDS``, long before
-others may take over.
+The rule that matters: a leader stops *acting* when it has not renewed for some time, long before others may take over.
 """
 
 import asyncio
@@ -27,6 +26,14 @@ RETRY_SECONDS = 2.0
 """Between tries to get or renew it."""
 RELEASE_SECONDS = 3.0
 """How long giving it up may take: a pod that stops has half a minute for everything."""
+
+
+class LeaseTimings(msgspec.Struct, frozen=True, kw_only=True):
+    """Durations in seconds. One value that is handed in, so that tests hand in a shorter one."""
+
+    lasts: int = LEASE_SECONDS
+    renew_deadline: float = RENEW_DEADLINE_SECONDS
+    retry: float = RETRY_SECONDS
 
 
 class LeaseSpec(msgspec.Struct, rename="camel"):
@@ -56,6 +63,8 @@ class Lease:
         identity: ours, unique among all candidates that live at a time, for example the pod's name and UID.
         monotonic: the clock that the deadline is measured with.
         on_change: called with True when leadership is gained and False when it is lost.
+        on_error: called with the reason why it was not renewed.
+        timings: how long it lasts and is relied on.
 
     """
 
@@ -69,7 +78,9 @@ class Lease:
         monotonic: Callable[[], float],
         on_change: Callable[[bool], None],
         on_error: Callable[[str], None],
+        timings: LeaseTimings = LeaseTimings(),  # noqa: B008 - it is frozen
     ) -> None:
+        self._timings = timings
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._name = name
@@ -103,7 +114,9 @@ class Lease:
 
     def _left(self) -> float:
         """How many seconds we may still act."""
-        return 0.0 if self._renewed_at is None else self._renewed_at + RENEW_DEADLINE_SECONDS - self._monotonic()
+        if self._renewed_at is None:
+            return 0.0
+        return self._renewed_at + self._timings.renew_deadline - self._monotonic()
 
     async def is_confirmed(self) -> bool:
         """Whether the API server says, too, that we hold it, since the term in which we got it."""
@@ -121,7 +134,7 @@ class Lease:
             began = self._monotonic()
             try:
                 # No longer than the lease is held: its end must be reported at once.
-                patience = RENEW_DEADLINE_SECONDS / 2
+                patience = self._timings.renew_deadline / 2
                 async with asyncio.timeout(min(patience, self._left()) if self.held else patience):
                     won = await self._try()
             except (KubeError, TimeoutError) as error:
@@ -159,7 +172,7 @@ class Lease:
 
     async def _sleep(self) -> None:
         """Until the next try, or until leadership runs out, ours or another's, whichever comes first."""
-        seconds = RETRY_SECONDS
+        seconds = self._timings.retry
         if self.held:
             seconds = min(seconds, self._left())
         elif self._expires is not None and (left := self._expires - self._monotonic()) > 0:
@@ -183,7 +196,7 @@ class Lease:
         if seen != self._observed[0]:
             # Others' clocks are not compared with ours: what counts is how long *we* have seen no renewal.
             self._observed = (seen, self._monotonic())
-        expires = self._observed[1] + (spec.lease_duration_seconds or LEASE_SECONDS)
+        expires = self._observed[1] + (spec.lease_duration_seconds or self._timings.lasts)
         if spec.holder_identity not in (None, "", self._identity) and self._monotonic() < expires:
             self._expires = expires
             self._may_be_stored = False
@@ -232,7 +245,7 @@ class Lease:
         transitions = spec.lease_transitions or 0
         return LeaseSpec(
             holder_identity=self._identity,
-            lease_duration_seconds=LEASE_SECONDS,
+            lease_duration_seconds=self._timings.lasts,
             acquire_time=spec.acquire_time if mine else _now(),
             renew_time=_now(),
             lease_transitions=transitions if mine else transitions + 1,
