@@ -17,10 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from structlog.testing import capture_logs
 
-from taintwarden.kube.auth import connection, credentials
-from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, CredentialsError
-from taintwarden.kube.auth.kubeconfig import ClusterSource
+from taintwarden.kube.auth.connection import FILES_SECONDS, RETRY_SECONDS, Connection
+from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, Credentials, CredentialsError
+from taintwarden.kube.auth.kubeconfig import ClusterSource, from_files
 from taintwarden.kube.auth.proxies import proxy_for
 from taintwarden.kube.errors import ConfigError
 
@@ -59,11 +58,6 @@ def certificate() -> tuple[bytes, bytes]:
     )
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return made.public_bytes(encoding), key.private_bytes(encoding, form, serialization.NoEncryption())
-
-
-@pytest.fixture(autouse=True)
-def _outside_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(connection, "SERVICE_ACCOUNT", tmp_path / "no-account")
 
 
 def shown(used: Connection) -> str | None:
@@ -216,7 +210,7 @@ def test_while_a_token_file_is_empty_the_token_before_is_used(tmp_path, clock):
         assert shown(used) == "Bearer first"
     assert [line["event"] for line in logs] == ["credentials-not-renewed"]
     file.write_text("second")
-    clock[0] += connection.RETRY_SECONDS + 1
+    clock[0] += RETRY_SECONDS + 1
     assert shown(used) == "Bearer second"
 
 
@@ -282,22 +276,22 @@ def test_certificates_that_change_are_loaded_again(tmp_path, clock, certificate)
     used = Connection.load(kubeconfig(tmp_path, user, cluster={"certificate-authority": "ca.pem"}))
     shown(used)
     first = used.ssl
-    clock[0] += connection.FILES_SECONDS + 1
+    clock[0] += FILES_SECONDS + 1
     shown(used)
     assert used.ssl is first
     (tmp_path / "c.pem").write_bytes(certificate[0] + b"\n")
-    clock[0] += connection.FILES_SECONDS + 1
+    clock[0] += FILES_SECONDS + 1
     shown(used)
     second = used.ssl
     assert second is not first
     (tmp_path / "ca.pem").write_bytes(b"")
-    clock[0] += connection.FILES_SECONDS + 1
+    clock[0] += FILES_SECONDS + 1
     with capture_logs() as logs:
         shown(used)
     assert used.ssl is second
     assert [line["event"] for line in logs] == ["certificates-not-renewed"]
     (tmp_path / "ca.pem").write_bytes(certificate[0])
-    clock[0] += connection.FILES_SECONDS + 1
+    clock[0] += FILES_SECONDS + 1
     shown(used)
     assert used.ssl is not second
 
@@ -323,15 +317,10 @@ def test_several_files_are_merged_and_the_first_counts(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def in_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certificate: tuple[bytes, bytes]) -> Path:
-    """The home folder in a pod with a service account."""
-    account, home = tmp_path / "account", tmp_path / "home"
-    account.mkdir()
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home folder in a pod."""
+    home = tmp_path / "home"
     (home / ".kube").mkdir(parents=True)
-    (account / "token").write_text("of the account")
-    (account / "namespace").write_text("mine")
-    (account / "ca.crt").write_bytes(certificate[0])
-    monkeypatch.setattr(connection, "SERVICE_ACCOUNT", account)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.9")
@@ -339,13 +328,34 @@ def in_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certificate: tuple
     return home
 
 
-def test_service_account_is_for_whom_no_kubeconfig_is_there(in_a_pod):
-    used = Connection.load()
-    assert (used.server, used.origin, used.namespace) == ("https://10.0.0.9:443", "service account of the pod", "mine")
+@pytest.fixture
+def account(tmp_path: Path, home: Path, certificate: tuple[bytes, bytes]) -> Path:
+    """The service account of that pod."""
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text("of the account")
+    (account / "namespace").write_text("mine")
+    (account / "ca.crt").write_bytes(certificate[0])
+    return account
 
 
-@pytest.mark.usefixtures("in_a_pod")
-def test_a_user_without_a_home_has_the_service_account(monkeypatch):
+@pytest.mark.parametrize(
+    ("host", "server"), [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
+)
+def test_service_account_is_for_whom_no_kubeconfig_is_there(account, monkeypatch, host, server):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    used = Connection.load(service_account=account)
+    assert (used.server, used.origin, used.namespace) == (server, "service account of the pod", "mine")
+    assert shown(used) == "Bearer of the account"
+
+
+def test_a_service_account_without_the_variables_of_its_cluster_is_told(account, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_HOST"):
+        Connection.load(service_account=account)
+
+
+def test_a_user_without_a_home_has_the_service_account(account, monkeypatch):
     """User 65532 of the image has no entry in /etc/passwd, and a runtime need not set HOME."""
 
     def nowhere(_: Path) -> Path:
@@ -353,24 +363,29 @@ def test_a_user_without_a_home_has_the_service_account(monkeypatch):
         raise RuntimeError(msg)
 
     monkeypatch.setattr(Path, "expanduser", nowhere)
-    assert Connection.load().origin == "service account of the pod"
+    assert Connection.load(service_account=account).origin == "service account of the pod"
 
 
-def test_kubeconfig_of_the_environment_goes_before_the_service_account(in_a_pod, tmp_path, monkeypatch):
+def test_a_kubeconfig_that_is_named_goes_before_the_service_account(account, tmp_path):
+    used = Connection.load(kubeconfig(tmp_path, {"token": "mine"}), service_account=account)
+    assert shown(used) == "Bearer mine"
+
+
+def test_kubeconfig_of_the_environment_goes_before_the_service_account(account, tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path))
-    used = Connection.load()
+    used = Connection.load(service_account=account)
     assert (used.server, used.origin) == ("https://10.0.0.1:6443", "context one")
 
 
-def test_kubeconfig_of_the_home_folder_goes_before_the_service_account(in_a_pod):
-    kubeconfig(in_a_pod / ".kube", server="https://home")
-    assert Connection.load().server == "https://home"
+def test_kubeconfig_of_the_home_folder_goes_before_the_service_account(home, account):
+    kubeconfig(home / ".kube", server="https://home")
+    assert Connection.load(service_account=account).server == "https://home"
 
 
-def test_kubeconfig_that_is_named_and_not_there_is_an_error_that_names_it(in_a_pod, monkeypatch):
+def test_kubeconfig_that_is_named_and_not_there_is_an_error_that_names_it(account, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/absent/config")
     with pytest.raises(ConfigError, match="cannot use /absent/config: there is no such file"):
-        Connection.load()
+        Connection.load(service_account=account)
 
 
 # -- proxies ----------------------------------------------------------------------------------------------------------
@@ -451,34 +466,6 @@ def test_a_context_is_chosen(tmp_path):
     file = kubeconfig(tmp_path, clusters=clusters, contexts=contexts)
     assert Connection.load(file, "two").server == "https://two"
     assert Connection.load(file).server == "https://one"
-
-
-@pytest.mark.parametrize(
-    ("host", "server"), [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
-)
-def test_inside_a_cluster_the_service_account_is_used(tmp_path, monkeypatch, certificate, host, server):
-    account(tmp_path, monkeypatch, certificate)
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    used = Connection.load()
-    assert (used.server, shown(used)) == (server, "Bearer service-account")
-
-
-def test_inside_a_cluster_without_its_variables_that_is_told(tmp_path, monkeypatch, certificate):
-    account(tmp_path, monkeypatch, certificate)
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert "KUBERNETES_SERVICE_HOST" in refused(None)
-
-
-def test_a_kubeconfig_goes_before_the_service_account(tmp_path, monkeypatch, certificate):
-    account(tmp_path, monkeypatch, certificate)
-    assert shown(Connection.load(kubeconfig(tmp_path, {"token": "mine"}))) == "Bearer mine"
-
-
-def account(folder: Path, monkeypatch: pytest.MonkeyPatch, certificate: tuple[bytes, bytes]) -> None:
-    (folder / "token").write_text("service-account")
-    (folder / "ca.crt").write_bytes(certificate[0])
-    monkeypatch.setattr(connection, "SERVICE_ACCOUNT", folder)
 
 
 # -- what cannot be used --------------------------------------------------------------------------------------------
@@ -574,12 +561,11 @@ def test_what_a_plugin_writes_to_its_stderr_is_not_shown(tmp_path):
     assert "hidden-word" not in str(caught.value)
 
 
-def test_the_arguments_of_a_plugin_that_hangs_are_not_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr(credentials, "PLUGIN_SECONDS", 0.05)
+def test_the_arguments_of_a_plugin_that_hangs_are_not_shown(tmp_path):
     plugin = PLUGIN | {"command": "sleep", "args": ["5.0000001"]}
-    used = Connection.load(kubeconfig(tmp_path, {"exec": plugin}))
+    source = from_files([Path(kubeconfig(tmp_path, {"exec": plugin}))], None, {})
     with pytest.raises(CredentialsError, match=r"sleep gives no credentials: it did not end within 0.05 s$") as caught:
-        shown(used)
+        Credentials(source, plugin_seconds=0.05).read()
     assert "5.0000001" not in str(caught.value)
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from taintwarden.kube.calls import event_queue
 from taintwarden.kube.calls.event_queue import EventQueue
 
 
@@ -39,16 +38,16 @@ def test_of_one_key_the_latest_waits_at_the_end(queue):
     assert popped(queue) == ["shop/b", "shop/a again"]
 
 
-def test_of_too_many_those_of_the_namespace_with_the_most_are_dropped(queue, monkeypatch):
-    monkeypatch.setattr(event_queue, "MAX_QUEUED", 4)
+def test_of_too_many_those_of_the_namespace_with_the_most_are_dropped():
+    queue = EventQueue[str](max_queued=4)
     put(queue, "loud", *"abc")
     put(queue, "quiet", *"xyz")
     assert sorted(popped(queue)) == ["loud/b", "loud/c", "quiet/y", "quiet/z"]
     assert queue.dropped == 2
 
 
-def test_a_flood_drops_nothing_of_others(queue, monkeypatch):
-    monkeypatch.setattr(event_queue, "MAX_QUEUED", 10)
+def test_a_flood_drops_nothing_of_others():
+    queue = EventQueue[str](max_queued=10)
     put(queue, "quiet", *"abc")
     put(queue, "loud", *map(str, range(1_000)))
     put(queue, "late", *"de")
@@ -56,8 +55,8 @@ def test_a_flood_drops_nothing_of_others(queue, monkeypatch):
     assert others == ["quiet/a", "late/d", "quiet/b", "late/e", "quiet/c"]
 
 
-def test_alarms_have_a_bound_too(queue, monkeypatch):
-    monkeypatch.setattr(event_queue, "MAX_QUEUED", 2)
+def test_alarms_have_a_bound_too():
+    queue = EventQueue[str](max_queued=2)
     for name in "abc":
         queue.put("", name, name, is_alarm=True)
     assert popped(queue) == ["b", "c"]

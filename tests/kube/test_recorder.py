@@ -16,7 +16,6 @@ from kube import wire
 from kube.scripted import ScriptedClient, refusal
 from localcluster import LocalCluster
 from taintwarden.api.names import DNS_SUBDOMAIN
-from taintwarden.kube.calls import event_queue
 from taintwarden.kube.calls.recorder import (
     BUSY_FACTOR,
     MAX_NOTE_BYTES,
@@ -47,8 +46,10 @@ def fine() -> ScriptedClient:
 
 
 @asynccontextmanager
-async def running(client: ScriptedClient, per_second: float = 10.0, **more: Any) -> AsyncIterator[Recorder]:
-    made = Recorder(client, "taintwarden-0", per_second, **more)
+async def running(
+    client: ScriptedClient, per_second: float = 10.0, instance: str = "taintwarden-0", **more: Any
+) -> AsyncIterator[Recorder]:
+    made = Recorder(client, instance, per_second, **more)
     task = asyncio.create_task(made.run())
     yield made
     assert not task.done()
@@ -117,8 +118,7 @@ async def test_no_letter_is_cut_in_two(letter, before):
 
 async def test_a_long_instance_is_cut_as_the_api_asks():
     client = fine()
-    async with running(client) as made:
-        made._instance = "i" * 300
+    async with running(client, instance="i" * 300) as made:
         made.record(message())
         await asyncio.sleep(1)
     assert len(client.calls[0].body["reportingInstance"]) == 128
@@ -270,10 +270,9 @@ async def test_an_alarm_waits_neither_for_profiles_nor_for_pods():
     assert notes(client)[written] == "tripped"
 
 
-async def test_of_too_many_the_oldest_are_dropped_and_counted(monkeypatch):
-    monkeypatch.setattr(event_queue, "MAX_QUEUED", 3)
+async def test_of_too_many_the_oldest_are_dropped_and_counted():
     client = fine()
-    async with running(client) as made:
+    async with running(client, max_queued=3) as made:
         for number in range(5):
             made.record(message(str(number)))
         assert made.dropped == 2
@@ -281,10 +280,9 @@ async def test_of_too_many_the_oldest_are_dropped_and_counted(monkeypatch):
     assert notes(client) == ["2", "3", "4"]
 
 
-async def test_what_waits_already_takes_no_second_place(monkeypatch):
-    monkeypatch.setattr(event_queue, "MAX_QUEUED", 3)
+async def test_what_waits_already_takes_no_second_place():
     client = fine()
-    async with running(client) as made:
+    async with running(client, max_queued=3) as made:
         for _ in range(10):
             made.record(message("a"))
         made.record(message("b"))
@@ -293,10 +291,9 @@ async def test_what_waits_already_takes_no_second_place(monkeypatch):
     assert notes(client) == ["a", "b"]
 
 
-async def test_what_was_written_already_takes_no_place(monkeypatch):
-    monkeypatch.setattr(event_queue, "MAX_QUEUED", 1)
+async def test_what_was_written_already_takes_no_place():
     client = fine()
-    async with running(client, per_second=1) as made:
+    async with running(client, per_second=1, max_queued=1) as made:
         made.record(message("a"))
         await asyncio.sleep(3)
         made.record(message("b"))
@@ -367,30 +364,27 @@ async def test_a_late_note_is_as_short_as_any_other():
     assert notes(client) == ["n" * MAX_NOTE_BYTES]
 
 
-async def test_late_notes_that_are_dropped_are_never_made(monkeypatch):
-    monkeypatch.setattr(event_queue, "MAX_QUEUED", 1)
+async def test_late_notes_that_are_dropped_are_never_made():
     client, made_notes = fine(), []
 
     def note(text: str) -> str:
         made_notes.append(text)
         return text
 
-    made = Recorder(client, "i", 1)
+    made = Recorder(client, "i", 1, max_queued=1)
     for number in range(3):
         made.record(message(lambda number=number: note(str(number)), reason=f"Reason{number}"))
     await made.flush(5)
     assert (made.dropped, made_notes) == (2, ["2"])
 
 
-async def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr("taintwarden.kube.calls.recorder.MAX_REMEMBERED", 2)
+async def test_what_is_remembered_is_bounded():
     client = fine()
-    async with running(client) as made:
-        for note in "abca":
+    async with running(client, max_remembered=2) as made:
+        for note in "abcacb":
             made.record(message(note))
             await asyncio.sleep(1)
-    assert notes(client) == ["a", "b", "c", "a"]
-    assert len(made._written) == 2
+    assert notes(client) == ["a", "b", "c", "a", "b"]
 
 
 @pytest.mark.parametrize("error", [refusal(403), refusal(404), refusal(500), Unreachable("reset")])

@@ -12,7 +12,6 @@ import pytest
 from kube.scripted import EndOfScriptError, ScriptedClient, Silence, refusal
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.errors import TooLong, Unreachable
-from taintwarden.kube.watch import streams
 from taintwarden.kube.watch.paging import FIRST_LIMIT, GROWTH
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
@@ -99,13 +98,13 @@ class Followed:
         return [call.params["resourceVersion"] for call in self.calls if "watch" in call.params]
 
 
-async def follow(*answers: Any, resource: Any = PODS) -> Followed:
+async def follow(*answers: Any, resource: Any = PODS, **more: Any) -> Followed:
     client, handler, sleeps = ScriptedClient(*answers), EventHandler(), []
 
     async def sleep(seconds: float) -> None:
         sleeps.append(seconds)
 
-    stream = Stream(client, resource, handler, sleep=sleep, jitter=lambda: 0.5)  # the middle: delays are exact
+    stream = Stream(client, resource, handler, sleep=sleep, jitter=lambda: 0.5, **more)  # the middle: delays are exact
     with pytest.raises(EndOfScriptError):
         await stream.run()
     return Followed(client, handler, sleeps)
@@ -173,9 +172,8 @@ async def test_an_object_that_is_too_long_is_tried_again_later():
     assert followed.of("restarted", "listed")[:2] == [("restarted", "unreachable"), ("listed", ["a"])]
 
 
-async def test_a_large_page_is_passed_on_in_parts(monkeypatch):
-    monkeypatch.setattr(streams, "OBJECTS_AT_ONCE", 2)
-    followed = await follow(page(*map(obj, "abcde")))
+async def test_a_large_page_is_passed_on_in_parts():
+    followed = await follow(page(*map(obj, "abcde")), objects_at_once=2)
     assert followed.heard[:4] == [
         ("list began",),
         ("listed", ["a", "b"]),

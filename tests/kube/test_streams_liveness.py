@@ -9,7 +9,7 @@ import pytest
 
 from kube.flowing import Server, after, at_once, expired, for_ever, refused
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.watch import event_handler
+from taintwarden.kube.watch.event_handler import HELD_AT_MOST
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.wire.kinds import Identity, PodObject
@@ -71,10 +71,11 @@ class Scene:
     def __init__(self) -> None:
         self.server = Server()
         self.told = Told()
+        self.max_held = HELD_AT_MOST
         self._task: asyncio.Task[None] | None = None
 
     def stream(self) -> Stream[PodObject]:
-        return Stream(self.server, PODS, self.told, jitter=lambda: 0.5)  # type: ignore[arg-type]
+        return Stream(self.server, PODS, self.told, jitter=lambda: 0.5, max_held=self.max_held)  # type: ignore[arg-type]
 
     def begin(self) -> None:
         self._task = asyncio.create_task(self.stream().run())
@@ -291,10 +292,8 @@ async def test_a_frame_right_after_a_long_list_does_not_show_that_the_server_rec
     assert scene.server.lists <= 12
 
 
-async def test_a_watch_that_brings_too_much_while_it_catches_up_resumes(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_handler, "HELD_AT_MOST", 3)
+async def test_a_watch_that_brings_too_much_while_it_catches_up_resumes(scene: Scene) -> None:
+    scene.max_held = 3
     scene.server.pages = [after(15)]
     scene.server.opening = after(3)
     scene.begin()
@@ -362,10 +361,8 @@ async def test_the_proof_of_the_list_before_does_not_end_that_of_the_next(scene:
 
 
 @pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
-async def test_a_watch_that_brings_too_much_stops_until_the_pages_have_come(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    monkeypatch.setattr(event_handler, "HELD_AT_MOST", 3)
+async def test_a_watch_that_brings_too_much_stops_until_the_pages_have_come(scene: Scene, kind: str) -> None:
+    scene.max_held = 3
     scene.server.pages = [after(8)]
     scene.begin()
     await asyncio.sleep(1)

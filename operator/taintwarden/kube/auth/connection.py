@@ -62,10 +62,12 @@ class Connection:
         self.ssl: ssl.SSLContext | bool = self._context(Proof(None, source.certificate, source.key))
 
     @classmethod
-    def load(cls, kubeconfig: str | None = None, context: str | None = None) -> "Connection":
+    def load(
+        cls, kubeconfig: str | None = None, context: str | None = None, service_account: Path = SERVICE_ACCOUNT
+    ) -> "Connection":
         """Use this kubeconfig, else that of ``KUBECONFIG``, else ``~/.kube/config``, else the pod's service account.
 
-        That is kubectl's order: both talk to the same cluster.
+        That is kubectl's order: both talk to the same cluster. ``service_account`` is the folder of the latter.
 
         Raises:
             ConfigError: nothing usable was found; the message says where it was looked for.
@@ -76,9 +78,9 @@ class Connection:
         named = kubeconfig is not None or environment.get("KUBECONFIG") or context is not None
         where = os.pathsep.join(map(str, paths)) or "a kubeconfig"
         try:
-            if not named and not any(path.exists() for path in paths) and (SERVICE_ACCOUNT / "token").exists():
+            if not named and not any(path.exists() for path in paths) and (service_account / "token").exists():
                 where = "the service account of the pod"
-                return cls(in_cluster(environment, SERVICE_ACCOUNT))
+                return cls(in_cluster(environment, service_account))
             if not any(path.exists() for path in paths):
                 msg = "there is no such file"
                 raise ValueError(msg)

@@ -22,7 +22,6 @@ from taintwarden.kube.errors import NOT_JSON, Unreachable
 TOKEN_FILE_SECONDS = 10.0
 """How long a token that was read from a file is used; client-go's number. A kubelet writes a new one in time."""
 PLUGIN_SECONDS = 60.0
-"""How long an exec plugin may take."""
 EXPIRY_SLACK_SECONDS = 10.0
 """A plugin runs again this long before its credentials expire."""
 
@@ -44,10 +43,17 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 class Credentials:
-    """The credentials of one user. Its calls block on files and programs: ``Connection`` has threads for that."""
+    """The credentials of one user. Its calls block on files and programs: ``Connection`` has threads for that.
 
-    def __init__(self, source: ClusterSource) -> None:
+    Args:
+        source: where they come from.
+        plugin_seconds: how long an exec plugin may take.
+
+    """
+
+    def __init__(self, source: ClusterSource, plugin_seconds: float = PLUGIN_SECONDS) -> None:
         self._source = source
+        self._plugin_seconds = plugin_seconds
 
     @property
     def can_change(self) -> bool:
@@ -70,7 +76,7 @@ class Credentials:
         if source.basic:
             return Proof(f"Basic {base64.b64encode(source.basic.encode()).decode()}", certificate, key)
         if source.plugin is not None and not certificate:
-            return _ask(source.plugin, now)
+            return _ask(source.plugin, now, self._plugin_seconds)
         return Proof(None, certificate, key)
 
 
@@ -93,7 +99,7 @@ def _token_in(path: str) -> str:
     return token
 
 
-def _ask(plugin: Plugin, now: float) -> Proof:
+def _ask(plugin: Plugin, now: float, timeout_seconds: float) -> Proof:
     """Run an exec plugin (client.authentication.k8s.io)."""
     spec: dict[str, Any] = {"interactive": False}
     if plugin.cluster is not None:
@@ -107,11 +113,11 @@ def _ask(plugin: Plugin, now: float) -> Proof:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # it may contain secrets, and logs are read by many
-            timeout=PLUGIN_SECONDS,
+            timeout=timeout_seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise _failed(plugin, f"it did not end within {PLUGIN_SECONDS:g} s") from None  # the error has its arguments
+        raise _failed(plugin, f"it did not end within {timeout_seconds:g} s") from None  # the error has its arguments
     except OSError as error:
         raise _failed(plugin, str(error), plugin.hint) from error
     if done.returncode:

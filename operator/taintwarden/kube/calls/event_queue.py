@@ -15,13 +15,17 @@ class EventQueue(Generic[T]):
     A tenant causes any number of Events about its objects: those of its namespace wait for each other, and are dropped
     before those of namespaces that have fewer. An alarm, such as a tripped guard, waits for none of them.
 
+    Args:
+        max_queued: how many alarms wait at most, and how many others.
+
     Attributes:
         dropped: how many were dropped.
 
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_queued: int = MAX_QUEUED) -> None:
         self.dropped = 0
+        self._most = max_queued
         self._alarms: OrderedDict[str, T] = OrderedDict()
         self._of: OrderedDict[str, OrderedDict[str, T]] = OrderedDict()
         """Namespace -> key -> what waits. The first namespace is next."""
@@ -39,7 +43,7 @@ class EventQueue(Generic[T]):
         """One more. It comes after what waits already, which it may contradict."""
         if is_alarm:
             _put_last(self._alarms, key, one)
-            if len(self._alarms) > MAX_QUEUED:
+            if len(self._alarms) > self._most:
                 self._alarms.popitem(last=False)
                 self.dropped += 1
             return
@@ -47,7 +51,7 @@ class EventQueue(Generic[T]):
         before = len(waiting)
         _put_last(waiting, key, one)
         self._number += len(waiting) - before
-        if self._number > MAX_QUEUED:
+        if self._number > self._most:
             self._drop(namespace)
 
     def pop(self) -> T:
@@ -70,7 +74,7 @@ class EventQueue(Generic[T]):
 
     def _drop(self, namespace: str) -> None:
         """The oldest of this namespace if it has more than its share, else of the one that has the most."""
-        if len(self._of[namespace]) * len(self._of) <= MAX_QUEUED:
+        if len(self._of[namespace]) * len(self._of) <= self._most:
             namespace = max(self._of, key=lambda one: len(self._of[one]))
         waiting = self._of[namespace]
         waiting.popitem(last=False)

@@ -16,7 +16,7 @@ import structlog
 
 from taintwarden.api.types import POLICY_KIND
 from taintwarden.engine.model import Int64
-from taintwarden.kube.calls.event_queue import EventQueue
+from taintwarden.kube.calls.event_queue import MAX_QUEUED, EventQueue
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import MERGE_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
@@ -92,17 +92,27 @@ class Recorder:
         instance: the reporting instance, for example the pod's name.
         per_second: how many requests it may make in a second.
         is_busy: whether evictions need the API server more than Events do.
+        max_queued: of how many alarms, and how many other Events, the queue is.
+        max_remembered: of how many Events that were written the times are kept.
 
     """
 
     def __init__(
-        self, client: Client, instance: str, per_second: float, is_busy: Callable[[], bool] = lambda: False
+        self,
+        client: Client,
+        instance: str,
+        per_second: float,
+        is_busy: Callable[[], bool] = lambda: False,
+        *,
+        max_queued: int = MAX_QUEUED,
+        max_remembered: int = MAX_REMEMBERED,
     ) -> None:
         self._client = client
         self._instance = instance
         self._pause_seconds = 1.0 / per_second
         self._is_busy = is_busy
-        self._queue = EventQueue[Message]()
+        self._queue = EventQueue[Message](max_queued)
+        self._max_remembered = max_remembered
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
         self._failed = 0
@@ -170,7 +180,7 @@ class Recorder:
     def _remember(self, name: str) -> None:
         self._written[name] = asyncio.get_running_loop().time()
         self._written.move_to_end(name)
-        if len(self._written) > MAX_REMEMBERED:
+        if len(self._written) > self._max_remembered:
             self._written.popitem(last=False)
 
     async def _try_to_write(self, name: str, message: Message) -> bool:

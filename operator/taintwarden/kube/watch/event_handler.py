@@ -52,9 +52,15 @@ _Call = Callable[[EventHandler[Object]], object]
 
 
 class HeldChanges(Generic[Object]):
-    """Keeps what a watch delivers while the list before it still comes."""
+    """Keeps what a watch delivers while the list before it still comes.
 
-    def __init__(self) -> None:
+    Args:
+        most: how many changes it may keep.
+
+    """
+
+    def __init__(self, most: int = HELD_AT_MOST) -> None:
+        self._most = most
         self._batches: deque[list[_Call[Object]]] = deque()
         self._batch: list[_Call[Object]] = []
         self._changes = 0
@@ -62,7 +68,7 @@ class HeldChanges(Generic[Object]):
     @property
     def is_full(self) -> bool:
         """Whether it has as many changes as it may."""
-        return self._changes >= HELD_AT_MOST
+        return self._changes >= self._most
 
     def seen(self, obj: Object) -> None:
         """For later."""

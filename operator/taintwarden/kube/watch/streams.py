@@ -13,7 +13,7 @@ from typing import Any, Generic, NoReturn
 
 from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.event_handler import EventHandler
+from taintwarden.kube.watch.event_handler import HELD_AT_MOST, EventHandler
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import FIRST_LIMIT, PageLimit
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
@@ -39,6 +39,8 @@ class Stream(Generic[Object]):
         handler: receives the stream.
         timings: how long to wait for what.
         first_limit: how many objects to request at first.
+        objects_at_once: how many objects of a page are passed on in one step of the event loop.
+        max_held: how many changes wait for the end of a list.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
@@ -56,6 +58,8 @@ class Stream(Generic[Object]):
         timings: StreamTimings = StreamTimings(),  # noqa: B008 - it is frozen
         *,
         first_limit: int = FIRST_LIMIT,
+        objects_at_once: int = OBJECTS_AT_ONCE,
+        max_held: int = HELD_AT_MOST,
         sleep: Callable[[float], Any] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -66,6 +70,8 @@ class Stream(Generic[Object]):
         self._handler = handler
         self._timings = timings
         self._first_limit = first_limit
+        self._objects_at_once = objects_at_once
+        self._max_held = max_held
         self._back_off = BackOff(handler.restarted, timings, sleep=sleep, jitter=jitter)
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
@@ -180,10 +186,10 @@ class Stream(Generic[Object]):
         good, bad = page.decode()
         for one in bad:
             self._handler.undecodable(one.identity, one.reason)
-        for first in range(0, max(1, len(good)), OBJECTS_AT_ONCE):
+        for first in range(0, max(1, len(good)), self._objects_at_once):
             if first:
                 await asyncio.sleep(0)
-            self._handler.listed(good[first : first + OBJECTS_AT_ONCE])
+            self._handler.listed(good[first : first + self._objects_at_once])
 
     # -- watch --------------------------------------------------------------------------------------------------
 
@@ -196,6 +202,7 @@ class Stream(Generic[Object]):
             listed_at=listed_at,
             timings=self._timings,
             back_off=self._back_off,
+            max_held=self._max_held,
         )
 
     async def _adopt(self, watch: Watch[Object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.event_handler import EventHandler, HeldChanges, unknown_deletion
+from taintwarden.kube.watch.event_handler import HELD_AT_MOST, EventHandler, HeldChanges, unknown_deletion
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import MAX_OBJECT_BYTES
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
@@ -78,6 +78,7 @@ class Watch(Generic[Object]):
         listed_at: when that list was requested.
         timings: how long to wait for what.
         back_off: between requests that fail.
+        max_held: how many changes it holds at first.
 
     Attributes:
         liveness: whether what came is up to date.
@@ -94,6 +95,7 @@ class Watch(Generic[Object]):
         listed_at: float,
         timings: StreamTimings,
         back_off: BackOff,
+        max_held: int = HELD_AT_MOST,
     ) -> None:
         self.liveness = StreamLiveness(timings.gap)
         self.liveness.complete(listed_at)
@@ -103,7 +105,7 @@ class Watch(Generic[Object]):
         self._version = version
         self._timings = timings
         self._back_off = back_off
-        self._held = HeldChanges[Object]()
+        self._held = HeldChanges[Object](max_held)
         self._handler: EventHandler[Object] | HeldChanges[Object] = self._held
         self._delivers_since = float("inf")
         """When the handler got what was held."""
