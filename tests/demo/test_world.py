@@ -23,12 +23,11 @@ def cluster(story: Story) -> LocalCluster:
 
 
 @pytest.fixture
-async def observer(cluster: LocalCluster, story: Story, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Observer]:
+async def observer(cluster: LocalCluster, story: Story) -> AsyncIterator[Observer]:
     """Watching the served cluster, with replacements that start fast."""
-    monkeypatch.setattr("taintwarden_demo.replicas.START_SECONDS", 0.01)
-    monkeypatch.setattr("taintwarden_demo.observer.HOLD_SECONDS", 0.0)
     async with cluster.serve():
-        observer, replicas = Observer(cluster.store, story), Replicas(cluster, story)
+        observer = Observer(cluster.store, story, hold_seconds=0.0)
+        replicas = Replicas(cluster, story, start_seconds=0.01)
         await until(lambda: observer.calm)
         observer.begin()
         yield observer

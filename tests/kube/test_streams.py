@@ -637,6 +637,7 @@ class Asking(EventHandler):
         self._ask("watch")
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("on", ["list", "watch"])
 async def test_a_list_that_is_asked_for_follows_the_one_before(on):
     handler = Asking(on)

@@ -10,16 +10,15 @@ import pytest
 from aiohttp import web
 
 from publisher.answering import endless, never, trickling, vector
-from taintwarden_publisher import prometheus as module
 from taintwarden_publisher.prometheus import MAX_BODY_BYTES, Access, ask
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
 NOW = 1_800_000_000.0
 
 
-async def trouble(session, url, access=Access(), now=None):  # noqa: B008 - it is frozen
+async def trouble(session, url, access=Access(), now=None, **more):  # noqa: B008 - it is frozen
     with pytest.raises(NoAnswerError) as raised:
-        await ask(session, url, "up", access, time.time() if now is None else now)
+        await ask(session, url, "up", access, time.time() if now is None else now, **more)
     return raised.value.trouble, str(raised.value)
 
 
@@ -50,21 +49,19 @@ async def test_nobody_there(session):
     assert (await trouble(session, "http://127.0.0.1:1"))[0] is Trouble.UNREACHABLE
 
 
-async def test_an_answer_that_does_not_come_ends_in_time(session, prometheus, monkeypatch):
+async def test_an_answer_that_does_not_come_ends_in_time(session, prometheus):
     """Ten seconds for users: a query of thirty is not waited for."""
-    monkeypatch.setattr(module, "TIMEOUT_SECONDS", 0.1)
     prometheus.handler = never
-    assert await trouble(session, prometheus.url) == (
+    assert await trouble(session, prometheus.url, timeout_seconds=0.1) == (
         Trouble.TIMED_OUT,
         f"{prometheus.url} did not answer the query within 0.1 s",
     )
     assert prometheus.requests[0].query["timeout"] == "0.1s"
 
 
-async def test_an_answer_that_trickles_ends_in_time(session, prometheus, monkeypatch):
-    monkeypatch.setattr(module, "TIMEOUT_SECONDS", 0.2)
+async def test_an_answer_that_trickles_ends_in_time(session, prometheus):
     prometheus.handler = trickling
-    assert (await trouble(session, prometheus.url))[0] is Trouble.TIMED_OUT
+    assert (await trouble(session, prometheus.url, timeout_seconds=0.2))[0] is Trouble.TIMED_OUT
 
 
 async def test_a_redirection_is_not_followed_and_sees_no_credentials(session, prometheus):

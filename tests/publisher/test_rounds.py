@@ -13,7 +13,6 @@ from aiohttp import web
 from publisher.answering import Answers, never, vector
 from publisher.scene import body, node_object, record, taint
 from taintwarden.telemetry.metrics import Metrics
-from taintwarden_publisher import prometheus as module
 from taintwarden_publisher.cluster import ClusterError, Written
 from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.prometheus import Access
@@ -75,8 +74,8 @@ class Stage:
         self.cluster = Scripted()
         self.metrics = Metrics()
         self.clock = 0.0
-        tools = Tools(self.cluster, session, self.metrics, lambda: time.time() + self.clock, lambda: self.clock)
-        self.rounds = Rounds("sla", tools)
+        self.tools = Tools(self.cluster, session, self.metrics, lambda: time.time() + self.clock, lambda: self.clock)
+        self.rounds = Rounds("sla", self.tools)
         self.fields: dict[str, Any] = {"mode": "Publish", "maxChangedNodes": "100%", "minDwellSeconds": 0}
 
     async def play(self, *, taken: str = "", may_write: Any = YES, **fields: Any) -> Any:
@@ -198,9 +197,9 @@ async def test_without_an_answer_every_taint_stays(stage, content, status, reaso
     assert stage.report.stuck == reason
 
 
-async def test_a_query_of_thirty_seconds_changes_nothing(stage, monkeypatch):
+async def test_a_query_of_thirty_seconds_changes_nothing(stage):
     await stage.play()
-    monkeypatch.setattr(module, "TIMEOUT_SECONDS", 0.1)
+    stage.rounds = Rounds("sla", msgspec.structs.replace(stage.tools, timeout_seconds=0.1))
     stage.prometheus.handler = never
     await stage.play()
     assert stage.reasons()["Answered"] == "TimedOut"

@@ -68,14 +68,14 @@ def sla(value: int | str, effect: str = "NoSchedule") -> Taint:
 class Scene:
     """An extender and what it knows."""
 
-    def __init__(self, gates: Gates | None = None, *, shows_values: bool = True) -> None:
+    def __init__(self, gates: Gates | None = None, *, shows_values: bool = True, **bounds: int) -> None:
         self.nodes: dict[str, NodeFacts] = {}
         self.claims: dict[str, str] = {}
         self.volumes: dict[str, Any] = {}
         self.profiles = Profiles()
         self.counted: list[tuple[str, int]] = []
         self.demands = Demands(Decoder(system_clock), self.profiles, self.claims, self.volumes)
-        self.decisions = Decisions(gates or Gates())
+        self.decisions = Decisions(gates or Gates(), **bounds)
         self.now = 100.0
         self.news = News(lambda: MonotonicTime(self.now))
         self.extender = SchedulerExtender(

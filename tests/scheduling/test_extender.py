@@ -8,7 +8,6 @@ from taintwarden.engine import scheduling
 from taintwarden.engine.model import Gates
 from taintwarden.engine.operators import match
 from taintwarden.engine.scheduling import Preferences
-from taintwarden.placement.scheduling import decisions
 from taintwarden.placement.scheduling.extender import REASONS, WITHOUT_VALUES, Args, PreemptionArgs, scored
 
 PREFER = "PreferNoSchedule"
@@ -120,20 +119,19 @@ async def test_a_value_is_compared_once_for_nodes_that_are_alike(scene, monkeypa
     assert len(asked) == 2  # 980 and 940
 
 
-async def test_what_is_stored_is_bounded(scene, monkeypatch):
-    monkeypatch.setattr(decisions, "MAX_DEMANDS", 3)
-    monkeypatch.setattr(decisions, "MAX_COMPARISONS", 15)
+async def test_what_is_stored_is_bounded():
+    scene = Scene(max_demands=3, max_comparisons=15)
     for number in range(10):
         scene.nodes[f"n{number}"] = node(sla(number))
         await filtered(scene, tolerations=[ABOVE | {"value": str(number)}])
         scores(scene, tolerations=[ABOVE | {"value": str(number)}])
-        known = scene.decisions._judges
-        assert len(known) <= 3
-        assert sum(map(len, known.values())) <= 15 + len(scene.nodes)
+        assert len(scene.decisions) <= 3
+        assert scene.decisions.comparisons <= 15 + len(scene.nodes)
 
 
 def test_a_taint_that_is_preferably_avoided_lowers_the_score(scene):
-    scene.nodes = scene.extender._nodes = {"low": node(sla(940, PREFER)), "high": node(sla(960, PREFER))}
+    scene.nodes.clear()
+    scene.nodes |= {"low": node(sla(940, PREFER)), "high": node(sla(960, PREFER))}
     assert scores(scene, tolerations=[ABOVE | {"effect": PREFER}]) == {"low": 0, "high": 10}
 
 

@@ -5,13 +5,14 @@ import asyncio
 import pytest
 
 from scheduling.scene import ABOVE, Scene, node, pod, sla
-from taintwarden.placement.scheduling import news
 from taintwarden.placement.scheduling.extender import Args
+from taintwarden.placement.scheduling.news import WAITS_AT_ONCE, WAITS_PER_SECOND
+
+pytestmark = pytest.mark.looptime
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(news, "WAIT_SECONDS", 0.05)
+def scene() -> Scene:
     made = Scene()
     made.nodes["a"] = node(sla(940))
     return made
@@ -54,13 +55,11 @@ async def test_refusals_are_counted_once(scene):
     assert scene.counted == [("taint", 1)]
 
 
-async def test_waits_in_vain_are_limited(scene, monkeypatch):
-    monkeypatch.setattr(news, "WAIT_SECONDS", 0.001)
-    for _ in range(news.WAITS_AT_ONCE):
+async def test_waits_in_vain_are_limited(scene):
+    for _ in range(WAITS_AT_ONCE):
         await filtering(scene, tolerations=[ABOVE])
     assert not await started(filtering(scene, tolerations=[ABOVE]))
-    scene.now += 1 / news.WAITS_PER_SECOND
-    monkeypatch.setattr(news, "WAIT_SECONDS", 1.0)
+    scene.now += 1 / WAITS_PER_SECOND
     task = filtering(scene, tolerations=[ABOVE])
     assert await started(task)
     change(scene, 980)

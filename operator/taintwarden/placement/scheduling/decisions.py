@@ -14,9 +14,9 @@ from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import NodeObject
 
 MAX_DEMANDS = 200
-"""The demands whose comparisons are stored: a tenant can make any number of different ones."""
+"""A tenant can make any number of different ones."""
 MAX_COMPARISONS = 50_000
-"""Of all demands. More would cost the garbage collector more time than comparing again costs."""
+"""More would cost the garbage collector more time than comparing again costs."""
 MAX_TAINTS = 10_000
 """Taints that nodes share: values change, and old ones are dropped."""
 
@@ -77,18 +77,31 @@ class Decisions:
 
     Args:
         gates: which operators may match at all.
+        max_demands: the demands whose comparisons are stored.
+        max_comparisons: of all demands, before the comparisons of another demand are stored.
 
     """
 
-    def __init__(self, gates: Gates) -> None:
+    def __init__(self, gates: Gates, *, max_demands: int = MAX_DEMANDS, max_comparisons: int = MAX_COMPARISONS) -> None:
         self._gates = gates
+        self._max_demands = max_demands
+        self._max_comparisons = max_comparisons
         self._judges: OrderedDict[Demand, Judge] = OrderedDict()
+
+    def __len__(self) -> int:
+        """The number of demands whose comparisons are stored."""
+        return len(self._judges)
+
+    @property
+    def comparisons(self) -> int:
+        """The number of comparisons that are stored."""
+        return sum(map(len, self._judges.values()))
 
     def of(self, demand: Demand) -> Judge:
         """Who judges nodes for pods that demand this."""
         found = self._judges.get(demand)
         if found is None:
-            while len(self._judges) >= MAX_DEMANDS or sum(map(len, self._judges.values())) > MAX_COMPARISONS:
+            while len(self) >= self._max_demands or self.comparisons > self._max_comparisons:
                 self._judges.popitem(last=False)
             found = self._judges[demand] = Judge(demand, self._gates)
         self._judges.move_to_end(demand)

@@ -20,9 +20,10 @@ HOLD_SECONDS = 0.6
 
 
 class Observer:
-    """Subscribed from its construction to ``close``."""
+    """Subscribed from its construction to ``close``. ``hold_seconds``: see ``HOLD_SECONDS``."""
 
-    def __init__(self, store: Store, story: Story) -> None:
+    def __init__(self, store: Store, story: Story, hold_seconds: float = HOLD_SECONDS) -> None:
+        self._hold_seconds = hold_seconds
         self.facts = Facts()
         self.pods: dict[str, PodView] = {}
         self.values = {node.name: node.sla for node in story.nodes}
@@ -67,7 +68,7 @@ class Observer:
 
     def drain(self) -> list[Line]:
         """The lines since the last call; the same line about several pods is one."""
-        if not self._lines or self.seconds - self._lines[0].at < HOLD_SECONDS:
+        if not self._lines or self.seconds - self._lines[0].at < self._hold_seconds:
             return []
         merged: dict[tuple[str, str, str, str], Line] = {}
         for line in self._lines:

@@ -23,10 +23,11 @@ RETRY_SECONDS = 0.5
 
 
 class Replicas:
-    """Keeps the number of pods of every workload except DaemonSets."""
+    """Keeps the number of pods of every workload except DaemonSets. ``start_seconds``: see ``START_SECONDS``."""
 
-    def __init__(self, cluster: LocalCluster, story: Story) -> None:
+    def __init__(self, cluster: LocalCluster, story: Story, start_seconds: float = START_SECONDS) -> None:
         self._cluster = cluster
+        self._start_seconds = start_seconds
         self._workloads = {one.name: one for one in story.workloads if not one.daemon_set}
         self._replaced: set[str] = set()
         self._timers: set[asyncio.TimerHandle] = set()
@@ -51,7 +52,7 @@ class Replicas:
 
     def _replace(self, workload: Workload, owner: Object) -> None:
         name = create_pod(self._cluster, workload, owner)
-        self._later(START_SECONDS, name, workload)
+        self._later(self._start_seconds, name, workload)
 
     def _later(self, seconds: float, name: str, workload: Workload) -> None:
         def place() -> None:

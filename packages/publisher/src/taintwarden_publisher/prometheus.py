@@ -13,7 +13,7 @@ from taintwarden_publisher.samples import Series
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
 TIMEOUT_SECONDS = 10.0
-"""For one query, from the first byte sent to the last one read."""
+"""For one query."""
 MAX_BODY_BYTES = 16 * 2**20
 """Some 60,000 series with labels of a usual length."""
 MAX_TEXT = 300
@@ -84,7 +84,14 @@ class _Envelope(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-async def ask(session: aiohttp.ClientSession, url: str, query: str, access: Access, now: float) -> list[Series]:
+async def ask(
+    session: aiohttp.ClientSession,
+    url: str,
+    query: str,
+    access: Access,
+    now: float,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> list[Series]:
     """The instant vector that a query gives now, by the clock of Prometheus.
 
     Args:
@@ -93,16 +100,17 @@ async def ask(session: aiohttp.ClientSession, url: str, query: str, access: Acce
         query: in PromQL.
         access: credentials, and certificates to trust.
         now: seconds since 1970, by our clock.
+        timeout_seconds: from the first byte sent to the last one read.
 
     Raises:
         NoAnswerError: there is no answer, or none that can be used.
 
     """
     try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            status, body = await _get(session, url, query, access)
+        async with asyncio.timeout(timeout_seconds):
+            status, body = await _get(session, url, query, access, timeout_seconds)
     except TimeoutError as error:
-        message = f"{url} did not answer the query within {TIMEOUT_SECONDS:g} s"
+        message = f"{url} did not answer the query within {timeout_seconds:g} s"
         raise NoAnswerError(Trouble.TIMED_OUT, message) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise NoAnswerError(
@@ -111,13 +119,15 @@ async def ask(session: aiohttp.ClientSession, url: str, query: str, access: Acce
     return _vector(url, status, body, now)
 
 
-async def _get(session: aiohttp.ClientSession, url: str, query: str, access: Access) -> tuple[int, bytes]:
+async def _get(
+    session: aiohttp.ClientSession, url: str, query: str, access: Access, timeout_seconds: float
+) -> tuple[int, bytes]:
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if access.authorization:
         headers["Authorization"] = access.authorization
     async with session.get(
         f"{url.rstrip('/')}/api/v1/query",
-        params={"query": query, "timeout": f"{TIMEOUT_SECONDS:g}s"},
+        params={"query": query, "timeout": f"{timeout_seconds:g}s"},
         headers=headers,
         ssl=access.tls(),
         allow_redirects=False,  # credentials would be sent to whoever the redirection names

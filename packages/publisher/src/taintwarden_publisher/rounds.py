@@ -15,7 +15,7 @@ from taintwarden_publisher import reporting
 from taintwarden_publisher.cluster import Cluster, ClusterError, Written
 from taintwarden_publisher.deciding import WINDOW, Change, View, decide, patch, recorded, withdrawals
 from taintwarden_publisher.nodes import Node
-from taintwarden_publisher.prometheus import Access, ask
+from taintwarden_publisher.prometheus import TIMEOUT_SECONDS, Access, ask
 from taintwarden_publisher.reporting import Condition, Reason, Report
 from taintwarden_publisher.samples import Samples, samples
 from taintwarden_publisher.spec import PublisherMode, PublisherSpec, read_spec
@@ -36,6 +36,8 @@ class Tools(msgspec.Struct, frozen=True):
     metrics: Metrics
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
+    timeout_seconds: float = TIMEOUT_SECONDS
+    """For the answer to a query."""
 
 
 class Rounds:
@@ -120,7 +122,7 @@ class Rounds:
         tools, series, trouble = self._tools, None, None
         try:
             access = await tools.cluster.access(spec.auth.secret_name) if spec.auth else Access()
-            series = await ask(tools.session, spec.url, spec.query, access, tools.clock())
+            series = await ask(tools.session, spec.url, spec.query, access, tools.clock(), tools.timeout_seconds)
             self._answered_at = self._now()
         except NoAnswerError as error:
             trouble = error

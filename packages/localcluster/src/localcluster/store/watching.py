@@ -19,16 +19,23 @@ BUFFER_MAX = 16_384
 
 
 class Watcher:
-    """One client's view of a collection: `lines` to send, and whether more may follow."""
+    """One client's view of a collection: lines to send, at most `most` at once, and whether more may follow."""
 
     def __init__(
-        self, store: Store, collection: Collection, selection: Selection, prefix: bytes, frame: Frame | None = None
+        self,
+        store: Store,
+        collection: Collection,
+        selection: Selection,
+        prefix: bytes,
+        frame: Frame | None = None,
+        most: int = BUFFER_MAX,
     ) -> None:
         self._store = store
         self._collection = collection
         self._selection = selection
         self._prefix = prefix
         self._frame = frame
+        self._most = most
         self._lines: deque[bytes] = deque()
         self._wake = asyncio.Event()
         self.ended = False
@@ -55,7 +62,7 @@ class Watcher:
         kind = self._selection.sees(change)
         if kind is None or self.ended:
             return
-        if len(self._lines) >= BUFFER_MAX:
+        if len(self._lines) >= self._most:
             self.end()
             return
         if self._frame is None:
