@@ -25,9 +25,9 @@ class Told:
         self.coalescer.put(namespace, key, change)
 
 
-@pytest.fixture(params=[AT_ONCE])
+@pytest.fixture
 async def told(request: pytest.FixtureRequest) -> AsyncIterator[Told]:
-    made = Told(request.param)
+    made = Told(getattr(request, "param", AT_ONCE))
     running = asyncio.create_task(made.coalescer.run())
     yield made
     running.cancel()

@@ -1,4 +1,4 @@
-"""Answers to bodies, over TLS: how long a client may leave one unread."""
+"""Bodies of requests and their answers: how long a client may take, and how many are in memory at once."""
 
 import asyncio
 import contextlib
@@ -12,17 +12,22 @@ from patience import until
 from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
-from taintwarden.placement.serving import bodies
-from taintwarden.placement.serving.bodies import Bodies
+from taintwarden.placement.serving.bodies import MAX_LARGE_BODIES, REQUEST_SECONDS, Bodies
 from taintwarden.serving.http_server import HttpServer
 
 HOST = "127.0.0.1"
-REQUEST = b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
 ANSWER = b"x" * 20_000_000
 
 
+def request(length: int = 2) -> bytes:
+    """One with a body of so many bytes, of which the first two are sent."""
+    return b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{}" % length
+
+
 @pytest.fixture
-async def connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, HttpServer]]:
+async def connection(
+    request: pytest.FixtureRequest, port: int
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, HttpServer]]:
     """To a server with a large answer, and that server."""
 
     async def answer(_: bytearray) -> tuple[web.Response, str]:
@@ -32,7 +37,9 @@ async def connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asy
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_chain(tls, pair.certificate + pair.key)
     app = web.Application()
-    made = Bodies(lambda _name, _result, _seconds: None, lambda _: "", lambda _: None)
+    made = Bodies(
+        lambda _name, _result, _seconds: None, lambda _: "", lambda _: None, getattr(request, "param", REQUEST_SECONDS)
+    )
     app.add_routes([web.post("/ask", made.handler("ask", answer))])
     server = HttpServer(app, "--port", tls)
     await server.start(HOST, port)
@@ -53,17 +60,69 @@ async def received_bytes(reader: asyncio.StreamReader) -> int:
 
 async def test_a_large_answer_arrives(connection):
     reader, writer, _ = connection
-    writer.write(REQUEST)
+    writer.write(request())
     assert b" 200 " in await reader.readline()
     assert await received_bytes(reader) >= len(ANSWER)
 
 
-async def test_an_answer_that_is_not_read_is_given_up(connection, monkeypatch):
+@pytest.mark.parametrize("connection", [0.3], indirect=True)
+async def test_an_answer_that_is_not_read_is_given_up(connection):
     """It would stay in memory for as long as the client wants."""
-    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.3)
     reader, writer, server = connection
     writer.transport.pause_reading()
-    writer.write(REQUEST)
+    writer.write(request())
     await until(lambda: server.connections == 0)
     writer.transport.resume_reading()
     assert await received_bytes(reader) < len(ANSWER)
+
+
+class Asked:
+    """A server with small answers, and who asks it."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.observed: list[str] = []
+        self._clients: list[asyncio.StreamWriter] = []
+
+    @contextlib.asynccontextmanager
+    async def served(self, request_seconds: float) -> AsyncIterator[None]:
+        async def answer(_: bytearray) -> tuple[web.Response, str]:
+            return web.Response(), "answered"
+
+        made = Bodies(
+            lambda _name, result, _seconds: self.observed.append(result), lambda _: "", lambda _: None, request_seconds
+        )
+        app = web.Application()
+        app.add_routes([web.post("/ask", made.handler("ask", answer))])
+        server = HttpServer(app, "--port")
+        await server.start(HOST, self.port)
+        yield
+        for writer in self._clients:
+            writer.transport.abort()
+        await server.stop()
+
+    async def send(self, data: bytes) -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection(HOST, self.port)
+        self._clients.append(writer)
+        writer.write(data)
+        return reader
+
+
+async def test_a_body_that_does_not_arrive_is_not_waited_for(port):
+    asked = Asked(port)
+    async with asked.served(request_seconds=0.1):
+        assert b" 408 " in await (await asked.send(request(1_000_000))).readline()
+    assert asked.observed == ["late"]
+
+
+async def test_large_bodies_in_memory_are_few(port):
+    """Whoever sends many large ones and finishes none keeps the others out for a moment, and small ones never."""
+    asked = Asked(port)
+    async with asked.served(request_seconds=2.0):
+        unfinished = [await asked.send(request(3_000_000)) for _ in range(MAX_LARGE_BODIES + 4)]
+        small = await (await asked.send(request())).readline()
+        late = [await one.readline() for one in unfinished]
+        large = await (await asked.send(request(100_000) + b" " * 99_998)).readline()
+    assert (b" 200 " in small, b" 200 " in large) == (True, True)
+    assert all(b" 408 " in line for line in late)
+    assert asked.observed == ["answered", *["late"] * (MAX_LARGE_BODIES + 4), "answered"]

@@ -11,6 +11,7 @@ from aiohttp.http_exceptions import BadStatusLine
 
 from taintwarden.serving import http_server
 from taintwarden.serving.http_server import LOG_SECONDS, HttpServer, StrangersFilter
+from taintwarden.serving.listening import ConnectionLimits
 
 HOST = "127.0.0.1"
 NO_HTTP = {
@@ -78,6 +79,18 @@ async def test_what_strangers_send_is_logged_at_most_once(server, port, caplog, 
 async def test_what_is_no_http_is_not_logged(server, port, caplog, what):
     await sent(port, NO_HTTP[what])
     assert not [one for one in caplog.records if one.levelno > logging.DEBUG]
+
+
+async def test_headers_that_do_not_end_are_not_waited_for(port):
+    server = HttpServer(web.Application(), "--http-port", limits=ConnectionLimits(first_answer_seconds=0.2))
+    await server.start(HOST, port)
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(b"GET / HTTP/1.1\r\nX-A: ")
+    async with asyncio.timeout(60):
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+    writer.transport.abort()
+    await server.stop()
 
 
 # -- the filter --------------------------------------------------------------------------------------------------------

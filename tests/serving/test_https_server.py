@@ -21,6 +21,7 @@ from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
 from patience import until
+from serving.clients import open_ones
 from taintwarden.certificates.pairs import make_authority, make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.operators import ALL_GATES
@@ -31,9 +32,11 @@ from taintwarden.placement.serving.https_server import HttpsServer
 from taintwarden.placement.serving.reviews import RESULTS, review_app
 from taintwarden.placement.webhook_process import admission_webhooks
 from taintwarden.serving import listening
+from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics, observer
 
+LIMITS = ConnectionLimits()
 HOST, NAME = "127.0.0.1", "webhook.home.svc"
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 
@@ -43,7 +46,9 @@ def metrics() -> Metrics:
     return Metrics()
 
 
-def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -> HttpsServer:
+def make_server(
+    api: StoredWebhooks, port: int, metrics: Metrics, limits: ConnectionLimits = LIMITS, **more: str
+) -> HttpsServer:
     settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
     webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
     client = ScriptedClient(default=api)
@@ -56,6 +61,7 @@ def make_server(api: StoredWebhooks, port: int, metrics: Metrics, **more: str) -
         make_app,
         expires=metrics.webhook_certificate_expiry.set,
         clock=system_clock,
+        limits=limits,
         kinds=tuple(ConfigurationKind),
     )
 
@@ -66,8 +72,10 @@ def api() -> StoredWebhooks:
 
 
 @pytest.fixture
-async def server(api: StoredWebhooks, port: int, metrics: Metrics) -> AsyncIterator[HttpsServer]:
-    started = make_server(api, port, metrics)
+async def server(
+    request: pytest.FixtureRequest, api: StoredWebhooks, port: int, metrics: Metrics
+) -> AsyncIterator[HttpsServer]:
+    started = make_server(api, port, metrics, getattr(request, "param", LIMITS))
     await started.start()
     yield started
     await started.stop()
@@ -204,8 +212,8 @@ async def test_a_compressed_body_is_not_unpacked(server, api, port):
             assert response.status == 400
 
 
-async def test_idle_connections_make_room_for_whoever_asks(server, api, port, monkeypatch):
-    monkeypatch.setattr(listening, "MAX_CONNECTIONS", 8)
+@pytest.mark.parametrize("server", [ConnectionLimits(most=8)], indirect=True)
+async def test_idle_connections_make_room_for_whoever_asks(server, api, port):
     await server.keeper.look()
     tls = trusting(api.secret["ca.crt"])
     useful = aiohttp.TCPConnector(ssl=tls)
@@ -217,7 +225,7 @@ async def test_idle_connections_make_room_for_whoever_asks(server, api, port, mo
             kept = response.connection
         silent = [await asyncio.open_connection(HOST, port) for _ in range(20)]
         shaken = [await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME) for _ in range(20)]
-        assert server._server.connections <= 8
+        await until(lambda: open_ones([*silent, *shaken]) <= 8)
         async with session.post(url, data=body, server_hostname=NAME) as response:
             assert (await response.json())["response"]["allowed"]
         assert kept is None or not kept.closed
@@ -226,22 +234,23 @@ async def test_idle_connections_make_room_for_whoever_asks(server, api, port, mo
             writer.transport.abort()
 
 
+IMPATIENT = ConnectionLimits(first_answer_seconds=0.2, handshake_seconds=1.0)
+
+
+@pytest.mark.parametrize("server", [IMPATIENT], indirect=True)
 @pytest.mark.parametrize("shakes_hands", [True, False])
-async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port, monkeypatch, shakes_hands):
-    monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(listening, "HANDSHAKE_SECONDS", 1.0)
+async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port, shakes_hands):
     await server.keeper.look()
     more = {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME} if shakes_hands else {}
     reader, writer = await asyncio.open_connection(HOST, port, **more)
     async with asyncio.timeout(60):
         with contextlib.suppress(ConnectionError):
             await reader.read()
-    await until(lambda: server._server.connections == 0)
     writer.transport.abort()
 
 
-async def test_headers_that_do_not_end_are_not_waited_for(server, api, port, monkeypatch):
-    monkeypatch.setattr(listening, "FIRST_ANSWER_SECONDS", 0.3)
+@pytest.mark.parametrize("server", [IMPATIENT], indirect=True)
+async def test_headers_that_do_not_end_are_not_waited_for(server, api, port):
     await server.keeper.look()
     tls = trusting(api.secret["ca.crt"])
     reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)

@@ -1,8 +1,10 @@
 """Connections, whatever is said on them."""
 
 import asyncio
+from itertools import pairwise
 
-from taintwarden.serving.listening import Listener
+from serving.clients import open_ones
+from taintwarden.serving.listening import ConnectionLimits, Listener
 
 SENT = b"x" * 1_000_000
 
@@ -21,12 +23,11 @@ class Recorder(asyncio.Protocol):
         self.ended.set()
 
 
-async def test_what_is_said_is_passed_on_in_small_pieces():
+async def test_what_is_said_is_passed_on_in_small_pieces(port):
     """What the parser refuses stays in memory for a while: it must not be a quarter of a megabyte."""
     recorder = Recorder()
     listener = Listener(lambda: recorder, tls=None)
-    listener.start("127.0.0.1", 0)
-    port = listener._sockets[0].getsockname()[1]
+    listener.start("127.0.0.1", port)
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(SENT)
     writer.close()
@@ -35,3 +36,25 @@ async def test_what_is_said_is_passed_on_in_small_pieces():
     assert sum(recorder.pieces) == len(SENT)
     assert max(recorder.pieces) < 2**16
     await listener.stop()
+
+
+async def test_a_flood_is_bounded_and_paced(port):
+    accepted, now = [], asyncio.get_running_loop().time
+
+    def make() -> asyncio.Protocol:
+        accepted.append(now())
+        return asyncio.Protocol()
+
+    limits = ConnectionLimits(most=5, accept_interval_seconds=0.02)
+    listener = Listener(make, None, limits)
+    listener.start("127.0.0.1", port)
+    clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+    while len(accepted) < 30:
+        await asyncio.sleep(0.005)
+        assert len(listener) <= 5
+    assert min(late - early for early, late in pairwise(accepted)) > 0.9 * limits.accept_interval_seconds
+    assert [open_ones([one]) for one in clients[-5:]] == [1] * 5, "the oldest end"
+    for _, writer in clients:
+        writer.close()
+    await listener.stop()
+    listener.close()

@@ -1,6 +1,5 @@
 """AdmissionReviews over HTTP: answered in the API server's form, and never in anybody's way."""
 
-import asyncio
 import base64
 import io
 import json
@@ -17,7 +16,6 @@ from admission.workloads import Json, review
 from taintwarden.api.field_errors import FieldError
 from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden.placement.admission.webhooks import AdmissionRequest
-from taintwarden.placement.serving import bodies
 from taintwarden.placement.serving.reviews import review_app
 
 WRONG = FieldError("spec.a", "0950", "leading zeros are not allowed", "write 950, not 0950")
@@ -191,31 +189,6 @@ async def test_a_body_without_a_length_is_not_read(bench):
     async with bench.session.post("/validate", data=chunks()) as response:
         assert response.status == 411
     assert bench.observed == []
-
-
-async def test_a_body_that_does_not_arrive_is_not_waited_for(bench, monkeypatch):
-    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.1)
-    reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
-    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
-    assert b" 408 " in await reader.readline()
-    writer.close()
-    assert bench.observed == [("validate", "late")]
-
-
-async def test_large_bodies_in_memory_are_few(bench, monkeypatch):
-    """Whoever sends many large ones and finishes none keeps the others out for a moment, and small ones never."""
-    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 0.5)
-    head = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n{"
-    unfinished = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(bodies.MAX_LARGE_BODIES + 4)]
-    for _, writer in unfinished:
-        writer.write(head)
-    await asyncio.sleep(0.1)
-    monkeypatch.setattr(bodies, "REQUEST_SECONDS", 60)  # of the requests that come now
-    assert (await bench.response(object={}))["allowed"]
-    for reader, writer in unfinished:
-        assert b" 408 " in await reader.readline()
-        writer.close()
-    assert (await bench.response(object={"data": "x" * 100_000}))["allowed"]
 
 
 async def test_of_many_warnings_the_first_are_told(bench):

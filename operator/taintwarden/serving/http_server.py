@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from taintwarden.kube.errors import ConfigError
-from taintwarden.serving.listening import Listener
+from taintwarden.serving.listening import ConnectionLimits, Listener
 
 MAX_HEADERS, MAX_FIELD_BYTES = 32, 4096
 """Of one request. aiohttp's own limits allow a megabyte of headers, which takes two of memory for each connection."""
@@ -62,8 +62,7 @@ class HttpServer:
         app: what answers.
         port_flag: the flag that sets the port, for errors.
         tls: the certificate to serve with; None for plain HTTP.
-        max_connections: see :class:`Listener`.
-        accept_interval_seconds: see :class:`Listener`.
+        limits: what clients may take of the port.
         parameters: of ``aiohttp.web.AppRunner``, where its defaults do not suit.
 
     """
@@ -73,14 +72,13 @@ class HttpServer:
         app: web.Application,
         port_flag: str,
         tls: ssl.SSLContext | None = None,
-        max_connections: int | None = None,
-        accept_interval_seconds: float = 0.0,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
         **parameters: Any,
     ) -> None:
         bounds = {"max_headers": MAX_HEADERS, "max_field_size": MAX_FIELD_BYTES, "max_line_size": MAX_FIELD_BYTES}
         self._runner = web.AppRunner(app, access_log=None, logger=_logger(port_flag), **(bounds | parameters))
         self._port_flag = port_flag
-        self._listener = Listener(self._connection, tls, max_connections, accept_interval_seconds)
+        self._listener = Listener(self._connection, tls, limits)
 
     @property
     def connections(self) -> int:

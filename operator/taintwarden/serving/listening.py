@@ -15,11 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-MAX_CONNECTIONS = 128
-"""Three API servers keep some dozen each while hundreds of pods a second are created."""
-HANDSHAKE_SECONDS = 5.0
-FIRST_ANSWER_SECONDS = 10.0
-"""From the handshake, if any: for the headers and the body of a first request, and its answer."""
+import msgspec
+
 SHUTDOWN_SECONDS = 1.0
 """For the other side to agree to the end of a connection."""
 ACCEPT_RETRY_SECONDS = 1.0
@@ -31,14 +28,25 @@ READ_BYTES = 2**14
 Factory = Callable[[], asyncio.Protocol]
 
 
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What clients may take of one port."""
+
+    most: int = 128
+    """At once. Three API servers keep some dozen each while hundreds of pods a second are created."""
+    accept_interval_seconds: float = 0.0
+    """From one to the next at least."""
+    handshake_seconds: float = 5.0
+    first_answer_seconds: float = 10.0
+    """From the handshake, if any: for the headers and the body of a first request, and its answer."""
+
+
 class Listener:
     """Listens on one port, and bounds how many connections there are.
 
     Args:
         make: makes what speaks on a connection.
         tls: the certificate to serve with; None for plain connections.
-        max_connections: how many there are at once; without it as many as API servers need.
-        accept_interval_seconds: from one to the next at least.
+        limits: what clients may take.
 
     """
 
@@ -46,13 +54,11 @@ class Listener:
         self,
         make: Factory,
         tls: ssl.SSLContext | None,
-        max_connections: int | None = None,
-        accept_interval_seconds: float = 0.0,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
     ) -> None:
         self._make = make
         self._tls = tls
-        self._max_connections = max_connections
-        self._accept_interval_seconds = accept_interval_seconds
+        self._limits = limits
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._open: OrderedDict[int, _Connection] = OrderedDict()
@@ -95,20 +101,20 @@ class Listener:
                 return
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
+        loop, limits = asyncio.get_running_loop(), self._limits
         while True:
             try:
                 accepted, _ = await loop.sock_accept(listening)
             except OSError:
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            if len(self._open) >= (self._max_connections or MAX_CONNECTIONS):
+            if len(self._open) >= limits.most:
                 self._least_useful().end()
             self._next += 1
             key = self._next
-            self._open[key] = _Connection(accepted, self._make(), self._tls, partial(self._forget, key))
-            if self._accept_interval_seconds:
-                await asyncio.sleep(self._accept_interval_seconds)
+            self._open[key] = _Connection(accepted, self._make(), self._tls, limits, partial(self._forget, key))
+            if limits.accept_interval_seconds:
+                await asyncio.sleep(limits.accept_interval_seconds)
 
     def _forget(self, key: int) -> None:
         self._open.pop(key, None)
@@ -123,11 +129,17 @@ class _Connection(asyncio.BufferedProtocol):
     """One connection, from before its handshake to its end. What is said on it is the business of ``inner``."""
 
     def __init__(
-        self, accepted: socket.socket, inner: asyncio.Protocol, tls: ssl.SSLContext | None, forget: Callable[[], None]
+        self,
+        accepted: socket.socket,
+        inner: asyncio.Protocol,
+        tls: ssl.SSLContext | None,
+        limits: ConnectionLimits,
+        forget: Callable[[], None],
     ) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_useful = False
         self._inner = inner
+        self._limits = limits
         self._buffer = memoryview(bytearray(READ_BYTES))
         self._forget = forget
         self._overdue: asyncio.TimerHandle | None = None
@@ -138,7 +150,7 @@ class _Connection(asyncio.BufferedProtocol):
         if tls is not None:
             with_tls = {
                 "ssl": tls,
-                "ssl_handshake_timeout": HANDSHAKE_SECONDS,
+                "ssl_handshake_timeout": self._limits.handshake_seconds,
                 "ssl_shutdown_timeout": SHUTDOWN_SECONDS,
             }
         try:
@@ -160,7 +172,7 @@ class _Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake, if any, is done."""
         self.transport = cast("asyncio.Transport", transport)  # those of uvloop have other bases
-        self._overdue = asyncio.get_running_loop().call_later(FIRST_ANSWER_SECONDS, self._give_up)
+        self._overdue = asyncio.get_running_loop().call_later(self._limits.first_answer_seconds, self._give_up)
         self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -15,12 +15,11 @@ from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.http.client import Client
 from taintwarden.serving.exposition import Exposition
 from taintwarden.serving.http_server import HttpServer
+from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.settings import CommonSettings
 
-MAX_CONNECTIONS = 16
-"""Some Prometheus servers keep one each."""
-ACCEPT_INTERVAL_SECONDS = 0.02
-"""Between two connections: a handshake costs a millisecond of the event loop that evicts."""
+LIMITS = ConnectionLimits(most=16, accept_interval_seconds=0.02)
+"""Some Prometheus servers keep one connection each. A handshake costs a millisecond of the event loop that evicts."""
 MAX_TOKEN_BYTES = 8190
 """Of the header with the token: those of some identity providers have some kilobytes."""
 RELOAD_SECONDS = 60.0
@@ -41,14 +40,23 @@ class MetricsServer:
         client: the session to ask the API server with.
         metrics: the exposition.
         clock: both clocks.
+        reload_seconds: from one look at the certificate to the next.
 
     """
 
-    def __init__(self, settings: CommonSettings, client: Client, metrics: Callable[[], bytes], clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: CommonSettings,
+        client: Client,
+        metrics: Callable[[], bytes],
+        clock: Clock,
+        reload_seconds: float = RELOAD_SECONDS,
+    ) -> None:
         self._host, self._port = settings.http_host, settings.metrics_port
         self._folder = settings.metrics_certificate and Path(settings.metrics_certificate)
         self._exposition = Exposition(metrics)
         self._clock = clock
+        self._reload_seconds = reload_seconds
         self._scrapers = Scrapers(client, lambda: clock().monotonic)
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._served = b""
@@ -59,8 +67,7 @@ class MetricsServer:
             app,
             "--metrics-port",
             self._tls,
-            MAX_CONNECTIONS,
-            ACCEPT_INTERVAL_SECONDS,
+            LIMITS,
             shutdown_timeout=STOP_SECONDS,
             max_field_size=MAX_TOKEN_BYTES,
         )
@@ -102,7 +109,7 @@ class MetricsServer:
     async def _reload(self) -> None:
         """Serve another certificate soon after it was written."""
         while True:
-            await asyncio.sleep(RELOAD_SECONDS)
+            await asyncio.sleep(self._reload_seconds)
             try:
                 self._load()
             except OSError as error:

@@ -6,12 +6,13 @@ from aiohttp import web
 
 from taintwarden.serving.exposition import Exposition
 from taintwarden.serving.http_server import HttpServer
+from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.settings import CommonSettings
 
-MAX_CONNECTIONS = 64
-"""The kubelet, and some Prometheus servers. Each connection has one request, and ten seconds for it."""
-ACCEPT_INTERVAL_SECONDS = 0.005
-"""Between two connections: a request costs half a millisecond of the event loop that evicts."""
+LIMITS = ConnectionLimits(most=64, accept_interval_seconds=0.005)
+"""The kubelet, and some Prometheus servers. Each connection has one request, and ten seconds for it, which costs half a
+millisecond of the event loop that evicts.
+"""
 STOP_SECONDS = 1.0
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -56,8 +57,7 @@ class ProbeServer:
         self._server = HttpServer(
             app,
             "--http-port",
-            max_connections=MAX_CONNECTIONS,
-            accept_interval_seconds=ACCEPT_INTERVAL_SECONDS,
+            limits=LIMITS,
             shutdown_timeout=STOP_SECONDS,
         )
 

@@ -16,9 +16,7 @@ MAX_LARGE_BODIES = 4
 connections.
 """
 REQUEST_SECONDS = 3.0
-"""For a body to arrive and its answer to be read. No API server waits for longer than its webhook's timeoutSeconds,
-which is 2.
-"""
+"""No API server waits for longer than its webhook's timeoutSeconds, which is 2."""
 
 Answer = Callable[[bytearray], Awaitable[tuple[web.Response, str]]]
 """The response to a body, and the result as metrics count it."""
@@ -36,13 +34,17 @@ class Bodies:
         observe: told of each request: name, result, seconds.
         refuse: says which callers are not answered.
         answered: told of each request that could be answered.
+        request_seconds: for a body to arrive and its answer to be read.
 
     """
 
-    def __init__(self, observe: Observe, refuse: Refuse, answered: Answered) -> None:
+    def __init__(
+        self, observe: Observe, refuse: Refuse, answered: Answered, request_seconds: float = REQUEST_SECONDS
+    ) -> None:
         self._observe = observe
         self._refuse = refuse
         self._answered = answered
+        self._request_seconds = request_seconds
         self._large = asyncio.Semaphore(MAX_LARGE_BODIES)
 
     def handler(self, name: str, answer: Answer) -> Handler:
@@ -61,13 +63,13 @@ class Bodies:
             slot = self._large if length > SMALL_BODY_BYTES else nullcontext()
             response: web.Response | None = None
             try:
-                async with asyncio.timeout(REQUEST_SECONDS), slot:
+                async with asyncio.timeout(self._request_seconds), slot:
                     response = await self._give(name, answer, http, await _read(http))
                     await _send(http, response)
             except TimeoutError:
                 if response is None:
-                    self._observe(name, "late", REQUEST_SECONDS)
-                    return declined(408, f"the body did not arrive within {REQUEST_SECONDS:g} s")
+                    self._observe(name, "late", self._request_seconds)
+                    return declined(408, f"the body did not arrive within {self._request_seconds:g} s")
                 if http.transport is not None:
                     http.transport.abort()  # what is not sent yet is in memory until then
             except ConnectionError:

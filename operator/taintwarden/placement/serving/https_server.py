@@ -16,6 +16,7 @@ from taintwarden.kube.http.client import Client
 from taintwarden.placement.certificate_keeper import CertificateKeeper
 from taintwarden.placement.serving.bodies import Answered, Refuse
 from taintwarden.serving.http_server import HttpServer
+from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.settings import ServedSettings
 
 KEEP_ALIVE_SECONDS = 300.0
@@ -41,6 +42,7 @@ class HttpsServer:
         make_app: makes the web application, from who is refused, and who is notified of an answer.
         expires: told when the certificate that is served ends.
         clock: both clocks.
+        limits: what clients may take of the port.
         keeping: what the keeper of the certificate needs beside that.
 
     """
@@ -53,6 +55,7 @@ class HttpsServer:
         *,
         expires: Callable[[float], None],
         clock: Clock,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
         **keeping: Any,
     ) -> None:
         self._host, self._port = settings.http_host, settings.webhook_port
@@ -79,6 +82,7 @@ class HttpsServer:
             make_app(self._refuse, self._answered),
             "--webhook-port",
             self._tls,
+            limits,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=STOP_SECONDS,
             lingering_time=LINGERING_SECONDS,
