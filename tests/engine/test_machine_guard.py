@@ -6,7 +6,8 @@ import pytest
 from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Reclaim, Taint
+from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Profile, Reclaim, Taint
+from taintwarden.engine.selectors import LabelSelector
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
 GUARDED = limited(guard=SETTINGS)
@@ -715,3 +716,103 @@ def test_pods_that_are_gone_are_not_expected_any_more():
     for number in range(8):
         rig.gone(f"p{number}")
     assert rig.world.limiter.guards.by_policy["p"].ahead.total == 0
+
+
+# -- for whom a pod counts ---------------------------------------------------------------------------------------------
+
+
+def spread_out(rig: Rig, *nodes: str, **node: object) -> None:
+    """Pods of four namespaces come to each of these nodes, whose values are bad already."""
+    for name in nodes:
+        rig.node(name, "sla=940", **node)
+        rig.advance(10, step=5.0)
+        for number in range(4):
+            rig.pod(f"{name}-{number}", gt(), node=name, namespace=f"ns{number}", bound_at=rig.wall)
+    rig.advance(10, step=5.0)
+
+
+def test_pods_of_a_wave_that_another_client_relabels_still_count_for_all():
+    """Operators of databases, meshes and people label pods: that is no reason to evict them."""
+    rig = Rig(GUARDED)
+    rig.node("n1", "sla=980")
+    for labels in ({}, {"role": "primary"}):
+        for number in range(6):
+            rig.pod(f"p{number}", gt(), namespace=f"ns{number}", labels=labels)
+        spoil(rig)
+        store(rig)
+        assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_a_pod_that_is_relabelled_after_its_profile_changed_still_counts_for_its_namespace():
+    """Else a tenant could stop the evictions of all others by a label."""
+    rig = crowd(GUARDED, 0)
+    rig.node("n2", "sla=960")
+    everything = Profile("evil", "mine", LabelSelector(), (gt("950"),))
+    rig.feed(events.ProfileSeen(everything))
+    pods = [rig.pod(f"e{number}", node="n2", namespace="evil") for number in range(8)]
+    rig.advance(10, step=5.0)
+    rig.feed(events.ProfileSeen(msgspec.structs.replace(everything, tolerations=(gt("970"),))))
+    rig.wake()
+    for pod in pods:
+        rig.pod(pod.name, node="n2", namespace="evil", labels={"any": "label"})
+    store(rig)
+    assert not open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_pods_of_nodes_that_a_policy_did_not_select_when_they_came_count_for_all():
+    rig = Rig(guarded({"nodeSelector": {"matchLabels": {"pool": "strict"}}}))
+    spread_out(rig, "a", "b", "c")
+    for name in "abc":
+        rig.node(name, "sla=940", labels={"pool": "strict"})
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_pods_of_nodes_that_opted_out_when_they_came_count_for_all():
+    rig = Rig(GUARDED)
+    spread_out(rig, "a", "b", "c", do_not_evict=True)
+    for name in "abc":
+        rig.node(name, "sla=940")
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_pods_of_namespaces_that_a_policy_did_not_select_when_they_came_count_for_all():
+    rig = Rig(guarded({"namespaceSelector": {"matchLabels": {"team": "a"}}}))
+    for labels in ({}, {"team": "a"}):
+        for number in range(4):
+            rig.feed(events.NamespaceSeen(f"ns{number}", labels))
+        if not labels:
+            spread_out(rig, "a", "b", "c")
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_pods_that_come_to_a_node_after_it_was_selected_count_for_their_namespace():
+    rig = Rig(guarded({"nodeSelector": {"matchLabels": {"pool": "strict"}}}))
+    rig.node("a", "sla=940")
+    rig.node("a", "sla=940", labels={"pool": "strict"})
+    rig.advance(10, step=5.0)
+    for number in range(8):
+        rig.pod(f"p{number}", gt(), node="a", bound_at=rig.wall)
+    store(rig)
+    assert not open_guard(rig)
+
+
+def test_a_wave_that_a_new_label_causes_is_held_by_the_next_leader_too():
+    given = guarded({"nodeSelector": {"matchLabels": {"pool": "strict"}}})
+    rig = Rig(given, synced=False, leading=False)
+    rig.feed(events.GuardRestored("p", GuardRecord(START, "labels", 12, enforces=(1, START - 1_000))))
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.node("a", "sla=940", labels={"pool": "strict"}, added=START - 500)
+    for number in range(8):
+        rig.pod(f"p{number}", gt(), node="a", namespace=f"ns{number}", bound_at=START - 100)
+    rig.feed(events.Synced())
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []

@@ -409,6 +409,8 @@ class Guard:
         self.reset = record.reset
         if record.enforces is not None and record.enforces[0] == self._generation:
             self.acts_since = WallTime(min(record.enforces[1], now.wall))
+        if self.tripped_at is not None:  # what selected pods only by then is not known any more: they count for all
+            self.acts_since = max(self.acts_since, self.tripped_at)
         self._forecast_again(now)
         self._reserved = Reservation()
         self._unsaved, self._changed = False, True

@@ -1,7 +1,7 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -40,6 +40,7 @@ class NodeState:
 
     __slots__ = (
         "absent",
+        "acting",
         "alike",
         "awaited_version",
         "awaits_devices",
@@ -75,6 +76,8 @@ class NodeState:
         """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
         """The policies that select this node; None: to be computed again."""
+        self.acting: dict[str, float] | None = None
+        """The same by name, and since when, if that began while the node was watched; None: they are not known yet."""
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
         self.grounds: dict[PodClass, tuple[Grounds, ...]] = {}
         """Why policies evict pods of a class, now or later."""
@@ -116,6 +119,11 @@ class NodeState:
                 yield taint, self.histories[history_name(taint)]
             for taint, _ in self.device_taints:
                 yield taint, self.histories[history_name(taint)]
+
+    def act(self, policies: Iterable[Policy], now: float) -> None:
+        """These policies select the node."""
+        known = self.acting
+        self.acting = {one.name: 0.0 if known is None else known.get(one.name, now) for one in policies}
 
     @property
     def is_tainted(self) -> bool:
@@ -267,7 +275,7 @@ class Cluster:
         self.nodes: dict[str, NodeState] = {}
         self.classes: Tally[PodClass] = Tally()
         self.changed: dict[str, float] = {}
-        """UID -> when a pod got other labels, annotations or tolerations, if that was seen."""
+        """UID -> when what keeps a pod on its node was changed last (tolerations, opt-outs), if that was seen."""
 
     def state(self, name: str) -> NodeState:
         """The node of this name, which is created if it is not known."""

@@ -154,8 +154,10 @@ class Intake:
         world.cluster.put(pod)
         if known is None:
             world.limiter.bounces.came(pod)
-        elif self._devices.plain(known.shared) is not self._devices.plain(pod.shared):
-            world.cluster.changed[pod.uid] = world.now.wall
+        elif known.shared is not pod.shared:
+            is_alike = world.verdicts.are_alike(self._devices.plain(known.shared), self._devices.plain(pod.shared))
+            if changed_at := world.changed_at(known) if is_alike else world.now.wall:
+                world.cluster.changed[pod.uid] = changed_at
         self._count(pod, known)
         if known is not None:
             self._judging.changed(known, pod)
@@ -298,7 +300,7 @@ class Intake:
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         """A namespace has these labels, or is gone (None)."""
-        changed = self._world.verdicts.set_namespace(name, labels)
+        changed = self._world.verdicts.set_namespace(name, labels, self._world.now.wall)
         if changed:
             for state in self._world.cluster.nodes.values():
                 state.population = {}

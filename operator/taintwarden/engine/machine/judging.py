@@ -153,7 +153,7 @@ class Judging:
         """Evaluate all pods of a node."""
         if not self._world.synced:
             return
-        self._world.verdicts.select(state)
+        state.act(self._world.verdicts.select(state), self._world.now.wall)
         state.forget_verdicts()
         first: Claim | None = None
         count = 0
@@ -307,12 +307,13 @@ class Judging:
         """Inform the guard of the policy."""
         if claim.grounds.exempt or self._world.limiter.departures.is_leaving(pod.uid):
             return
-        since = claim.verdict.counts_from
-        in_force_since = max(since, guard.acts_since) if claim.policy.mode is Mode.ENFORCE else since
-        in_force_since = max(in_force_since, self._world.set_back_from)
-        is_own = self._world.caused_at(pod) > in_force_since + ROUNDING_SECONDS
+        world, policy, since = self._world, claim.policy, claim.verdict.counts_from
+        in_force_since = max(since, world.set_back_from, world.selected_at(policy, pod))
+        if policy.mode is Mode.ENFORCE:
+            in_force_since = max(in_force_since, guard.acts_since)
+        is_own = world.caused_at(pod) > in_force_since + ROUNDING_SECONDS
         due = Due(pod.uid, claim.due_at, pod.bound_at, since, pod.namespace, pod.node, is_own)
-        guard.expect(due, self._world.now)
+        guard.expect(due, world.now)
 
     # -- what stands ----------------------------------------------------------------------------------------------
 

@@ -39,6 +39,8 @@ class Verdicts:
         self._sparing: WeakKeyDictionary[PodClass, Mapping[Policy, str]] = WeakKeyDictionary()
         self._changed_at: WeakKeyDictionary[PodClass, float] = WeakKeyDictionary()
         """When a profile last changed what pods of a class tolerate."""
+        self._selected_at: dict[str, dict[str, float]] = {}
+        """Namespace -> policy -> since when it selects pods there, if the labels of the namespace were changed."""
         self._profiles = Profiles()
         self._profiled: defaultdict[str, _Profiled] = defaultdict(WeakKeyDictionary)
         """Namespace -> the profiles of each class, and all its tolerations including theirs."""
@@ -51,18 +53,20 @@ class Verdicts:
         self._selecting.clear()
         self._sparing.clear()
 
-    def set_namespace(self, name: str, labels: dict[str, str] | None) -> Collection[PodClass]:
+    def set_namespace(self, name: str, labels: dict[str, str] | None, now: float = 0.0) -> Collection[PodClass]:
         """A namespace has these labels, or is gone. Returns the classes with other policies because of it.
 
         The caller discards what was computed for them on nodes.
         """
         if self._namespaces.get(name) == labels:
             return frozenset()
+        is_relabelled = name in self._namespaces and labels is not None
         if labels is None:
             del self._namespaces[name]
             self._profiled.pop(name, None)
             for late in [one for one, found in self._profiled.items() if not found and one not in self._namespaces]:
                 del self._profiled[late]  # its last pods were gone after it
+            self._selected_at.pop(name, None)
         else:
             self._namespaces[name] = labels
         if not any(policy.namespace_selector.requirements for policy in self.policies):
@@ -72,9 +76,16 @@ class Verdicts:
             if pod_class.namespace == name:
                 del self._selecting[pod_class]
                 spared = self._sparing.pop(pod_class, {})
-                if self.selecting(pod_class) != before or self.sparing(pod_class) != spared:
+                selecting = self.selecting(pod_class)
+                if selecting != before or self.sparing(pod_class) != spared:
                     changed.append(pod_class)
+                if is_relabelled and (added := [one.name for one in selecting if one not in before]):
+                    self._selected_at.setdefault(name, {}).update(dict.fromkeys(added, now))
         return frozenset(changed)
+
+    def selected_at(self, policy: Policy, namespace: str) -> float:
+        """Since when a policy selects pods of a namespace, if its labels were changed while this process ran."""
+        return self._selected_at[namespace].get(policy.name, 0.0) if namespace in self._selected_at else 0.0
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """The labels of a namespace; None if it is not known."""
@@ -216,6 +227,14 @@ class Verdicts:
             found = tuple(policy for policy in self.policies if not exclusion(policy, pod_class, labels))
             self._selecting[pod_class] = found
         return found
+
+    def are_alike(self, one: PodClass, other: PodClass) -> bool:
+        """Whether nothing that keeps pods on their nodes distinguishes these classes: others relabel pods, too."""
+        return one is other or (
+            self.tolerations(one) == self.tolerations(other)
+            and self.selecting(one) == self.selecting(other)
+            and one.protected_seconds == other.protected_seconds
+        )
 
     def sparing(self, pod_class: PodClass) -> Mapping[Policy, str]:
         """The policies that leave pods of a class on nodes that will be removed, each with the reason."""

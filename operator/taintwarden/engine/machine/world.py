@@ -12,7 +12,7 @@ from taintwarden.engine.machine.claims import Claim, Claims
 from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Gates, Instant, MonotonicTime, Pod, WallTime
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import OUTCOMES, Outcome
 from taintwarden.engine.spread import Spread
 
@@ -128,4 +128,14 @@ class World:
 
         Changes before this process began are not known.
         """
-        return max(pod.bound_at, self.cluster.changed.get(pod.uid, 0.0), self.verdicts.changed_at(pod.shared))
+        return max(pod.bound_at, self.changed_at(pod))
+
+    def selected_at(self, policy: Policy, pod: Pod) -> float:
+        """Since when a policy selects the node and the namespace of a pod, if their labels were changed for that."""
+        state = self.cluster.nodes.get(pod.node)
+        acting = (state.acting if state is not None else None) or {}
+        return max(acting.get(policy.name, 0.0), self.verdicts.selected_at(policy, pod.namespace))
+
+    def changed_at(self, pod: Pod) -> float:
+        """When a pod that is known, or a profile of its namespace, last changed what keeps the pod on its node."""
+        return max(self.cluster.changed.get(pod.uid, 0.0), self.verdicts.changed_at(pod.shared))

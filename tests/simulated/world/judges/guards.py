@@ -68,7 +68,7 @@ class Guards(Judge):
         """Whose doing it is that a policy wants a pod to leave within ``ahead`` seconds; empty: it does not.
 
         ``general``: the pod was on its node, with the tolerations that it has, before the value, the taint, the policy
-        or the labels of the node became as they are. ``own``: after all of them, while a replica led. Else ``unclear``.
+        or the labels of the node or the namespace became as they are. ``own``: after all of them, while a replica led. Else ``unclear``.
         """
         latest = EPOCH + at + ahead
         due = [one for one in self.judges.demands_at(pod, at) if one.rules.name == rules.name and one.due <= latest]
@@ -76,7 +76,10 @@ class Guards(Judge):
             return ""
         past = self.world.store.past
         policy = last_change(past["policies"][rules.name], at, _relevant)
-        labels = last_change(past["nodes"][pod.node], at, lambda one: one and dict(one.labels))
+        labels = last_change(past["nodes"][pod.node], at, lambda one: one and law.matches(rules.nodes, one.labels))
+        if (namespace := past["namespaces"].get(pod.namespace)) is not None:
+            selected = last_change(namespace, at, lambda one: one and law.matches(rules.namespaces, one.labels))
+            labels = max(labels, selected)
         mine = last_change(past["pods"][pod.uid], at, lambda one: one and (one.node, one.native, one.extended))
         for key, profile in past["profiles"].items():
             if key.startswith(f"{pod.namespace}/"):
