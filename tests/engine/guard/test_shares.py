@@ -180,6 +180,49 @@ def test_evictions_beside_a_narrow_hold_never_exceed_the_limit():
     assert bench.guard.hold_on("bank", "b") == ALL_PODS
 
 
+def test_evictions_beside_a_narrow_hold_count_once():
+    """They were ahead when it tripped, and are past now."""
+    bench = Bench(population=0, min_pods=50)
+    bench.expect(*uids(60), namespace="shop")
+    bench.expect(*uids(40, "other"), namespace="bank")
+    bench.look()
+    bench.pass_time(NARROW_SECONDS)
+    bench.look()
+    assert bench.guard.scope == "namespace shop"
+    bench.evict(*uids(20, "other"))
+    bench.expect("more", namespace="bank")
+    bench.look()
+    assert bench.guard.hold_on("bank", "b") is None
+
+
+def test_pods_that_come_where_others_were_evicted_beside_a_narrow_hold_are_more():
+    bench = Bench(population=0, min_pods=50)
+    bench.expect(*uids(60), namespace="shop")
+    bench.expect(*uids(40, "other"), namespace="bank", node="b")
+    bench.look()
+    bench.pass_time(NARROW_SECONDS)
+    bench.look()
+    bench.evict(*uids(40, "other"))
+    bench.expect(*uids(11, "more"), namespace="bank", node="b")
+    bench.look()
+    assert bench.guard.hold_on("bank", "b") == ALL_PODS
+
+
+def test_a_value_that_jitters_does_not_make_a_wave_grow():
+    """Else the kubelet of one node could stop the evictions of all others for as long as it likes."""
+    bench = Bench(population=0)
+    bench.expect(*uids(60), node="a")
+    bench.expect("other", node="b")
+    bench.look()
+    for _ in range(3):
+        bench.pass_time(NARROW_SECONDS / 3)
+        bench.forget(*uids(60))
+        bench.look()
+        bench.expect(*uids(60), node="a")
+        bench.look()
+    assert bench.guard.scope == "node a"
+
+
 def test_when_it_is_armed_the_narrow_hold_ends():
     bench = narrowed(node="a")
     bench.freed.clear()

@@ -56,9 +56,11 @@ class Forecast:
         """Of the near pods that count for all."""
         self.by_node: Counter[str] = Counter()
         self.peaks: dict[str, Counter[str]] = {}
-        """By ``namespace`` and ``node``: the most pods that counted for each of them since the guard tripped."""
+        """By ``namespace`` and ``node``: the most pods that counted for each of them since the guard tripped, without
+        those that were evicted.
+        """
         self.grew = self.grew_for_all = False
-        """More pods count than when the guard looked last."""
+        """More pods count than when the guard looked last; and for all, more than ever since it tripped."""
         self._window_seconds = window_seconds
         self._tripped_at: WallTime | None = None
         self._far: DeadlineQueue[WallTime] = DeadlineQueue()
@@ -87,6 +89,14 @@ class Forecast:
             self._discount(due)
         elif self._later.pop(uid, None) is not None:
             self._far.cancel(uid)
+
+    def evict(self, uid: str) -> None:
+        """A pod is evicted now: it counts among the past evictions from now on."""
+        due = self.near.get(uid)
+        self.remove(uid)
+        if due is not None and self._tripped_at is not None and not due.is_own and uid not in self.released:
+            self.peaks["namespace"][due.namespace] -= 1
+            self.peaks["node"][due.node] -= 1
 
     def release(self, uid: str) -> None:
         """A person released a pod: it does not count any more."""
@@ -127,14 +137,12 @@ class Forecast:
         if due.is_own:
             self._own.setdefault(due.namespace, {}).setdefault(due.node, Counter())[self._slot_of(due)] += 1
         else:
-            self.grew_for_all = True
             self._for_all[self._slot_of(due)] += 1
             self.by_namespace[due.namespace] += 1
             self.by_node[due.node] += 1
             self._mark_cause(due)
-            if self._tripped_at is not None:
-                self._note_peak("namespace", due.namespace, self.by_namespace)
-                self._note_peak("node", due.node, self.by_node)
+            self._note_peak("namespace", due.namespace, self.by_namespace)
+            self._note_peak("node", due.node, self.by_node)
 
     def _discount(self, due: Due) -> None:
         if due.uid in self.released:
@@ -203,7 +211,10 @@ class Forecast:
                     self._mark_cause(due)
 
     def _note_peak(self, kind: str, name: str, counts: Counter[str]) -> None:
-        self.peaks[kind][name] = max(self.peaks[kind][name], counts[name])
+        """Only more pods than ever are a wave that grows: a value that jitters brings the same again and again."""
+        if self._tripped_at is not None and counts[name] > self.peaks[kind][name]:
+            self.peaks[kind][name] = counts[name]
+            self.grew_for_all = True
 
     def _mark_cause(self, due: Due) -> None:
         if self._tripped_at is not None and due.bound_at <= self._tripped_at + ROUNDING_SECONDS:

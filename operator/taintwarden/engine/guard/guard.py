@@ -159,7 +159,7 @@ class Guard:
             slot = self._slot(now)
             self._spent.note(slot, share)
             self._taken[uid] = slot, share
-        self.ahead.remove(uid)
+        self.ahead.evict(uid)
 
     def settle(self, uid: str, *, stays: bool) -> None:
         """The eviction call ended: one that did not evict the pod no longer counts."""
