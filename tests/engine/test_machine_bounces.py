@@ -165,6 +165,16 @@ def test_another_taint_of_the_same_moment_is_followed_at_once():
     assert rig.evictions() == ["next"]
 
 
+def test_who_comes_back_to_several_taints_bounces_by_each_of_them():
+    rig = Rig(TWICE)
+    rig.node("n1", "sla=900", "cni=1")
+    bounce(rig, 2)
+    rig.out = []
+    rig.pod("next", **WEB)
+    assert rig.evictions() == []
+    assert rig.phase("next") is Phase.BLOCKED
+
+
 def test_a_pod_that_tolerates_it_by_now_stays():
     rig = bouncing()
     rig.pod("next", **WEB)

@@ -258,7 +258,8 @@ class Acting:
                 world.queues.move(other, Phase.ASIDE)
         world.queues.move(claim, Phase.IN_FLIGHT)
         world.limiter.reserve(request)
-        in_a_row = world.limiter.bounces.leave(pod, claim.policy.name, verdict.taint, world.now.monotonic)
+        bounces, by = world.limiter.bounces, [one.taint for one in request.due]
+        in_a_row = max(bounces.leave(pod, claim.policy.name, taint, world.now.monotonic) for taint in by)
         world.spread.leave(pod)
         if not claim.attempts:
             waited = world.now.monotonic - claim.ready_since
