@@ -19,6 +19,7 @@ from taintwarden.engine.model import (
     SourceValue,
     Taint,
     TaintSelector,
+    Timing,
     Toleration,
     Tolerations,
     ValueSource,
@@ -286,6 +287,32 @@ def test_other_values_count_from_when_they_were_seen():
     rig.advance(5)
     rig.reports(kubelet="v1.30.1")
     assert rig.machine.view.node("n1").taints[0][1].added_at == START + 5
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_taint_that_a_person_writes_in_its_place_begins_then(restarts):
+    """To pods that do not name its key, the derived one did not exist."""
+    given = acting(TaintSelector("kubelet", source=KUBELET), timing=Timing(violation_grace_seconds=120))
+    rig = Nodes(given)
+    rig.reports(kubelet="v1.30.1")
+    stored = rig.world.cluster.nodes["n1"].history_text()
+    if restarts:
+        rig = Nodes(given)
+    rig.pod("unaware")
+    rig.wall += 600
+    rig.reports("kubelet=v1.99.0", kubelet="v1.30.1", history=stored)
+    assert rig.deadline("unaware") == 720
+    rig.reports("kubelet=v1.99.1", kubelet="v1.30.1", history=stored)
+    assert rig.deadline("unaware") == 720
+
+
+def test_what_is_derived_again_goes_on():
+    rig = Nodes(acting(TaintSelector("kubelet", source=KUBELET), timing=Timing(violation_grace_seconds=120)))
+    rig.reports("kubelet=v1.30.1", kubelet="v1.30.1")
+    rig.pod("aware", newer())
+    rig.wall += 60
+    rig.reports(kubelet="v1.30.1")
+    assert rig.deadline("aware") == 120
 
 
 def test_the_history_is_kept_on_the_node():

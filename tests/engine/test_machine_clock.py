@@ -203,6 +203,27 @@ def test_the_two_taints_of_a_node_that_does_not_work_are_one_condition():
     assert rig.deadline("a") == 60.0
 
 
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_node_that_does_not_work_again_after_a_gap_begins_anew(restarts):
+    """The first taint went and the second came, and the node may have worked for days in between."""
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    given = policy(taints=[{"key": "node.kubernetes.io/*"}])
+    stays = [exists(key, toleration_seconds=300) for key in keys]
+    first = Rig(given)
+    first.pod("a", *stays)
+    first.node("n1", keys[0], added=START - 100)
+    stored = first.world.cluster.nodes["n1"].history_text()
+    rig = Rig(given) if restarts else first
+    rig.wall = START + 10_000
+    if restarts:
+        rig.pod("a", *stays)
+    taints = ((parse(keys[1]), START + 9_990),)
+    rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, taints, 100, stored), listed=True))
+    rig.wake()
+    assert rig.deadline("a") == 10_290
+    assert rig.evictions() == []
+
+
 def test_a_clock_that_is_set_back_makes_no_addition_earlier():
     rig = Rig(policy(taints=[{"key": "sla"}], timing={"violationGraceSeconds": 100}))
     rig.pod("a", gt())

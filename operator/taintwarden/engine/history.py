@@ -42,6 +42,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     because of the taint, so the node still counts as drained in its zone although it is empty. ``stamp`` is the
     taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only. ``renewed``:
     its writer was seen to write another stamp although the value stayed, so stamps do not say when it began.
+    ``derived``: no client wrote the taint, and it concerns only pods that name its key.
     """
 
     added_at: float
@@ -50,6 +51,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     drains: bool = False
     stamp: float | None = None
     renewed: bool = False
+    derived: bool = False
 
     @classmethod
     def begin(cls, value: str, now: float, stamp: float | None = None) -> Self:

@@ -373,10 +373,25 @@ def _later(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> d
 def _observed(
     known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool
 ) -> TaintHistory:
-    history = known.get(history_name(taint))
+    history, is_derived = known.get(history_name(taint)), taint.source != ""
+    if history is not None and history.derived and not is_derived:
+        history = None  # somebody wrote a taint in the place of the derived one, which concerned fewer pods
     if history is not None:
-        see = history.seen if taint.origin is None and not taint.source else history.reported
-        return see(taint.value, stamp, now, gap=gap)
+        see = history.seen if taint.origin is None and not is_derived else history.reported
+        found = see(taint.value, stamp, now, gap=gap)
+    else:
+        found = _begun(known, taint, stamp, now, gap=gap)
+    return found if found.derived == is_derived else msgspec.structs.replace(found, derived=is_derived)
+
+
+def _begun(
+    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool
+) -> TaintHistory:
+    """The history of a taint that was not known. After a gap it did not necessarily replace the other one: the node may
+    have worked in between.
+    """
     began = TaintHistory.begin(taint.value, now, stamp)
-    other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}") if taint.key in _SAME_CONDITION else None
+    if gap or taint.key not in _SAME_CONDITION:
+        return began
+    other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}")
     return began if other is None else began.continuing(other)
