@@ -192,6 +192,16 @@ def test_a_quarantine_does_not_act_on_it():
     assert rig.evictions() == []
 
 
+def test_a_quarantine_of_the_same_key_leaves_it_to_the_policy_that_reads_it():
+    rig = Nodes(
+        acting(TaintSelector("kubelet"), name="q", quarantine=True, created_at=1.0),
+        reading(name="r", created_at=2.0),
+    )
+    rig.reports(kubelet="v1.29.1")
+    rig.pod("new", newer("1.30.0"))
+    assert [one.verdict.policy.name for one in rig.take(commands.Evict)] == ["r"]
+
+
 def test_the_annotation_is_a_toleration_as_well():
     rig = Nodes(reading())
     rig.reports(kubelet="v1.30.1")

@@ -287,8 +287,6 @@ class Evaluator:
             if acting is None or (taint.source and not concerns(taint, tolerations)):
                 continue
             policy, selector = acting
-            if taint.source and policy.quarantine:  # it evicts whatever the value is, and every node has one
-                continue
             counting = (tolerations,) if taint.origin is None else _of_device(pod_class, tolerations, taint.origin)
             for one in counting:
                 counted = _NO_TOLERATIONS if policy.quarantine else one

@@ -476,7 +476,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return not (self.rehearses or self.mode is Mode.DRY_RUN)
 
     def selector_for(self, taint: Taint) -> AnySelector | None:
-        """The most specific of this policy's selectors for ``taint``, if any selects it."""
+        """The most specific of this policy's selectors for ``taint``, if any selects it.
+
+        A quarantine acts on no derived taint: it evicts whatever the value is, and every node has one.
+        """
+        if self.quarantine and taint.source:
+            return None
         selectors: tuple[AnySelector, ...] = self.taints if taint.origin is None else self.devices
         best = max(selectors, key=lambda selector: selector.specificity(taint), default=None)
         return best if best is not None and best.specificity(taint) else None
