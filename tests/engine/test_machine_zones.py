@@ -362,6 +362,52 @@ def test_a_pod_that_comes_to_a_drained_node_does_not_shorten_the_incident():
     assert states(rig) == before
 
 
+def counted(rig: Rig) -> tuple[list[tuple[str, str, int, int]], list[tuple[str, str, int, int]]]:
+    """The zones, and the zones when every node is counted again."""
+    rig.wake()
+    before = states(rig)
+    rig.machine._judging.all_again()
+    rig.wake()
+    return before, states(rig)
+
+
+def test_a_bad_node_whose_last_content_pod_is_gone_does_not_count_any_more():
+    rig = Rig(health())
+    fleet(rig, "a", "b")
+    rig.node("n2", "sla=980", labels={ZONE: "c"})
+    rig.pod("humble", gt("100"), node="n2")
+    spoil(rig, "a", "b", "c", value="940")
+    assert states(rig)[2] == ("c", "Normal", 1, 0)
+    rig.gone("humble", node="n2")
+    now, again = counted(rig)
+    assert now == again == [("a", "Full", 1, 1), ("b", "Full", 1, 1)]
+    assert [one.all_zones_full for one in rig.view.report(rig.now)] == [True]
+
+
+def test_a_node_on_which_only_pods_remain_that_have_to_leave_is_drained():
+    rig = Rig(health(node_max_concurrent=0))
+    fleet(rig, "a")
+    for number in range(5):
+        rig.pod(f"humble-{number}", gt("100"), node="n0")
+    spoil(rig, "a", value="940")
+    assert states(rig) == [("a", "Normal", 1, 0)]
+    for number in range(5):
+        rig.gone(f"humble-{number}", node="n0")
+    now, again = counted(rig)
+    assert now == again == [("a", "Full", 1, 1)]
+
+
+def test_a_node_recovers_when_its_last_pod_that_has_to_leave_asks_for_less():
+    rig = Rig(health())
+    fleet(rig, "a")
+    rig.pod("humble", gt("100"), node="n0")
+    spoil(rig, "a", value="940")
+    assert states(rig) == [("a", "Full", 1, 1)]
+    rig.pod("p0", gt("100"), node="n0")
+    now, again = counted(rig)
+    assert now == again == [("a", "Normal", 1, 0)]
+
+
 def test_nodes_are_counted_again_some_pods_at_a_time():
     """One step for thousands of nodes with pods would stop everything else."""
     rig = Rig(health(), slice_size=10)

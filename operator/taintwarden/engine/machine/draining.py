@@ -64,7 +64,7 @@ class Draining:
         self._undecided: dict[str, dict[str, None]] = {}
         """Policy -> nodes without pods whose verdict depends on the value."""
         self._stale: dict[str, None] = {}
-        """Nodes to be counted again, because the samples of a policy changed."""
+        """Nodes to be counted again, because their pods or the samples of a policy changed."""
 
     @property
     def is_counted(self) -> bool:
@@ -86,10 +86,10 @@ class Draining:
         """The policies in force changed. The caller has all nodes counted again."""
         self._undecided.clear()
 
-    def lost(self, name: str) -> None:
-        """A pod of a node is gone: it is no sample for other nodes any more."""
-        if name in self._given:
-            self._stale[name] = None
+    def recount(self, state: NodeState) -> None:
+        """A pod of a node came, is another one than before, or is gone: count the node again."""
+        if self._world.synced and state.is_tainted:
+            self._stale[state.name] = None
 
     def forget(self, name: str) -> None:
         """A node is gone."""

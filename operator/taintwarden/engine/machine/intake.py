@@ -159,6 +159,8 @@ class Intake:
             if changed_at := world.changed_at(known) if is_alike else world.now.wall:
                 world.cluster.changed[pod.uid] = changed_at
         self._count(pod, known)
+        if known is None or known.shared is not pod.shared:
+            self._draining.recount(world.cluster.nodes[pod.node])
         if known is not None:
             self._judging.changed(known, pod)
         return pod, known is not None and bool(known.shared.devices)
@@ -191,11 +193,11 @@ class Intake:
         """A pod was deleted, finished, or terminates ``until`` then."""
         world = self._world
         world.limiter.departures.terminating(uid, node, until, world.now)
-        known = world.cluster.remove(node, uid)
-        if known is not None:
+        state, known = world.cluster.nodes.get(node), world.cluster.remove(node, uid)
+        if state is not None and known is not None:
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
-            self._draining.lost(node)
+            self._draining.recount(state)
             self._devices.lost(known)
             if known.shared.devices:
                 self._refresh([node])
