@@ -8,7 +8,8 @@ from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from simulated import policy
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardSettings, Policy, Reclaim, Share, ZoneHealth
+from taintwarden.engine.model import GuardSettings, Policy, Profile, Reclaim, Share, ZoneHealth
+from taintwarden.engine.selectors import LabelSelector
 
 GENERATION = policy().generation
 THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
@@ -448,6 +449,26 @@ def test_pods_that_opt_out_are_told_of_once_a_policy_selects_their_namespace():
         rig.feed(events.NamespaceSeen("shop", labels))
         rig.wake()
         assert rig.phase("a") is phase
+
+
+# -- a namespace that is gone ------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_kept_of_a_namespace_whose_profile_goes_after_it():
+    """Streams of different kinds have no common order."""
+    selecting = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}})
+    rig = Rig(selecting)
+    rig.node("n1", "sla=940")
+    rig.feed(events.NamespaceSeen("brief", {}))
+    rig.feed(events.ProfileSeen(Profile("brief", "x", LabelSelector(), (gt(),))))
+    rig.pod("a", namespace="brief")
+    rig.feed(events.NamespaceSeen("brief", {"team": "a"}))
+    rig.wake()
+    rig.settle("a")
+    rig.gone("a")
+    rig.feed(events.NamespaceGone("brief"), events.ProfileGone("brief", "x"))
+    verdicts = rig.world.verdicts
+    assert kept((verdicts._profiled, verdicts._selected_at, verdicts._namespaces), "brief") == []
 
 
 # -- a pod that changed ------------------------------------------------------------------------------------------------
