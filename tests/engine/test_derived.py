@@ -202,6 +202,18 @@ def test_a_quarantine_of_the_same_key_leaves_it_to_the_policy_that_reads_it():
     assert [one.verdict.policy.name for one in rig.take(commands.Evict)] == ["r"]
 
 
+@pytest.mark.parametrize("first", ["derived", "written"])
+def test_which_policy_acts_on_a_derived_taint_says_nothing_of_one_that_is_written(first):
+    """Where the policy that reads it selects no pod, a policy for all taints acts on the written one only."""
+    rig = Nodes(
+        acting(TaintSelector("kubelet", source=KUBELET), pod_selector=LabelSelector((NOBODY,))), acting(name="all")
+    )
+    for name in ("derived", "written") if first == "derived" else ("written", "derived"):
+        rig.pod(name, newer("1.30.0"), node=name)
+        rig.reports(*(["kubelet=v1.29.1"] if name == "written" else []), name=name, kubelet="v1.29.1")
+    assert rig.evictions() == ["written"]
+
+
 def test_the_annotation_is_a_toleration_as_well():
     rig = Nodes(reading())
     rig.reports(kubelet="v1.30.1")

@@ -264,7 +264,7 @@ class Evaluator:
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
         self._number = 0
         self._acting: dict[
-            tuple[str, str, DeviceOrigin | None, tuple[Policy, ...]], tuple[Policy, AnySelector] | None
+            tuple[str, str, str, DeviceOrigin | None, tuple[Policy, ...]], tuple[Policy, AnySelector] | None
         ] = {}
         self.counts: Counter[tuple[str, str]] = Counter()
         """Judgements computed (not shared), by the operator that held and the result."""
@@ -301,9 +301,9 @@ class Evaluator:
     def acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, AnySelector] | None:
         """The policy that acts on the taint, if one does, and its selector.
 
-        Remembered by key and effect, since selectors do not compare the values of taints.
+        Remembered by all of a taint but its value, which selectors do not compare.
         """
-        key = (taint.key, taint.effect, taint.origin, policies)
+        key = (taint.key, taint.effect, taint.source, taint.origin, policies)
         try:
             return self._acting[key]
         except KeyError:
