@@ -230,6 +230,17 @@ def test_a_pod_waits_for_a_read_of_its_node():
     assert (claim.phase, claim.limit) == (Phase.CHECKING, NODE_CHECK)
 
 
+def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():
+    rig = Rig(limited())
+    rig.pod("a", version=REACHED + 5)
+    rig.node("n1", "sla=940")
+    rig.feed(events.CheckFailed("n1"))
+    rig.wake()
+    claim = only(rig)
+    assert (claim.phase, claim.limit) == (Phase.DELAYED, NODE_CHECK)
+    assert [one.limit for one in rig.view.report(rig.now)[0].limits] == [NODE_CHECK]
+
+
 def test_a_stream_that_is_cut_off_holds_all_that_are_due():
     rig = Rig(limited())
     rig.budget("mine", 0)

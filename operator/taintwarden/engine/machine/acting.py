@@ -281,6 +281,10 @@ class Acting:
         is_cut = left + 1 < claim.grace_seconds(pod)
         return (max(1, left), True) if is_cut else (given, False)
 
+    def awaits_node(self, claim: Claim) -> bool:
+        """Whether a claim waits until its node is known well enough."""
+        return self._freshness.is_awaited(claim)
+
     def stands(self, order: commands.Evict) -> bool:
         """Whether a call that was issued should still be made: by the same leader, for a pod that still has to leave.
 

@@ -94,15 +94,15 @@ class ClaimViews:
 
     def holding(self, claim: Claim) -> Refusal | None:
         """What refuses a due claim, and until when; None if nothing does."""
-        phase = claim.phase
-        if phase is Phase.DELAYED and claim.outcome is not None:
+        phase, awaits_node = claim.phase, self._acting.awaits_node(claim)
+        if phase is Phase.DELAYED and claim.outcome is not None and not awaits_node:
             limit = BUDGET if claim.outcome.row.by_budget else claim.outcome.value
             return Refusal(limit, claim.not_before, detail=claim.message)
-        if phase not in (Phase.READY, Phase.BLOCKED, Phase.CHECKING):
+        if phase not in (Phase.READY, Phase.BLOCKED) and not awaits_node:
             return None
         if self._world.blind:
             return Refusal(STALE_VIEW)
-        if phase is Phase.CHECKING:
+        if awaits_node:
             return Refusal(NODE_CHECK)
         refusal, of_all = claim.refusal, self._acting.refused.get(self._world.queues.lane_of(claim))
         if phase is Phase.READY or (of_all is not None and of_all.limit in (WINDOW, GUARD, ALL_ZONES_FULL)):

@@ -53,6 +53,11 @@ class Freshness:
         silence = self._world.timings.silence
         return now <= self._heard_at + silence or now <= state.confirmed_at + silence
 
+    def is_awaited(self, claim: Claim) -> bool:
+        """Whether a claim waits for a read of its node, or for the next one after a read that proved nothing."""
+        is_delayed = claim.phase is Phase.DELAYED and self._again_at.get(claim.node) == claim.not_before
+        return is_delayed or claim.phase is Phase.CHECKING
+
     def check(self, claim: Claim) -> Iterator[CheckNode]:
         """Make a READY claim wait for a read of its node, which is requested if none is in progress."""
         self._world.queues.move(claim, Phase.CHECKING)
