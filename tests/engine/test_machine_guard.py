@@ -816,3 +816,26 @@ def test_a_wave_that_a_new_label_causes_is_held_by_the_next_leader_too():
     store(rig)
     assert open_guard(rig)
     assert calls(rig) == []
+
+
+def test_who_was_held_with_one_node_leaves_when_the_guard_is_armed_though_it_held_all_in_between():
+    rig = Rig(GUARDED)
+    for name, pods in (("a", 8), ("b", 1), ("c", 4)):
+        rig.node(name, "sla=980")
+        for number in range(pods):
+            rig.pod(f"{name}{number}", gt(), node=name, namespace=f"ns-{name}{number}")
+    rig.node("a", "sla=940")
+    rig.node("b", "sla=940")
+    rig.advance(10, step=1.0)
+    rig.pod("late", gt(), node="a", bound_at=rig.wall)
+    store(rig, 61)
+    assert calls(rig) == ["b0"]
+    assert rig.phase("late") is Phase.BLOCKED
+    rig.node("c", "sla=940")
+    store(rig)
+    rig.node("c", "sla=980")
+    for number in range(8):
+        rig.gone(f"a{number}", node="a")
+    store(rig)
+    assert not open_guard(rig)
+    assert calls(rig) == ["b0", "late"]

@@ -5,6 +5,7 @@ import pytest
 
 from engine.kept import kept
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
+from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import Owner, Policy, Reclaim, Share, Window, ZoneHealth
 
@@ -750,3 +751,19 @@ def test_nothing_is_remembered_when_all_is_over():
     assert kept(rig.world.limiter.workloads, owner().uid) == []
     assert kept(rig.world.limiter.departures, "uid-a", "n1") == []
     assert kept(rig.world.limiter.zones, "n1", "fine") == []
+
+
+def test_an_eviction_that_its_budget_never_counts_holds_the_next_one_for_some_seconds_only():
+    """The API server saw a pod that is not Ready by then, so the status of the budget does not change."""
+    rig = Rig(limited())
+    rig.budget(allowed=1)
+    for name in "ab":
+        rig.pod(name, ready=True)
+    rig.node("n1", "sla=1")
+    assert rig.evictions() == ["a"]
+    rig.settle("a")
+    rig.gone("a")
+    rig.advance(UNSEEN_SECONDS - 1, step=0.5)
+    assert rig.evictions() == []
+    rig.advance(1, step=0.5)
+    assert rig.evictions() == ["b"]

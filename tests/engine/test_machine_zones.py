@@ -362,6 +362,18 @@ def test_a_pod_that_comes_to_a_drained_node_does_not_shorten_the_incident():
     assert states(rig) == before
 
 
+def test_pods_of_nodes_that_are_too_few_to_say_anything_leave_when_the_last_other_node_is_gone():
+    slow = {"taints": [{"key": "sla"}], "timing": {"violationGraceSeconds": 10}}
+    rig = Rig(limited(spec=slow, zone_health=ZoneHealth(min_nodes=3)))
+    fleet(rig, "a", "a", "a")
+    spoil(rig, "a", "a", "a")
+    rig.advance(20, step=1.0)
+    assert rig.evictions() == []
+    rig.feed(events.NodeGone("n2"))
+    rig.wake()
+    assert sorted(rig.evictions()) == ["p0", "p1"]
+
+
 def counted(rig: Rig) -> tuple[list[tuple[str, str, int, int]], list[tuple[str, str, int, int]]]:
     """The zones, and the zones when every node is counted again."""
     rig.wake()

@@ -223,6 +223,15 @@ def test_a_value_that_jitters_does_not_make_a_wave_grow():
     assert bench.guard.scope == "node a"
 
 
+def test_a_narrow_hold_ends_when_it_holds_everybody_again():
+    """Who waits for the end of that hold has to wait for the other one."""
+    bench = narrowed(node="a")
+    bench.freed.clear()
+    bench.expect(*uids(6, "more"), node="c", namespace="bank")
+    bench.look()
+    assert bench.freed == ["node a"]
+
+
 def test_when_it_is_armed_the_narrow_hold_ends():
     bench = narrowed(node="a")
     bench.freed.clear()

@@ -245,14 +245,18 @@ class Guard:
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
 
     def _arm(self) -> Turn:
-        was_announced, scope = self._is_announced, self._scope
-        self.tripped_at, self.cause, self._scope = None, "", ALL_PODS
+        self.tripped_at, self.cause = None, ""
+        self._hold(ALL_PODS)
         self.ahead.trip(None)
         self._unsaved = self._changed = True
         self._freed(ALL_PODS)
-        if scope != ALL_PODS:
-            self._freed(scope)
-        return Turn.ARMED if was_announced else Turn.PASSED
+        return Turn.ARMED if self._is_announced else Turn.PASSED
+
+    def _hold(self, scope: str) -> None:
+        """What it holds changes. Who waits for the end of the hold that it had is asked again."""
+        if scope != self._scope:
+            self._scope, before = scope, self._scope
+            self._freed(before)
 
     def _hold_namespaces(self, now: Instant) -> None:
         """Hold the namespaces whose own pods would exceed the limit: on one node only, if those are the reason.
@@ -285,7 +289,8 @@ class Guard:
             return
         if self._scope != ALL_PODS:
             if grew and not self._may_evict(self._rest(self._scope)):
-                self._scope, self._narrows_at = ALL_PODS, later(now.monotonic, NARROW_SECONDS)
+                self._hold(ALL_PODS)
+                self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         elif grew:
             self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         elif now.monotonic >= self._narrows_at:
@@ -297,8 +302,7 @@ class Guard:
                 if self._is_reason(pods, self._rest(hold := f"{kind} {name}"))
             ]
             if reasons:
-                self._scope = min(reasons)[1]
-                self._freed(ALL_PODS)
+                self._hold(min(reasons)[1])
 
     def _is_reason(self, pods: int, rest: int) -> bool:
         """Whether ``pods`` of one namespace or node are the reason: they are too many alone, or the rest is few."""
@@ -395,7 +399,8 @@ class Guard:
         """Apply the record that the previous leader stored."""
         self._stored = record
         self.tripped_at = None if record.open_since is None else WallTime(min(record.open_since, now.wall))
-        self.cause, self._scope = record.cause, ALL_PODS
+        self.cause = record.cause
+        self._hold(ALL_PODS)
         self._is_announced = bool(record.cause)
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)

@@ -176,8 +176,7 @@ class Budgets(Limit):
         account.under_way -= 1
         if settlement is Settlement.EVICTED and counts and account.updates == updates:
             account.unseen.append(later(now.monotonic, UNSEEN_SECONDS))
-        else:
-            self._release_budget(name)
+        self._release_budget(name)  # who is refused again waits until then at most
 
 
 def _key(name: str, *, ready: bool) -> str:

@@ -103,12 +103,16 @@ class Zones(Limit):
             self._nodes[node] = counted
         else:
             self._nodes.pop(node, None)
+        were_full = {policy: self.all_full(policy) for policy, _, _ in before + counted}
         for policy, name, bad in before:
             self._add(policy, name, -1, -bad)
         for policy, name, bad in counted:
             self._add(policy, name, 1, int(bad))
         for policy, name in dict.fromkeys((policy, name) for policy, name, _ in before + counted):
             self._settle(policy, name)
+        for policy, was_full in were_full.items():
+            if was_full and not self.all_full(policy):  # also if too few nodes remain, and no zone changed
+                self._freed.add(policy_key(policy))
 
     def forget(self, node: str) -> None:
         """A node is gone."""
