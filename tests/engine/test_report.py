@@ -287,16 +287,6 @@ def test_a_held_pod_is_still_pending():
     assert (told(rig).pending, told(rig).degraded_nodes, told(rig).next_deadline) == (3, 1, START)
 
 
-def test_a_policy_made_again_has_evicted_nobody():
-    rig = Rig(limited())
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    rig.settle("a")
-    assert [one.evicted for one in rig.view.report(rig.now)] == [1]
-    rig.change(msgspec.structs.replace(limited(), uid="another"))
-    assert [one.evicted for one in rig.view.report(rig.now)] == [0]
-
-
 def test_a_report_changes_nothing():
     rig = crowd(limited(evictions_per_second=0.5, burst=1, max_unavailable=Share(number=2)), *"abcd")
     assert rig.view.report(rig.now) == rig.view.report(rig.now)

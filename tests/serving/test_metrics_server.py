@@ -104,10 +104,9 @@ async def test_a_certificate_that_becomes_unusable_is_not_taken(port, tmp_path):
     await started.stop()
 
 
-async def test_a_certificate_whose_key_is_not_written_yet_is_not_taken(port, tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics_server, "RELOAD_SECONDS", 0.0)
+async def test_a_certificate_whose_key_is_not_written_yet_is_not_taken(port, tmp_path):
     first = write(tmp_path, make_pair([NAME], time.time()))
-    started = make(port, metrics_certificate=str(tmp_path))
+    started = make(port, reload_seconds=0.0, metrics_certificate=str(tmp_path))
     await started.start()
     (tmp_path / "tls.crt").write_bytes(make_pair([NAME], time.time()).certificate)
     for _ in range(10):

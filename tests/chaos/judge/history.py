@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from chaos.judge.audit import DEFINITIONS, POLICIES, Record
@@ -141,6 +142,14 @@ class History:
         self.strangers: list[Record] = []
         """Accepted evictions of pods of which the log says nothing else: they cannot be judged."""
         self._unsure: dict[str, float] = {}
+
+    @cached_property
+    def by_owner(self) -> dict[str, list[Pod]]:
+        """All pods by their controller, once everything is taken."""
+        found = defaultdict(list)
+        for pod in self.pods.values():
+            found[pod.owner].append(pod)
+        return found
 
     def take(self, records: Iterable[Record]) -> None:
         """Add records, in the order in which they were received."""

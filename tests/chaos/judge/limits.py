@@ -80,9 +80,8 @@ def _missing(one: Eviction, staleness_seconds: float) -> str:
     assert one.policy is not None
     ready = [
         pod
-        for pod in history.pods.values()
-        if pod.owner == one.pod.owner
-        and pod is not one.pod
+        for pod in history.by_owner[one.pod.owner]
+        if pod is not one.pod
         and pod.ready <= one.record.completed
         and pod.removed > before - staleness_seconds
         and not any(each.received <= before for each in pod.evicted)

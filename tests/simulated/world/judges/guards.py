@@ -68,7 +68,8 @@ class Guards(Judge):
         """Whose doing it is that a policy wants a pod to leave within ``ahead`` seconds; empty: it does not.
 
         ``general``: the pod was on its node, with the tolerations that it has, before the value, the taint, the policy
-        or the labels of the node or the namespace became as they are. ``own``: after all of them, while a replica led. Else ``unclear``.
+        or the labels of the node or the namespace became as they are. ``own``: after all of them, while a replica led.
+        Else ``unclear``.
         """
         latest = EPOCH + at + ahead
         due = [one for one in self.judges.demands_at(pod, at) if one.rules.name == rules.name and one.due <= latest]
