@@ -1,22 +1,31 @@
 """The command line in the process, and sample files to use it on."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from taintwarden.cli import main, output, rendering
+from cli.terminals import terminal
+from taintwarden.cli import main
 
 SAMPLES = Path(__file__).parent / "samples"
 Cli = Callable[..., Result]
 
 
-@pytest.fixture(autouse=True)
-def _folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables as on a terminal of 100 columns."""
-    monkeypatch.setattr(rendering, "PIPE_WIDTH", output.WIDTH)
+@pytest.fixture(name="terminal")
+def _terminal() -> Iterator[None]:
+    """Output goes to a terminal of 100 columns."""
+    with terminal():
+        yield
+
+
+@pytest.fixture
+def narrow() -> Iterator[int]:
+    """Output goes to a terminal of so many columns."""
+    with terminal(60):
+        yield 60
 
 
 @pytest.fixture

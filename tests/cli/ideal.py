@@ -36,7 +36,7 @@ class IdealCluster:
         self.stored = [draw_policy(chance, name) for name in ("one", "two")[: chance.choice([1, 1, 2])]]
         rate, speaking = chance.choice([None, 5.0, 50.0]), Timings(silence=math.inf)
         self.sim = Simulation([parse_policy(one) for one in self.stored], overall_rate=rate, timings=speaking)
-        self.overall_rate = self.sim._machine_options["overall_rate"]
+        self.overall_rate = rate
         self.wanted: dict[str, int] = {}
         self.allowed: dict[str, int] = {}
         self.sim.kubelet = lambda pod: (30.0, stop)

@@ -249,6 +249,7 @@ async def test_many_objects_are_cut_unless_asked(cluster, run):
     assert "more: --all" not in (await run("doctor", *only, "--all")).stdout
 
 
+@pytest.mark.usefixtures("terminal")
 async def test_table_fits_into_100_columns(cluster, run):
     cluster.store.create(
         "pods", pod(toleration("Gt", "950", key="example.com/" + "x" * 60), metadata={"name": "y" * 250, "uid": "y"})

@@ -74,10 +74,9 @@ async def test_a_report_in_markdown(cluster, run):
     assert len(shown) == 4 + 6 + 1 + 1
 
 
-async def test_a_narrow_terminal_loses_nothing(run, monkeypatch):
-    monkeypatch.setattr("taintwarden.cli.rendering.PIPE_WIDTH", 60)
+async def test_a_narrow_terminal_loses_nothing(run, narrow):
     shown = (await run("history")).stdout
-    assert max(map(len, shown.splitlines())) <= 60
+    assert max(map(len, shown.splitlines())) <= narrow
     assert "(MassEvictio" in shown  # the rest is in the next line
     assert next(line[:20] for line in shown.splitlines() if line.startswith("20")).endswith("Z")
 

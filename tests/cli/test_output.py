@@ -63,6 +63,7 @@ def widest(line: str) -> int:
     return cell_len(line) + sum(2 if "\U0001f3fb" <= one <= "\U0001f3ff" else one == "\ufe0f" for one in line)
 
 
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("before", range(80, 90))
 @pytest.mark.parametrize("character", ["\U0001f44d\U0001f3fd", "x\U0001f3fd", "\u2764\ufe0f", "a\u0301", "\u4e2d"])
 def test_a_table_is_as_wide_as_any_terminal_takes_it_for(character, before):
@@ -71,8 +72,7 @@ def test_a_table_is_as_wide_as_any_terminal_takes_it_for(character, before):
     assert max(map(widest, render(lines.grid).splitlines())) <= 100
 
 
-def test_nothing_is_folded_in_a_pipe(monkeypatch):
-    monkeypatch.undo()
+def test_nothing_is_folded_in_a_pipe():
     lines = Lines()
     lines.add("value", "x" * 500)
     assert render(lines.grid).endswith("x" * 500)

@@ -9,20 +9,18 @@ import pytest
 
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, policy
+from kube import wire
 from localcluster import LocalCluster
-from taintwarden.cli.change import placement_removal
+from taintwarden.cli.change.placement_removal import remove
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import neutral_labels, node_labels
+from taintwarden.engine.placement.retained import Kept
+from taintwarden.rehearsal.session import ClusterError, Session
 
 SLA = neutral_labels(["sla"])
 DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"
 ABOVE = {"key": "value-or-max.taintwarden.io/sla", "operator": "Gt", "values": ["950"]}
 NEWER = {"key": NUMBER, "operator": "Gt", "values": ["10000000000001"]}
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement_removal, "PAUSE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -95,10 +93,16 @@ async def test_what_nothing_names_is_removed_from_every_node(run, cluster):
     assert result.stdout.endswith("the labels of sla were removed from 3 nodes\n")
 
 
-async def test_labels_of_other_keys_stay(run, cluster):
+async def removed(cluster: LocalCluster, *keys: Kept, of: type[Session] = Session) -> int:
+    """Remove the labels of these keys, without a pause before the last look."""
+    async with cluster.serve() as server, wire.client(server.url) as client:
+        return await remove(of(client, server.url), keys, pause_seconds=0.0)
+
+
+async def test_labels_of_other_keys_stay(cluster):
     other = node_labels([Taint("cni", "1.2.3")], [TaintSelector("cni", placement=True)]).labels
     cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update(other))
-    assert (await run("placement", "remove", "sla", "--yes")).exit_code == 0
+    assert await removed(cluster, Kept("sla")) == 3
     assert ours(cluster)["a"] == other
 
 
@@ -113,6 +117,10 @@ async def test_what_something_names_is_not_removed(run, cluster, kind):
     assert (result.exit_code, ours(cluster)["a"]) == (1, SLA)
     assert "the labels are in use" in result.stderr
     assert any(name in result.stdout for name in ("shop/web", "disk"))
+
+
+async def test_what_something_names_is_removed_by_force(run, cluster):
+    cluster.create("pods", pod(ABOVE))
     assert (await run("placement", "remove", "sla", "--yes", "--force")).exit_code == 0
     assert ours(cluster)["a"] == {}
 
@@ -131,10 +139,10 @@ async def test_a_key_that_a_policy_places_by_is_refused(run, cluster, spec):
     assert "uses the key sla: remove placement or versionLabels from it first" in result.stderr
 
 
-async def test_a_label_whose_versions_were_repeated_is_removed(run, cluster):
+async def test_a_label_whose_versions_were_repeated_is_removed(cluster):
     for name in ("a", "b"):
         cluster.store.modify("nodes", name, "", lambda node: node["metadata"]["labels"].update({NUMBER: "1"}))
-    assert (await run("placement", "remove", DRIVER, "--yes")).exit_code == 0
+    assert await removed(cluster, Kept(DRIVER, of_label=True)) == 2
     assert ours(cluster) == {"a": SLA, "b": SLA, "c": SLA}
 
 
@@ -156,23 +164,21 @@ async def test_an_interrupted_removal_goes_on(run, cluster):
 
     cluster.store.modify("nodes", "a", "", mark)
     assert "its removal was interrupted" in (await run("placement", "list")).stdout
-    assert (await run("placement", "remove", "sla", "--yes")).exit_code == 0
+    assert await removed(cluster, Kept("sla")) == 3
     assert ours(cluster) == {"a": {}, "b": {}, "c": {}}
 
 
-async def test_labels_that_come_back_are_an_error(run, cluster, monkeypatch):
+async def test_labels_that_come_back_are_an_error(cluster):
     """An operator with a policy that is stored with a fault, and keeps its last valid version."""
-    write = placement_removal._write
 
-    async def rival(*args: Any) -> str:
-        problem = await write(*args)
-        cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update(SLA))
-        return problem
+    class Contested(Session):
+        async def patch(self, *args: Any) -> None:
+            await super().patch(*args)
+            cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update(SLA))
 
-    monkeypatch.setattr(placement_removal, "_write", rival)
-    result = await run("placement", "remove", "sla", "--yes")
-    assert result.exit_code == 1
-    assert "1 nodes still carry labels: another client writes them. Run the command again" in result.stderr
+    told = "1 nodes still carry labels: another client writes them. Run the command again"
+    with pytest.raises(ClusterError, match=told):
+        await removed(cluster, Kept("sla"), of=Contested)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import yaml
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.kube.watch.paging import PageLimit
 
 STRICT = toleration("Gt", "950")
 NO_LIMITS = {"base": "None"}
@@ -287,6 +286,7 @@ async def test_deadline_beyond_the_horizon_is_later(cluster, run):
     assert (plan["leaving"], plan["later"]) == (0, 3)
 
 
+@pytest.mark.usefixtures("terminal")
 async def test_table_fits_into_100_columns(cluster, run):
     add_pod(cluster, "a-pod-with-a-name-" + "x" * 60)
     shown = (await run("plan", "--node", "a1", *DROP)).stdout
@@ -344,16 +344,6 @@ async def test_what_cannot_be_read_is_one_clear_line(cluster, run, what):
     result = await run("plan")
     assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
     assert result.stderr.startswith(f"taintwarden: you may not read {what}: 403 ")
-
-
-async def test_lists_are_read_page_by_page(cluster, run, monkeypatch):
-    monkeypatch.setattr("taintwarden.rehearsal.session.PageLimit", lambda: PageLimit(2))
-    assert (await planned(run, "--node", "a1", *DROP))["leaving"] == 3
-
-
-async def test_a_page_that_is_too_long_is_read_in_parts(cluster, run, monkeypatch):
-    monkeypatch.setattr("taintwarden.kube.watch.paging.MAX_ANSWER_BYTES", 2_000)
-    assert (await planned(run, "--node", "a1", *DROP))["leaving"] == 3
 
 
 async def test_invalid_policy_is_noted(cluster, run):

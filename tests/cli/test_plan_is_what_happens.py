@@ -11,7 +11,6 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint
 from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
-from taintwarden.rehearsal import play
 from taintwarden.rehearsal.changes import Change, Where
 from taintwarden.rehearsal.ideal import Assumptions
 from taintwarden.rehearsal.places import PlacedPod
@@ -26,14 +25,20 @@ CLOSE_SECONDS = 0.01
 
 
 @pytest.mark.parametrize("seed", range(CLUSTERS))
-def test_plan_is_what_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_is_what_happens(seed: int) -> None:
     cluster = IdealCluster(seed, stop=[0.5, 4.0][seed % 2], replacement=[3.0, 30.0][seed % 3 == 0])
     sim = cluster.sim
     nodes = cluster.chance.sample(sorted(sim.nodes), cluster.chance.randint(1, len(sim.nodes)))
-    monkeypatch.setattr(play, "MONOTONIC", sim.instant.monotonic)  # a guard cuts its time into slots of this clock
     assumptions = Assumptions(cluster.replacement, cluster.stop, CALL_SECONDS)
     change = Change(Where(nodes=tuple(nodes)), (Taint("sla", "900"),))
-    made = Play(cluster.before, sim.instant.wall, assumptions, Gates(), overall_rate=cluster.overall_rate)
+    made = Play(
+        cluster.before,
+        sim.instant.wall,
+        assumptions,
+        Gates(),
+        monotonic=sim.instant.monotonic,  # a guard cuts its time into slots of this clock
+        overall_rate=cluster.overall_rate,
+    )
     plan = made.run([change], HORIZON)
 
     names = {pod["metadata"]["uid"]: key for key, pod in sim.pods.items()}
@@ -53,7 +58,7 @@ PODS, NODES = 25, 3
     [{}, {"base": "None", "guard": {}}, {"base": "None", "guard": {"action": "Report"}}],
     ids=["default", "guard-alone", "guard-reports"],
 )
-def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_value_falls_to_nothing(limits: Json) -> None:
     """A script that wrote 0 on every node: what the guard and the zones hold then is what was foretold."""
     spec = {"taints": [{"key": "sla"}], "limits": limits}
     stored: Json = {
@@ -76,7 +81,6 @@ def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPa
     sim.start()
     sim.run(SETTLED_SECONDS)
 
-    monkeypatch.setattr(play, "MONOTONIC", sim.instant.monotonic)
     before = Snapshot(
         policies=[stored],
         nodes=msgspec.convert(list(sim.nodes.values()), list[NodeObject]),
@@ -90,7 +94,8 @@ def test_every_value_falls_to_nothing(limits: Json, monkeypatch: pytest.MonkeyPa
         },
         budgets=[],
     )
-    made = Play(before, sim.instant.wall, Assumptions(30.0, 4.0, CALL_SECONDS), Gates())
+    assumptions = Assumptions(30.0, 4.0, CALL_SECONDS)
+    made = Play(before, sim.instant.wall, assumptions, Gates(), monotonic=sim.instant.monotonic)
     plan = made.run([Change(Where(nodes=tuple(sim.nodes)), (Taint("sla", "0"),))], HORIZON)
 
     for node in list(sim.nodes):

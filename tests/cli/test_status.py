@@ -93,6 +93,7 @@ async def test_structure_is_as_documented(run):
     assert set(answer) | set(answer["policies"][0]) <= documented
 
 
+@pytest.mark.usefixtures("terminal")
 async def test_it_fits_into_100_columns_whatever_names_are(cluster, run):
     name = "a-policy-with-a-name-that-is-so-long-that-nobody-would-type-it-twice-without-a-mistake"
     cluster.create(POLICIES, policy(name))
@@ -135,12 +136,11 @@ async def test_times_are_ages_and_countdowns(cluster, run, now):
         assert re.search(told, shown), shown
 
 
-async def test_a_narrow_terminal_says_what_it_does_not_show(run, monkeypatch):
-    monkeypatch.setattr("taintwarden.cli.rendering.PIPE_WIDTH", 60)
+async def test_a_narrow_terminal_says_what_it_does_not_show(run, narrow):
     shown = (await run("status")).stdout.splitlines()
     assert shown[0].split() == ["POLICY", "MODE", "ACCEPTED", "PENDING", "GUARD", "LIMIT"]
     assert " ".join(shown[3:]).endswith("see -o wide: NODES, DEGRADED, BLOCKED, EVICTED")
-    assert max(map(len, shown)) <= 60
+    assert max(map(len, shown)) <= narrow
 
 
 async def test_invalid_taints_are_named_with_their_nodes(cluster, run):

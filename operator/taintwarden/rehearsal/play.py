@@ -39,7 +39,6 @@ from taintwarden.rehearsal.returning import INJECT_LABEL, Returning
 from taintwarden.rehearsal.snapshot import Snapshot
 
 MONOTONIC = 1_000_000.0
-"""The monotonic clock at the moment of the change."""
 SHORTEST_STEP_SECONDS = 0.001
 
 Progress = Callable[[float, int], None]
@@ -55,6 +54,7 @@ class Play:
         assumptions: how long things take.
         gates: which operators are enabled.
         enforced: policies that are set to mode Enforce, whatever their own mode.
+        monotonic: the monotonic clock at that time.
         limits: ``overall_rate`` and ``max_in_flight`` of the operator's machine.
 
     """
@@ -66,12 +66,14 @@ class Play:
         assumptions: Assumptions,
         gates: Gates,
         enforced: Sequence[str] = (),
+        monotonic: float = MONOTONIC,
         **limits: Any,
     ) -> None:
         snapshot = msgspec.structs.replace(snapshot, policies=enforce(snapshot.policies, enforced))
         self.at = 0.0
         self.gone = 0
         self._now = now
+        self._monotonic = monotonic
         self._gates = gates
         self._snapshot = snapshot
         self._enforced = enforced
@@ -93,7 +95,7 @@ class Play:
     @property
     def instant(self) -> Instant:
         """Both clocks now, in whole microseconds: sums of floating point must not decide a tie."""
-        return Instant(WallTime(round(self._now + self.at, 6)), MonotonicTime(round(MONOTONIC + self.at, 6)))
+        return Instant(WallTime(round(self._now + self.at, 6)), MonotonicTime(round(self._monotonic + self.at, 6)))
 
     def run(self, changes: Sequence[Change], horizon: float, progress: Progress = lambda at, gone: None) -> Plan:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,7 +17,6 @@ from taintwarden.kube.wire.resources import Resource
 
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0
-"""How long a request is retried while the server asks for it."""
 UNSERVED = "404 page not found"
 """An API server about a kind that it does not serve. What load balancers say is no answer to the question."""
 
@@ -63,14 +62,27 @@ class Session:
         server: its address, for messages.
         origin: what selected this cluster, for messages.
         namespace: the namespace of objects for which none is given.
+        patience_seconds: how long a request is retried while the server asks for it.
+        page_limit: makes the limit of the pages of a list.
 
     """
 
-    def __init__(self, client: Client, server: str, origin: str = "", namespace: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        server: str,
+        origin: str = "",
+        namespace: str = "",
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        page_limit: Callable[[], PageLimit] = PageLimit,
+    ) -> None:
         self.server = server
         self.cluster = f"{server}, {origin}" if origin else server
         self.namespace = namespace or "default"
         self._client = client
+        self._patience_seconds = patience_seconds
+        self._page_limit = page_limit
         self.renewals = Renewals()
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
@@ -134,7 +146,7 @@ class Session:
         """
         params = {"fieldSelector": field_selector, "labelSelector": label_selector, "continue": ""}
         wanted: Any = kind
-        limit = PageLimit()
+        limit = self._page_limit()
         while True:
             asked = {name: value for name, value in params.items() if value}
             body = await self._page(path, what, asked, limit)
@@ -199,7 +211,7 @@ class Session:
 
         It has carried out nothing then.
         """
-        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        give_up_at = time.monotonic() + self._patience_seconds
         while True:
             try:
                 return await self._client.request(method, path, timeout_seconds=TIMEOUT_SECONDS, **more)

@@ -17,11 +17,11 @@ from taintwarden.rehearsal.session import ClusterError, Session
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5
 PAUSE_SECONDS = 1.0
-"""Between the last write and the last look: a write of the operator may be in progress."""
+"""A write of the operator may be in progress."""
 
 
-async def remove(session: Session, keys: Sequence[Kept]) -> int:
-    """Remove all labels about these keys. Returns from how many nodes.
+async def remove(session: Session, keys: Sequence[Kept], pause_seconds: float = PAUSE_SECONDS) -> int:
+    """Remove all labels about these keys, and look after each pause whether any came back. Returns from how many nodes.
 
     Raises:
         ClusterError: some nodes still carry them.
@@ -37,7 +37,7 @@ async def remove(session: Session, keys: Sequence[Kept]) -> int:
         problem = await _write(session, {name: _marked(labels, keys) for name, labels in nodes.items()})
         if not problem:
             problem = await _write(session, {name: dict.fromkeys(labels) for name, labels in nodes.items()})
-        await asyncio.sleep(PAUSE_SECONDS)
+        await asyncio.sleep(pause_seconds)
     left = len(await _carrying(session, keys))
     msg = f"{left} nodes still carry labels: {problem or 'another client writes them'}. Run the command again"
     raise ClusterError(msg)

@@ -21,18 +21,23 @@ MAX_OBJECT_BYTES: Final = 4 * MAX_ANSWER_BYTES
 class PageLimit:
     """The limit of the next page of one list.
 
+    Args:
+        objects: of the first page.
+        max_answer_bytes: how long a page with several objects may be.
+
     Attributes:
         objects: how many.
 
     """
 
-    def __init__(self, objects: int = FIRST_LIMIT) -> None:
+    def __init__(self, objects: int = FIRST_LIMIT, max_answer_bytes: int = MAX_ANSWER_BYTES) -> None:
         self.objects = objects
+        self._max_answer_bytes = max_answer_bytes
 
     @property
     def max_bytes(self) -> int:
         """How long the page may be."""
-        return MAX_ANSWER_BYTES if self.objects > 1 else MAX_OBJECT_BYTES
+        return self._max_answer_bytes if self.objects > 1 else MAX_OBJECT_BYTES
 
     def came(self, size: int) -> None:
         """A page of this limit had so many bytes."""
