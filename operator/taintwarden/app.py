@@ -38,7 +38,8 @@ from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.evictor import Evictor
-from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease
+from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
 from taintwarden.kube.calls.recorder import Recorder
 from taintwarden.kube.errors import ApiError

@@ -9,7 +9,8 @@ import msgspec
 
 from taintwarden.controller import wording
 from taintwarden.controller.times import moment
-from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECONDS, LeaseObject
+from taintwarden.kube.calls.lease import LEASE_NAME, LeaseObject
+from taintwarden.kube.calls.lease_timings import LEASE_SECONDS, RETRY_SECONDS
 from taintwarden.rehearsal.session import ClusterError, Session
 
 CLOCKS_APART_SECONDS = 30.0

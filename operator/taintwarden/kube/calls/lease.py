@@ -13,27 +13,14 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.model import Int64
+from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.answers import decoded
 
 LEASE_NAME = "taintwarden"
-LEASE_SECONDS = 15
-"""How long a lease lasts for others after its last renewal."""
-RENEW_DEADLINE_SECONDS = 10.0
-"""How long its holder relies on it. The difference is what clocks may run apart and a call may take."""
-RETRY_SECONDS = 2.0
-"""Between tries to get or renew it."""
 RELEASE_SECONDS = 3.0
 """How long giving it up may take: a pod that stops has half a minute for everything."""
-
-
-class LeaseTimings(msgspec.Struct, frozen=True, kw_only=True):
-    """Durations in seconds. One value that is handed in, so that tests hand in a shorter one."""
-
-    lasts: int = LEASE_SECONDS
-    renew_deadline: float = RENEW_DEADLINE_SECONDS
-    retry: float = RETRY_SECONDS
 
 
 class LeaseSpec(msgspec.Struct, rename="camel"):
