@@ -394,7 +394,8 @@ async def test_a_status_says_what_holds_at_the_time_that_it_names(seconds, nodes
     """However long the writes of others take before: with many policies and a slow server, minutes."""
     stage = Stage()
     stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
-    stage.observed = stage.writer._observed = {"a": ObservedObject(1), "p": ObservedObject(1)}
+    stage.observed.clear()
+    stage.observed |= {"a": ObservedObject(1), "p": ObservedObject(1)}
     stage.wake()
     stage.client.answers.append(while_it_is_written(seconds, stage))
     first, second = (await stage.run())[:2]
@@ -406,7 +407,8 @@ async def test_while_many_are_written_reports_cost_no_more_than_between_rounds()
     stage = Stage(cost=0.25)
     names = [f"p{number}" for number in range(10)]
     stage.step(events.PoliciesChanged(tuple(map(policy, names))))
-    stage.observed = stage.writer._observed = {name: ObservedObject(1) for name in names}
+    stage.observed.clear()
+    stage.observed |= {name: ObservedObject(1) for name in names}
     stage.client.default = while_it_is_written(0.25 * REST / 4, stage)
     written = await stage.run()
     assert [written[number]["observedAt"] for number in (0, 3, 4, 7, 8)] == [
@@ -512,7 +514,8 @@ async def test_the_guard_of_a_policy_that_cannot_be_read_any_more_is_kept():
 async def test_a_guard_that_appears_while_others_are_written_is_not_written_over():
     stage = Stage()
     stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
-    stage.observed = stage.writer._observed = {"a": ObservedObject(1), "p": ObservedObject(1)}
+    stage.observed.clear()
+    stage.observed |= {"a": ObservedObject(1), "p": ObservedObject(1)}
 
     def change(_: Any) -> Json:
         stage.step(events.PoliciesChanged((policy("a"), policy("p", limits={"base": "Default"}))))

@@ -17,6 +17,7 @@ from controller import (
     pod_object,
     workload_object,
 )
+from engine.kept import kept
 from taintwarden.controller.bounds import MAX_SELECTED
 from taintwarden.controller.decoding import Decoder
 from taintwarden.controller.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
@@ -479,8 +480,8 @@ def test_another_reason_is_logged_again(fed):
 def test_what_is_remembered_of_undecodable_objects_is_bounded(fed):
     with capture_logs():
         for number in range(2_500):
-            fed.pods.undecodable(Identity(str(number)), "why")
-    assert len(fed.pods._complaints) <= 1_001
+            fed.pods.undecodable(Identity(f"pod-{number}"), "why")
+    assert len(kept(fed.pods, *(f"pod-{number}" for number in range(2_500)))) <= 1_001
 
 
 @pytest.mark.parametrize("name", ["pods", "nodes", "namespaces", "workloads", "budgets"])

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from controller.whole import TIMINGS, Whole, whole
 from controlplane.api_server import free_port
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, until
 from taintwarden import app as app_module
 from taintwarden.kube.errors import ConfigError, KubeError
 
@@ -270,14 +270,16 @@ async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
         assert "taintwarden_pods 25.0" in (await ask("/metrics"))[1]
 
 
-async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole) -> None:
+async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
     app = await scene.start()
+    await scene.until(lambda: app.machine.view.is_synced)
 
-    async def fail() -> None:
+    def fail(*_: object) -> None:
         raise RuntimeError("boom")
 
-    app._task(fail())
-    await asyncio.sleep(0.01)
+    monkeypatch.setattr(app.machine, "step", fail)
+    scene.taint("n1", "970")
+    await until(lambda: scene.killed)
     assert scene.killed == [signal.SIGTERM]
     assert "boom" in app.health.dead()
     scene.killed.clear()

@@ -9,6 +9,7 @@ import pytest
 
 from controller.whole import Whole, whole
 from taintwarden.app import App
+from taintwarden.controller.clock import system_clock
 from taintwarden.engine.guard import GuardRecord
 
 CROWD = [f"crowd-{number}" for number in range(60)]
@@ -58,7 +59,7 @@ def spent(app: App) -> int:
 
 
 def record(app: App) -> GuardRecord:
-    report = app.machine.view.guard("sla", app._clock())
+    report = app.machine.view.guard("sla", system_clock())
     assert report is not None
     return report.record
 

@@ -16,6 +16,7 @@ from taintwarden.cli import main
 from taintwarden.engine.model import Limits
 from taintwarden.settings import PREFIX, Settings
 from taintwarden.telemetry.metrics import Metrics
+from telemetry.declared import declared
 
 SELECTORS = ("nodeSelector", "podSelector", "namespaceSelector")
 BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
@@ -154,11 +155,7 @@ def test_fields_named_in_the_prose_exist():
 
 def exposed() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Type and labels of every metric, by the name under which it is queried."""
-    return {
-        one._name + ("_total" if one._type == "counter" else ""): (one._type, tuple(one._labelnames))
-        for one in vars(Metrics()).values()
-        if hasattr(one, "_labelnames")
-    }
+    return {one.name: (one.kind, one.labels) for one in declared(Metrics())}
 
 
 def test_every_metric_has_a_row():

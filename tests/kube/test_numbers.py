@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from kube.scripted import ScriptedClient
+from kube.scripted import EndOfScriptError, ScriptedClient
 from taintwarden.api import status
 from taintwarden.kube.calls import access, lease, own_kinds, policy_calls, webhook_calls
-from taintwarden.kube.errors import ApiStatus, Unreachable
+from taintwarden.kube.calls.lease_timings import LeaseTimings
+from taintwarden.kube.errors import ApiStatus
 from taintwarden.kube.wire import kinds, resources
 from taintwarden.kube.wire.answers import read_refusal
 from taintwarden.kube.wire.kinds import version_number
@@ -90,6 +91,7 @@ def test_a_refusal_with_a_number_of_many_digits_is_quoted(digits: int) -> None:
 
 async def test_a_lease_of_any_length_is_none() -> None:
     answer = b'{"metadata": {"name": "x"}, "spec": {"leaseDurationSeconds": %d}}' % LARGE
+    errors: list[str] = []
     one = lease.Lease(
         ScriptedClient(answer),  # type: ignore[arg-type]
         namespace="ns",
@@ -97,10 +99,12 @@ async def test_a_lease_of_any_length_is_none() -> None:
         identity="me",
         monotonic=lambda: 0.0,
         on_change=lambda _: None,
-        on_error=lambda _: None,
+        on_error=errors.append,
+        timings=LeaseTimings(retry=0.0),
     )
-    with pytest.raises(Unreachable, match="is no lease"):
-        await one._try()
+    with pytest.raises(EndOfScriptError):
+        await one.run()
+    assert "is no lease" in errors[0]
 
 
 @pytest.mark.parametrize("resource", [own_kinds.POLICIES, resources.PODS, resources.NODES, resources.JOBS])

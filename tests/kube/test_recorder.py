@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from engine.kept import kept
 from kube import wire
 from kube.scripted import ScriptedClient, refusal
 from localcluster import LocalCluster
@@ -473,4 +474,5 @@ async def test_flushing_nothing_is_nothing():
 async def test_a_long_note_is_cut_before_it_waits():
     recorder_of_many = Recorder(fine(), "taintwarden-0", 1.0)
     recorder_of_many.record(message("x" * 100_000))
-    assert len(recorder_of_many._queue.pop().note) == MAX_NOTE_BYTES
+    assert kept(recorder_of_many, "x" * MAX_NOTE_BYTES)
+    assert kept(recorder_of_many, "x" * 100_000) == []

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from controller import pod
-from kube.scripted import Call, ScriptedClient, refusal, standing
+from kube.scripted import Call, EndOfScriptError, ScriptedClient, refusal, standing
 from kube.stored_webhooks import StoredWebhooks
 from taintwarden import app
 from taintwarden.controller.clock import system_clock
@@ -20,6 +20,7 @@ from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.calls import node_calls, own_kinds, policy_calls, profile_calls
 from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease
+from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
 from taintwarden.kube.wire.resources import Resource
@@ -77,16 +78,18 @@ async def lease_calls() -> list[Call]:
     held = {"metadata": {"name": LEASE_NAME}, "spec": {"holderIdentity": "me"}}
     client = ScriptedClient(refusal(404), {}, held, {}, held, {})
     more: Any = {"monotonic": lambda: 0.0, "on_change": lambda _: None, "on_error": lambda _: None}
-    lease = Lease(client, namespace="home", name=LEASE_NAME, identity="me", **more)
-    await lease._try()
-    await lease._try()
+    timings = LeaseTimings(retry=0.0)
+    with pytest.raises(EndOfScriptError):
+        await Lease(client, namespace="home", name=LEASE_NAME, identity="me", timings=timings, **more).run()
     return client.calls
 
 
 async def event_calls() -> list[Call]:
     client = ScriptedClient(refusal(409), {}, {})
     subject = EventSubject("Pod", "web-1", "uid", "shop")
-    await Recorder(client, "me", 1.0)._write("name", Message(subject, NORMAL, "Evicted", "Evict", "note"))
+    recorder = Recorder(client, "me", 1.0)
+    recorder.record(Message(subject, NORMAL, "Evicted", "Evict", "note"))
+    await recorder.flush(60)
     return client.calls
 
 

@@ -7,14 +7,11 @@ import pytest
 from docs.pages import Page
 from monitoring.rules import OF_THE_API_SERVER, RUNBOOKS, TARGET_LABELS, Alert, alerts, labels, metrics
 from taintwarden.telemetry.metrics import Metrics
+from telemetry.declared import declared
 
 ALERTS = alerts()
 HEADINGS = ["Meaning", "Impact", "First commands", "Repair", "Undo"]
-EXISTING = {
-    one._name + ("_total" if one._type == "counter" else ""): set(one._labelnames)
-    for one in vars(Metrics()).values()
-    if hasattr(one, "_labelnames")
-} | OF_THE_API_SERVER
+EXISTING = {one.name: set(one.labels) for one in declared(Metrics())} | OF_THE_API_SERVER
 each = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 
 

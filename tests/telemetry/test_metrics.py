@@ -3,9 +3,11 @@
 import re
 
 import pytest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from taintwarden.telemetry.metrics import Metrics, Process
+from telemetry.declared import declared
 
 PROMISED = {
     "taintwarden_build",
@@ -47,18 +49,21 @@ def metrics() -> Metrics:
     return Metrics()
 
 
-def ours(metrics: Metrics) -> list:
-    collectors = set(metrics.registry._collector_to_names)
-    return [one for one in collectors if getattr(one, "_name", "").startswith("taintwarden")]
+def ours(metrics: Metrics) -> list[Metric]:
+    return [one for one in metrics.registry.collect() if one.name.startswith("taintwarden")]
+
+
+def names(metrics: Metrics) -> set[str]:
+    return {one.name for one in ours(metrics)}
 
 
 def test_what_is_promised_is_there(metrics):
-    assert {one._name for one in ours(metrics)} >= PROMISED
+    assert names(metrics) >= PROMISED
 
 
 def test_no_metric_is_labelled_by_pod_or_node(metrics):
     """Budgets and zones are few beside pods, and those that hold nobody are left out."""
-    labels = {label for one in ours(metrics) for label in one._labelnames}
+    labels = {label for one in declared(metrics) for label in one.labels}
     of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted", "mode"}
     of_enums |= {"webhook", "configuration", "verb", "state", "change"}
     assert labels <= of_enums | {"policy", "publisher", "zone", "budget"}
@@ -66,30 +71,30 @@ def test_no_metric_is_labelled_by_pod_or_node(metrics):
 
 def test_no_label_is_one_that_prometheus_gives_to_targets(metrics):
     """It would be renamed to exported_NAME, and an alert would name the operator's own namespace or pod."""
-    labels = {label for one in ours(metrics) for label in one._labelnames}
+    labels = {label for one in declared(metrics) for label in one.labels}
     assert labels & {"namespace", "pod", "container", "node", "service", "endpoint", "job", "instance"} == set()
 
 
 def test_the_webhook_does_not_look_like_an_operator_that_does_not_lead():
-    names = {process: {one._name for one in ours(Metrics(process))} for process in Process}
-    assert "taintwarden_leader" not in names[Process.WEBHOOK]
-    assert "taintwarden_admission_requests" not in names[Process.OPERATOR] | names[Process.EXTENDER]
-    assert "taintwarden_extender_requests" in names[Process.EXTENDER] - names[Process.WEBHOOK] - names[Process.OPERATOR]
+    of = {process: names(Metrics(process)) for process in Process}
+    assert "taintwarden_leader" not in of[Process.WEBHOOK]
+    assert "taintwarden_admission_requests" not in of[Process.OPERATOR] | of[Process.EXTENDER]
+    assert "taintwarden_extender_requests" in of[Process.EXTENDER] - of[Process.WEBHOOK] - of[Process.OPERATOR]
     both = {"taintwarden_build", "taintwarden_watch_restarts", "taintwarden_undecodable_objects"}
-    assert names[Process.WEBHOOK] & names[Process.OPERATOR] == both
-    assert set.union(*names.values()) == {one._name for one in ours(Metrics())}
+    assert of[Process.WEBHOOK] & of[Process.OPERATOR] == both
+    assert set.union(*of.values()) == names(Metrics())
 
 
 def test_every_gauge_of_a_policy_is_cleared_with_the_others(metrics):
     """One that is not would tell of a deleted policy for ever."""
-    by_policy = {one for one in ours(metrics) if one._type == "gauge" and "policy" in one._labelnames}
+    by_policy = {one.collector for one in declared(metrics) if one.kind == "gauge" and "policy" in one.labels}
     assert set(metrics.of_policies) == by_policy
 
 
 def test_names_and_help_are_as_prometheus_wants_them(metrics):
     for one in ours(metrics):
-        assert re.fullmatch(r"taintwarden_[a-z_]+", one._name)
-        assert one._documentation.endswith(".")
+        assert re.fullmatch(r"taintwarden_[a-z_]+", one.name)
+        assert one.documentation.endswith(".")
 
 
 def test_the_exposition_is_readable(metrics):
