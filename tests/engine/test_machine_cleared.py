@@ -482,3 +482,25 @@ def test_nothing_is_kept_of_a_pod_that_changed_and_is_gone():
     assert kept(rig.world.cluster.changed, "uid-a")
     rig.gone("a")
     assert kept(rig.world.cluster, "uid-a") == []
+
+
+# -- a policy that is gone ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_kept_of_a_policy_that_is_gone():
+    limits = {"guard": GUARD, "zone_health": ZoneHealth(min_nodes=1), "evictions_per_second": 5.0}
+    brief = limited("brief", **limits)
+    rig = Rig(limited("stays", **limits))
+    rig.node("n1", "sla=980", labels={ZONE: "a"})
+    rig.node("n2", labels={ZONE: "b"})
+    rig.pod("a", gt())
+    rig.change(*rig.view.policies, brief)
+    rig.node("n1", "sla=940", labels={ZONE: "a"})
+    store(rig)
+    rig.settle("a", Outcome.BLOCKED)
+    rig.node("n2", "sla=940", labels={ZONE: "b"})
+    rig.change(limited("stays", **limits))
+    world, machine = rig.world, rig.machine
+    assert kept((world.claims, world.limiter.zones), "brief") == []
+    for part in (world.limiter.guards, world.queues, machine._outbox, machine._judging._draining, machine._guarding):
+        assert [name for name, found in vars(part).items() if isinstance(found, dict) and "brief" in found] == []

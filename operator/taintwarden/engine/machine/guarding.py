@@ -77,8 +77,8 @@ class Guarding:
     def _forget(self, name: str) -> None:
         """A policy is gone."""
         self._outbox.forget(guard_key(name))
-        self._halted.pop(name, None)
-        self._resets.pop(name, None)
+        for known in (self._halted, self._resets, self._reserving):
+            known.pop(name, None)
         self._held = {key: None for key in self._held if key[0] != name}
 
     def profile_changed(self, change: str) -> None:
