@@ -341,6 +341,30 @@ def test_a_deleted_policy_has_no_guard(fed):
     assert fed.events == []
 
 
+def reading(name: str, source: str, created: str, generation: int = 1) -> Json:
+    """A policy that derives a taint."""
+    policy = stored(name, generation=generation)
+    policy["metadata"]["creationTimestamp"] = created
+    taint = {"key": "example.com/version", "from": {"nodeInfo": source}}
+    return policy | {
+        "spec": {"taints": [taint]},
+        "status": {"guard": {"open": True, "since": "2026-01-01T00:00:00Z"}},
+    }
+
+
+def test_the_guard_of_a_policy_that_contradicted_another_one_knows_again_what_was_stored(fed):
+    """It is not in force meanwhile, and a leader does not read the status of its own guards."""
+    fed.seen(
+        reading("old", "kernelVersion", "2020-01-01T00:00:00Z"), reading("new", "kernelVersion", "2021-01-01T00:00:00Z")
+    )
+    fed.guards.lead(True)
+    fed.seen(reading("new", "kubeletVersion", "2021-01-01T00:00:00Z", generation=2))
+    fed.events.clear()
+    fed.seen(reading("new", "kernelVersion", "2021-01-01T00:00:00Z", generation=3))
+    assert fed.kinds == ["GuardRestored", "PoliciesChanged"]
+    assert (fed.events[0].policy, fed.events[0].record.open_since is None) == ("new", False)
+
+
 # -- what edits change ------------------------------------------------------------------------------------------------
 
 

@@ -839,3 +839,19 @@ def test_who_was_held_with_one_node_leaves_when_the_guard_is_armed_though_it_hel
     store(rig)
     assert not open_guard(rig)
     assert calls(rig) == ["b0", "late"]
+
+
+def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_record():
+    other = guarded({"taints": [{"key": "other"}]})
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    store(rig)
+    record = rig.view.guard("p", rig.now).record
+    rig.change(msgspec.structs.replace(other, name="q"))
+    for number in range(6):
+        rig.gone(f"p{number}")
+    rig.feed(events.GuardRestored("p", record))
+    rig.change(GUARDED)
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []

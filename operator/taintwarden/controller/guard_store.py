@@ -82,10 +82,10 @@ class GuardStore:
                 stored.handed_on = value
                 self._feed(events.GuardReset(name, value))
 
-    def restore(self) -> None:
-        """Pass on every record again. Called before leading: a leader ignores records, since it writes them itself."""
-        for name, stored in self._stored.items():
-            self._feed(events.GuardRestored(name, stored.to_restore()))
+    def restore(self, *names: str) -> None:
+        """Pass on the records of these policies again, or all. A leader ignores those of guards that it has."""
+        for name in names or self._stored:
+            self._feed(events.GuardRestored(name, self._stored[name].to_restore()))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed."""

@@ -64,6 +64,8 @@ class PolicyStore(Store[Policy]):
             elif name in before:
                 self._issued.pop(name, None)
                 self._observe(name, problem="")
+                if self._guards is not None:  # it has a guard again, which has to know what was stored of it
+                    self._guards.restore(name)
         self._changed(tuple(one for name, one in self.valid.items() if name not in self._rivals))
 
     def _publish(self) -> None:
