@@ -41,6 +41,20 @@ def test_a_read_before_the_restore_does_not_vouch_for_a_node_after_it():
     assert rig.evictions() == []
 
 
+def test_a_pod_that_had_to_leave_before_the_restore_does_not_wait_until_versions_are_as_high_again():
+    """That may take days."""
+    rig = Rig(reached=600)
+    rig.budget(allowed=0)
+    rig.node("n1", "sla=940", version=400)
+    rig.pod("a", gt(), version=500, ready=True)
+    assert rig.evictions() == []
+    rig.feed(events.NodeSeen(seen_again("940", version=100), listed=True), events.NodesListed(frozenset({"n1"}), 200))
+    again = rig.make_pod("a", gt(), version=150, ready=True)
+    rig.feed(events.PodsSeen((again,)), events.PodsListed({"uid-a": "n1"}, 200))
+    rig.budget(allowed=1)
+    assert rig.evictions() == ["a"]
+
+
 def test_an_addition_of_before_the_restore_makes_no_deadline_earlier():
     """The taint was taken off and added again since; pods tolerated the node meanwhile."""
     rig = Rig()

@@ -175,6 +175,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.budget_refused_at = None
         self.is_announced = self.is_announced and due_at == self.due_at
         self.grounds, self.verdict, self.due_at = grounds, verdict, due_at
+        self.version = min(self.version, pod.resource_version)  # lower after a restore of etcd
         return changed
 
     def move(self, node: str) -> None:
