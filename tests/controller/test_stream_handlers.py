@@ -175,6 +175,27 @@ def test_a_pod_that_does_not_decode_is_where_it_was(fed):
     assert fed.events == []
 
 
+@pytest.mark.parametrize(
+    ("named", "says"),
+    [
+        ("pods", [events.PodsListed({"uid-a": "n1"}, 10)]),
+        ("nodes", [events.NodeUnreadable("n1"), events.NodesListed(frozenset({"n1"}), 10)]),
+        ("namespaces", []),
+    ],
+)
+def test_an_object_of_a_list_that_does_not_decode_is_still_there(fed, named, says):
+    """What was known of it counts on."""
+    handler = getattr(fed, named)
+    if named == "namespaces":
+        deliver(handler, namespace_object("n1"))
+    fed.events.clear()
+    handler.list_began()
+    handler.undecodable(Identity("n1", "", "uid-a", "7", "n1"), "why")
+    handler.listed([])
+    handler.list_ended("10")
+    assert fed.events == says
+
+
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 

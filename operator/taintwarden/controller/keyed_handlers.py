@@ -90,6 +90,11 @@ class NamespaceHandler(KeyedHandler[NamespaceObject, str]):
         self._told[key] = None
         self.feed(events.NamespaceSeen(key, obj.metadata.labels))
 
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """The namespace is still there, also if a list says so."""
+        super().undecodable(what, reason)
+        self._listed.add(what.name)
+
     def gone(self, key: str) -> Event:
         """The namespace is gone."""
         return events.NamespaceGone(key)

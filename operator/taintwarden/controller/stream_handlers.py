@@ -97,12 +97,11 @@ class StreamHandler(ABC, Generic[Object]):
 class PodHandler(StreamHandler[PodObject]):
     """Receives the pod stream."""
 
-    _seen: dict[str, str]
-    """UID -> node."""
-
     def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
         self._decoder = decoder
+        self._seen: dict[str, str] = {}
+        """UID -> node."""
 
     def list_began(self) -> None:
         """Remember from here which pods the list names."""
@@ -122,6 +121,12 @@ class PodHandler(StreamHandler[PodObject]):
         """A pod that the list did not name is gone."""
         self.feed(events.PodsListed(self._seen, version_number(resource_version, unreadable=-1)))
         self._seen = {}
+
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """The pod is still there, also if a list says so."""
+        super().undecodable(what, reason)
+        if what.uid and what.node_name:
+            self._seen[what.uid] = what.node_name
 
     def lost(self, what: Identity) -> bool:
         """The machine knows pods by node, and none that is not bound."""
@@ -161,11 +166,10 @@ def _terminates_at(obj: PodObject) -> float | None:
 class NodeHandler(StreamHandler[NodeObject]):
     """Receives the node stream."""
 
-    _seen: set[str]
-
     def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
         self._decoder = decoder
+        self._seen: set[str] = set()
 
     def list_began(self) -> None:
         """Remember from here which nodes the list names."""
@@ -189,6 +193,7 @@ class NodeHandler(StreamHandler[NodeObject]):
         """What is known of the node is out of date: no pod of it is evicted until it can be read again."""
         super().undecodable(what, reason)
         if what.name:
+            self._seen.add(what.name)  # a list that says so names it
             self.feed(events.NodeUnreadable(what.name))
 
     def lost(self, what: Identity) -> bool:
