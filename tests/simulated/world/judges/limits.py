@@ -101,7 +101,7 @@ class FullZones(Judge):
             self._gone.append((self.world.agenda.now, key))
 
     def _drained(self, rules: law.Rules, moment: float) -> int:
-        """How many nodes count, if all of them are drained; else 0."""
+        """How many nodes count, if all of them are drained and there are enough; else 0."""
         store, scene = self.world.store, self.world.truth_at(moment)
         if not any(one.uid == rules.uid and law.rules_of(one).mode == "Enforce" for one in scene.policies()):
             return 0
@@ -118,7 +118,7 @@ class FullZones(Judge):
                 or law.matches(rules.nodes, node.labels)
             ):
                 return 0
-        return count
+        return count if count >= rules.limits["zoneHealth"].get("minNodes", 3) else 0
 
     def _has_say(self, rules: law.Rules, node: Node, moment: float) -> bool:
         return any(self._says(rules, node, pod, moment) is not None for pod in self._pods(rules, node, moment))
