@@ -60,6 +60,15 @@ def test_what_has_to_leave_since_when_and_what_it_waits_for():
     assert lines[0].startswith("Taintwarden  1 node, 2 pods  1 overdue  reported 2s ago")
 
 
+def test_a_picture_that_is_not_renewed_says_so_first():
+    """It would go on to say that no pod is overdue, while the API server is away."""
+    state = State(unseen="cannot reach the cluster")
+    found = look(node("a1", pod("a")), at=NOW - 90)
+    assert drawn(found, state)[0] == "As of 1m30s ago: cannot reach the cluster"
+    state.press("j", found)
+    assert drawn(found, state)[0].startswith("As of 1m30s ago")
+
+
 @pytest.mark.parametrize(("due", "said"), [(90, "in 1m30s"), (0.4, "now"), (-0.4, "now"), (-5, "for 5s")])
 def test_countdowns(due, said):
     assert any(said in line for line in drawn(look(node("a1", pod("a", fate=PodMark.SCHEDULED, due=due)))))

@@ -46,7 +46,7 @@ class Picture:
         policies = self._policies(look, state, now)
         leaving = self._leaving(state.leaving(look), state, now) if not state.text else []
         events = self._events(look, now)
-        head, foot = self._head(look, now), self._foot(look, state)
+        head, foot = self._head(look, state, now), self._foot(look, state)
         fixed = sum(map(len, (head, policies, leaving, events, foot)))
         rows = None if self._height is None else max(self._height - fixed - 2, FEWEST_NODE_ROWS)
         middle = self._text(state.text, rows) if state.text else self._nodes(state.nodes(look), rows)
@@ -66,7 +66,9 @@ class Picture:
         text.truncate(self.width, overflow="ellipsis")
         return text
 
-    def _head(self, look: Look, now: float) -> list[Text]:
+    def _head(self, look: Look, state: State, now: float) -> list[Text]:
+        if state.unseen:
+            return [self._line((f"As of {ago(look.at, now)}: {state.unseen}", "bold red"))]
         if look.problem:
             told = f"{look.problem[0].upper()}{look.problem[1:]}"
             return [self._line((told, "bold red"))]

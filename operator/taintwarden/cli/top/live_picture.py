@@ -68,6 +68,8 @@ class _Top:
         try:
             with typed() as keys, Live(console=self._console, screen=True, auto_refresh=False) as live:
                 while True:
+                    if looking.done():
+                        looking.result()
                     assert self._look is not None  # noqa: S101 - the first look is complete, or has raised
                     size = self._console.size
                     picture = self._picture(size.height)
@@ -96,7 +98,9 @@ class _Top:
             try:
                 await self._see(session)
             except ClusterError as error:
-                self._state.message = printable(str(error))
+                self._state.unseen = str(error)
+            else:
+                self._state.unseen = ""
             took = time.monotonic() - began
 
     async def _see(self, session: Session) -> None:

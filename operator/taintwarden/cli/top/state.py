@@ -26,6 +26,8 @@ class State(msgspec.Struct):
     policy: int = 0
     typing: bool = False
     asked: Wish | None = None
+    unseen: str = ""
+    """Why the last look failed, so that the picture is as old as the one before."""
     message: str = ""
     """The result of the last wish."""
     text: str = ""
