@@ -8,11 +8,12 @@ from collections.abc import Callable
 import click
 from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from taintwarden.cli.cluster_session import ask, settings_of
 from taintwarden.cli.data_output import write_data
 from taintwarden.cli.failures import fail
-from taintwarden.cli.output import write
+from taintwarden.cli.output import printable, write
 from taintwarden.cli.rendering import render
 from taintwarden.cli.status.policy_status import StatusSummary, summarize
 from taintwarden.cli.status.policy_status_table import parts
@@ -94,7 +95,9 @@ class _Watch:
                 if self.found is not None:
                     details = _details(self.found, self._names)
                     shown = parts(self.found, details=details, utc=self._utc)
-                    live.update(Group(f"As of {self.found.at}", *shown, problem), refresh=True)
+                    # Above what a terminal cuts off that is not high enough.
+                    told = [Text(printable(problem), style="bold red")] if problem else []
+                    live.update(Group(f"As of {self.found.at}", *told, *shown), refresh=True)
                 await asyncio.sleep(self._interval)
 
     async def _data(self, session: Session) -> None:
