@@ -140,7 +140,7 @@ class Server:
         if call.path == DEVICES_PATH:
             return self.served if call.method == "GET" else refusal(405)
         if "watch" in call.params:
-            return [Silence(100_000)]
+            return [Silence(float(call.params["timeoutSeconds"]))]
         return self.lists.get(call.path, {"metadata": {"resourceVersion": "7"}, "items": []})
 
 

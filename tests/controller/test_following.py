@@ -45,7 +45,7 @@ class Stage:
 
     async def _answer(self, call: Call) -> Any:
         if "watch" in call.params:
-            return [Silence(10_000)]
+            return [Silence(float(call.params["timeoutSeconds"]))]
         if call.path in self.held:
             await self.held[call.path].wait()
         return EMPTY

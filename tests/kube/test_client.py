@@ -22,6 +22,8 @@ from taintwarden.kube.errors import ApiError, TooLong, Unreachable
 from taintwarden.kube.http.client import MERGE_PATCH, Client
 from taintwarden.kube.http.pacing import paced
 
+BODY = b'{"kind":"Node"}'
+
 pytestmark = pytest.mark.kmock(cls=RawHandler)
 
 
@@ -41,8 +43,8 @@ async def client(kmock: RawHandler, connect: Connect) -> AsyncIterator[Client]:
 
 
 async def test_a_request_answers_with_the_body(kmock: RawHandler, client: Client) -> None:
-    kmock["get /a"] << b"body"
-    assert await client.request("GET", "/a") == b"body"
+    kmock["get /a"] << BODY
+    assert await client.request("GET", "/a") == BODY
 
 
 async def test_a_body_is_sent_as_json_with_its_type(kmock: RawHandler, client: Client) -> None:
@@ -220,7 +222,7 @@ async def test_requests_do_not_queue_behind_watches() -> None:
         return response
 
     async def quick(_: web.Request) -> web.Response:
-        return web.Response(body=b"quick")
+        return web.Response(body=BODY)
 
     app = web.Application()
     app.add_routes([web.get("/watch", watch), web.get("/quick", quick)])
@@ -231,7 +233,7 @@ async def test_requests_do_not_queue_behind_watches() -> None:
         connection = wire.connection(f"http://127.0.0.1:{runner.addresses[0][1]}")
         async with Client(connection, max_connections=2) as client, client.stream("/watch", {}, 5.0):
             await opened.wait()
-            assert await client.request("GET", "/quick", timeout_seconds=2.0) == b"quick"
+            assert await client.request("GET", "/quick", timeout_seconds=2.0) == BODY
     finally:
         await runner.cleanup()
 
@@ -270,7 +272,7 @@ async def test_a_401_is_tried_once_with_other_credentials(tmp_path: Path) -> Non
     async def answer(request: web.Request) -> web.Response:
         sent.append(request.headers["Authorization"])
         file.write_text("new")  # as a kubelet renews it
-        return web.Response(status=200 if sent[-1] == "Bearer new" else 401, text="done")
+        return web.Response(status=200 if sent[-1] == "Bearer new" else 401, body=BODY)
 
     app = web.Application()
     app.add_routes([web.post("/a", answer)])
@@ -279,7 +281,7 @@ async def test_a_401_is_tried_once_with_other_credentials(tmp_path: Path) -> Non
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     source = ClusterSource(f"http://127.0.0.1:{runner.addresses[0][1]}", token_file=str(file))
     async with Client(Connection(source)) as client:
-        assert await client.request("POST", "/a", body={}) == b"done"
+        assert await client.request("POST", "/a", body={}) == BODY
     await runner.cleanup()
     assert sent == ["Bearer old", "Bearer new"]
 
@@ -312,12 +314,12 @@ async def test_a_token_that_no_header_can_have_is_no_answer(kmock: RawHandler, t
 
 
 async def test_requests_and_watches_go_through_the_proxy(kmock: RawHandler) -> None:
-    kmock["/a"] << b"through"
+    kmock["/a"] << BODY
     source = ClusterSource("http://192.0.2.1:6443", proxy=str(kmock.url))
     async with Client(Connection(source)) as client:
-        assert await client.request("GET", "/a") == b"through"
+        assert await client.request("GET", "/a") == BODY
         async with client.stream("/a", {}, 5.0) as chunks:
-            assert [chunk async for chunk in chunks] == [b"through"]
+            assert [chunk async for chunk in chunks] == [BODY]
     assert [request.headers["Host"] for request in kmock] == ["192.0.2.1:6443"] * 2
 
 

@@ -188,6 +188,16 @@ async def test_any_2xx_is_done(kmock: RawHandler, code: int) -> None:
         assert await Evictor(client).evict(POD, None, standing) == Result(Outcome.EVICTED)
 
 
+@pytest.mark.parametrize("page", ["<html>We will be back soon</html>", "OK", ""])
+async def test_a_page_of_a_load_balancer_evicts_no_pod(kmock: RawHandler, page: str) -> None:
+    kmock[f"post {POD_PATH}/eviction"] << 200 << page.encode()
+    async with wire.client(kmock.url) as client:
+        result = await Evictor(client).evict(POD, None, standing)
+    assert result.outcome is Outcome.FAILED
+    assert "no JSON" in result.message
+    assert page[:20] in result.message
+
+
 async def test_no_answer_is_a_failure_that_says_why() -> None:
     result = await Evictor(ScriptedClient(Unreachable("connection reset"))).evict(POD, None, standing)
     assert result == Result(Outcome.FAILED, "connection reset")

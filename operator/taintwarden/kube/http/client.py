@@ -79,7 +79,7 @@ class Client:
             Fenced: the fence declined, and nothing was sent.
             ApiError: the server refused.
             TooLong: the answer has more than ``max_bytes``.
-            Unreachable: there was no complete answer.
+            Unreachable: there was no complete answer, or none of an API server.
 
         """
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
@@ -99,6 +99,9 @@ class Client:
             self._on_date(answer.date)
         if not answer.is_success:
             raise read_refusal(answer.status, answer.body, answer.retry_after)
+        if accept == JSON and not answer.body.lstrip().startswith(b"{"):  # a page of a load balancer, perhaps
+            msg = f"the answer is no JSON: {_quoted(answer.body)}"
+            raise Unreachable(msg)
         return answer.body
 
     @asynccontextmanager
@@ -134,6 +137,10 @@ class Client:
 def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
     given = {} if authorization is None else {"Authorization": authorization}
     return _HEADERS | headers | given
+
+
+def _quoted(body: bytes) -> str:
+    return printable(" ".join(body[:200].decode("utf-8", "replace").split()), 100)
 
 
 def _unreachable(error: BaseException) -> Unreachable:
