@@ -1,5 +1,6 @@
 """A clock that follows the corrections of its machine's clock, and no other steps of it."""
 
+import time
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -154,6 +155,15 @@ def test_a_machine_that_stood_still_follows_once_the_server_answers(machine):
     machine.error = machine.server_error = 600.0
     assert machine.clock().wall == NOON
     assert machine.error_after(1.0) == 600.0
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="the system has no clock that runs on in its sleep")
+def test_a_machine_that_slept_knows_it(monkeypatch):
+    """A leader that slept for an hour must not rely on its lease, nor on what it had just heard."""
+    before = clock.system_clock().monotonic
+    slept = time.clock_gettime(time.CLOCK_BOOTTIME) + AN_HOUR
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: slept}.__getitem__)
+    assert clock.system_clock().monotonic - before >= AN_HOUR
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,13 @@ log = structlog.get_logger(__name__)
 
 def system_clock() -> Instant:
     """The machine's own clocks."""
-    return Instant(WallTime(time.time()), MonotonicTime(time.monotonic()))
+    return Instant(WallTime(time.time()), MonotonicTime(_monotonic()))
+
+
+def _monotonic() -> float:
+    """Runs on while the machine sleeps: what was renewed or heard just before its sleep is old after it."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)  # of Linux
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 class CheckedClock:
