@@ -66,6 +66,15 @@ async def test_what_happened_comes_in_order_and_pods_of_a_minute_are_one_line(ru
     assert "since 12:00" not in result.stdout  # the message of today
 
 
+@pytest.mark.parametrize("kind", ["TaintEvictionPolicy", "Node"])
+async def test_a_tenants_event_says_nothing_of_what_belongs_to_no_namespace(cluster, run, kind):
+    """The API server lets a tenant write an Event about any kind, with the namespace of the Event."""
+    about = {"kind": kind, "name": "sla", "namespace": "shop"}
+    tell(cluster, "sly", 1, "GuardArmed", involvedObject=about)
+    told = json.loads((await run("history", "-o", "json")).stdout)
+    assert "GuardArmed" not in [one["reason"] for one in told["happenings"]]
+
+
 async def test_a_report_in_markdown(cluster, run):
     tell(cluster, "sly", 1, message="a | b <img> `c`")
     shown = (await run("history", "-o", "markdown", "--all")).stdout.splitlines()

@@ -10,6 +10,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
+from taintwarden.api.types import POLICY_KIND
 from taintwarden.cli.cluster_session import ask, settings_of
 from taintwarden.cli.data_output import write_data
 from taintwarden.cli.output import printable, write
@@ -25,6 +26,8 @@ from taintwarden.rehearsal.session import Session
 EVENTS = "/api/v1/events"
 CONTROLLER = "taintwarden.io/taintwarden"
 _HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
+_OF_THE_CLUSTER = ("Node", POLICY_KIND)
+"""Kinds of objects that have no namespace."""
 _MARKUP = re.compile(r"[\\`*_\[\]<>|]")
 NAMED = 3
 """The number of pods of a group that are named."""
@@ -97,13 +100,19 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
     """
     policies = await stored_policies(session)
     pages = session.pages(EVENTS, _Event, "events", f"reportingComponent={CONTROLLER}")
-    found = [_happening(one) async for page in pages for one in page if one.reporting_component == CONTROLLER]
+    found = [_happening(one) async for page in pages for one in page if _is_ours(one)]
     found += _transitions(policies)
     since = now - seconds
     kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
     problem = (await read_liveness(session, operator, policies, now)).problem
     return Timeline(wording.at(now), wording.at(since), problem, [one for _, one in kept])
+
+
+def _is_ours(event: _Event) -> bool:
+    """Whether the operator may have written it. A tenant may write any Event that is about its own namespace."""
+    about = event.involved_object
+    return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _OF_THE_CLUSTER)
 
 
 def _happening(event: _Event) -> tuple[float, Happening]:
