@@ -5,7 +5,7 @@ A history in which the judge still speaks prints its seed, what happened, and ho
 
 import pytest
 
-from simulated.world import differential, isolation, leases
+from simulated.world import differential, isolation
 from simulated.world.playing import demand_none, play
 
 FAMILIES: dict[str, tuple[str, str, tuple[int, ...]]] = {
@@ -67,8 +67,3 @@ def test_a_tenant_changes_nothing_for_others(seed):
 @pytest.mark.parametrize("seed", [3, 7])
 def test_a_node_changes_nothing_for_others(seed):
     assert isolation.compare(seed, isolation.node) == []
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_renewal_that_is_sent_twice_costs_no_lease(seed):
-    assert leases.play(seed, twice=0.2, lost=0.0) == []

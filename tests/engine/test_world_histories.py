@@ -5,7 +5,7 @@ See ``simulated/world/playing.py`` for other seeds, or many.
 
 import pytest
 
-from simulated.world import differential, isolation, leases
+from simulated.world import differential, isolation
 from simulated.world.playing import FIRST_SEED, RUNS, demand_none, play, seeds_of
 from simulated.world.themes import THEMES
 
@@ -26,8 +26,3 @@ def test_only_the_last_edit_counts(seed):
 @pytest.mark.parametrize("adversary", [isolation.tenant, isolation.node])
 def test_nobody_fares_worse_for_another(seed, adversary):
     assert isolation.compare(seed, adversary) == []
-
-
-@pytest.mark.parametrize("seed", FEW)
-def test_one_replica_may_act_at_a_time_and_knows_that_it_may(seed):
-    assert leases.play(seed) == []

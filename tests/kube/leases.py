@@ -117,14 +117,8 @@ def coarse_time() -> float:
 class Candidate:
     """A Lease that runs, with what it said and when."""
 
-    def __init__(
-        self,
-        store: LeaseStore,
-        name: str = "a",
-        on_change: Callable[[bool], None] | None = None,
-        network: Network | None = None,
-    ) -> None:
-        self.network = network or Network(store)
+    def __init__(self, store: LeaseStore, name: str = "a", on_change: Callable[[bool], None] | None = None) -> None:
+        self.network = Network(store)
         self.changes: list[tuple[float, bool]] = []
         self.errors: list[str] = []
         self._also = on_change

@@ -17,7 +17,7 @@ happenings = st.lists(
     st.tuples(
         st.sampled_from([0.1, 1.0, 3.0, 7.0, 16.0]),
         st.sampled_from(NAMES),
-        st.sampled_from(["hang", "fail", "refuse", "slow", "slow-back", "mend", "kill", "start", "release"]),
+        st.sampled_from(["hang", "fail", "refuse", "slow", "slow-back", "twice", "mend", "kill", "start", "release"]),
     ),
     max_size=25,
 )
@@ -37,6 +37,8 @@ async def act(store: LeaseStore, candidates: dict[str, Candidate], name: str, wh
             network.delay = 2.0
         case "slow-back":
             network.delay_back = 4.0
+        case "twice":
+            network.repeats = 5
         case "mend":
             network.hangs, network.fails, network.delay, network.delay_back = False, None, 0.01, 0.0
         case "kill":
