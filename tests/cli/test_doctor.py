@@ -268,3 +268,9 @@ def test_checks_are_listed_without_a_cluster(cli):
 def test_one_check_is_listed(cli):
     result = cli("doctor", "--list-checks", "--only", "nowhere-to-go", "-o", "yaml")
     assert [one["id"] for one in yaml.safe_load(result.stdout)["checks"]] == ["nowhere-to-go"]
+
+
+def test_every_check_is_tried():
+    """By its ID, in a test without a cluster."""
+    texts = [path.read_text() for path in Path(__file__).parent.rglob("test_*.py")]
+    assert [one.id for one in CATALOGUE if not any(f'"{one.id}"' in text for text in texts)] == []

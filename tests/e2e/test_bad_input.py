@@ -43,15 +43,13 @@ from e2e.stories import (
     wait_event,
 )
 
-STRICT, TYPED, EVICTING = "strict", "typed", "evicting"
+STRICT = "strict"
 HELD, HELD_BEFORE = "held", "held-before"
 DELETED, PAUSED, REHEARSED = "deleted", "paused", "rehearsed"
 POLICIES: dict[str, Json] = {
     STRICT: {},
-    TYPED: {"taints": [{"key": "sla", "valueType": "Integer"}]},
     HELD: {},
     HELD_BEFORE: {},
-    EVICTING: {"timing": {"onInvalidValue": "Evict"}},
     DELETED: {},
     PAUSED: {"paused": True},
     REHEARSED: {"mode": "DryRun"},
@@ -100,35 +98,6 @@ def a_malformed_annotation_is_told_and_the_native_tolerations_decide(scene: Scen
 
 
 @STORIES.under(STRICT)
-def an_unknown_operator_is_told_with_a_remedy_and_counts_as_absent(scene: Scene) -> None:
-    node = scene.node(taint("940"))
-    pod = scene.pod("lenient", node, ANY, annotations=annotation(toleration("GreaterThan", "950")))
-    note = scene.event(pod, "InvalidToleration")["note"]
-    assert f"metadata.annotations[{TOLERATIONS}][0].operator" in note
-    assert "GreaterThan" in note
-    assert "SemverGt" in note
-    scene.stays(pod, until=soon())
-
-
-@STORIES.under(STRICT)
-def a_number_that_is_none_is_told_and_counts_as_absent(scene: Scene) -> None:
-    node = scene.node(taint("940"))
-    pod = scene.pod("lenient", node, ANY, annotations=annotation(toleration("Gt", "0950")))
-    assert "leading zeros" in scene.event(pod, "InvalidToleration")["note"]
-    scene.stays(pod, until=soon())
-
-
-@STORIES.under(STRICT)
-def a_valid_entry_beside_a_broken_one_still_decides(scene: Scene) -> None:
-    node = scene.node(taint("940"))
-    began = time.monotonic()
-    mixed = annotation(toleration("Gte", "950"), toleration("Gt", "950"))
-    pod = scene.pod("critical", node, ANY, annotations=mixed)
-    scene.leaves(pod, began)
-    assert scene.event(pod, "InvalidToleration")
-
-
-@STORIES.under(STRICT)
 def a_mended_annotation_decides_at_once(scene: Scene) -> None:
     node = scene.node(taint("940"))
     pod = scene.pod("critical", node, ANY, annotations={TOLERATIONS: "nonsense"})
@@ -172,23 +141,6 @@ def a_value_that_was_a_number_is_judged_by_it(scene: Scene) -> None:
     scene.cluster.bind_pod("late", scene.namespace, bad)
     scene.leaves(late, bound)  # 920, the last number, is not above 950
     wait_until(lambda: scene.status().get("heldInvalid") == 2, PATIENCE_SECONDS, "status.heldInvalid to be 2")
-
-
-@STORIES.under(TYPED)
-def a_value_of_the_wrong_type_holds_pods_that_compare_nothing_too(scene: Scene) -> None:
-    node = scene.node()
-    plain = scene.pod("plain", node)
-    tainted = scene.taint(node, taint("high"))
-    scene.event(node, "InvalidTaintValue")
-    scene.stays(plain, until=tainted + OBSERVED_SECONDS)
-
-
-@STORIES.under(EVICTING)
-def a_policy_may_ask_for_what_kubernetes_does(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    critical = scene.pod("critical", node, CRITICAL)
-    typo = scene.taint(node, taint("98O"))
-    scene.leaves(critical, typo)
 
 
 # -- policies that changed their mind

@@ -124,19 +124,6 @@ def a_profile_narrows_what_a_pod_tolerates_by_itself(scene: ProfileScene) -> Non
     assert "sla Gt '950' does not hold" in scene.event(pod, "Evicted")["note"].replace(":NoExecute does", " does")
 
 
-@STORIES.under(AT_ONCE)
-def a_profile_of_another_namespace_is_none_of_its_business(scene: ProfileScene) -> None:
-    pod = scene.pod("lenient", scene.node(taint("940")), EXISTS)
-    elsewhere = f"{scene.namespace}-other"
-    scene.cluster.create_namespace(elsewhere)
-    try:
-        scene.cluster.create(PROFILES, profile({"tolerations": [STRICT]}, "strict", elsewhere), elsewhere)
-        scene.stays(pod, until=time.monotonic() + OBSERVED_SECONDS)
-    finally:
-        scene.cluster.delete_all(PROFILES, elsewhere)
-        scene.cluster.remove_namespace(elsewhere)
-
-
 # -- coming, changing, going ------------------------------------------------------------------------------------------
 
 
@@ -160,30 +147,6 @@ def a_profile_that_goes_makes_its_pods_leave(scene: ProfileScene) -> None:
     scene.stays(pod, until=fell + OBSERVED_SECONDS)
     gone = scene.take_away("loose")
     scene.leaves(pod, gone)
-
-
-@STORIES.under(AT_ONCE)
-def a_changed_grace_times_its_pods_anew(scene: ProfileScene) -> None:
-    scene.give("strict", STRICT | {"violationGraceSeconds": 3600})
-    node = scene.node(taint("980"))
-    pod = scene.pod("graceful", node, EXISTS)
-    scene.until_heeded("strict", 1)
-    fell = scene.taint(node, taint("940"))
-    scene.event(pod, "EvictionScheduled")
-    changed = scene.change("strict", tolerations=[STRICT | {"violationGraceSeconds": GRACE_SECONDS * 2}])
-    scene.leaves(pod, fell, max(GRACE_SECONDS * 2, changed - fell))
-
-
-@STORIES.under(AT_ONCE)
-def a_changed_selector_lets_go_of_the_pods_it_kept(scene: ProfileScene) -> None:
-    scene.give("loose", LOOSE, app="web")
-    node = scene.node()
-    web = scene.pod("web", node, labels={"app": "web"})
-    scene.until_heeded("loose", 1)
-    fell = scene.taint(node, taint("940"))
-    scene.stays(web, until=fell + OBSERVED_SECONDS)
-    changed = scene.change("loose", podSelector={"matchLabels": {"app": "db"}})
-    scene.leaves(web, changed)
 
 
 # -- while evictions wait ---------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from e2e.stories import (
     Stories,
     Story,
     Told,
-    annotation,
     calls,
     taint,
     telling,
@@ -68,23 +67,6 @@ def a_falling_value_moves_the_critical_pod_and_leaves_the_tolerant_one(scene: Sc
 
 
 @STORIES.under(AFTER_VIOLATION, KUBERNETES)
-def a_pod_without_a_toleration_leaves_any_node_with_the_taint(scene: Scene) -> None:
-    node = scene.node()
-    pod = scene.pod("plain", node)
-    tainted = scene.taint(node, taint("980"))
-    scene.leaves(pod, tainted)
-
-
-@STORIES.under(AFTER_VIOLATION, KUBERNETES)
-def a_pod_for_cheap_nodes_leaves_when_the_value_rises(scene: Scene) -> None:
-    node = scene.node(taint("500"))
-    pod = scene.pod("cheap", node, toleration("Lt", "900"))
-    scene.stays(pod, until=time.monotonic() + OBSERVED_SECONDS)
-    rose = scene.taint(node, taint("980"))
-    scene.leaves(pod, rose)
-
-
-@STORIES.under(AFTER_VIOLATION, KUBERNETES)
 def a_pod_bound_to_a_node_that_is_too_low_leaves_at_once(scene: Scene) -> None:
     node = scene.node(taint("940"))
     pending = scene.pod("late", "", CRITICAL)
@@ -94,12 +76,6 @@ def a_pod_bound_to_a_node_that_is_too_low_leaves_at_once(scene: Scene) -> None:
 
 
 # -- story 2: "SLA > 950 with 8 s of grace"
-
-
-@STORIES.under(AFTER_VIOLATION)
-def a_good_node_is_never_left(scene: Scene) -> None:
-    pod = scene.pod("critical", scene.node(taint("980")), CRITICAL_WITH_GRACE)
-    scene.stays(pod, until=time.monotonic() + GRACE_SECONDS + AT_ONCE_SECONDS)
 
 
 @STORIES.under(AFTER_VIOLATION)
@@ -122,40 +98,6 @@ def a_value_that_recovers_within_the_grace_evicts_nobody(scene: Scene) -> None:
 
 
 @STORIES.under(AFTER_VIOLATION)
-def a_value_that_recovers_after_the_grace_comes_too_late(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    pod = scene.pod("critical", node, CRITICAL_WITH_GRACE)
-    fell = scene.taint(node, taint("940"))
-    gone = scene.leaves(pod, fell, GRACE_SECONDS)
-    recovered = scene.taint(node, taint("960"))
-    assert gone < recovered
-
-
-@STORIES.under(AFTER_VIOLATION)
-def falling_further_does_not_start_the_grace_again(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    pod = scene.pod("critical", node, CRITICAL_WITH_GRACE)
-    fell = scene.taint(node, taint("940"))
-    scene.stays(pod, until=fell + GRACE_SECONDS - 1)
-    scene.taint(node, taint("930"))
-    scene.leaves(pod, fell, GRACE_SECONDS)
-
-
-@STORIES.under(AFTER_VIOLATION)
-def falling_again_starts_the_grace_again(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    pod = scene.pod("critical", node, CRITICAL_WITH_GRACE)
-    fell = scene.taint(node, taint("940"))
-    scene.stays(pod, until=fell + 1)
-    scene.wait_seen(node, "940")
-    scene.taint(node, taint("960"))
-    scene.wait_seen(node, "960")
-    scene.stays(pod, until=fell + 3)
-    fell_again = scene.taint(node, taint("940"))
-    scene.leaves(pod, fell_again, GRACE_SECONDS)
-
-
-@STORIES.under(AFTER_VIOLATION)
 def an_announced_eviction_says_when_and_why(scene: Scene) -> None:
     node = scene.node(taint("980"))
     pod = scene.pod("critical", node, CRITICAL_WITH_GRACE)
@@ -174,69 +116,6 @@ def kubernetes_leaves_a_good_node_after_the_seconds(scene: Scene) -> None:
     bound = time.monotonic()
     pod = scene.pod("critical", node, CRITICAL_WITH_GRACE)
     scene.leaves(pod, bound, GRACE_SECONDS)
-
-
-@STORIES.under(KUBERNETES)
-def kubernetes_leaves_a_bad_node_at_once(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    pod = scene.pod("critical", node, CRITICAL_WITH_GRACE)
-    fell = scene.taint(node, taint("940"))
-    scene.leaves(pod, fell, slack=GRACE_SECONDS - 1)
-
-
-# -- what may happen before a deadline
-
-
-@STORIES.under(AFTER_VIOLATION, KUBERNETES)
-def a_taint_that_goes_before_the_deadline_evicts_nobody(scene: Scene) -> None:
-    node = scene.node()
-    pod = scene.pod("patient", node, toleration("Exists", "", RECOVERY_SECONDS))
-    tainted = scene.taint(node, taint("940"))
-    scene.event(pod, "EvictionScheduled")
-    scene.taint(node)
-    cancelled = scene.event(pod, "EvictionCancelled")
-    assert f"Stays on {node}" in cancelled["note"]
-    scene.stays(pod, until=tainted + RECOVERY_SECONDS + AT_ONCE_SECONDS)
-
-
-@STORIES.under(AFTER_VIOLATION)
-def pods_of_a_deleted_node_are_left_to_kubernetes(scene: Scene) -> None:
-    node = scene.node()
-    pod = scene.pod("patient", node, toleration("Exists", "", RECOVERY_SECONDS))
-    tainted = scene.taint(node, taint("940"))
-    scene.event(pod, "EvictionScheduled")
-    scene.cluster.delete("nodes", node)
-    scene.event(pod, "EvictionCancelled")
-    scene.stays(pod, until=tainted + RECOVERY_SECONDS + AT_ONCE_SECONDS)
-
-
-@STORIES.under(AFTER_VIOLATION)
-def a_replacement_of_the_same_name_is_another_pod(scene: Scene) -> None:
-    bad, good = scene.node(name="bad"), scene.node(name="good")
-    seconds = 2 * GRACE_SECONDS
-    scene.pod("web-0", bad, toleration("Exists", "", seconds))
-    tainted = scene.taint(bad, taint("940"))
-    scene.cluster.delete("pods", "web-0", scene.namespace, grace_seconds=0)
-    replacement = scene.pod("web-0", good, toleration("Exists", "", seconds))
-    assert time.monotonic() < tainted + seconds, "this machine is too busy to judge by"
-    scene.stays(replacement, until=tainted + seconds + AT_ONCE_SECONDS)
-
-
-# -- values that are a list
-
-
-@STORIES.under(AFTER_VIOLATION, KUBERNETES)
-def a_list_of_values_says_which_errors_are_tolerated(scene: Scene) -> None:
-    node = scene.node(taint("43"))
-    native = toleration("Exists")
-    some = scene.pod("some", node, native, annotations=annotation(toleration("In", values=["43", "31"])))
-    others = scene.pod("others", node, native, annotations=annotation(toleration("NotIn", values=["79", "94"])))
-    scene.stays(some, others, until=time.monotonic() + OBSERVED_SECONDS)
-    changed = scene.taint(node, taint("62"))
-    scene.leaves(some, changed)
-    scene.stays(others, until=changed + OBSERVED_SECONDS)
-    scene.leaves(others, scene.taint(node, taint("79")))
-    assert "(sla NotIn ('79', '94')" in scene.event(others, "Evicted")["note"]
 
 
 # -- what holds for all of them

@@ -17,7 +17,6 @@ VERSIONS = "versions"
 POLICIES = {VERSIONS: {"taints": [{"key": KEY, "valueType": "Version"}]}}
 STORIES = Stories()
 
-GRACE_SECONDS = 8
 RECOVERY_SECONDS = 20  # a grace within which something is seen, told and taken back
 OBSERVED_SECONDS = 3
 OLD, NEW = "v3.27.2", "v3.28.1"
@@ -82,40 +81,6 @@ def an_upgrade_within_the_grace_keeps_the_pod(scene: Scene) -> None:
 
 
 @STORIES.under(VERSIONS)
-def the_grace_of_the_annotation_holds(scene: Scene) -> None:
-    node = scene.node(version(NEW))
-    patient = pod(scene, "patient", node, needs("SemverGt", "v3.28.0", violationGraceSeconds=GRACE_SECONDS))
-    rolled_back = scene.taint(node, version(OLD))
-    scene.leaves(patient, rolled_back, GRACE_SECONDS)
-
-
-@STORIES.under(VERSIONS)
-def versions_are_compared_by_their_parts(scene: Scene) -> None:
-    """As text, v3.100.0 would sort below v3.28.0."""
-    node = scene.node(version("v3.100.0"))
-    demanding = pod(scene, "demanding", node, needs("SemverGt", "v3.28.0"))
-    scene.stays(demanding, until=time.monotonic() + OBSERVED_SECONDS)
-
-
-@STORIES.under(VERSIONS)
-def a_prerelease_is_older_than_its_release(scene: Scene) -> None:
-    node = scene.node(version("v3.28.0-rc.1"))
-    began = time.monotonic()
-    exact = pod(scene, "exact", node, needs("SemverEq", "3.28.0"))
-    older = pod(scene, "older", node, needs("SemverLt", "3.28"))
-    scene.leaves(exact, began)
-    scene.stays(older, until=began + OBSERVED_SECONDS)
-
-
-@STORIES.under(VERSIONS)
-def the_version_itself_is_not_greater(scene: Scene) -> None:
-    node = scene.node(version("v3.28.0"))
-    began = time.monotonic()
-    demanding = pod(scene, "demanding", node, needs("SemverGt", "v3.28.0"))
-    scene.leaves(demanding, began)
-
-
-@STORIES.under(VERSIONS)
 def an_annotation_that_changes_counts_at_once(scene: Scene) -> None:
     node = scene.node(version(NEW))
     demanding = pod(scene, "demanding", node, needs("SemverGt", "v3.28.0"))
@@ -123,31 +88,6 @@ def an_annotation_that_changes_counts_at_once(scene: Scene) -> None:
     changed = time.monotonic()
     scene.cluster.annotate("pods", demanding.name, needs("SemverGt", "v3.29.0"), scene.namespace)
     scene.leaves(demanding, changed)
-
-
-@STORIES.under(VERSIONS)
-def kernels_are_compared_in_the_natural_order(scene: Scene) -> None:
-    """As text, and so by semver, 100 sorts below 91."""
-    kernel = "5.15.0-91-generic"
-    newest = scene.node(version("5.15.0-100-generic"), name="newest")
-    newer, same = scene.node(version("5.15.0-97-generic"), name="newer"), scene.node(version(kernel), name="same")
-    began = time.monotonic()
-    kept = [pod(scene, f"kept-{number}", one, needs("VersionGt", kernel)) for number, one in enumerate((newest, newer))]
-    semantic = pod(scene, "semantic", newest, needs("SemverGt", kernel))
-    on_same = pod(scene, "on-same", same, needs("VersionGt", kernel))
-    scene.leaves(semantic, began)
-    scene.leaves(on_same, began)
-    scene.stays(*kept, until=began + OBSERVED_SECONDS)
-
-
-@STORIES.under(VERSIONS)
-def a_value_that_is_no_semantic_version_is_invalid_to_those_who_ask_for_one(scene: Scene) -> None:
-    node = scene.node(version("10.0.20348.2700"))
-    began = time.monotonic()
-    retained = pod(scene, "retained", node, needs("SemverGt", "10.0.0"))
-    demanding = pod(scene, "demanding", node, needs("VersionGt", "10.0.20348.2700"))
-    scene.leaves(demanding, began)
-    scene.stays(retained, until=began + OBSERVED_SECONDS)
 
 
 def test_the_shipped_rights_suffice(told: Told) -> None:

@@ -60,6 +60,14 @@ def test_open_guard():
     assert asking("policy-not-accepted")(shut) == []
 
 
+def test_zones_that_are_all_full():
+    full = observed()
+    waiting = condition("GuardTripped", "True", "120 pods wait", "AllZonesFull")
+    full["status"] |= {"guard": {"open": False}, "conditions": [FINE[0], waiting]}
+    (found,) = asking("policy-zones-full")(full)
+    assert (found.severity, found.message) == ("error", "120 pods wait")
+
+
 def test_paused_since():
     (found,) = asking("policy-paused")(
         observed(condition("Enforcing", "False", reason="Paused"), paused=True), now=NOON + 86_400
