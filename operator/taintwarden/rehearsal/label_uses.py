@@ -1,14 +1,14 @@
 """Which keys nodes carry labels of placement of, and which pods, templates and volumes name these labels."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from taintwarden.engine.model import Mode
-from taintwarden.engine.placement import Kept, carried_by, mirrored
+from taintwarden.engine.placement import Kept, carried_by, keys_of
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
 from taintwarden.placement.admission.advice import named_labels
@@ -107,12 +107,12 @@ class LabelUses:
 
     def add_pod(self, pod: PlacedPod) -> None:
         """A pod that has not finished."""
-        for kept in _named(pod.spec.place.labels):
+        for kept in keys_of(pod.spec.place.labels):
             self.of(kept).pods.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
 
     def add_volume(self, volume: PlacedVolume) -> None:
         """A PersistentVolume."""
-        for kept in _named(volume.place.labels):
+        for kept in keys_of(volume.place.labels):
             self.of(kept).volumes.add(volume.metadata.name)
 
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
@@ -122,7 +122,7 @@ class LabelUses:
         if any(look(one, "controller") is True for one in (owners if isinstance(owners, list) else ())):
             return
         template = pod_in(workload, listing.group, listing.kind)
-        for kept in {Kept(one.key, one.of_label) for one in named_labels(look(template, "spec"))}:
+        for kept in named_labels(look(template, "spec")):
             self.of(kept).templates.add(str(Subject(listing.kind, name, namespace)))
 
 
@@ -154,8 +154,3 @@ async def read_label_uses(session: Session) -> LabelUses:
     for policy in stored:
         found.add_policy(policy)
     return found
-
-
-def _named(labels: Sequence[str]) -> frozenset[Kept]:
-    abouts = (mirrored(label) for label in labels)
-    return frozenset(Kept(about.key, about.of_label) for about in abouts if about is not None)

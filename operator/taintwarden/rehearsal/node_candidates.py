@@ -9,7 +9,7 @@ from functools import cached_property
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.placement import NodeLabels, is_mirror_label, mirrored
+from taintwarden.engine.placement import NodeLabels, is_mirror_label, keys_of
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.engine.scheduling import MAX_TOLD, REPELLING, Demand, Judge, Preferences, RefusalCause
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
@@ -98,11 +98,11 @@ class Candidate:
     @property
     def unpublished(self) -> list[str]:
         """The labels whose versions are compared, by the pod or a volume, and that no policy lists."""
-        of_volumes = (mirrored(label) for volume in self._volumes for label in volume.place.labels)
+        of_volumes = keys_of(label for volume in self._volumes for label in volume.place.labels)
         asked = (
             *self.written.source_labels,
             *self.written.compared_labels,
-            *(about.key for about in of_volumes if about is not None and about.of_label),
+            *(one.key for one in of_volumes if one.of_label),
         )
         return [key for key in dict.fromkeys(asked) if key not in self._wanted.published]
 
@@ -157,9 +157,8 @@ class Candidate:
 
     def _unpublished(self, failing: Sequence[NativeRequirement | None]) -> str:
         """The labels whose versions no policy has repeated."""
-        abouts = (mirrored(one.key) for one in failing if one is not None)
-        found = (one.key for one in abouts if one is not None and one.of_label)
-        return ", ".join(dict.fromkeys(key for key in found if key not in self._wanted.published))
+        found = (one.key for one in keys_of(one.key for one in failing if one is not None) if one.of_label)
+        return ", ".join(key for key in found if key not in self._wanted.published)
 
     @cached_property
     def _outdated(self) -> str:

@@ -27,6 +27,7 @@ from taintwarden.engine.model import (
     WallTime,
 )
 from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
@@ -35,7 +36,7 @@ from taintwarden.rehearsal.node_candidates import Candidates
 from taintwarden.rehearsal.plan import Plan, Replacement
 from taintwarden.rehearsal.recording import Recording, is_replaced
 from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal
-from taintwarden.rehearsal.returning import INJECT_LABEL, Returning
+from taintwarden.rehearsal.returning import Returning
 from taintwarden.rehearsal.snapshot import Snapshot
 
 MONOTONIC = 1_000_000.0
@@ -74,7 +75,6 @@ class Play:
         self.gone = 0
         self._now = now
         self._monotonic = monotonic
-        self._gates = gates
         self._snapshot = snapshot
         self._enforced = enforced
         self._assumptions = assumptions
@@ -154,7 +154,7 @@ class Play:
 
     def _returning(self) -> Returning:
         spaces = self._snapshot.namespaces
-        injected = {one.metadata.name for one in spaces if one.metadata.labels.get(INJECT_LABEL) == "true"}
+        injected = {one.metadata.name for one in spaces if one.metadata.labels.get(INJECT) == "true"}
         return Returning(self._view, self._gates, injected, has_extender=self._snapshot.has_extender)
 
     def _ineffective(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:

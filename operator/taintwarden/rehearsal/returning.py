@@ -10,13 +10,13 @@ from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.placement import is_mirror_label, mirrored
+from taintwarden.engine.placement import Kept, is_mirror_label, keys_of
 from taintwarden.engine.scheduling import REPELLING
+from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.places import Place
 
-INJECT_LABEL = "taintwarden.io/inject"
 REMEDY = (
-    f"set placement: true for the taint in the policy and label the namespace {INJECT_LABEL}=true, "
+    f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "
     "or use the scheduler extender"
 )
 """What keeps such pods off."""
@@ -78,7 +78,7 @@ class Returning:
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
         """Whether the webhook gives the pods that replace it node affinity for the key."""
-        if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT_LABEL) == "false":
+        if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT) == "false":
             return False
         return any(_places(policy, key) for policy in self._view.policies_for(pod_class))
 
@@ -102,11 +102,5 @@ def _places(policy: Policy, key: str) -> bool:
 
 def _names_labels(place: Place, key: str) -> bool:
     """Whether each of the pod's terms requires something of the labels that repeat the taint."""
-
-    def is_ours(label: str) -> bool:
-        about = mirrored(label)
-        return about is not None and about.key == key and not about.of_label
-
-    return bool(place.terms) and all(
-        any(is_ours(requirement.key) for requirement in term.match_expressions) for term in place.terms or ()
-    )
+    named = [keys_of(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
+    return bool(named) and all(Kept(key) in keys for keys in named)

@@ -10,7 +10,7 @@ import msgspec
 
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS
 from taintwarden.engine.model import Effect, Gates
-from taintwarden.engine.placement import REQUIRED_EFFECTS, Alternatives, is_mirror_label, mirrored
+from taintwarden.engine.placement import REQUIRED_EFFECTS, Alternatives, is_mirror_label, keys_of
 from taintwarden.engine.scheduling import Demand
 from taintwarden.placement.admission.advice import compared_keys
 from taintwarden.placement.admission.injection import NO_NODE
@@ -67,14 +67,12 @@ class WrittenPod:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of taints that its affinity names."""
-        found = (mirrored(label) for label in self._place.labels)
-        return tuple(dict.fromkeys(about.key for about in found if about is not None and not about.of_label))
+        return tuple(one.key for one in keys_of(self._place.labels) if not one.of_label)
 
     @property
     def source_labels(self) -> tuple[str, ...]:
         """The labels whose versions its affinity compares."""
-        found = (mirrored(label) for label in self._place.labels)
-        return tuple(dict.fromkeys(about.key for about in found if about is not None and about.of_label))
+        return tuple(one.key for one in keys_of(self._place.labels) if one.of_label)
 
     @property
     def compared_labels(self) -> tuple[str, ...]:

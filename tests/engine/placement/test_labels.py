@@ -7,31 +7,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.api.names import KEY
-from taintwarden.engine.placement import effect_label, is_mirror_label, value_label, version_label
-from taintwarden.engine.placement.labels import prefer_value_label, prefer_version_label
+from taintwarden.engine.placement import is_mirror_label
+from taintwarden.engine.placement.labels import effect_label, prefer_labels, taint_labels, value_label
 
 KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 223)
 
 
 def all_labels(key):
-    names = (value_label, version_label, effect_label, prefer_value_label, prefer_version_label)
-    return {name(key) for name in names}
+    of_taint, preferred = taint_labels(key), prefer_labels(key)
+    if of_taint is None or preferred is None:
+        return {of_taint, preferred}
+    return {of_taint.value, of_taint.version, of_taint.effect, preferred.value, preferred.version}
 
 
 def test_a_key_without_prefix():
     assert value_label("sla") == "value.taintwarden.io/sla"
-    assert version_label("sla") == "version.taintwarden.io/sla"
+    assert taint_labels("sla").version == "version.taintwarden.io/sla"
     assert effect_label("sla") == "effect.taintwarden.io/sla"
 
 
 def test_a_key_with_a_prefix():
     assert value_label("example.com/sla") == "example.com.value.taintwarden.io/sla"
-    assert version_label("example.com/sla") == "example.com.version.taintwarden.io/sla"
+    assert taint_labels("example.com/sla").version == "example.com.version.taintwarden.io/sla"
 
 
 def test_a_prefix_that_leaves_no_room_is_refused():
     longest = "a" * 223
-    assert len(prefer_version_label(f"{longest}/k").partition("/")[0]) == 253
+    assert len(prefer_labels(f"{longest}/k").version.partition("/")[0]) == 253
     assert all_labels(f"{longest}a/k") == {None}
 
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from taintwarden.engine.placement import Kept, mirrored
+from taintwarden.engine.placement import Kept, keys_of
 from taintwarden.engine.placement.labels import REMOVED, effect_label, label_version_label
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES
@@ -48,17 +48,16 @@ async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, dict[st
     found: dict[str, dict[str, str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
         for node in page:
-            abouts = ((label, mirrored(label)) for label in node.metadata.labels)
-            ours = [label for label, about in abouts if about and Kept(about.key, about.of_label) in keys]
-            if ours:
-                found[node.metadata.name] = {label: node.metadata.labels[label] for label in ours}
+            labels = node.metadata.labels
+            if ours := {label: labels[label] for label in labels if any(one in keys for one in keys_of((label,)))}:
+                found[node.metadata.name] = ours
     return found
 
 
 def _marked(labels: dict[str, str], keys: Sequence[Kept]) -> dict[str, str | None]:
     """The labels of a node while they are removed: one for each key says so."""
-    here = {Kept(about.key, about.of_label) for label in labels if (about := mirrored(label)) is not None}
-    marks = [label_version_label(one.key) if one.of_label else effect_label(one.key) for one in keys if one in here]
+    here = [one for one in keys_of(labels) if one in keys]
+    marks = [label_version_label(one.key) if one.of_label else effect_label(one.key) for one in here]
     return {**dict.fromkeys(labels), **{label: REMOVED for label in marks if label is not None}}
 
 

@@ -3,7 +3,7 @@
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.doctor_snapshot import WebhookConfiguration
 from taintwarden.cli.doctor.inventory import PodGroup
-from taintwarden.rehearsal.returning import INJECT_LABEL
+from taintwarden.placement.admission.own_objects import INJECT
 
 OURS = "taintwarden.io"
 """How the names of our webhooks end, whatever their configurations are called."""
@@ -21,10 +21,10 @@ def mutating(context: Context) -> WebhookConfiguration | None:
 
 def opted_in(context: Context) -> list[str]:
     """The namespaces that have injection enabled."""
-    return [one.metadata.name for one in context.snapshot.namespaces if one.metadata.labels.get(INJECT_LABEL) == "true"]
+    return [one.metadata.name for one in context.snapshot.namespaces if one.metadata.labels.get(INJECT) == "true"]
 
 
 def injects(context: Context, group: PodGroup) -> bool:
     """Whether new pods of the group get missing native tolerations."""
-    declined = group.pod_class.labels.get(INJECT_LABEL) == "false"
+    declined = group.pod_class.labels.get(INJECT) == "false"
     return not declined and mutating(context) is not None and group.pod_class.namespace in opted_in(context)

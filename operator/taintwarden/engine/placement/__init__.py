@@ -5,40 +5,27 @@ as labels of the node, and a pod's extended tolerations become requirements on t
 excludes a node and is reported: a node that the pod does not tolerate is never included.
 """
 
-from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
-from taintwarden.engine.placement.affinity_translation import MAX_TERMS, NativeAffinity, native_affinity
+from taintwarden.engine.affinity import Term
+from taintwarden.engine.placement.affinity_translation import MAX_TERMS, native_affinity
 from taintwarden.engine.placement.encoding import encode_version
-from taintwarden.engine.placement.labels import (
-    Domain,
-    Mirrored,
-    effect_label,
-    is_mirror_label,
-    mirrored,
-    value_label,
-    version_label,
-)
+from taintwarden.engine.placement.labels import is_mirror_label, mirrored, value_label
 from taintwarden.engine.placement.mirrored_labels import Label, NodeLabels, neutral_labels, node_labels, version_labels
 from taintwarden.engine.placement.requirements import REQUIRED_EFFECTS, Alternatives, preferences, requirements
-from taintwarden.engine.placement.retained import Kept, Retained, carried_by
+from taintwarden.engine.placement.retained import Kept, Retained, carried_by, keys_of
 
 __all__ = [
     "MAX_TERMS",
     "REQUIRED_EFFECTS",
     "Alternatives",
-    "Domain",
     "Kept",
     "Label",
-    "Mirrored",
-    "NativeAffinity",
     "NodeLabels",
-    "NodeOperator",
-    "NodeRequirement",
     "Retained",
     "Term",
     "carried_by",
-    "effect_label",
     "encode_version",
     "is_mirror_label",
+    "keys_of",
     "mirrored",
     "native_affinity",
     "neutral_labels",
@@ -46,6 +33,5 @@ __all__ = [
     "preferences",
     "requirements",
     "value_label",
-    "version_label",
     "version_labels",
 ]

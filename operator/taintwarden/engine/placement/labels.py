@@ -88,7 +88,7 @@ def taint_labels(key: str) -> TaintLabels | None:
 
 def prefer_labels(key: str) -> TaintLabels | None:
     """The labels for the taint ``key`` with ``PreferNoSchedule``; None if its prefix is too long."""
-    value, version = prefer_value_label(key), prefer_version_label(key)
+    value, version = _label(key, Domain.PREFER_VALUE), _label(key, Domain.PREFER_VERSION)
     if value is None or version is None:
         return None
     return msgspec.structs.replace(plain_labels(value, version), order=_label(key, Domain.PREFER_ORDER) or "")
@@ -104,24 +104,9 @@ def value_label(key: str) -> str | None:
     return _label(key, Domain.VALUE)
 
 
-def version_label(key: str) -> str | None:
-    """The label with the version in the value of the taint ``key`` as an integer."""
-    return _label(key, Domain.VERSION)
-
-
 def effect_label(key: str) -> str | None:
     """The label with the effects of the taint ``key``, see :func:`effect_text`."""
     return _label(key, Domain.EFFECT)
-
-
-def prefer_value_label(key: str) -> str | None:
-    """As :func:`value_label`, of the taint with ``PreferNoSchedule``."""
-    return _label(key, Domain.PREFER_VALUE)
-
-
-def prefer_version_label(key: str) -> str | None:
-    """As :func:`version_label`, of the taint with ``PreferNoSchedule``."""
-    return _label(key, Domain.PREFER_VERSION)
 
 
 def label_version_label(key: str) -> str | None:

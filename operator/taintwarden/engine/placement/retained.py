@@ -5,7 +5,7 @@ labels that this affinity names must not go with the policy. What was placed is 
 whose labels nodes carry has been placed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from taintwarden.engine.placement.labels import REMOVED, Domain, mirrored
@@ -74,6 +74,12 @@ class Retained:
 
     def _is_enough(self, nodes: int) -> bool:
         return nodes >= ENOUGH or 0 < len(self._nodes) <= 2 * nodes
+
+
+def keys_of(labels: Iterable[str]) -> list[Kept]:
+    """The keys that labels are about, each once. Labels that are none of ours are about no key."""
+    abouts = (mirrored(label) for label in labels)
+    return list(dict.fromkeys(Kept(one.key, one.of_label) for one in abouts if one is not None))
 
 
 def carried_by(labels: Mapping[str, str]) -> Carried:

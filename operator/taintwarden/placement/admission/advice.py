@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.engine.model import Operator, Toleration, Tolerations
-from taintwarden.engine.placement import REQUIRED_EFFECTS, Mirrored, mirrored
+from taintwarden.engine.placement import REQUIRED_EFFECTS, Kept, keys_of
 from taintwarden.placement.admission.checking import look, mapping, sequence
 from taintwarden.placement.admission.own_objects import INJECT
 
@@ -53,14 +53,11 @@ def named_keys(spec: object) -> Collection[str]:
     return {about.key for about in named_labels(spec) if not about.of_label}
 
 
-def named_labels(spec: object) -> list[Mirrored]:
+def named_labels(spec: object) -> list[Kept]:
     """What the labels of placement are about that a pod's spec requires, in its affinity or its ``nodeSelector``."""
     terms = sequence(look(spec, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms"))
     keys = [look(one, "key") for term in terms for one in sequence(look(term, "matchExpressions"))]
-    found = (
-        mirrored(key) for key in dict.fromkeys([*keys, *mapping(look(spec, "nodeSelector"))]) if isinstance(key, str)
-    )
-    return [about for about in found if about is not None]
+    return keys_of(key for key in [*keys, *mapping(look(spec, "nodeSelector"))] if isinstance(key, str))
 
 
 def _is_entered(key: str, native: Sequence[Toleration]) -> bool:

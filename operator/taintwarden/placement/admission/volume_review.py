@@ -11,7 +11,7 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affi
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Gates, Policy
-from taintwarden.engine.placement import Alternatives, mirrored, native_affinity
+from taintwarden.engine.placement import Alternatives, keys_of, native_affinity
 from taintwarden.placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
 from taintwarden.placement.admission.injection import NO_NODE
 from taintwarden.placement.admission.merged_affinity import merge
@@ -70,8 +70,7 @@ def check_volume(volume: object, policies: Iterable[Policy]) -> Found:
 def _stored_labels(volume: object) -> list[str]:
     terms = sequence(look(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms"))
     labels = [look(one, "key") for term in terms for one in sequence(look(term, "matchExpressions"))]
-    abouts = (mirrored(label) for label in labels if isinstance(label, str))
-    return list(dict.fromkeys(about.key for about in abouts if about is not None and about.of_label))
+    return [one.key for one in keys_of(label for label in labels if isinstance(label, str)) if one.of_label]
 
 
 def _annotated_labels(volume: object) -> list[str]:

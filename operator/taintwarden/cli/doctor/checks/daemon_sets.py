@@ -8,7 +8,7 @@ from taintwarden.cli.doctor.injected_namespaces import injects
 from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.model import Operator
 from taintwarden.engine.placement import Kept
-from taintwarden.rehearsal.returning import INJECT_LABEL
+from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.sources import EVALUATION, Source
 
 _KIND = "DaemonSet"
@@ -48,7 +48,7 @@ def _remedy(context: Context, group: PodGroup) -> str:
     missing = [key for key in context.written(group).written.compared_keys if key not in placed]
     steps = [f"set placement for {', '.join(missing)} in a policy"] if missing else []
     if not injects(context, group):
-        steps.append(f"kubectl label namespace {group.subject.namespace} {INJECT_LABEL}=true")
+        steps.append(f"kubectl label namespace {group.subject.namespace} {INJECT}=true")
     return "; then ".join([*steps, restart])
 
 

@@ -8,7 +8,7 @@ from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects, mutating, opted_in
 from taintwarden.controller.wording import pods as count_of_pods
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.placement import Kept, carried_by, is_mirror_label, mirrored
+from taintwarden.engine.placement import Kept, carried_by, is_mirror_label, keys_of
 from taintwarden.placement.admission.placing import placed_keys, published_labels
 from taintwarden.rehearsal.label_uses import MAX_EXAMPLES
 from taintwarden.rehearsal.places import Place
@@ -117,8 +117,7 @@ def _users(context: Context) -> dict[Kept, list[_User]]:
     found: dict[Kept, list[_User]] = {}
 
     def add(labels: Iterable[str], user: _User) -> None:
-        repeated = (mirrored(label) for label in labels)
-        for kept in {Kept(one.key, one.of_label) for one in repeated if one is not None}:
+        for kept in keys_of(labels):
             found.setdefault(kept, []).append(user)
 
     for group in context.groups:
@@ -133,11 +132,7 @@ def _users(context: Context) -> dict[Kept, list[_User]]:
 def _volumes(context: Context) -> Iterator[Found]:
     published, carrying = published_labels(context.policies), context.carried
     for volume in context.snapshot.volumes:
-        repeated = (mirrored(label) for label in volume.place.labels)
-        needed = dict.fromkeys(one.key for one in repeated if one is not None and one.of_label)
-        for key in needed:
-            if key in published:
-                continue
+        for key in [one.key for one in keys_of(volume.place.labels) if one.of_label and one.key not in published]:
             is_there = Kept(key, of_label=True) in carrying
             now = (
                 "nodes keep its number until it is removed" if is_there else "no node has its number: it cannot be used"

@@ -8,8 +8,8 @@ from taintwarden.cli.doctor.checks.toleration_checks import missing_native
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.doctor_snapshot import WebhookConfiguration
 from taintwarden.cli.doctor.injected_namespaces import injects, is_ours, mutating, opted_in
+from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.obstacles import ObstacleKind
-from taintwarden.rehearsal.returning import INJECT_LABEL
 from taintwarden.rehearsal.sources import OWNERS, Source, Subject
 
 _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
@@ -24,7 +24,7 @@ def _ours(context: Context) -> Iterator[tuple[Subject, WebhookConfiguration]]:
 def _missing(context: Context) -> Iterator[Found]:
     if mutating(context) is None:
         for name in opted_in(context):
-            message = f"asks for native tolerations by {INJECT_LABEL}=true, and there is no {_MUTATING} of Taintwarden"
+            message = f"asks for native tolerations by {INJECT}=true, and there is no {_MUTATING} of Taintwarden"
             yield Found(Subject("Namespace", name), message)
 
 
