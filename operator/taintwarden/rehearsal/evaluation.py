@@ -13,7 +13,7 @@ from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.node_candidates import Candidates
-from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden.rehearsal.rehearsal import at_once, named, taught
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
 
@@ -33,30 +33,24 @@ class Evaluation:
         self.object = snapshot.pods[0]
         self.issues: list[PodIssue] = []
         self.pod = self._translate()
-        taught = self._taught()
-        self._view = taught.view
+        known = taught(snapshot, gates)
+        self._view = known.view
         if self.pod is not None:  # with its devices
             uid = self.pod.uid
             self.pod = next((one for one in self._view.pods(self.pod.node) if one.uid == uid), self.pod)
-        self.policies = taught.policies
-        self.policy_problems = taught.policy_problems
-        self.profiles = taught.profiles
-        self.profile_problems = {key.partition("/")[2]: why for key, why in taught.profile_problems.items()}
+        self.policies = known.policies
+        self.policy_problems = known.policy_problems
+        self.profiles = known.profiles
+        self.profile_problems = {key.partition("/")[2]: why for key, why in known.profile_problems.items()}
         self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
         """The node of the pod; all nodes if it is not bound."""
         self.node: Node | None = self.nodes[0] if self.nodes and self.object.spec.node_name else None
-        self.candidates = Candidates(snapshot, taught, gates)
+        self.candidates = Candidates(snapshot, known, gates)
         self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
         self._check_namespace()
         self.recorded = self._recorded()
-
-    def _taught(self) -> Rehearsal:
-        rehearsal = Rehearsal(self.snapshot, self.gates, at_once(self.now))
-        rehearsal.teach()
-        rehearsal.rest()
-        return rehearsal
 
     def claims(self) -> list[ClaimView]:
         """The pod's claims: enforced ones first, then by deadline; also those of paused policies.

@@ -1,5 +1,6 @@
 """A plan as it is printed. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -78,6 +79,19 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
     closed_after_seconds: float | None = None
 
 
+def numbers(pods: Sequence[PlannedPod]) -> dict[str, int]:
+    """The fields of a :class:`Plan` that count its pods."""
+    fates = [one.fate for one in pods]
+    return {
+        "leaving": fates.count(PlannedFate.LEAVES),
+        "held": fates.count(PlannedFate.HELD),
+        "later": fates.count(PlannedFate.LATER),
+        "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
+        "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
+        "returning": sum(one.returns_to is not None for one in pods),
+    }
+
+
 class Plan(msgspec.Struct, rename="camel", kw_only=True):
     """What the changes cause."""
 
@@ -107,18 +121,8 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     def narrowed(self, namespace: str) -> "Plan":
         """The same plan with the pods of one namespace only. Guards count the pods of all namespaces."""
         pods = [one for one in self.pods if one.namespace == namespace]
-        fates = [one.fate for one in pods]
-        return msgspec.structs.replace(
-            self,
-            pods=pods,
-            leaving=fates.count(PlannedFate.LEAVES),
-            held=fates.count(PlannedFate.HELD),
-            later=fates.count(PlannedFate.LATER),
-            would_leave=fates.count(PlannedFate.WOULD_LEAVE),
-            nowhere=sum(one.replacement is Replacement.NOWHERE for one in pods),
-            returning=sum(one.returns_to is not None for one in pods),
-            spared=[one for one in self.spared if one.startswith(f"{namespace}/")],
-        )
+        spared = [one for one in self.spared if one.startswith(f"{namespace}/")]
+        return msgspec.structs.replace(self, pods=pods, spared=spared, **numbers(pods))
 
     @property
     def resource_names(self) -> list[str]:

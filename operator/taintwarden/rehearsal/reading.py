@@ -12,13 +12,9 @@ from taintwarden.controller import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.calls.profile_calls import path_in
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
-from taintwarden.kube.wire.kinds import (
-    BudgetObject,
-    NamespaceObject,
-    NodeObject,
-    WorkloadObject,
-)
-from taintwarden.kube.wire.resources import BUDGETS, DEVICES_PATH, NODES
+from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.resources import BUDGETS, DEVICES_PATH, NODES, VOLUMES
+from taintwarden.placement.scheduling.demands import claim_of
 from taintwarden.rehearsal.deployments import has_extender
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
@@ -35,7 +31,6 @@ from taintwarden.rehearsal.sources import (
     Source,
     identity,
 )
-from taintwarden.rehearsal.volumes import read_volumes
 
 MAX_BUDGETS = 500
 Progress = Callable[[str], None]
@@ -211,7 +206,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     async def volumes() -> None:
         """The scheduler checks them before a pod is bound."""
         try:
-            found.claims, found.volumes = await read_volumes(session, pod) if pod.is_pending else ([], [])
+            found.claims, found.volumes = await _volumes_of(session, pod) if pod.is_pending else ([], [])
         except ClusterError as error:
             problems[Source.VOLUMES] = str(error)
 
@@ -262,6 +257,21 @@ async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
         return []
     node = await session.read(f"{NODES.path}/{quote(pod.spec.node_name, safe='')}", NodeObject, NODES.name)
     return [] if node is None else [node]
+
+
+async def _volumes_of(session: Session, pod: PlacedPod) -> tuple[list[ClaimObject], list[PlacedVolume]]:
+    """The claims of a pod that are bound, and their volumes, which may have node affinity of ours."""
+    claims, volumes = list[ClaimObject](), list[PlacedVolume]()
+    space = f"/api/v1/namespaces/{quote(pod.metadata.namespace, safe='')}/persistentvolumeclaims"
+    for name in filter(None, (claim_of(volume, pod) for volume in pod.spec.volumes)):
+        claim = await session.read(f"{space}/{quote(name, safe='')}", ClaimObject, "persistentvolumeclaims")
+        if claim is None or not claim.spec.volume_name:
+            continue
+        path = f"{VOLUMES.path}/{quote(claim.spec.volume_name, safe='')}"
+        volume = await session.read(path, PlacedVolume, VOLUMES.name)
+        claims.append(claim)
+        volumes += [] if volume is None else [volume]
+    return claims, volumes
 
 
 async def stored_policies(session: Session) -> list[dict[str, Any]]:

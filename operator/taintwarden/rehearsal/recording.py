@@ -7,7 +7,7 @@ from taintwarden.controller import wording
 from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
 from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, WallTime
 from taintwarden.rehearsal.ideal import Places
-from taintwarden.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement
+from taintwarden.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement, numbers
 
 
 class Recording:
@@ -84,14 +84,7 @@ class Recording:
             if claim.phase is not Phase.LEAVING:
                 self._stay(claim, now.wall, places)
         pods = sorted(self._pods.values(), key=_rank)
-        fates = [one.fate for one in pods]
-        return {
-            "leaving": fates.count(PlannedFate.LEAVES),
-            "held": fates.count(PlannedFate.HELD),
-            "later": fates.count(PlannedFate.LATER),
-            "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
-            "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
-            "returning": sum(one.returns_to is not None for one in pods),
+        return numbers(pods) | {
             "pods": pods,
             "spared": sorted(name for uid, name in self._already.items() if uid not in self._pods),
             "guards": [*self._past_guards, *self._guards.values()],

@@ -146,6 +146,14 @@ class Rehearsal:
         handler.list_ended("")
 
 
+def taught(snapshot: Snapshot, gates: Gates) -> Rehearsal:
+    """A machine that knows a snapshot, at the time of the snapshot, and waits for a later one."""
+    rehearsal = Rehearsal(snapshot, gates, at_once(snapshot.now))
+    rehearsal.teach()
+    rehearsal.rest()
+    return rehearsal
+
+
 def named(stored: Mapping[str, Any]) -> tuple[str, str]:
     """Namespace and name of a stored object."""
     meta = stored.get("metadata")

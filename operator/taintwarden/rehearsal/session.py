@@ -11,9 +11,8 @@ from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, Client
 from taintwarden.kube.watch.paging import PageLimit
-from taintwarden.kube.wire.kinds import ListMeta, Object
+from taintwarden.kube.wire.kinds import ListMeta
 from taintwarden.kube.wire.nesting import decoded_flat
-from taintwarden.kube.wire.resources import Resource
 
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0
@@ -97,17 +96,6 @@ class Session:
         except _NothingThereError:
             return None
         return _decoded(body, wanted, what)
-
-    async def list_all(self, resource: Resource[Object]) -> list[Object]:
-        """Every object of a resource, page by page.
-
-        Raises:
-            NotServedError: the cluster does not serve the resource.
-            ClusterError: they cannot be read.
-
-        """
-        kind: Any = resource.type
-        return await self.items(resource.path, kind, resource.name, resource.field_selector)
 
     async def items(self, path: str, kind: type[T], what: str, field_selector: str = "") -> list[T]:
         """Every object of a list.

@@ -93,6 +93,12 @@ class Scope(msgspec.Struct, rename="camel"):
     profiles: int | None = None
 
 
+def numbers(findings: Sequence[Finding]) -> dict[str, int]:
+    """The fields of a :class:`Diagnosis` that count its findings."""
+    names = {"errors": Severity.ERROR, "warnings": Severity.WARNING, "infos": Severity.INFO}
+    return {name: sum(one.severity is severity for one in findings) for name, severity in names.items()}
+
+
 class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     """The whole result. ``checks``: how many ran."""
 
@@ -110,14 +116,7 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     def narrowed(self, namespace: str) -> "Diagnosis":
         """The same result with only the findings about objects of one namespace, and about cluster-scoped objects."""
         findings = [one for one in self.findings if one.namespace in ("", namespace)]
-        severities = [one.severity for one in findings]
-        return msgspec.structs.replace(
-            self,
-            findings=findings,
-            errors=severities.count(Severity.ERROR),
-            warnings=severities.count(Severity.WARNING),
-            infos=severities.count(Severity.INFO),
-        )
+        return msgspec.structs.replace(self, findings=findings, **numbers(findings))
 
     @property
     def needs_a_person(self) -> bool:

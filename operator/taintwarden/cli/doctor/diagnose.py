@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from taintwarden.cli.doctor.catalogue import CATALOGUE
-from taintwarden.cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Scope, Severity
+from taintwarden.cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Scope, Severity, numbers
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot
 from taintwarden.cli.output import printable
@@ -39,17 +39,14 @@ def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) ->
     made = [check for check in checks if all(context.knows(source) for source in check.needs)]
     findings = [finding for check in made for finding in _merged(check, check.run(context))]
     findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
-    severities = [one.severity for one in findings]
     return Diagnosis(
         at=wording.at(snapshot.now),
         server=snapshot.server,
         scope=_scope(context, checks),
         checks=len(made),
-        errors=severities.count(Severity.ERROR),
-        warnings=severities.count(Severity.WARNING),
-        infos=severities.count(Severity.INFO),
         findings=findings,
         not_checked=_not_checked(snapshot, checks),
+        **numbers(findings),
     )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from taintwarden.cli.explain.explaining_pending import explain_pending
 from taintwarden.cli.explain.explanation import (
     BudgetExplanation,
     ClaimExplanation,
     Fate,
+    NodeExplanation,
     Passed,
     PodExplanation,
     PodReference,
@@ -38,6 +38,7 @@ from taintwarden.engine.operators import Match, applies, caution, match
 from taintwarden.engine.profile_selection import effective, matching
 from taintwarden.rehearsal.conditions import guard_says, limits_of, next_pod, node_end, would_be_due
 from taintwarden.rehearsal.evaluation import Evaluation, untouchable
+from taintwarden.rehearsal.pending import diagnose
 from taintwarden.rehearsal.rehearsal import named
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
@@ -68,7 +69,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
         notes=list(_notes(evaluation)),
     )
     if pod is None:
-        return explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
+        return _explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
     answer.pod.bound_at = wording.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
@@ -84,6 +85,17 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
     answer.claims = others
     answer.node_end = next((end for claim in claims if (end := _node_end(claim, evaluation))), None)
+    return answer
+
+
+def _explain_pending(answer: PodExplanation, evaluation: Evaluation) -> PodExplanation:
+    """``answer`` for a pod that is not bound yet: which nodes may not get it, why, and what to do."""
+    answer.fate = Fate.PENDING
+    answer.scheduler = evaluation.object.unschedulable or None
+    pod = evaluation.object
+    found = diagnose(pod, evaluation.candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
+    answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in found.obstacles.items()]
+    answer.reason, answer.remedy = found.reason, found.remedy
     return answer
 
 

@@ -11,20 +11,20 @@ from taintwarden.controller.wording import waiting
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits.refusal import GUARD
+from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.machine import ClaimView, GuardReport, View
 from taintwarden.engine.model import Gates, Mode, Policy, Taint
 from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.rehearsal.deployments import unready_webhook
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.reading import Reader
-from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden.rehearsal.rehearsal import at_once, named, taught
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import DEVICES, EVALUATION, Source
 
 EVENTS_SECONDS = 600.0
 MAX_EVENTS = 30
-ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
 class PodMark(IntEnum):
@@ -147,10 +147,7 @@ async def look(session: Session, operator: str, gates: Gates, now: float) -> Loo
 
 def judged(snapshot: Snapshot, gates: Gates) -> Look:
     """The verdicts of the engine on a snapshot; a paused policy counts as one that does not enforce."""
-    clock = at_once(snapshot.now)
-    rehearsal = Rehearsal(snapshot, gates, clock)
-    rehearsal.teach()
-    rehearsal.rest()
+    rehearsal, now = taught(snapshot, gates), at_once(snapshot.now)()
     view, stored = rehearsal.view, {named(one)[1]: one for one in snapshot.policies}
     modes = {one.name: one.mode for one in rehearsal.policies}
     summaries = summarize([one for one in stored.values() if named(one)[1]], (), snapshot.now).policies
@@ -160,7 +157,7 @@ def judged(snapshot: Snapshot, gates: Gates) -> Look:
     nodes = [judge.node(name, leaving.get(name, [])) for name in sorted(view.nodes)]
     policies = []
     for summary in summaries:
-        guard = view.guard(summary.name, clock())
+        guard = view.guard(summary.name, now)
         policies.append(PolicyLook(summary, *(_counted(guard) if guard else (None, None))))
     return Look(snapshot.now, "", "", None, [one for one in nodes if one is not None], policies, [], [])
 
