@@ -5,27 +5,19 @@ import time
 
 import pytest
 
-from e2e.limit_scenes import DEMANDING, GOOD, LEAVE_SECONDS, STATUS_SECONDS, LimitScene
+from e2e.limit_scenes import GOOD, LEAVE_SECONDS, STATUS_SECONDS, LimitScene
 from e2e.stories import PATIENCE_SECONDS, PodRef, Stories, Story, Told, taint
 
-GUARDED, RESET, SUMMED, GRACED = "guarded", "guard-reset", "guard-summed", "guard-graced"
-REPORTING, REHEARSED, RECOVERING, LATE = "guard-reporting", "guard-rehearsed", "guard-recovering", "guard-late"
+GUARDED, RESET = "guarded", "guard-reset"
 ALLOWED = 5
 PODS = 8
-GRACE_SECONDS = 600
 SETTLE_SECONDS = 8
 """So long a wave may take: nodes fall one after the other, and on a busy machine that takes a while."""
 OBSERVED_SECONDS = SETTLE_SECONDS + 5
 GUARD = {"minPods": ALLOWED, "maxPercent": 20, "windowSeconds": 600, "settleSeconds": SETTLE_SECONDS}
 POLICIES = {
     GUARDED: {"limits": {"base": "None", "guard": GUARD}},
-    RECOVERING: {"limits": {"guard": GUARD}},
     RESET: {"limits": {"guard": GUARD}},
-    SUMMED: {"limits": {"guard": GUARD}},
-    LATE: {"limits": {"guard": GUARD}},
-    GRACED: {"limits": {"guard": GUARD}, "timing": {"violationGraceSeconds": GRACE_SECONDS}},
-    REPORTING: {"limits": {"base": "None", "guard": {**GUARD, "action": "Report"}}},
-    REHEARSED: {"mode": "DryRun", "limits": {"guard": GUARD}},
 }
 STORIES = Stories()
 
@@ -85,19 +77,6 @@ def a_zero_on_every_node_evicts_nobody(scene: LimitScene) -> None:
     assert len(scene.policy_events("GuardTripped")) == 1
 
 
-@STORIES.under(RECOVERING)
-def values_that_come_back_one_by_one_evict_nobody(scene: LimitScene) -> None:
-    """Also not when those that are left are few enough: they are about to come back as well."""
-    nodes, pods = too_many(scene)
-    zero(scene, nodes)
-    scene.wait_condition("GuardTripped", "True")
-    for node in nodes:
-        recovered = scene.recover(node)
-        scene.stays(*pods, until=recovered + 1.2)
-    scene.wait_condition("GuardTripped", "False")
-    scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
-
-
 @STORIES.under(RESET)
 def a_reset_lets_them_go(scene: LimitScene) -> None:
     nodes, pods = too_many(scene)
@@ -113,58 +92,3 @@ def a_reset_lets_them_go(scene: LimitScene) -> None:
     scene.wait(lambda: RESET_ANNOTATION not in annotations_of(scene), PATIENCE_SECONDS, "the annotation to be removed")
     scene.wait_condition("GuardTripped", "False")
     assert scene.status()["observedGeneration"] == generation
-
-
-@STORIES.under(SUMMED)
-def evictions_of_the_same_window_count_together(scene: LimitScene) -> None:
-    nodes = scene.nodes(GOOD, a=2, b=2)
-    first, second = scene.fill(nodes[:2], 2), scene.fill(nodes[2:], 2)
-    fell = zero(scene, nodes[:2])
-    for pod in first:
-        scene.leaves(pod, fell, slack=LEAVE_SECONDS)
-    assert scene.policy_events("GuardTripped") == []
-    fell = zero(scene, nodes[2:])
-    scene.wait_condition("GuardTripped", "True")
-    scene.stays(*second, until=fell + OBSERVED_SECONDS)
-
-
-@STORIES.under(LATE)
-def pods_that_come_to_a_node_that_evicts_them_trip_no_guard(scene: LimitScene) -> None:
-    bad, good = scene.nodes(GOOD, a=1, b=1)
-    pods, [first] = scene.fill([good], 2), scene.fill([bad], 1)
-    scene.leaves(first, zero(scene, [bad]), slack=LEAVE_SECONDS)
-    came = time.monotonic()
-    for late in [scene.pod(f"late-{index}", bad, DEMANDING) for index in range(ALLOWED - 1)]:
-        scene.leaves(late, came, slack=LEAVE_SECONDS)
-    fell = zero(scene, [good])
-    for pod in pods:
-        scene.leaves(pod, fell, slack=LEAVE_SECONDS)
-    assert scene.policy_events("GuardTripped") == []
-
-
-@STORIES.under(GRACED)
-def a_guard_opens_long_before_the_deadline(scene: LimitScene) -> None:
-    nodes, pods = too_many(scene)
-    fell = zero(scene, nodes)
-    scene.wait_condition("GuardTripped", "True")
-    assert time.monotonic() - fell < GRACE_SECONDS
-    scene.recover(*nodes)
-    scene.wait_condition("GuardTripped", "False")
-    scene.stays(*pods, until=fell + OBSERVED_SECONDS)
-
-
-@STORIES.under(REPORTING)
-def a_guard_that_only_reports_lets_them_go(scene: LimitScene) -> None:
-    nodes, pods = too_many(scene)
-    fell = zero(scene, nodes)
-    scene.event(scene.policy, "GuardTripped")
-    for pod in pods:
-        scene.leaves(pod, fell, slack=LEAVE_SECONDS)
-
-
-@STORIES.under(REHEARSED)
-def a_rehearsal_tells_that_the_guard_would_open(scene: LimitScene) -> None:
-    nodes, pods = too_many(scene)
-    fell = zero(scene, nodes)
-    scene.event(scene.policy, "GuardTripped")
-    scene.stays(*pods, until=fell + OBSERVED_SECONDS)

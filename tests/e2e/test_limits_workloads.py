@@ -7,24 +7,15 @@ import pytest
 
 from controlplane import STOP_SECONDS_ANNOTATION
 from controlplane.comparisons import NOT_KNOWN, known_gates
-from e2e.limit_scenes import ALL_SECONDS, GOOD, OBSERVED_SECONDS, LimitScene
+from e2e.limit_scenes import GOOD, LimitScene
 from e2e.stories import Stories, Story, Told
 
-QUARTER, STUCK, TAKEN, SMALL, SLOW, TWO, UNLIMITED = (
-    f"workloads-{name}" for name in ("quarter", "stuck", "taken", "small", "slow", "two", "unlimited")
-)
+QUARTER, STUCK, TAKEN, SLOW = (f"workloads-{name}" for name in ("quarter", "stuck", "taken", "slow"))
 # Nothing but this limit is to slow the stories down.
 FAST_ZONES = {"fullEvictionsPerSecond": 50, "degradedEvictionsPerSecond": 50}
 POLICIES = {
     QUARTER: {"limits": {"perWorkload": {"maxUnavailable": "25%"}, "zoneHealth": FAST_ZONES, "guard": {"minPods": 50}}},
-    **{
-        name: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": "25%"}}}
-        for name in (STUCK, TAKEN, SMALL, SLOW)
-    },
-    TWO: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": 2}}},
-    UNLIMITED: {
-        "limits": {"guard": {"minPods": 50}, "zoneHealth": FAST_ZONES, "perWorkload": {"maxUnavailable": "100%"}}
-    },
+    **{name: {"limits": {"base": "None", "perWorkload": {"maxUnavailable": "25%"}}} for name in (STUCK, TAKEN, SLOW)},
 }
 STORIES = Stories()
 
@@ -92,28 +83,6 @@ def pods_that_others_took_count_as_missing(scene: LimitScene) -> None:
     assert scene.worst(workload, fell) == 2
 
 
-@STORIES.under(TWO)
-def a_number_is_a_number_of_pods(scene: LimitScene) -> None:
-    zones = scene.zones(GOOD, a=2, b=2)
-    small, large = scene.deploy("small", 3), scene.deploy("large", 10)
-    doomed = scene.pods_on(zones["a"])
-    fell = scene.degrade(*zones["a"])
-    scene.wait_departures(len(doomed), fell)
-    scene.ground.wait_complete(small, large)
-    assert scene.worst(small, fell) <= 2
-    assert scene.worst(large, fell) == 2
-
-
-@STORIES.under(SMALL)
-def a_workload_of_one_may_lose_it(scene: LimitScene) -> None:
-    zones = scene.zones(GOOD, a=1)
-    workload = scene.deploy("single", 1)
-    scene.zones(GOOD, b=1)
-    fell = scene.degrade(*zones["a"])
-    scene.wait_departures(1, fell)
-    scene.ground.wait_complete(workload)
-
-
 @STORIES.under(SLOW)
 def a_replacement_counts_although_the_old_pod_still_stops(scene: LimitScene) -> None:
     """Missing are pods that are not replaced, not pods that are still stopping."""
@@ -127,13 +96,3 @@ def a_replacement_counts_although_the_old_pod_still_stops(scene: LimitScene) -> 
     assert {one.uid for one in left} < stopping
     scene.ground.wait_complete(workload)
     assert scene.worst(workload, fell) == 1
-
-
-@STORIES.under(UNLIMITED)
-def a_hundred_percent_switches_it_off(scene: LimitScene) -> None:
-    zones = scene.zones(GOOD, a=2, b=2)
-    scene.deploy("web", 6)
-    doomed = scene.pods_on(zones["a"])
-    scene.cordon(zones["b"])
-    fell = scene.degrade(*zones["a"])
-    assert len(scene.wait_departures(len(doomed), fell, OBSERVED_SECONDS + ALL_SECONDS)) == len(doomed)

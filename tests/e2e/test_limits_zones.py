@@ -11,9 +11,7 @@ from controlplane import Departure
 from e2e.limit_scenes import GOOD, LimitScene
 from e2e.stories import EARLY_SECONDS, Stories, Story, Told
 
-SLOW, TOLD, SMALL, HALTED, FULL, EVERYWHERE = (
-    f"zone-{name}" for name in ("slow", "told", "small", "halted", "full", "everywhere")
-)
+SLOW, TOLD, EVERYWHERE = (f"zone-{name}" for name in ("slow", "told", "everywhere"))
 HEALTH = {"threshold": 0.55, "minNodes": 3, "degradedEvictionsPerSecond": 1, "fullEvictionsPerSecond": 2}
 
 
@@ -30,9 +28,6 @@ def only(**health: object) -> dict[str, object]:
 POLICIES = {
     SLOW: only(),
     TOLD: only(degradedEvictionsPerSecond=0.001),
-    SMALL: only(),
-    HALTED: only(haltSmallZones=True, smallZone=10),
-    FULL: only(),
     EVERYWHERE: paused(guard={"minPods": 50}),
 }
 STORIES = Stories()
@@ -85,40 +80,6 @@ def the_status_tells_the_zones_and_what_holds_them(scene: LimitScene) -> None:
     scene.wait_zones({"test/a": ("Degraded", 5, 3), "test/b": ("Normal", 5, 1)})
     assert scene.status()["limitedBy"] == "zone-degraded"
     assert [one.node for one in scene.wait_departures(1, fell)] == [zones["b"][0]]
-
-
-@STORIES.under(FULL)
-def a_zone_that_fell_altogether_has_a_pace_of_its_own(scene: LimitScene) -> None:
-    zones = scene.zones(GOOD, a=3, b=3)
-    bad = [*zones["a"], zones["b"][0]]
-    slow, fast = scene.fill(bad[:3], 8), scene.fill(bad[3:], 6)
-    fell = fall(scene, *bad)
-    left = scene.wait_departures(len(slow) + len(fast), fell)
-    in_a, in_b = of_zone(left, zones["a"]), of_zone(left, zones["b"])
-    assert in_a[-1] - fell > (len(slow) - 2) / 2 - EARLY_SECONDS, "two a second, after two at once"
-    assert in_b[-1] < in_a[len(in_a) // 2]
-
-
-@STORIES.under(SMALL)
-def a_zone_of_two_nodes_is_too_small_to_judge_by(scene: LimitScene) -> None:
-    zones = scene.zones(GOOD, a=2, b=3)
-    scene.fill(zones["a"], 2)
-    fell = fall(scene, *zones["a"])
-    scene.wait_departures(4, fell)
-    scene.wait_zones({"test/a": ("Normal", 2, 2), "test/b": ("Normal", 3, 0)})
-
-
-@STORIES.under(HALTED)
-def small_zones_may_be_halted_as_the_node_lifecycle_controller_does(scene: LimitScene) -> None:
-    zones = scene.zones(GOOD, a=5, b=3)
-    scene.fill(zones["a"][:3], 1)
-    fell = fall(scene, *zones["a"][:3])
-    entry = scene.wait_limit("zone-halted", 3)
-    assert "until" not in entry, "no clock ends it"
-    scene.nobody_leaves(fell)
-    scene.recover(zones["a"][2])  # 40%
-    left = scene.wait_departures(2, fell)
-    assert {one.node for one in left} == set(zones["a"][:2])
 
 
 @STORIES.under(EVERYWHERE)

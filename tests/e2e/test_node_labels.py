@@ -11,19 +11,17 @@ from e2e.stories import PATIENCE_SECONDS, POLICY_LABEL, Scene, Stories, Story, T
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import neutral_labels, node_labels
 
-PLACING, DRY, OTHER = "labels-placing", "labels-dry", "labels-none"
+PLACING, OTHER = "labels-placing", "labels-none"
 TAINTS = [
     {"key": "sla", "effects": ["NoExecute", "NoSchedule"], "valueType": "Integer", "placement": True},
     {"key": "example.com/cni", "effects": ["NoSchedule"], "valueType": "Version", "placement": True},
 ]
-DRY_TAINTS = [{"key": "dry", "placement": True}]
-POLICIES = {PLACING: {"taints": TAINTS}, DRY: {"taints": DRY_TAINTS, "mode": "DryRun"}, OTHER: {}}
+POLICIES = {PLACING: {"taints": TAINTS}, OTHER: {}}
 STORIES = Stories()
 FIGHT_SECONDS = 8.0
 
 SLA = "value.taintwarden.io/sla"
 NO_SLA, NO_CNI = neutral_labels(["sla"]), neutral_labels(["example.com/cni"])
-CNI = "example.com.value.taintwarden.io/cni"
 
 
 @pytest.fixture(scope="module")
@@ -55,17 +53,13 @@ def labels_of(scene: Scene, node: str, key: str) -> dict[str, str]:
     return {label: value for label, value in found.items() if label.endswith(f".taintwarden.io/{key}")}
 
 
-def says(key: str, value: str, effect: str = "NoExecute") -> dict[str, str]:
+def says(key: str, value: str) -> dict[str, str]:
     """The labels of a taint."""
-    return node_labels([Taint(key, value, effect)], [TaintSelector(key, placement=True)]).labels
+    return node_labels([Taint(key, value)], [TaintSelector(key, placement=True)]).labels
 
 
 def until(scene: Scene, node: str, wanted: dict[str, str]) -> None:
     wait_until(lambda: labels(scene, node) == wanted, PATIENCE_SECONDS, f"{node} to carry {wanted}")
-
-
-def version(value: str) -> Json:
-    return {"key": "example.com/cni", "value": value, "effect": "NoSchedule"}
 
 
 @STORIES.under(PLACING)
@@ -76,54 +70,6 @@ def labels_follow_the_value_and_go_with_the_taint(scene: Scene) -> None:
     until(scene, node, {**says("sla", "940"), **NO_CNI})
     scene.taint(node)
     until(scene, node, {**NO_SLA, **NO_CNI})
-
-
-@STORIES.under(PLACING)
-def versions_stand_as_text_and_as_a_number(scene: Scene) -> None:
-    node = scene.node(version("v3.27.2"))
-    until(scene, node, {**says("example.com/cni", "v3.27.2", "NoSchedule"), **NO_SLA})
-
-
-@STORIES.under(PLACING)
-def labels_that_somebody_changes_are_put_right(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    until(scene, node, {**says("sla", "980"), **NO_CNI})
-    scene.cluster.patch("nodes", node, {"metadata": {"labels": {SLA: "1", CNI: "stray"}}})
-    until(scene, node, {**says("sla", "980"), **NO_CNI})
-
-
-@STORIES.under(PLACING)
-def what_labels_cannot_say_is_left_out_and_told(scene: Scene) -> None:
-    node = scene.node(taint("900"), taint("990") | {"effect": "NoSchedule"})
-    event = scene.event(node, "TaintNotMirrored")
-    assert "cannot be repeated in labels" in event["note"]
-    wait_until(
-        lambda: labels(scene, node).get(SLA) == "", PATIENCE_SECONDS, "the empty label, written beside the Event"
-    )
-
-
-@STORIES.under(PLACING)
-def a_node_on_which_the_policy_evicts_nobody_is_labelled_too(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    scene.cluster.patch("nodes", node, {"metadata": {"labels": {POLICY_LABEL: OTHER}}})
-    scene.taint(node, taint("940"))
-    until(scene, node, {**says("sla", "940"), **NO_CNI})
-
-
-@STORIES.under(PLACING)
-def a_node_that_pods_have_to_leave_is_labelled(scene: Scene) -> None:
-    node = scene.node()
-    pod = scene.pod("a", node)
-    fell = scene.taint(node, taint("900"))
-    scene.leaves(pod, fell)
-    until(scene, node, {**says("sla", "900"), **NO_CNI})
-
-
-@STORIES.under(DRY)
-def a_rehearsing_policy_labels_nothing(scene: Scene) -> None:
-    node = scene.node(taint("900", "dry"))
-    scene.event(scene.pod("a", node), "EvictionDryRun")
-    assert "value.taintwarden.io/dry" not in labels(scene, node)
 
 
 def until_of(scene: Scene, node: str, key: str, wanted: dict[str, str]) -> None:

@@ -3,7 +3,6 @@
 Nodes have no kubelet: their versions and conditions are set as kubelets and other agents set them, in the status.
 """
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -36,7 +35,7 @@ from e2e.stories import (
     toleration,
 )
 
-KUBELET, RUNTIME, KERNEL, GPU, RACK, TEAM = "kubelet", "runtime", "kernel", "gpu", "rack", "team"
+KUBELET, RUNTIME, GPU, RACK, TEAM = "kubelet", "runtime", "gpu", "rack", "team"
 
 
 def read(key: str, source: str, name: str, **more: Any) -> Json:
@@ -46,15 +45,12 @@ def read(key: str, source: str, name: str, **more: Any) -> Json:
 POLICIES: dict[str, Json] = {
     KUBELET: read(KUBELET, "nodeInfo", "kubeletVersion", valueType="Version"),
     RUNTIME: read(RUNTIME, "nodeInfo", "containerRuntimeVersion", valueType="Version"),
-    KERNEL: read(KERNEL, "nodeInfo", "kernelVersion", valueType="Version"),
     GPU: read(GPU, "condition", "GPUHealthy"),
     RACK: read(RACK, "label", "example.com/rack"),
     TEAM: read(TEAM, "annotation", "example.com/team"),
 }
 STORIES = Stories()
-OBSERVED_SECONDS, GRACE_SECONDS = 3, 8
-RECOVERY_SECONDS = 20
-"""A grace within which something is seen, told and taken back."""
+OBSERVED_SECONDS = 3
 TRIES = int(os.environ.get("TRIES", "5"))
 """How often a condition turns, and a taint changes: docs/performance.md has the times of 50."""
 
@@ -91,12 +87,6 @@ def turns(cluster: Cluster, node: str, kind: str, status: str) -> float:
     one = {"type": kind, "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now}
     cluster.patch("nodes", node, {"status": {"conditions": [one]}}, subresource="status", kind="strategic")
     return began
-
-
-def lacks(cluster: Cluster, node: str, kind: str) -> None:
-    """No agent reports the condition any more."""
-    gone = {"status": {"conditions": [{"$patch": "delete", "type": kind}]}}
-    cluster.patch("nodes", node, gone, subresource="status", kind="strategic")
 
 
 def demanding(scene: Scene, name: str, node: str, key: str, operator: str, value: str, **more: int) -> PodRef:
@@ -136,18 +126,6 @@ def a_rollback_of_the_container_runtime_moves_the_pod(scene: Scene) -> None:
     assert written(scene, node) == []
 
 
-@STORIES.under(KERNEL)
-def an_upgrade_of_the_kernel_within_the_grace_keeps_the_pod(scene: Scene) -> None:
-    node = scene.node()
-    reports(scene.cluster, node, kernelVersion="5.15.0")
-    began = time.monotonic()
-    pod = demanding(scene, "patient", node, KERNEL, "SemverGt", "6.1.0", violationGraceSeconds=RECOVERY_SECONDS)
-    scene.event(pod, "EvictionScheduled")
-    reports(scene.cluster, node, kernelVersion="6.8.0")
-    scene.event(pod, "EvictionCancelled")
-    scene.stays(pod, until=began + RECOVERY_SECONDS + OBSERVED_SECONDS)
-
-
 @STORIES.under(GPU)
 def a_condition_that_turns_and_returns(scene: Scene) -> None:
     node = scene.node()
@@ -159,43 +137,6 @@ def a_condition_that_turns_and_returns(scene: Scene) -> None:
     turns(scene.cluster, node, "GPUHealthy", "True")
     second = demanding(scene, "second", node, GPU, "Equal", "True")
     scene.stays(second, until=time.monotonic() + OBSERVED_SECONDS)
-
-
-@STORIES.under(GPU)
-def a_status_that_is_unknown_is_a_value(scene: Scene) -> None:
-    node = scene.node()
-    began = turns(scene.cluster, node, "GPUHealthy", "Unknown")
-    strict = demanding(scene, "strict", node, GPU, "Equal", "True")
-    extended = annotation(toleration("In", key=GPU, values=["True", "Unknown"]))
-    lenient = scene.pod("lenient", node, annotations=extended)
-    scene.leaves(strict, began, slack=3.5 + 2)
-    scene.stays(lenient, until=time.monotonic() + OBSERVED_SECONDS)
-
-
-@STORIES.under(GPU)
-def a_time_that_is_renewed_with_each_report_starts_no_clock_again(scene: Scene) -> None:
-    """The agent writes the same status every second, each time as if the condition had just turned."""
-    node = scene.node()
-    turns(scene.cluster, node, "GPUHealthy", "True")
-    wanted = toleration("In", key=GPU, values=["True"], violationGraceSeconds=GRACE_SECONDS)
-    pod = scene.pod("patient", node, annotations=annotation(wanted))
-    turned = turns(scene.cluster, node, "GPUHealthy", "False")
-    while time.monotonic() < turned + GRACE_SECONDS - 1:
-        turns(scene.cluster, node, "GPUHealthy", "False")
-        time.sleep(1)
-    scene.leaves(pod, turned, GRACE_SECONDS)
-    scene.event(pod, "EvictionScheduled")
-    stored = json.loads(scene.cluster.get("nodes", node)["metadata"]["annotations"]["taintwarden.io/taint-history"])
-    assert stored[f"{GPU}:NoExecute"]["renewed"]
-
-
-@STORIES.under(GPU)
-def a_condition_that_nobody_sets_any_more_evicts_nobody(scene: Scene) -> None:
-    node = scene.node()
-    turns(scene.cluster, node, "GPUHealthy", "True")
-    pod = demanding(scene, "demanding", node, GPU, "Equal", "True")
-    lacks(scene.cluster, node, "GPUHealthy")
-    scene.stays(pod, until=time.monotonic() + OBSERVED_SECONDS)
 
 
 @STORIES.under(RACK)
