@@ -95,29 +95,10 @@ def a_blocked_pod_leaves_the_queue_when_the_taint_goes(scene: Scene) -> None:
     scene.stays(pod, until=time.monotonic() + OBSERVED_SECONDS)
 
 
-@STORIES.under(ASKING_MUCH)
-def a_blocked_pod_holds_up_no_other(scene: Scene) -> None:
-    node = scene.node()
-    blocked, free = scene.pod("web", node, labels=APP), scene.pod("free", node)
-    scene.cluster.create_pdb("web-budget", scene.namespace, APP)
-    tainted = scene.taint(node, taint("940"))
-    scene.leaves(free, tainted)
-    scene.stays(blocked, until=tainted + OBSERVED_SECONDS)
-
-
-@STORIES.under(ASKING_MUCH)
-def two_budgets_on_a_pod_are_told_once_and_never_tried(scene: Scene) -> None:
-    # Nothing orders the watch of budgets and that of nodes: the pod stays until both budgets are known.
-    pod, tainted = blocked_pod(scene, "first", "second", tolerates_seconds=2)
-    event = scene.event(pod, "EvictionBlocked")
-    assert "more than one PodDisruptionBudget" in event["note"]
-    scene.stays(pod, until=tainted + OBSERVED_SECONDS)
-    assert len(scene.events(pod, "EvictionBlocked")) == 1
-
-
 @STORIES.under(PRESSING)
 def what_a_budget_blocks_for_too_long_is_deleted(scene: Scene) -> None:
-    pod, tainted = blocked_pod(scene, "web-budget", tolerates_seconds=2)  # as above
+    # Nothing orders the watch of budgets and that of nodes: the pod stays until its budget is known.
+    pod, tainted = blocked_pod(scene, "web-budget", tolerates_seconds=2)
     scene.leaves(pod, tainted, 2 + TIMEOUT_SECONDS)
     assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
 
@@ -164,7 +145,6 @@ def test_each_method_makes_the_calls_it_should(own_control_plane: ControlPlane, 
         story.play: Counter(name_of(entry) for entry in calls(own_control_plane, scene.namespace))
         for story, scene in told.scenes.items()
     }
-    assert made[two_budgets_on_a_pod_are_told_once_and_never_tried] == {}
     assert made[deleting_asks_no_budget] == {"delete 200": 1}
     assert made[what_a_budget_allows_in_time_is_evicted]["create eviction 201"] == 1
     assert made[what_a_budget_blocks_for_too_long_is_deleted] == {"delete 200": 1}
