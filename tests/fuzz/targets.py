@@ -47,7 +47,6 @@ from taintwarden.placement.webhook_process import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_pair(["hook.ns.svc"], NOW.wall)
-SIGNING = make_authority("hook.ns.svc", NOW.wall)
 MAX_TOLD_CHARACTERS = 20_000
 """Of all faults of one object: they are queued, logged and stored."""
 POLICY = Policy(name="fuzz", taints=(TaintSelector("*"),))

@@ -8,7 +8,6 @@ from monitoring.panels import Panel, document, filled, panels
 from monitoring.rules import TARGET_LABELS, labels, metrics
 from monitoring.test_names import EXISTING
 
-OF_PROMETHEUS = {"ALERTS": {"alertname", "alertstate"}}
 PANELS = panels()
 each = pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title)
 

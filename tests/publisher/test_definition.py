@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[2]
 CRD = step.definition(PLURAL)
 SCHEMA = step.schema_of(CRD)
 URL = "spec.url"
-MINIMA = ("minLength",)
 
 
 def test_spec_says_the_same_as_the_struct(monkeypatch):

@@ -99,6 +99,13 @@ def test_a_small_zone_is_not_slowed_down(nodes, paced):
     assert bench.zones.pace("p", "z1") == paced
 
 
+def test_a_small_zone_beside_another_is_reported_as_normal():
+    bench = Bench(ZoneHealth(min_nodes=3))
+    bench.fill("z1", 0, 2)
+    bench.fill("z2", 3, 0)
+    assert bench.table() == {"z1": ("Normal", 2, 2), "z2": ("Normal", 3, 0)}
+
+
 @given(st.integers(1, 3_000), st.data())
 def test_a_share_exactly_at_the_threshold_counts(nodes, data):
     bad = data.draw(st.integers(0, nodes))
