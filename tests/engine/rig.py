@@ -57,7 +57,7 @@ class Rig:
         self.ordered: list[commands.Write] = []
         """Writes that were not answered yet."""
         self._interner = Interner()
-        self._version = 0
+        self.newest_version = 0
         self.feed(events.PoliciesChanged(policies or (policy(),)))
         self.feed(events.NodesReached(reached))
         if leading:
@@ -100,8 +100,8 @@ class Rig:
             self.wake()
 
     def version(self) -> int:
-        self._version += 1
-        return self._version
+        self.newest_version += 1
+        return self.newest_version
 
     # -- what is told ----------------------------------------------------------------------------------------------
 

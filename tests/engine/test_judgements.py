@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.kept import kept
 from engine.rig import Rig, exists, gt
 from simulated import policy
 from taintwarden.engine.evaluate import Evaluator, judge
@@ -113,10 +114,10 @@ def test_a_judgement_is_made_once():
 
 def test_judgements_are_forgotten_with_the_last_pod_that_has_these_tolerations():
     evaluator = Evaluator()
-    kept = verdicts(evaluator, "940", gt())
+    known = verdicts(evaluator, "940", gt())
     for number in range(100):
         verdicts(evaluator, "940", gt(str(number)))
-    assert len(evaluator._judgements) == len(kept)
+    assert len(evaluator._judgements) == len(known)
 
 
 def test_judgements_are_counted_by_operator_and_result():
@@ -133,11 +134,11 @@ def test_judgements_are_counted_by_operator_and_result():
 
 
 def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing():
-    evaluator, kept = Evaluator(max_judgements=5), []
+    evaluator, known = Evaluator(max_judgements=5), []
     for number in range(100):
         [verdict] = verdicts(evaluator, str(900 + number), gt())
         assert (verdict.due_at(0.0) is None) == (900 + number > 950)
-        kept.append(verdict)
+        known.append(verdict)
         assert sum(map(len, evaluator._judgements.values())) <= 5
 
 
@@ -153,7 +154,8 @@ def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded():
             Interner().pod_class("shop", {}, Tolerations()), Tolerations(), [(Taint("sla", "940"), history)], (acting,)
         )
         assert verdict.policy is acting
-        assert len(evaluator._acting) <= 5
+        del verdict, acting
+    assert sum(bool(kept(evaluator, f"p{number}")) for number in range(100)) <= 5
 
 
 def test_whether_a_policy_acts_depends_on_the_effect():

@@ -426,8 +426,8 @@ def test_labels_settle_although_the_stream_is_late():
             stored[order.node] = {label: value for label, value in changed.items() if value is not None}
             rig.ordered.remove(order)
             rig.written(order)
-            versions[rig._version] = stored[order.node]
-            stream.append((order.node, rig._version))
+            versions[rig.newest_version] = stored[order.node]
+            stream.append((order.node, rig.newest_version))
             writes += 1
         if len(stream) > 2:
             name, version = stream.pop(0)

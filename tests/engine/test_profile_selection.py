@@ -327,7 +327,7 @@ def test_a_node_that_is_gone_before_it_is_looked_at_again_is_nothing():
         events.PodGone("uid-web", "n1"),
         events.Woke(),
     )
-    assert stage.machine._judging._shares == {}
+    assert stage.machine.wake_after(stage.now) != 0.0
 
 
 def evaluated_in_steps(stage: Stage, *fed: Any) -> list[int]:
@@ -429,7 +429,9 @@ def test_what_profiles_say_is_found_out_once_for_pods_that_differ(monkeypatch):
 def test_a_pod_is_asked_of_profiles_that_may_select_it_alone(monkeypatch):
     stage = labelled(60, 0)
     asked = Counter(monkeypatch, LabelSelector, "selects")
-    profiles = stage.machine._world.verdicts._profiles
+    profiles = Profiles()
+    for one in stage.machine.view.profiles:
+        profiles.put(one.namespace, one.name, one)
     found = profiles.of(Interner().pod_class("shop", {"app": "app-7", "tier": "x"}, Tolerations()))
     assert [one.name for one in found] == ["p7"]
     assert asked.calls == 1

@@ -133,24 +133,24 @@ class History:
 
 def recount(history: History) -> None:
     """Count everything again, and compare."""
-    machine = history.rig.machine
-    leaving = machine._world.limiter.departures._leaving
-    pods = [pod for state in machine._world.cluster.nodes.values() for pod in state.pods.values()]
+    world = history.rig.world
+    leaving = world.limiter.departures._leaving
+    pods = [pod for state in world.cluster.nodes.values() for pod in state.pods.values()]
     assert {pod.uid: pod.node for pod in pods} == history.running
-    for uid in machine._world.spread._leaving:
-        call = machine._world.claims.evictees[uid].call
+    for uid in world.spread._leaving:
+        call = world.claims.evictees[uid].call
         assert uid in history.running
         assert uid in leaving or (call is not None and call.is_answered)
 
-    counted = Counter((pod.shared, pod.node) for pod in pods if pod.uid not in machine._world.spread._leaving)
-    standing = [found for classes in machine._world.spread._classes.values() for found in classes.items()]
+    counted = Counter((pod.shared, pod.node) for pod in pods if pod.uid not in world.spread._leaving)
+    standing = [found for classes in world.spread._classes.values() for found in classes.items()]
     assert counted == {(one, node): number for one, found in standing for node, number in found.nodes.items()}
 
     owned = [pod for pod in pods if pod.shared.workload is not None]
     total = Counter(pod.shared.workload for pod in owned)
     ready = Counter(pod.shared.workload for pod in owned if pod.ready)
     ready_leaving = Counter(pod.shared.workload for pod in owned if pod.ready and pod.uid in leaving)
-    workloads = machine._world.limiter.workloads._workloads
+    workloads = world.limiter.workloads._workloads
     assert {key: (one.total, one.ready, one.ready_leaving) for key, one in workloads.items()} == {
         key: (total[key], ready[key], ready_leaving[key]) for key in total
     }

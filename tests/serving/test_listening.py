@@ -49,12 +49,14 @@ async def test_a_flood_is_bounded_and_paced(port):
     listener = Listener(make, None, limits)
     listener.start("127.0.0.1", port)
     clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+    most = 0
     while len(accepted) < 30:
         await asyncio.sleep(0.005)
-        assert len(listener) <= 5
-    assert min(late - early for early, late in pairwise(accepted)) > 0.9 * limits.accept_interval_seconds
-    assert [open_ones([one]) for one in clients[-5:]] == [1] * 5, "the oldest end"
+        most = max(most, len(listener))
+    left = [open_ones([one]) for one in clients[-5:]]
     for _, writer in clients:
         writer.close()
     await listener.stop()
     listener.close()
+    assert (most, left) == (5, [1] * 5), "the oldest end"
+    assert min(late - early for early, late in pairwise(accepted)) > 0.9 * limits.accept_interval_seconds
