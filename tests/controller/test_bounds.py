@@ -78,11 +78,22 @@ def test_the_first_spread_constraints_count(decoder):
 LARGE: dict[str, Any] = {"matchExpressions": [{"key": "a", "operator": "In", "values": [str(n) for n in range(2_000)]}]}
 
 
-def test_a_spread_constraint_with_a_large_selector_counts_no_pods(decoder):
+def test_a_spread_constraint_with_a_large_selector_counts_no_pods(decoder, issues):
     small = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
     constraints = [{"topologyKey": "host", "labelSelector": LARGE}, small]
     pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": constraints}))
     assert [one.topology_key for one in pod.shared.spread] == ["zone"]
+    [fault] = told(issues)
+    assert fault.startswith(
+        "spec.topologySpreadConstraints: Invalid value: 2001: has selectors with more than 250 labels"
+    )
+
+
+def test_the_selectors_of_all_spread_constraints_are_large_together(decoder):
+    half: dict[str, Any] = {"matchLabels": {f"k{number}": "" for number in range(MAX_OF_A_POD // 2)}}
+    constraints = [{"topologyKey": f"key-{number}", "labelSelector": half} for number in range(3)]
+    pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": constraints}))
+    assert [one.topology_key for one in pod.shared.spread] == ["key-0", "key-1"]
 
 
 def test_a_budget_with_a_large_selector_cannot_be_read():
@@ -90,12 +101,15 @@ def test_a_budget_with_a_large_selector_cannot_be_read():
         decoding.budget(budget_object(selector=LARGE))
 
 
+SELECTS_MANY: dict[int, Any] = {2: "In", 3: [f"value-{n}-{'x' * 20}" for n in range(999)]}
 HEAVY: dict[str, dict[int, Any]] = {
     "labels": {1: {11: labels(**{f"example.com/{n}": "v" * 40 for n in range(MANY)})}},
     "tolerations": {2: {22: [{1: f"example.com/{n}", 2: "Exists"} for n in range(MANY)]}},
     "owners": {1: {13: [{1: "Pod", 3: "n" * 40, 4: f"uid-{n}", 5: "v1"} for n in range(MANY)]}},
     "an annotation": {1: {12: labels(**{"taintwarden.io/tolerations": "x" * 250_000})}},
     "constraints": {2: {33: [{1: 1, 2: f"key-{n}", 4: {1: labels(app="web")}} for n in range(MANY)]}},
+    "selectors": {2: {33: [{1: 1, 2: f"key-{n}", 4: {2: [SELECTS_MANY | {1: f"key-{n}"}]}} for n in range(32)]}},
+    "keys": {1: {11: labels(app="web")}, 2: {33: [{1: 1, 2: "key", 4: {1: labels(a="b")}, 8: ["app"] * 100_000}]}},
 }
 
 

@@ -5,7 +5,14 @@ from itertools import islice
 
 from taintwarden.api.field_errors import FieldError
 from taintwarden.engine.model import Owner, Toleration
-from taintwarden.kube.wire.kinds import MAX_OF_A_POD, OwnerReference, PodObject, SelectorObject
+from taintwarden.kube.wire.kinds import (
+    MAX_OF_A_POD,
+    MAX_SPREAD_CONSTRAINTS,
+    OwnerReference,
+    PodObject,
+    SelectorObject,
+    SpreadObject,
+)
 
 MAX_NAME = 317
 """Of a kind with its group, a name or a UID: longer than those of any object that exists."""
@@ -34,6 +41,21 @@ def _claims(obj: PodObject) -> Iterator[str]:
     return (one.resource_claim_name for one in named if one.resource_claim_name)
 
 
+def spread(obj: PodObject) -> list[SpreadObject]:
+    """The topology spread constraints of a pod that count: the first ones whose selectors are small together."""
+    left, found = MAX_OF_A_POD, []
+    for one in obj.spec.topology_spread_constraints[:MAX_SPREAD_CONSTRAINTS]:
+        if (size := _size_of_spread(one)) <= left:
+            left -= size
+            found.append(one)
+    return found
+
+
+def _size_of_spread(one: SpreadObject) -> int:
+    selector = one.label_selector
+    return len(one.match_label_keys) + (0 if selector is None else _size_of_selector(selector))
+
+
 def faults(obj: PodObject) -> Iterator[FieldError]:
     """What of a pod does not count."""
     for path, items in (
@@ -44,6 +66,13 @@ def faults(obj: PodObject) -> Iterator[FieldError]:
         if len(items) > MAX_OF_A_POD:
             reason = f"has more than {MAX_OF_A_POD} items, and only the first {MAX_OF_A_POD} count"
             yield FieldError(path, len(items), reason)
+    size = sum(map(_size_of_spread, obj.spec.topology_spread_constraints))
+    if size > MAX_OF_A_POD:
+        reason = (
+            f"has selectors with more than {MAX_OF_A_POD} labels and values together, and the constraints beyond that "
+            "do not count"
+        )
+        yield FieldError("spec.topologySpreadConstraints", size, reason)
 
 
 def owner(kind: str, reference: OwnerReference) -> Owner:
@@ -53,5 +82,8 @@ def owner(kind: str, reference: OwnerReference) -> Owner:
 
 def is_too_large(selector: SelectorObject) -> bool:
     """Whether a selector names more than any that was written by hand."""
-    values = sum(max(1, len(one.values)) for one in selector.match_expressions)
-    return len(selector.match_labels) + values > MAX_SELECTED
+    return _size_of_selector(selector) > MAX_SELECTED
+
+
+def _size_of_selector(selector: SelectorObject) -> int:
+    return len(selector.match_labels) + sum(max(1, len(one.values)) for one in selector.match_expressions)

@@ -163,7 +163,7 @@ class Decoder:
         labels = bounds.labels(obj)
         spread: tuple[SpreadConstraint, ...] = ()
         if spec.topology_spread_constraints:
-            spread = self._spreads.of(owner.uid if owner else "", spec.topology_spread_constraints, labels)
+            spread = self._spreads.of(owner.uid if owner else "", bounds.spread(obj), labels)
         return self._interner.pod_class(
             intern(meta.namespace),
             labels,

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from taintwarden.controller.bounds import is_too_large
 from taintwarden.engine.model import SpreadConstraint
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden.kube.wire.kinds import MAX_SPREAD_CONSTRAINTS, SelectorObject, SpreadObject
+from taintwarden.kube.wire.kinds import SelectorObject, SpreadObject
 
 MAX_REMEMBERED_WORKLOADS = 1_000
 """A list usually contains the pods of a workload one after another, so a few are enough."""
@@ -20,13 +19,13 @@ def label_selector(obj: SelectorObject) -> LabelSelector:
 def spread(constraints: Sequence[SpreadObject], labels: Mapping[str, str]) -> tuple[SpreadConstraint, ...]:
     """The topology spread constraints of a pod with these labels.
 
-    One without a selector counts no pods, and is left out, as is one with a selector larger than may stay in memory.
+    One without a selector counts no pods, and is left out.
 
     Since 1.34 the API server itself merges ``matchLabelKeys`` into the selector, for pods that it creates.
     """
     found = []
     for one in constraints:
-        if one.label_selector is not None and not is_too_large(one.label_selector):
+        if one.label_selector is not None:
             selector = label_selector(one.label_selector)
             merged = (
                 Requirement(key, SelectorOperator.IN, (labels[key],)) for key in one.match_label_keys if key in labels
@@ -52,7 +51,6 @@ class Spreads:
         self, owner_uid: str, constraints: Sequence[SpreadObject], labels: Mapping[str, str]
     ) -> tuple[SpreadConstraint, ...]:
         """As :func:`spread`."""
-        constraints = constraints[:MAX_SPREAD_CONSTRAINTS]
         values = [labels.get(key) for one in constraints for key in one.match_label_keys]
         known = self._known.get(owner_uid)
         if known is not None and known[0] == constraints and known[1] == values:
