@@ -58,6 +58,8 @@ class Network:
         upstream = urlsplit(server)
         self.upstream = (upstream.hostname, upstream.port)
         self.client_tls = ssl.create_default_context(cafile=str(ca))
+        self.http2_tls = ssl.create_default_context(cafile=str(ca))
+        self.http2_tls.set_alpn_protocols(["h2"])
         self.server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.server_tls.load_cert_chain(serving.certificate, serving.key)
         self.loop = asyncio.new_event_loop()
@@ -73,6 +75,10 @@ class Network:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(10)
         self.loop.close()
+
+    def offer_http2(self, is_offered: bool) -> None:
+        """Whether new connections may speak HTTP/2: nothing reads their requests, counts them or answers them."""
+        self.server_tls.set_alpn_protocols(["h2", "http/1.1"] if is_offered else ["http/1.1"])
 
     async def _close(self) -> None:
         for link in self.links:
@@ -179,17 +185,20 @@ class Connection:
 
     async def run(self, network: Network) -> None:
         pumps: list[asyncio.Task[object]] = []
+        is_read = self._writer.get_extra_info("ssl_object").selected_alpn_protocol() != "h2"
+        tls = network.client_tls if is_read else network.http2_tls
         with suppress(OSError, asyncio.IncompleteReadError, ssl.SSLError):
             try:
                 host, port = network.upstream
-                answers, self._upstream = await asyncio.open_connection(host, port, ssl=network.client_tls)
+                answers, self._upstream = await asyncio.open_connection(host, port, ssl=tls)
                 coming: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(256)
-                work = (
-                    self._requests(self._upstream),
-                    self._answers(answers, coming),
-                    self._deliver(coming),
-                    self._ended.wait(),
+                going: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(256)
+                sent = (
+                    [self._requests(self._upstream)]
+                    if is_read
+                    else [self._take(self._reader, going), self._deliver(going, self._upstream)]
                 )
+                work = (*sent, self._take(answers, coming), self._deliver(coming, self._writer), self._ended.wait())
                 pumps = [asyncio.create_task(each) for each in work]
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -227,9 +236,9 @@ class Connection:
             upstream.write(head + body)
             await upstream.drain()
 
-    async def _answers(self, answers: asyncio.StreamReader, coming: "asyncio.Queue[tuple[float, bytes]]") -> None:
+    async def _take(self, source: asyncio.StreamReader, coming: "asyncio.Queue[tuple[float, bytes]]") -> None:
         at = 0.0
-        while chunk := await answers.read(CHUNK_BYTES):
+        while chunk := await source.read(CHUNK_BYTES):
             conditions = self._link.conditions
             late = conditions.lateness.draw(self._source, is_watch=bool(self._watched))
             at = max(at, time.monotonic() + conditions.delay_seconds + late)
@@ -237,21 +246,23 @@ class Connection:
         await coming.put((0.0, b""))
         await asyncio.Event().wait()
 
-    async def _deliver(self, coming: "asyncio.Queue[tuple[float, bytes]]") -> None:
+    async def _deliver(self, coming: "asyncio.Queue[tuple[float, bytes]]", writer: asyncio.StreamWriter) -> None:
         while True:
             at, chunk = await coming.get()
             if not chunk:
                 return
             await asyncio.sleep(max(0.0, at - time.monotonic()))
-            size = THROTTLED_BYTES if self._link.conditions.bytes_per_second else len(chunk)
+            is_limited = writer is self._writer and self._link.conditions.bytes_per_second
+            size = THROTTLED_BYTES if is_limited else len(chunk)
             for begin in range(0, len(chunk), size):
                 piece = chunk[begin : begin + size]
-                await self._link.throttle(len(piece))
+                if is_limited:
+                    await self._link.throttle(len(piece))
                 await self._open()
-                self._writer.write(piece)
+                writer.write(piece)
                 if self._watched:
                     self._link.note(self._watched, piece)
-                await self._writer.drain()
+                await writer.drain()
 
 
 def _watched(line: str) -> str:

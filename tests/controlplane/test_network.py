@@ -5,7 +5,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -49,22 +49,28 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def link(tmp_path: Path) -> Iterator[Link]:
+def network(tmp_path: Path) -> Iterator[Network]:
     pair = Authority(tmp_path).server("server", ("localhost",), (LOOPBACK,))
     server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
     server.daemon_threads = True
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pair.certificate, pair.key)
+    tls.set_alpn_protocols(["h2", "http/1.1"])
     server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         with Network(f"https://{LOOPBACK}:{server.server_port}", tmp_path / "ca.crt", pair) as network:
-            yield Link(network)
+            yield network
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture
+def link(network: Network) -> Link:
+    return Link(network)
 
 
 @pytest.fixture
@@ -106,6 +112,38 @@ def test_a_cut_ends_what_is_open(pool: urllib3.PoolManager, link: Link, tmp_path
             while connection.recv(2**16):
                 pass
     assert post(pool, link).data == BODY
+
+
+@contextmanager
+def http2_client(link: Link, folder: Path) -> Iterator[ssl.SSLSocket]:
+    """A connection of a client that knows HTTP/2. What it says is up to the test."""
+    tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    tls.set_alpn_protocols(["h2", "http/1.1"])
+    with (
+        socket.create_connection((LOOPBACK, urlsplit(link.url).port), 60) as plain,
+        tls.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        yield connection
+
+
+@pytest.mark.parametrize(("is_offered", "spoken"), [(False, "http/1.1"), (True, "h2")])
+def test_http2_is_spoken_only_where_it_is_offered(
+    network: Network, link: Link, tmp_path: Path, is_offered: bool, spoken: str
+) -> None:
+    network.offer_http2(is_offered)
+    with http2_client(link, tmp_path) as connection:
+        assert connection.selected_alpn_protocol() == spoken
+
+
+def test_what_is_spoken_as_http2_passes_unread_and_late(network: Network, link: Link, tmp_path: Path) -> None:
+    network.offer_http2(True)
+    link.conditions.delay_seconds = 0.2
+    began = time.monotonic()
+    with http2_client(link, tmp_path) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert connection.recv(8) == b"HTTP/1.1"
+    assert time.monotonic() - began >= 0.4
+    assert link.requests == []
 
 
 def test_what_is_lost_says_nothing_and_new_connections_work(pool: urllib3.PoolManager, link: Link) -> None:
