@@ -5,6 +5,7 @@ import random
 import sys
 from pathlib import Path
 
+from chaos.controllers import CONTROLLERS, OPERATOR
 from chaos.faults import BY_NAME_ONLY, FAULTS, SHORT
 from chaos.playing import Run, opened, play
 from chaos.report import load, save, table
@@ -21,17 +22,24 @@ def main() -> int:
     if options.list:
         for name, kind in FAULTS.items():
             first = (kind.__doc__ or "").strip().splitlines()[0]
-            print(f"{name:18} {first}")
+            print(f"{name:20} {first}")
         return 0
     if options.table:
         print(table(load(options.table)))
         return 0
-    names = options.fault or list(SHORT if options.short else [name for name in FAULTS if name not in BY_NAME_ONLY])
+    controller = CONTROLLERS[options.controller]
+    refused = {name: kind.not_built_in for name, kind in FAULTS.items() if controller.is_built_in and kind.not_built_in}
+    for name in options.fault or ():
+        if name in refused:
+            print(f"{name} is no fault for the built-in controller: {refused[name]}", file=sys.stderr)
+            return 2
+    usual_names = SHORT if options.short else [name for name in FAULTS if name not in BY_NAME_ONLY]
+    names = options.fault or [name for name in usual_names if name not in refused]
     usual = SHORT_SCALE if options.short else Scale()
     scale = Scale(options.nodes or usual.nodes, options.pods or usual.pods)
     runs = []
     try:
-        with opened(scale, keep=options.keep) as scene:
+        with opened(scale, controller, keep=options.keep) as scene:
             print(f"{scale.nodes} nodes, {scale.pods} pods, logs in {scene.plane.folder}", flush=True)
             for number in range(options.repeat):
                 for name in names:
@@ -56,6 +64,9 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make chaos ARGS=...", description=__doc__)
     parser.add_argument("--list", action="store_true", help="list the faults")
     parser.add_argument("--fault", action="append", choices=FAULTS, help="play this one; may be repeated")
+    parser.add_argument(
+        "--controller", choices=CONTROLLERS, default=OPERATOR.name, help="what to judge, if not the operator"
+    )
     parser.add_argument("--seed", type=int, help="in which order values change and faults strike; printed for each run")
     parser.add_argument("--repeat", type=int, default=1, help="how often, each time with the next seed")
     parser.add_argument("--short", action="store_true", help=f"play only {', '.join(SHORT)}, with few pods")

@@ -9,14 +9,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.controllers import CONTROLLERS, OPERATOR, Controller, give_rights
 from chaos.faults import FAULTS, Fault, Scene
 from chaos.judge import Judge, Verdict
 from chaos.judge.judge import Tolerance
 from chaos.plane import Plane
 from chaos.replicas import Replicas
 from chaos.world import Scale, World
+from controlplane.comparisons import known_gates
 from controlplane.network import Network
-from controlplane.target import OPERATOR_USER
 
 # Faults last for a time of the real world, in which programs of others run: no clock can be injected.
 WARM_SECONDS = 5.0
@@ -37,29 +38,35 @@ class Run:
     verdict: Verdict
     seconds: float
     measured: str = ""
+    controller: str = OPERATOR.name
 
     @property
     def breaches(self) -> dict[str, int]:
-        """The counts that should be zero and are not."""
+        """The counts that should be zero and are not. Nothing is required of the built-in controller."""
+        if CONTROLLERS[self.controller].is_built_in:
+            return {}
         excused = FAULTS[self.fault].excused
         return {name: count for name, count in self.verdict.breaches().items() if name not in excused}
 
 
 @contextmanager
-def opened(scale: Scale, *, keep: bool = False) -> Iterator[Scene]:
-    """A control plane with a world and two replicas of the operator, one of which leads."""
+def opened(scale: Scale, controller: Controller = OPERATOR, *, keep: bool = False) -> Iterator[Scene]:
+    """A control plane with a world and two replicas of a controller, one of which leads."""
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     try:
         with ExitStack() as stack:
-            plane = stack.enter_context(Plane(folder))
+            plane = stack.enter_context(Plane(folder, known_gates() if controller.is_built_in else {}))
             plane.apply_crds()
             plane.apply_manifests()
+            if controller.is_built_in:
+                give_rights(plane)
             assert plane.ca is not None
             network = stack.enter_context(Network(plane.server, plane.ca, plane.server_certificate("chaos-proxy")))
-            world = stack.enter_context(World(plane.client, scale))
-            judge = Judge(plane.admin_kubeconfig, plane.audit_log, OPERATOR_USER)
+            world = stack.enter_context(World(plane.client, scale, is_native=controller.is_built_in))
+            judge = Judge(plane.admin_kubeconfig, plane.audit_log, controller.subject)
             stack.callback(judge.close)
-            replicas = stack.enter_context(Replicas(plane, network))
+            network.offer_http2(controller.is_built_in)
+            replicas = stack.enter_context(Replicas(plane, network, controller))
             yield Scene(plane, network, replicas, world, judge, random.Random(0))
     finally:
         if not keep:
@@ -93,7 +100,8 @@ def play(scene: Scene, name: str, seed: int, scale: Scale, seconds: float | None
     for pod in left:
         verdict.count("lost", pod)
     fault.clear(scene)
-    return Run(name, seed, scale, verdict, time.monotonic() - began, fault.measured())
+    seconds = time.monotonic() - began
+    return Run(name, seed, scale, verdict, seconds, fault.measured(), scene.replicas.controller.name)
 
 
 def _break(scene: Scene, fault: Fault) -> None:

@@ -10,9 +10,11 @@ from chaos import judge as package
 from chaos.judge.audit import read
 from chaos.judge.history import Between
 from chaos.judge.judge import Restoration, Tolerance, judged
+from chaos.judge.rules import Subject
 from chaos.judge.verdict import Verdict
 from chaos.written import OPERATOR, POLICY, Log, moment
 
+SUBJECT = Subject(OPERATOR, "taintwarden-system/taintwarden")
 TOLERANCE = Tolerance(staleness_seconds=2, in_flight=0)
 
 
@@ -27,7 +29,7 @@ class Case:
             self.log.lease(second, "a")
 
     def verdict(self, settled: float = 200, terminating: frozenset[str] = frozenset()) -> Verdict:
-        return judged(self.log.path, OPERATOR, [], terminating, moment(0), moment(200), moment(settled), TOLERANCE)
+        return judged(self.log.path, SUBJECT, [], terminating, moment(0), moment(200), moment(settled), TOLERANCE)
 
 
 @pytest.fixture
@@ -170,7 +172,7 @@ def test_after_the_lease_has_run_out_no_replica_leads(tmp_path: Path) -> None:
     case.log.value(10, "940")
     case.log.evict(214.5, "web")
     assert case.verdict().evictions == 0  # after the end
-    verdict = judged(case.log.path, OPERATOR, [], frozenset(), moment(0), moment(300), moment(300), TOLERANCE)
+    verdict = judged(case.log.path, SUBJECT, [], frozenset(), moment(0), moment(300), moment(300), TOLERANCE)
     assert verdict.breaches() == {"not_leader": 1}
     assert verdict.leaderless_seconds == pytest.approx(102, abs=0.1)
 
@@ -307,7 +309,7 @@ def restored(case: Case, revision: int, at: float, value: str, *pods: str) -> Ve
     node = {"metadata": {"name": "n", "resourceVersion": str(revision)}, "spec": {"taints": taints}}
     known = {record.name: record.answer for record in read(case.log.path) if record.resource == "pods"}
     back = Restoration(revision, Between(moment(at), moment(at + 1)), [node], [known[pod] for pod in pods])
-    return judged(case.log.path, OPERATOR, [back], frozenset(), moment(0), moment(200), moment(200), TOLERANCE)
+    return judged(case.log.path, SUBJECT, [back], frozenset(), moment(0), moment(200), moment(200), TOLERANCE)
 
 
 def revision_of(case: Case) -> int:

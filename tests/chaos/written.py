@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 Json = dict[str, Any]
 
 OPERATOR = "system:serviceaccount:taintwarden-system:taintwarden"
+BUILT_IN = "system:serviceaccount:kube-system:kube-controller-manager"
 ADMIN = "admin"
 POLICY: Json = {
     "metadata": {"name": "values"},
@@ -66,8 +68,16 @@ class Log:
         taints = [{"key": "sla", "value": value, "effect": "NoExecute"}]
         self.write(at, "patch", "nodes", node, {"spec": {"taints": taints}}, code=code)
 
-    def pod(self, at: float, name: str, wants: int = 950, grace: int | None = None, owner: str = "") -> None:
-        """A pod on the node n, Ready at once."""
+    def pod(
+        self,
+        at: float,
+        name: str,
+        wants: int = 950,
+        grace: int | None = None,
+        owner: str = "",
+        native: Sequence[Json] = (),
+    ) -> None:
+        """A pod on the node n, Ready at once. `native` are its tolerations instead of the annotation."""
         toleration = {"key": "sla", "operator": "Gt", "value": str(wants), "effect": "NoExecute"}
         toleration |= {} if grace is None else {"violationGraceSeconds": grace}
         owners = [{"kind": "ReplicaSet", "name": owner, "controller": True}] if owner else []
@@ -76,9 +86,10 @@ class Log:
             "name": name,
             "namespace": "team",
             "ownerReferences": owners,
-            "annotations": {"taintwarden.io/tolerations": json.dumps([toleration])},
+            "labels": {"app": owner},
+            "annotations": {} if native else {"taintwarden.io/tolerations": json.dumps([toleration])},
         }
-        body = {"metadata": metadata, "spec": {"nodeName": "n"}}
+        body = {"metadata": metadata, "spec": {"nodeName": "n", "tolerations": [*native]}}
         self.write(at, "create", "pods", name, body, namespace="team", code=201)
         ready = {"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         self.write(at + 0.02, "patch", "pods/status", name, ready, namespace="team")
@@ -86,17 +97,22 @@ class Log:
     def replicas(self, at: float, name: str, number: int) -> None:
         self.write(at, "create", "replicasets", name, {"spec": {"replicas": number}}, namespace="team", code=201)
 
-    def lease(self, at: float, holder: str, by: str = "") -> None:
+    def budget(self, at: float, owner: str, least: int) -> None:
+        spec = {"minAvailable": least, "selector": {"matchLabels": {"app": owner}}}
+        self.write(at, "create", "poddisruptionbudgets", owner, {"spec": spec}, namespace="team", code=201)
+
+    def lease(self, at: float, holder: str, by: str = "", name: str = "taintwarden-system/taintwarden") -> None:
         body = {"spec": {"holderIdentity": holder}}
-        where = {"namespace": "taintwarden-system", "user": OPERATOR, "token": f"JTI={by or holder}"}
-        self.write(at, "update", "leases", "taintwarden", body, **where)
+        namespace, _, name = name.partition("/")
+        where = {"namespace": namespace, "user": OPERATOR, "token": f"JTI={by or holder}"}
+        self.write(at, "update", "leases", name, body, **where)
 
     def evict(self, at: float, name: str, by: str = "a", code: int | None = 201) -> None:
         where = {"namespace": "team", "user": OPERATOR, "token": f"JTI={by}"}
         self.write(at, "create", "pods/eviction", name, {}, code=code, **where)
 
-    def remove(self, at: float, name: str, user: str = ADMIN) -> None:
-        self.write(at, "delete", "pods", name, {}, namespace="team", user=user)
+    def remove(self, at: float, name: str, user: str = ADMIN, by: str = "admin", code: int | None = 200) -> None:
+        self.write(at, "delete", "pods", name, {}, namespace="team", user=user, token=f"JTI={by}", code=code)
 
 
 def stamp(seconds: float) -> str:

@@ -40,6 +40,7 @@ FAULTS: dict[str, type[Fault]] = {
         objects.LeaseDeleted,
         webhooks.WebhookHangs,
         webhooks.WebhookDenies,
+        webhooks.WebhookDeniesLast,
         webhooks.WebhookBusy,
         turnover.Turnover,
     )

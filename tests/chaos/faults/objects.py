@@ -7,9 +7,8 @@ from chaos.world import policies
 from controlplane import ApiError, wait_until
 from controlplane.binaries import ROOT
 from controlplane.manifests import documents
-from controlplane.target import OPERATOR_NAMESPACE
 
-LEASE = "taintwarden"
+NO_POLICIES = "it reads no policies"
 DEFINITION = "taintevictionpolicies.taintwarden.io"
 STARVED = "starved"
 FLOW = "flowcontrol.apiserver.k8s.io/v1"
@@ -19,6 +18,7 @@ class PoliciesDeleted(Fault):
     """The policies are deleted in a wave, and created again."""
 
     name = "policies-deleted"
+    not_built_in = NO_POLICIES
 
     def start(self, scene: Scene) -> None:
         for body in policies():
@@ -33,6 +33,7 @@ class DefinitionsDeleted(Fault):
     """The definition of policies is deleted in a wave, with all policies, and applied again."""
 
     name = "crds-deleted"
+    not_built_in = NO_POLICIES
     seconds = 25
 
     def start(self, scene: Scene) -> None:
@@ -80,8 +81,9 @@ class LeaseDeleted(Fault):
     def tick(self, scene: Scene, elapsed_seconds: float) -> None:
         if elapsed_seconds >= 4 * self._deleted:
             self._deleted += 1
-            if scene.plane.client.find("leases", LEASE, OPERATOR_NAMESPACE):
-                scene.plane.client.delete("leases", LEASE, OPERATOR_NAMESPACE)
+            of = scene.replicas.controller
+            if scene.plane.client.find("leases", of.lease, of.namespace):
+                scene.plane.client.delete("leases", of.lease, of.namespace)
 
 
 class Credentials(Fault):
@@ -109,10 +111,8 @@ class Starved(Fault):
             "limitResponse": {"type": "Reject"},
         }
         level = {"metadata": {"name": STARVED}, "spec": {"type": "Limited", "limited": limited}}
-        subject = {
-            "kind": "ServiceAccount",
-            "serviceAccount": {"namespace": OPERATOR_NAMESPACE, "name": "taintwarden"},
-        }
+        of = scene.replicas.controller
+        subject = {"kind": "ServiceAccount", "serviceAccount": {"namespace": of.namespace, "name": of.account}}
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
         flow = {
             "priorityLevelConfiguration": {"name": STARVED},
@@ -133,6 +133,7 @@ class DefinitionsReplaced(Fault):
     """The definitions are applied again, as an installation does it, every three seconds."""
 
     name = "crds-applied"
+    not_built_in = NO_POLICIES
 
     def prepare(self, scene: Scene) -> None:
         self._applied = 0

@@ -121,11 +121,12 @@ class NoLease(Fault):
             client.create_namespace(STRAY)
             rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}]
             client.create("roles", {"metadata": {"name": STRAY}, "rules": rules}, STRAY)
-            account = {"kind": "ServiceAccount", "name": "taintwarden", "namespace": "taintwarden-system"}
+            of = scene.replicas.controller
+            account = {"kind": "ServiceAccount", "name": of.account, "namespace": of.namespace}
             role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": STRAY}
             body = {"metadata": {"name": STRAY}, "roleRef": role, "subjects": [account]}
             client.create("rolebindings", body, STRAY)
-        self._third = scene.replicas.add(f"operator-stray-{scene.random.randrange(16**4):04x}", STRAY)
+        self._third = scene.replicas.add(f"stray-{scene.random.randrange(16**4):04x}", STRAY)
         self._third.start()
         wait_until(lambda: self._third.leads, 90, "the third one to lead")
 
@@ -138,6 +139,7 @@ class Clock(Fault):
 
     step_seconds: int
     seconds = 25
+    not_built_in = "libfaketime does not reach the clock of a Go program"
     excused: ClassVar[Mapping[str, str]] = {
         "early": "the moment of a deadline is read from the clock: a clock that is stepped ahead makes it earlier",
     }

@@ -14,6 +14,7 @@ NAME = "chaos"
 RESOURCE = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 HANG_SECONDS = 20
 TIMEOUT_SECONDS = 5
+LAST_SECONDS = 10
 
 
 class Webhook(Fault):
@@ -29,15 +30,17 @@ class Webhook(Fault):
         tls.load_cert_chain(pair.certificate, pair.key)
         self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        half = scene.world.namespaces[::2]
+        half, of = scene.world.namespaces[::2], scene.replicas.controller
+        eviction = {"operations": ["CREATE"], "resources": ["pods/eviction"]}
+        asked = {"operations": ["DELETE"], "resources": ["pods"]} if of.is_built_in else eviction
+        own = {"name": "own", "expression": f"request.userInfo.username == '{of.subject.user}'"}
         assert scene.plane.ca is not None
         bundle = base64.b64encode(scene.plane.ca.read_bytes()).decode()
         webhook = {
             "name": "chaos.example.com",
             "clientConfig": {"url": f"https://{LOOPBACK}:{self._server.server_port}/", "caBundle": bundle},
-            "rules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
-            ],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], **asked}],
+            "matchConditions": [own],
             "namespaceSelector": {
                 "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": half}]
             },
@@ -62,6 +65,17 @@ class WebhookDenies(Webhook):
     """It denies every eviction."""
 
     name = "webhook-denies"
+
+
+class WebhookDeniesLast(WebhookDenies):
+    """It denies every eviction until ten seconds after the last value has changed."""
+
+    name = "webhook-denies-last"
+
+    def end(self, scene: Scene) -> None:
+        scene.world.freeze()
+        time.sleep(LAST_SECONDS)  # no change of a node follows the denials
+        super().end(scene)
 
 
 class WebhookBusy(Webhook):

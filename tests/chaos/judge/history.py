@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from chaos.judge.audit import DEFINITIONS, POLICIES, Record
-from chaos.judge.rules import FOREVER, Demand, demand
+from chaos.judge.rules import FOREVER, Demand, Subject
 
 Json = dict[str, Any]
 NEVER = float("-inf")
@@ -65,7 +65,7 @@ class Pod:
     ready: float = FOREVER
     """When the server had confirmed that it is Ready."""
     evicted: list[Record] = field(default_factory=list)
-    """Evictions that the server accepted, and those with an unknown result."""
+    """Evictions, or deletions by the built-in controller, that the server accepted or whose result is unknown."""
     removed: float = FOREVER
     """When another client deleted it."""
 
@@ -128,13 +128,14 @@ class Policy:
 class History:
     """Everything that the log says, and for a restored store what the objects said afterwards."""
 
-    def __init__(self, operator: str) -> None:
-        self.operator = operator
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
         self.nodes: dict[str, list[Change]] = defaultdict(list)
         self.policies: dict[str, list[tuple[Between, Policy | None]]] = defaultdict(list)
         self.pods: dict[str, Pod] = {}
         self.by_name: dict[str, Pod] = {}
         self.replicas: dict[str, int] = {}
+        self.budgets: dict[str, Json] = {}
         self.leases: list[Record] = []
         self.evictions: list[Record] = []
         self.deletions: list[Record] = []
@@ -172,6 +173,8 @@ class History:
                 self._eviction(record)
             case "replicasets" if record.succeeded and record.verb in ("create", "update", "patch"):
                 self.replicas[f"{record.namespace}/{record.name}"] = record.answer["spec"]["replicas"]
+            case "poddisruptionbudgets" if record.succeeded and "spec" in record.answer:
+                self.budgets[f"{record.namespace}/{record.name}"] = record.answer["spec"]
             case "leases" if record.succeeded:
                 self.leases.append(record)
             case _ if record.resource == POLICIES:
@@ -204,7 +207,10 @@ class History:
             pod.ready = min(pod.ready, record.completed)
 
     def _removed(self, record: Record) -> None:
-        if record.user == self.operator:
+        if record.user == self.subject.user:
+            if self.subject.is_built_in:
+                self._eviction(record)
+                return
             self.deletions.append(record)
         for pod in list(self.pods.values()) if record.verb == "deletecollection" else ():
             if pod.body["metadata"]["namespace"] == record.namespace:
@@ -262,6 +268,17 @@ class History:
 
     # -- questions
 
+    def least_available(self, pod: Pod) -> int:
+        """How many pods a budget of this one keeps; 0 without one."""
+        labels = pod.body["metadata"].get("labels") or {}
+        kept = [
+            int(spec["minAvailable"])
+            for name, spec in self.budgets.items()
+            if name.startswith(f"{pod.body['metadata']['namespace']}/")
+            and spec["selector"]["matchLabels"].items() <= labels.items()
+        ]
+        return max(kept, default=0)
+
     def policy_of(self, key: str) -> Policy | None:
         """The policy of a taint key as it was written last."""
         written = (policy for known in self.policies.values() for _, policy in known)
@@ -301,7 +318,7 @@ class History:
         added = since = Between(NEVER, NEVER)
         for change in changes:
             taint = next((one for one in change.taints if one["key"] == key and one["effect"] == "NoExecute"), None)
-            then = None if taint is None else demand(pod.body, taint, policy.grace)
+            then = None if taint is None else self.subject.demand(pod.body, taint, policy.grace)
             if then == now:
                 continue
             if now is not None and now.seconds != FOREVER and (then is None or then.tolerated != now.tolerated):

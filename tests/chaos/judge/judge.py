@@ -14,12 +14,11 @@ from chaos.judge.audit import Record, read
 from chaos.judge.history import OPEN, Between, History, Pod, Policy, Span
 from chaos.judge.leading import Leading
 from chaos.judge.limits import Eviction
-from chaos.judge.rules import FOREVER, demand
+from chaos.judge.rules import FOREVER, Subject
 from chaos.judge.verdict import Verdict
 
 Json = dict[str, Any]
 
-LEASE = "taintwarden-system/taintwarden"
 ANSWER_SECONDS = 60.0
 """A request with an unknown result had its effect within this time, if it had one."""
 GROUP, VERSION = "taintwarden.io", "v1alpha1"
@@ -48,12 +47,12 @@ class Tolerance:
 class Judge:
     """Reads as an administrator, and writes nothing."""
 
-    def __init__(self, kubeconfig: Path, log: Path, operator: str) -> None:
+    def __init__(self, kubeconfig: Path, log: Path, subject: Subject) -> None:
         self._api = config.new_client_from_config(str(kubeconfig))
         self._core = client.CoreV1Api(self._api)
         self._custom = client.CustomObjectsApi(self._api)
         self._log = log
-        self._operator = operator
+        self._subject = subject
         self._restorations: list[Restoration] = []
 
     def close(self) -> None:
@@ -71,7 +70,7 @@ class Judge:
             for pod in self._list("pod_for_all_namespaces")
             if "deletionTimestamp" not in pod["metadata"]
             and any(
-                demand(pod, taint, graces[taint["key"]]).seconds != FOREVER
+                self._subject.demand(pod, taint, graces[taint["key"]]).seconds != FOREVER
                 for taint in nodes.get(pod["spec"].get("nodeName", ""), [])
                 if taint["key"] in graces and taint["effect"] == "NoExecute"
             )
@@ -95,12 +94,12 @@ class Judge:
         """Judge every eviction that began between two moments. After `settled` there should be none."""
         pods = self._list("pod_for_all_namespaces")
         terminating = {pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" in pod["metadata"]}
-        return judged(self._log, self._operator, self._restorations, terminating, begin, end, settled, tolerance)
+        return judged(self._log, self._subject, self._restorations, terminating, begin, end, settled, tolerance)
 
 
 def judged(
     log: Path,
-    operator: str,
+    subject: Subject,
     restorations: Sequence[Restoration],
     terminating: Collection[str],
     begin: float,
@@ -109,11 +108,11 @@ def judged(
     tolerance: Tolerance,
 ) -> Verdict:
     """The verdict from the log alone, and from the UIDs of the pods that are terminating now."""
-    pasts = _pasts(read(log), operator, restorations)
+    pasts = _pasts(read(log), subject, restorations)
     for past in pasts:
         past.history.decide(terminating)
     last = pasts[-1].history
-    leading = Leading(last.leases, LEASE)
+    leading = Leading(last.leases, subject.lease)
     verdict = Verdict()
     evictions = [
         Eviction(record, pod, _judge(record, pod, truth, tolerance, verdict), truth.history)
@@ -134,6 +133,10 @@ def judged(
                 verdict.count("doubled", f"{key} at {record.received:.3f}, first at {known.record.received:.3f}")
     for sentence in limits.breaches(evictions, last, tolerance.in_flight, tolerance.staleness_seconds):
         verdict.count("over", sentence)
+    for one in evictions:
+        missing = limits.missing(one, tolerance.staleness_seconds)
+        verdict.most_missing = max(verdict.most_missing, missing)
+        verdict.over_budget += limits.is_over_budget(one, missing)
     for record in last.deletions:
         if begin <= record.received <= end:
             verdict.count("over", f"{record.namespace}/{record.name} was deleted, not evicted")
@@ -168,11 +171,11 @@ class Past:
         )
 
 
-def _pasts(records: Sequence[Record], operator: str, restorations: Sequence[Restoration]) -> list[Past]:
+def _pasts(records: Sequence[Record], subject: Subject, restorations: Sequence[Restoration]) -> list[Past]:
     pasts: list[Past] = []
     begins = [Between(-FOREVER, -FOREVER), *(one.at for one in restorations)]
     for index, begin in enumerate(begins):
-        history = History(operator)
+        history = History(subject)
         for earlier, restoration in zip(begins, restorations[:index], strict=False):
             history.take(_between(records, earlier.low, restoration.at.low))
             history.restored(restoration.revision, restoration.at, restoration.nodes, restoration.pods)

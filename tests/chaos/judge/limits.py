@@ -39,7 +39,7 @@ def breaches(
         for number in sorted({history.incarnation(policy, time) for time in times}):
             yield from guard_breaches([time for time in times if history.incarnation(policy, time) == number], policy)
     for one in evictions:
-        if one.policy and (sentence := _missing(one, staleness_seconds)):
+        if one.policy and (sentence := _over_share(one, one.policy, missing(one, staleness_seconds))):
             yield sentence
 
 
@@ -67,8 +67,15 @@ def guard_breaches(times: Sequence[float], policy: Policy) -> Iterator[str]:
             yield f"policy {policy.name}: {index - begin + 1} in {policy.guard_seconds:g} s, {allowed} are allowed"
 
 
-def _missing(one: Eviction, staleness_seconds: float) -> str:
-    """Why this was one pod too many of its workload; empty if it was not.
+def _over_share(one: Eviction, policy: Policy, missing: int) -> str:
+    """Why this was one pod too many of its workload; empty if it was not."""
+    replicas = one.history.replicas.get(one.pod.owner, 0)
+    allowed = max(1, int(replicas * policy.share))
+    return f"{one.pod.key}: {missing} of {replicas} are missing, {allowed} are allowed" if missing > allowed else ""
+
+
+def missing(one: Eviction, staleness_seconds: float) -> int:
+    """How many pods of its workload were missing with this one; 0 if it was not there, or has no workload.
 
     Pods that other clients removed within the stated staleness do not count, since the operator cannot have seen that.
     Those that it evicted itself count from the request.
@@ -76,8 +83,7 @@ def _missing(one: Eviction, staleness_seconds: float) -> str:
     history, before = one.history, one.record.received
     replicas = history.replicas.get(one.pod.owner)
     if replicas is None or one.pod.ready > one.record.completed:
-        return ""
-    assert one.policy is not None
+        return 0
     ready = [
         pod
         for pod in history.by_owner[one.pod.owner]
@@ -86,6 +92,10 @@ def _missing(one: Eviction, staleness_seconds: float) -> str:
         and pod.removed > before - staleness_seconds
         and not any(each.received <= before for each in pod.evicted)
     ]
-    allowed = max(1, int(replicas * one.policy.share))
-    missing = replicas - len(ready)
-    return f"{one.pod.key}: {missing} of {replicas} are missing, {allowed} are allowed" if missing > allowed else ""
+    return replicas - len(ready)
+
+
+def is_over_budget(one: Eviction, missing: int) -> bool:
+    """Whether a deletion left fewer pods than a budget keeps. The API server itself decides about evictions."""
+    left = one.history.replicas.get(one.pod.owner, 0) - missing
+    return one.record.verb == "delete" and missing > 0 and left < one.history.least_available(one.pod)
