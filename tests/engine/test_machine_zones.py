@@ -8,7 +8,8 @@ import pytest
 from engine.rig import START, ZONE, Rig, exists, gt, limited
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.draining import MAX_SAMPLES
-from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Toleration, ZoneHealth
+from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Profile, Toleration, ZoneHealth
+from taintwarden.engine.selectors import LabelSelector
 
 HEALTH = ZoneHealth(min_nodes=1)
 
@@ -407,6 +408,18 @@ def test_a_node_on_which_only_pods_remain_that_have_to_leave_is_drained():
         rig.gone(f"humble-{number}", node="n0")
     now, again = counted(rig)
     assert now == again == [("a", "Full", 1, 1)]
+
+
+def test_a_node_recovers_when_the_pods_that_left_it_could_stay_by_a_profile():
+    rig = Rig(health())
+    fleet(rig, "a", "b")
+    spoil(rig, "a", value="940")
+    rig.gone("p0", node="n0")
+    rig.wake()
+    assert states(rig)[0] == ("a", "Full", 1, 1)
+    rig.feed(events.ProfileSeen(Profile("shop", "humble", LabelSelector(), (gt("100"),))))
+    now, again = counted(rig)
+    assert now == again == [("a", "Normal", 1, 0), ("b", "Normal", 1, 0)]
 
 
 def test_a_node_recovers_when_its_last_pod_that_has_to_leave_asks_for_less():

@@ -12,6 +12,7 @@
 """
 
 from collections import Counter
+from collections.abc import Collection
 
 import msgspec
 
@@ -85,6 +86,11 @@ class Draining:
     def policies_changed(self) -> None:
         """The policies in force changed. The caller has all nodes counted again."""
         self._undecided.clear()
+
+    def classes_again(self, classes: Collection[PodClass]) -> None:
+        """Pods of these classes may have other verdicts, also where they had to leave and are gone."""
+        departed = self._departed.items() if classes else ()
+        self._stale.update({name: None for name, left in departed if any(one in classes for one in left.values())})
 
     def recount(self, state: NodeState) -> None:
         """A pod of a node came, is another one than before, or is gone: count the node again."""

@@ -96,6 +96,7 @@ class Judging:
         """
         if not self._world.synced:
             return
+        self._draining.classes_again(classes)
         for pod_class in classes:
             for node in self._world.spread.nodes_of(pod_class):
                 state = self._world.cluster.nodes.get(node)
