@@ -18,7 +18,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import Owner, Pod, PodClass, SpreadConstraint, Tolerations
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.engine.spread import Group, Spread
-from taintwarden.engine.spread.tallies import Changes, Tally
+from taintwarden.engine.spread.tallies import Changes, DomainTally
 
 ZONE, HOST, RACK = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/rack"
 CHECKOUT = {"app": "checkout"}
@@ -517,14 +517,14 @@ def test_a_class_ends_with_its_last_pod(rig):
 def test_ten_times_the_candidates_are_not_a_hundred_times_the_work(monkeypatch, constraints):
     """Work is counted in questions to the tallies; each pod that goes is replaced."""
     asked = 0
-    count = Tally.count
+    count = DomainTally.count
 
-    def counting(self: Tally, domain: str | None) -> int:
+    def counting(self: DomainTally, domain: str | None) -> int:
         nonlocal asked
         asked += 1
         return count(self, domain)
 
-    monkeypatch.setattr(Tally, "count", counting)
+    monkeypatch.setattr(DomainTally, "count", counting)
 
     def work(candidates: int) -> int:
         nonlocal asked

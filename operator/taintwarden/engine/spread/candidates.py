@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.model import Pod, PodClass
-from taintwarden.engine.spread.tallies import Tally
+from taintwarden.engine.spread.tallies import DomainTally
 
 
 class Group:
@@ -19,7 +19,7 @@ class Group:
     Made by ``Spread.group``.
     """
 
-    def __init__(self, tallies_of: Callable[[PodClass], Iterable[Tally]]) -> None:
+    def __init__(self, tallies_of: Callable[[PodClass], Iterable[DomainTally]]) -> None:
         self._tallies_of = tallies_of
         self._pods: dict[str, Pod] = {}
         self._order: _Order | None = None
@@ -68,7 +68,9 @@ class _Place:
 
     __slots__ = ("above", "domain", "queue", "tally", "told")
 
-    def __init__(self, above: "_Place | None" = None, tally: Tally | None = None, domain: str | None = None) -> None:
+    def __init__(
+        self, above: "_Place | None" = None, tally: DomainTally | None = None, domain: str | None = None
+    ) -> None:
         self.above = above or self
         """The root is its own parent."""
         self.tally = tally
@@ -109,7 +111,7 @@ class _Order:
 
     """
 
-    def __init__(self, tallies: Iterable[Tally], pods: Mapping[str, Pod]) -> None:
+    def __init__(self, tallies: Iterable[DomainTally], pods: Mapping[str, Pod]) -> None:
         self._tallies = sorted(tallies, key=lambda tally: tally.domains)
         self._pods = pods
         self._whole = _Place()

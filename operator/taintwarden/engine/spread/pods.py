@@ -5,7 +5,7 @@ from weakref import ReferenceType, WeakValueDictionary, ref
 
 from taintwarden.engine.model import Pod, PodClass, SpreadConstraint
 from taintwarden.engine.spread.candidates import Group
-from taintwarden.engine.spread.tallies import Tally
+from taintwarden.engine.spread.tallies import DomainTally
 
 
 class _Standing:
@@ -13,7 +13,7 @@ class _Standing:
 
     __slots__ = ("nodes", "tallies")
 
-    def __init__(self, tallies: tuple[ReferenceType[Tally], ...]) -> None:
+    def __init__(self, tallies: tuple[ReferenceType[DomainTally], ...]) -> None:
         self.nodes: dict[str, int] = {}
         self.tallies = tallies
 
@@ -34,7 +34,7 @@ class Spread:
         self._leaving: dict[str, str] = {}
         """UID -> node of pods that are not counted, since they are being evicted."""
         self._classes: dict[str, dict[PodClass, _Standing]] = {}
-        self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], Tally] = WeakValueDictionary()
+        self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], DomainTally] = WeakValueDictionary()
 
     def came(self, pod: Pod) -> None:
         """Count a pod that was not known."""
@@ -113,14 +113,14 @@ class Spread:
         if not classes:
             del self._classes[pod_class.namespace]
 
-    def _tallies_of(self, pod_class: PodClass) -> tuple[Tally, ...]:
+    def _tallies_of(self, pod_class: PodClass) -> tuple[DomainTally, ...]:
         return tuple(self._tally(pod_class.namespace, constraint) for constraint in pod_class.spread)
 
-    def _tally(self, namespace: str, constraint: SpreadConstraint) -> Tally:
+    def _tally(self, namespace: str, constraint: SpreadConstraint) -> DomainTally:
         found = self._tallies.get((namespace, constraint))
         if found is not None:
             return found
-        tally = self._tallies[namespace, constraint] = Tally(constraint, self._labels_of)
+        tally = self._tallies[namespace, constraint] = DomainTally(constraint, self._labels_of)
         for pod_class, standing in self._classes.get(namespace, {}).items():
             if tally.selects(pod_class.labels):
                 alive = (reference for reference in standing.tallies if reference() is not None)

@@ -39,7 +39,7 @@ class Changes(Generic[Thing]):
                 yield thing
 
 
-class Tally:
+class DomainTally:
     """The pods that one constraint counts, by domain: by the value of its topology key on the nodes.
 
     A node without the label is in no domain.
