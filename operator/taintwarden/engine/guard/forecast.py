@@ -211,7 +211,7 @@ class Forecast:
                     self._mark_cause(due)
 
     def _note_peak(self, kind: str, name: str, counts: Counter[str]) -> None:
-        """Only more pods than ever are a wave that grows: a value that jitters brings the same again and again."""
+        """Only more pods than ever are a wave that grows: a value that jitters repeats the same number."""
         if self._tripped_at is not None and counts[name] > self.peaks[kind][name]:
             self.peaks[kind][name] = counts[name]
             self.grew_for_all = True

@@ -253,7 +253,7 @@ class Guard:
         return Turn.ARMED if self._is_announced else Turn.PASSED
 
     def _hold(self, scope: str) -> None:
-        """What it holds changes. Who waits for the end of the hold that it had is asked again."""
+        """What it holds changes. Pods that wait for the end of the hold that it had are admitted, or refused again."""
         if scope != self._scope:
             self._scope, before = scope, self._scope
             self._freed(before)

@@ -375,7 +375,7 @@ def _observed(
 ) -> TaintHistory:
     history, is_derived = known.get(history_name(taint)), taint.source != ""
     if history is not None and history.derived and not is_derived:
-        history = None  # somebody wrote a taint in the place of the derived one, which concerned fewer pods
+        history = None  # a client wrote a taint in the place of the derived one, which concerned fewer pods
     if history is not None:
         see = history.seen if taint.origin is None and not is_derived else history.reported
         found = see(taint.value, stamp, now, gap=gap)
