@@ -388,6 +388,17 @@ async def test_what_is_remembered_is_bounded():
     assert notes(client) == ["a", "b", "c", "a", "b"]
 
 
+async def test_what_may_be_said_again_is_not_remembered():
+    client = fine()
+    async with running(client) as made:
+        made.record(message("a"))
+        await asyncio.sleep(REPEAT_SECONDS + 1)
+        assert kept(made, event_name(message("a")), without=client)
+        made.record(message("b"))
+        await asyncio.sleep(1)
+        assert kept(made, event_name(message("a")), without=client) == []
+
+
 @pytest.mark.parametrize("error", [refusal(403), refusal(404), refusal(500), Unreachable("reset")])
 async def test_a_refusal_is_counted_and_costs_no_other_event(error):
     client = ScriptedClient(error, default=lambda _: {})

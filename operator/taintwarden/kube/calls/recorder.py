@@ -178,9 +178,9 @@ class Recorder:
         return asyncio.get_running_loop().time() - self._written.get(name, float("-inf")) < REPEAT_SECONDS
 
     def _remember(self, name: str) -> None:
-        self._written[name] = asyncio.get_running_loop().time()
+        self._written[name] = now = asyncio.get_running_loop().time()
         self._written.move_to_end(name)
-        if len(self._written) > self._max_remembered:
+        while len(self._written) > self._max_remembered or now - next(iter(self._written.values())) >= REPEAT_SECONDS:
             self._written.popitem(last=False)
 
     async def _try_to_write(self, name: str, message: Message) -> bool:
