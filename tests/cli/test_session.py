@@ -31,7 +31,7 @@ async def session(cluster: LocalCluster, **more: Any) -> AsyncIterator[Session]:
 
 
 async def listed(session: Session) -> list[str]:
-    return [one.metadata.name for one in await session.list_all(NODES)]
+    return [one["metadata"]["name"] for one in await session.items(NODES.path, dict[str, Any], NODES.name)]
 
 
 async def test_lists_are_read_page_by_page(cluster):
