@@ -10,7 +10,7 @@ from e2e.limit_scenes import BAD, DEMANDING, GOOD, LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import PATIENCE_SECONDS, Stories, Story, Told, annotation, taint, toleration
-from taintwarden.engine.placement.labels import effect_label, prefer_value_label
+from taintwarden.engine.placement.labels import effect_label
 
 PLACING, DRY, NONE, ONLY = "placing", "placing-dry", "placing-none", "placing-only"
 TAINTS = [{"key": "sla", "valueType": "Integer", "placement": True}]
@@ -242,7 +242,7 @@ def where_nothing_keeps_a_pod_off_it_does_not_tolerate_no_schedule(scene: Placem
 def nodes_that_are_not_tolerated_are_used_last_by_prefer_no_schedule(scene: PlacementScene) -> None:
     soft = "PreferNoSchedule"
     low, good = scene.place_node("a", shelf("940", soft)), scene.place_node("b", shelf("980", soft))
-    scene.wait_labels({low: "940", good: "980"}, prefer_value_label("shelf"))
+    scene.wait_labels({low: "940", good: "980"}, "prefer-value.taintwarden.io/shelf")
     scene.opt_in(above("950", soft))
     for number in range(4):
         scene.place(f"web-{number}", above("950", soft))

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from engine.kept import kept
 from kube import wire
-from kube.scripted import ScriptedClient, refusal
+from kube.scripted import ScriptedClient, foreign_404, refusal
 from localcluster import LocalCluster
 from taintwarden.api.names import DNS_SUBDOMAIN
 from taintwarden.kube.calls.recorder import (
@@ -399,7 +399,7 @@ async def test_what_may_be_said_again_is_not_remembered():
         assert kept(made, event_name(message("a")), without=client) == []
 
 
-@pytest.mark.parametrize("error", [refusal(403), refusal(404), refusal(500), Unreachable("reset")])
+@pytest.mark.parametrize("error", [refusal(403), refusal(404), foreign_404(), refusal(500), Unreachable("reset")])
 async def test_a_refusal_is_counted_and_costs_no_other_event(error):
     client = ScriptedClient(error, default=lambda _: {})
     async with running(client) as made:
@@ -408,6 +408,21 @@ async def test_a_refusal_is_counted_and_costs_no_other_event(error):
         await asyncio.sleep(1)
     assert made.dropped == 1
     assert notes(client) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal(403, causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]),
+        refusal(404, 'namespaces "shop" not found'),
+    ],
+)
+async def test_an_event_that_goes_with_its_namespace_is_no_failure(error):
+    client = ScriptedClient(error, default=lambda _: {})
+    async with running(client) as made:
+        made.record(message("a"))
+        await asyncio.sleep(1)
+    assert made.dropped == 0
 
 
 async def test_what_was_not_written_is_written_when_it_is_said_again():

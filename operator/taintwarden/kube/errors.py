@@ -109,6 +109,12 @@ class ApiError(KubeError):
         return self.is_not_found
 
     @property
+    def is_of_gone_namespace(self) -> bool:
+        """Whether nothing can be created in the namespace, because it is being deleted or is gone."""
+        is_gone = self.is_not_found and self.message.startswith("namespaces ")
+        return is_gone or any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
+    @property
     def is_conflict(self) -> bool:
         """Whether another write was faster: the object has another version, and a retry may succeed."""
         return self.code == 409 and not self.is_about_another

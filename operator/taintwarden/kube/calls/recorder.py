@@ -26,7 +26,7 @@ MAX_NOTE_BYTES = 1_024
 REPEAT_SECONDS = 300.0
 """The same Event is not counted up more often than this."""
 COMPLAINT_SECONDS = 60.0
-"""From one log line about an Event that was not written to the next. Those of a namespace that is deleted are many."""
+"""From one log line about an Event that was not written to the next."""
 BUSY_FACTOR = 10
 """How much slower Events are written while evictions are many."""
 NORMAL, WARNING = "Normal", "Warning"
@@ -184,10 +184,15 @@ class Recorder:
             self._written.popitem(last=False)
 
     async def _try_to_write(self, name: str, message: Message) -> bool:
-        """Whether it is written. It is not tried again: log and metrics contain the same information."""
+        """Whether it is written. It is not tried again: log and metrics contain the same information.
+
+        That one goes with its namespace is no failure.
+        """
         try:
             await self._write(name, message)
         except KubeError as error:
+            if isinstance(error, ApiError) and error.is_of_gone_namespace:
+                return False
             self._failed += 1
             now = asyncio.get_running_loop().time()
             if now - self._complained_at >= COMPLAINT_SECONDS:

@@ -1,0 +1,27 @@
+"""Tests that need a control plane or kind import what there is: no other check reads them without those."""
+
+import ast
+import importlib
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+TESTS = Path(__file__).parent
+PACKAGES = ("taintwarden", "localcluster", "taintwarden_demo", "taintwarden_publisher")
+MODULES = sorted(path for folder in ("e2e", "kind", "deploy") for path in (TESTS / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(TESTS)))
+def test_what_is_imported_of_the_product_exists(path):
+    for found in ast.walk(ast.parse(path.read_text())):
+        if isinstance(found, ast.ImportFrom) and found.module and found.module.split(".")[0] in PACKAGES:
+            module = importlib.import_module(found.module)
+            names = [one.name for one in found.names]
+            assert [name for name in names if not exists(module, name)] == [], found.module
+
+
+def exists(module: ModuleType, name: str) -> bool:
+    """Whether a module has a name, or is a package with a module of this name."""
+    return hasattr(module, name) or find_spec(f"{module.__name__}.{name}") is not None
