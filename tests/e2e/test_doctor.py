@@ -552,8 +552,8 @@ def test_definitions_that_are_missing(ground: Ground, clinic: WorkingCluster, op
 
 
 def test_every_source_of_a_check_is_read_from_a_real_server() -> None:
-    """What checks make of it is tried in ``tests/cli``, each of them."""
+    """What checks make of it is tried in ``tests/cli``, each of them; webhooks are in ``test_webhook_certificates``."""
     tried = {*FAULTS, *ASLEEP, *OF_PLACEMENT, "definitions-missing", "operator-stopped", "gate-state", "rights-missing"}
-    tried |= {"injection-skipped", "budget-failed", "operator-not-running"}
+    tried |= {"injection-skipped", "budget-failed", "operator-not-running", "webhook-unanswered"}
     sources = [source for check in CATALOGUE if check.id in tried for source in (*check.needs, *check.uses)]
     assert set(sources) == set(Source)
