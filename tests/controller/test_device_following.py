@@ -18,7 +18,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 FOR_NODES = Policy(name="nodes", taints=(TaintSelector("sla"),))
 FOR_DEVICES = Policy(name="devices", devices=(DeviceTaintSelector("health"),))
-NOT_SERVED = ApiError(404, ApiStatus(message="the server could not find the requested resource"))
+NOT_SERVED = ApiError(404, ApiStatus(message="404 page not found"))
 
 
 SERVED = {"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}
@@ -68,9 +68,10 @@ async def test_without_a_policy_for_devices_the_server_is_not_asked():
         (NOT_SERVED, "does not serve resourceclaims and resourceslices of resource.k8s.io/v1"),
         ({"resources": [{"name": "resourceslices"}]}, "does not serve resourceclaims of resource.k8s.io/v1"),
         (ApiError(403, ApiStatus(message="forbidden: no right")), "forbidden: no right"),
+        (ApiError(404, ApiStatus(message="default backend - 404")), "default backend - 404"),
         (Unreachable("connection reset"), "connection reset"),
     ],
-    ids=["404", "half", "403", "unreachable"],
+    ids=["404", "half", "403", "404 of a load balancer", "unreachable"],
 )
 async def test_a_server_that_serves_no_devices_is_a_problem_that_is_told(answer, said):
     followed = Followed(answer)

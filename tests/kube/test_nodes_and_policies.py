@@ -194,9 +194,10 @@ async def test_a_cluster_without_our_definitions_says_what_to_do(resource):
         await check_definition(ScriptedClient(refusal(404, "404 page not found")), resource)
 
 
-async def test_a_kind_that_is_refused_is_an_error():
-    with pytest.raises(ApiError, match="403"):
-        await check_definition(ScriptedClient(refusal(403)), POLICIES)
+@pytest.mark.parametrize("error", [refusal(403), foreign_404()], ids=["403", "of a load balancer"])
+async def test_a_kind_that_is_refused_is_an_error(error):
+    with pytest.raises(ApiError, match=str(error.code)):
+        await check_definition(ScriptedClient(error), POLICIES)
 
 
 async def test_a_status_is_merged_into_the_subresource():

@@ -158,7 +158,7 @@ class _Streams:
             body = await self._client.request("GET", DEVICES_PATH)
             found = frozenset(one.name for one in decoded(body, _Served, "list of resources").resources)
         except KubeError as error:
-            if not (isinstance(error, ApiError) and error.code == 404):
+            if not (isinstance(error, ApiError) and error.is_unserved):
                 return str(error)
             found = frozenset()
         if missing := {SLICES.name, DEVICE_CLAIMS.name} - found:

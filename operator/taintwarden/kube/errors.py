@@ -44,6 +44,10 @@ class TooLong(Unreachable):
     """The answer is longer than it may be, and was not read to its end."""
 
 
+UNSERVED = "404 page not found"
+"""An API server about a kind that it does not serve: it has no Status then."""
+
+
 class StatusCause(msgspec.Struct, frozen=True):
     """One of ``Status.details.causes``."""
 
@@ -93,6 +97,11 @@ class ApiError(KubeError):
     def is_not_found(self) -> bool:
         """Whether the API server says that the object does not exist. A load balancer answers 404, too, by itself."""
         return self.code == 404 and self.reason == "NotFound"
+
+    @property
+    def is_unserved(self) -> bool:
+        """Whether the API server does not serve what is asked for. What a load balancer says is no answer to that."""
+        return self.is_not_found or (self.code == 404 and self.message == UNSERVED)
 
     @property
     def is_about_another(self) -> bool:

@@ -16,8 +16,6 @@ from taintwarden.kube.wire.nesting import decoded_flat
 
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0
-UNSERVED = "404 page not found"
-"""An API server about a kind that it does not serve. What load balancers say is no answer to the question."""
 
 T = TypeVar("T")
 
@@ -214,7 +212,7 @@ class Session:
         try:
             return await self._patiently(method, path, **more)
         except ApiError as error:
-            if method == "GET" and (error.is_not_found or (error.code == 404 and error.message == UNSERVED)):
+            if method == "GET" and error.is_unserved:
                 raise _NothingThereError from error
             verb = "you may not" if error.code == 403 else "cannot"
             kind = _KINDS.get(error.code, ClusterError)

@@ -28,7 +28,7 @@ async def check_definition(client: Client, resource: Resource[CustomObject]) -> 
     try:
         await client.request("GET", resource.path, params={"limit": "1"})
     except ApiError as error:
-        if error.code == 404:
+        if error.is_unserved:
             raise MissingDefinitionError(resource.missing) from error
         raise
 

@@ -46,7 +46,7 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
 
     def why_refused(self, error: ApiError) -> str:
         """Why the server does not list or watch it."""
-        return self.missing if error.code == 404 and self.definition else str(error)
+        return self.missing if error.is_unserved and self.definition else str(error)
 
     @property
     def selection(self) -> dict[str, str]:
