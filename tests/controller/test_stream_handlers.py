@@ -173,6 +173,7 @@ def test_a_deleted_pod_that_cannot_be_told_from_others_needs_a_list(fed, what):
 def test_a_pod_that_does_not_decode_is_where_it_was(fed):
     fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why")
     assert fed.events == []
+    assert kept(fed.pods, "uid-a") == []
 
 
 @pytest.mark.parametrize(

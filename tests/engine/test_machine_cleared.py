@@ -454,6 +454,18 @@ def test_pods_that_opt_out_are_told_of_once_a_policy_selects_their_namespace():
 # -- a namespace that is gone ------------------------------------------------------------------------------------------
 
 
+def test_since_when_a_policy_selects_a_namespace_goes_with_the_policy():
+    selecting = limited("brief", spec={"namespaceSelector": {"matchLabels": {"team": "a"}}})
+    rig = Rig(selecting)
+    rig.node("n1", "sla=980")
+    rig.feed(events.NamespaceSeen("shop", {}))
+    rig.pod("a", gt(), namespace="shop")
+    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
+    assert rig.world.verdicts.selected_at(selecting, "shop") > 0
+    rig.change()
+    assert rig.world.verdicts.selected_at(selecting, "shop") == 0
+
+
 def test_nothing_is_kept_of_a_namespace_whose_profile_goes_after_it():
     """Streams of different kinds have no common order."""
     selecting = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}})

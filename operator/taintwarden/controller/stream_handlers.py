@@ -101,11 +101,12 @@ class PodHandler(StreamHandler[PodObject]):
         super().__init__(resource, feed, metrics)
         self._decoder = decoder
         self._seen: dict[str, str] = {}
-        """UID -> node."""
+        """UID -> node, of the pods that a list names while it is read."""
+        self._is_listing = False
 
     def list_began(self) -> None:
         """Remember from here which pods the list names."""
-        self._seen = {}
+        self._seen, self._is_listing = {}, True
 
     def listed(self, objects: Sequence[PodObject]) -> None:
         """One page of pods: one event for those that run."""
@@ -120,12 +121,12 @@ class PodHandler(StreamHandler[PodObject]):
     def list_ended(self, resource_version: str) -> None:
         """A pod that the list did not name is gone."""
         self.feed(events.PodsListed(self._seen, version_number(resource_version, unreadable=-1)))
-        self._seen = {}
+        self._seen, self._is_listing = {}, False
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """The pod is still there, also if a list says so."""
         super().undecodable(what, reason)
-        if what.uid and what.node_name:
+        if self._is_listing and what.uid and what.node_name:
             self._seen[what.uid] = what.node_name
 
     def lost(self, what: Identity) -> bool:

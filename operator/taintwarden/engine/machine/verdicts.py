@@ -52,6 +52,9 @@ class Verdicts:
         self._is_reclaiming = any(policy.reclaim is not None for policy in self.policies)
         self._selecting.clear()
         self._sparing.clear()
+        in_force = {policy.name for policy in self.policies}
+        for namespace, since in list(self._selected_at.items()):
+            self._selected_at[namespace] = {name: at for name, at in since.items() if name in in_force}
 
     def set_namespace(self, name: str, labels: dict[str, str] | None, now: float = 0.0) -> Collection[PodClass]:
         """A namespace has these labels, or is gone. Returns the classes with other policies because of it.
