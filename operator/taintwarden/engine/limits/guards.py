@@ -1,6 +1,7 @@
 """The guards of all policies as one limit, and the records of guards that do not exist now."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 
 from taintwarden.engine.guard import Guard, GuardRecord
 from taintwarden.engine.guard.guard import ALL_PODS
@@ -51,7 +52,7 @@ class Guards(Limit):
         assert settings is not None  # noqa: S101 - checked by the caller
         is_new = guard is None
         if guard is None:
-            guard = Guard(settings, self._freer(policy.name))
+            guard = Guard(settings, partial(self._free, policy.name))
         guard.change(settings, now)
         guard.enforce(policy.generation if is_enforced else None, now)
         if was_dry_run and policy.mode is not Mode.DRY_RUN:
@@ -60,11 +61,8 @@ class Guards(Limit):
             guard.restore(self._records.pop(policy.name), now)
         return guard
 
-    def _freer(self, policy: str) -> Callable[[str], None]:
-        def free(hold: str) -> None:
-            self._freed.add(policy_key(policy) if hold == ALL_PODS else _key(policy, hold))
-
-        return free
+    def _free(self, policy: str, hold: str) -> None:
+        self._freed.add(policy_key(policy) if hold == ALL_PODS else _key(policy, hold))
 
     def restore(self, policy: str, record: GuardRecord, now: Instant) -> None:
         """Apply the record of a guard that another process stored."""
