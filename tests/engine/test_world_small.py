@@ -7,6 +7,7 @@ import pytest
 
 from simulated.world import points, small
 from simulated.world.points import SCENARIOS, breaches_at, points_of
+from simulated.world.snapshot import Snapshots
 
 STATES = 2_500
 
@@ -36,6 +37,17 @@ def test_a_state_has_one_number_however_often_it_is_reached():
     path = (("taint", "n1", "sla", "bad"), ("deliver", "nodes"), ("tick",))
     assert small.replayed(path).key() == small.replayed(path).key()
     assert small.replayed(path).key() != small.replayed(path[:-1]).key()
+
+
+def test_a_copy_continues_as_the_state_itself_does():
+    path = (("taint", "n1", "sla", "bad"), ("deliver", "nodes"), ("crash",), ("taint", "n1", "flag", "bad"))
+    snapshots = Snapshots(small.CONSTANTS)
+    snapshot = snapshots.take(small.replayed(path))
+    for action in small.replayed(path).actions():
+        copy = snapshots.continued(snapshot)
+        copy.act(action)
+        assert copy.key() == small.replayed((*path, action)).key()
+    assert snapshots.continued(snapshot).key() == small.replayed(path).key()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
-PLAIN = (int, float, str, bytes, bool, type(None))
+PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 SKIPPED = frozenset({"view", "evaluator", "counts", "_last", "_claim_views", "_reports", "_verdicts", "_timings"})
 """Fields that repeat others, are set once, or remember what can be computed again."""
 OPAQUE = (
@@ -34,6 +34,8 @@ def fingerprint(machine: Any, constants: Iterable[Any] = ()) -> int:
 
 def _canonical(value: Any, seen: dict[int, Any]) -> Any:
     kind = type(value)
+    if kind in PLAIN:
+        return value
     reader = _readers.get(kind)
     if reader is None:
         reader = _readers[kind] = _reader(value)
@@ -42,8 +44,6 @@ def _canonical(value: Any, seen: dict[int, Any]) -> Any:
 
 def _reader(value: Any) -> Reader:
     """How values of this type are read."""
-    if isinstance(value, PLAIN):
-        return lambda one, _: one
     if isinstance(value, Enum):
         return lambda one, _: one.value
     if isinstance(value, OPAQUE) or callable(value):

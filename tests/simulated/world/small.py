@@ -18,6 +18,7 @@ from typing import Any
 
 from simulated.policies import policy
 from simulated.world.fingerprint import fingerprint
+from simulated.world.snapshot import Snapshots
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
@@ -64,7 +65,7 @@ def _pods() -> dict[str, Pod]:
 
 
 ALL_PODS = _pods()
-CONSTANTS = (*POLICIES, *ALL_PODS.values(), *(pod.shared for pod in ALL_PODS.values()), SHOP)
+CONSTANTS = (*POLICIES, SHOP, *(one for pod in ALL_PODS.values() for one in (pod, pod.shared, pod.shared.tolerations)))
 
 
 class Small:
@@ -365,6 +366,7 @@ def explore(
 
     """
     found = Explored(1, 0, 0, 0)
+    snapshots = Snapshots(CONSTANTS)
     known = {Small().key()}
     frontier: deque[tuple[Action, ...]] = deque([()])
     while frontier and len(known) < most_states:
@@ -372,11 +374,13 @@ def explore(
         if len(path) >= most_depth:
             break
         found.depth = len(path) + 1
-        for action in list(replayed(path, ignored).actions()):
+        here = replayed(path, ignored)
+        snapshot = snapshots.take(here)
+        for action in list(here.actions()):
             taken = (*path, action)
             found.transitions += 1
             try:
-                small = replayed(path, ignored)
+                small = snapshots.continued(snapshot)
                 small.act(action)
                 key = small.key()
                 if key in known:
