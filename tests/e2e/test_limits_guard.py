@@ -8,7 +8,7 @@ import pytest
 from e2e.limit_scenes import GOOD, LEAVE_SECONDS, STATUS_SECONDS, LimitScene
 from e2e.stories import PATIENCE_SECONDS, PodRef, Stories, Story, Told, taint
 
-GUARDED, RESET = "guarded", "guard-reset"
+GUARDED, RESET, APPLIED = "guarded", "guard-reset", "guard-applied"
 ALLOWED = 5
 PODS = 8
 SETTLE_SECONDS = 8
@@ -18,6 +18,7 @@ GUARD = {"minPods": ALLOWED, "maxPercent": 20, "windowSeconds": 600, "settleSeco
 POLICIES = {
     GUARDED: {"limits": {"base": "None", "guard": GUARD}},
     RESET: {"limits": {"guard": GUARD}},
+    APPLIED: {"limits": {"guard": GUARD}},
 }
 STORIES = Stories()
 
@@ -75,6 +76,20 @@ def a_zero_on_every_node_evicts_nobody(scene: LimitScene) -> None:
     scene.event(scene.policy, "GuardArmed")
     scene.stays(*pods, until=time.monotonic() + OBSERVED_SECONDS)
     assert len(scene.policy_events("GuardTripped")) == 1
+
+
+@STORIES.under(APPLIED)
+def a_taint_that_states_that_it_is_old_is_counted_for_all(scene: LimitScene) -> None:
+    """As whoever keeps it in a manifest applies it: no pod came to a bad node because of that."""
+    nodes, pods = too_many(scene)
+    for node in nodes:
+        scene.cluster.set_taints(node, [])
+    began = time.monotonic()
+    for node in nodes:
+        scene.cluster.set_taints(node, [ZERO | {"timeAdded": "2020-02-02T02:02:02Z"}])
+    assert scene.wait_condition("GuardTripped", "True")["reason"] != "HoldsNamespace"
+    scene.event(scene.policy, "GuardTripped")
+    scene.stays(*pods, until=began + OBSERVED_SECONDS)
 
 
 @STORIES.under(RESET)

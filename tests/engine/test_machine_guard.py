@@ -855,3 +855,42 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
     store(rig)
     assert open_guard(rig)
     assert calls(rig) == []
+
+
+# -- a taint that states an old time -----------------------------------------------------------------------------------
+
+
+LONG_AGO = START - 7 * 86_400.0
+
+
+def keep_applying(rig: Rig, nodes: int) -> None:
+    """Nodes without the taint get pods; then, while they are watched, one that states that it is a week old."""
+    for number in range(nodes):
+        rig.node(f"n{number}", "other=1:NoSchedule")
+    rig.advance(60.0)
+    for number in range(nodes):
+        rig.pod(f"p{number}", gt(), node=f"n{number}", bound_at=START + 30.0)
+    rig.advance(10.0)
+    rig.out = []
+    for number in range(nodes):
+        rig.node(f"n{number}", "other=1:NoSchedule", "sla=940", added=LONG_AGO)
+
+
+def test_a_time_of_long_ago_makes_no_pod_come_later():
+    """Whoever keeps a taint with its time in a manifest applies it so."""
+    rig = Rig(GUARDED)
+    keep_applying(rig, 6)
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_pods_that_come_to_such_a_taint_come_later():
+    rig = Rig(GUARDED)
+    for number in range(6):
+        rig.node(f"n{number}", "sla=940", added=LONG_AGO)
+    rig.advance(60.0)
+    for number in range(6):
+        rig.pod(f"p{number}", gt(), node=f"n{number}", bound_at=START + 30.0)
+    store(rig)
+    assert not open_guard(rig)

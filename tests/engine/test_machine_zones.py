@@ -447,3 +447,14 @@ def test_nodes_are_counted_again_some_pods_at_a_time():
         left.append(stale)
         rig.feed(events.Woke())
     assert left == [4, 3, 2, 1]
+
+
+def test_a_time_of_long_ago_makes_no_pod_come_later():
+    """Taints that appear while their nodes are watched, and state that they are a week old, drain these nodes."""
+    rig = Rig(health())
+    for number, zone in enumerate("ab"):
+        rig.node(f"n{number}", labels={ZONE: zone})
+        rig.pod(f"p{number}", gt(), node=f"n{number}")
+    for number, zone in enumerate("ab"):
+        rig.node(f"n{number}", "sla=0", labels={ZONE: zone}, added=START - 7 * 86_400.0)
+    assert states(rig) == [("a", "Full", 1, 1), ("b", "Full", 1, 1)]

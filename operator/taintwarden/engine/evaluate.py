@@ -61,6 +61,8 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     toleration: Toleration | None = None
     counts_from: float = 0.0
     seconds: int = 0
+    appeared_at: float = 0.0
+    """When the taint was seen to appear, if it states an earlier time."""
     judged_value: str | None = None
     """The last valid value, if the current one cannot be compared and the last valid one decides."""
     invalid: bool = False
@@ -75,6 +77,15 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     """For so long after its binding the pod stays, since what is known of its devices may be older than the pod."""
     tolerations: Tolerations = Tolerations()
     """All tolerations of the pod class that were evaluated, from all sources."""
+
+    @property
+    def met_from(self) -> float:
+        """From when on a pod that comes to the node meets what evicts it.
+
+        What a writer states of the past counts only for graces: otherwise one old time would make every pod look as if
+        it had come later, and no limit would hold it.
+        """
+        return max(self.counts_from, self.appeared_at)
 
     @property
     def evicts(self) -> bool:
@@ -326,7 +337,10 @@ class Evaluator:
         def verdict(
             kind: Kind, used: Toleration | None = None, counts_from: float = 0.0, seconds: int = 0
         ) -> TaintVerdict:
-            return TaintVerdict(taint, policy, kind, used, counts_from, seconds, held, invalid, tolerations=tolerations)
+            appeared = history.appeared_at
+            return TaintVerdict(
+                taint, policy, kind, used, counts_from, seconds, appeared, held, invalid, tolerations=tolerations
+            )
 
         judgement = judged(taint.value)
         invalid = judgement.invalid

@@ -34,7 +34,10 @@ class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
     until: float | None = None
 
 
-class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"added_at": "added", "spans": "values"}):
+_STORED_NAMES = {"added_at": "added", "spans": "values", "appeared_at": "appeared"}
+
+
+class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STORED_NAMES):
     """One key and effect on one node.
 
     ``added_at`` is when the taint appeared. ``spans`` are its values, oldest first, the last one current.
@@ -42,7 +45,9 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     because of the taint, so the node still counts as drained in its zone although it is empty. ``stamp`` is the
     taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only. ``renewed``:
     its writer was seen to write another stamp although the value stayed, so stamps do not say when it began.
-    ``derived``: no client wrote the taint, and it concerns only pods that name its key.
+    ``derived``: no client wrote the taint, and it concerns only pods that name its key. ``appeared_at``: when it was
+    seen to appear on a node that was watched, although its stamp is earlier; 0 if that is not known. Graces count from
+    the stamp, but pods that were there before it appeared did not come later.
     """
 
     added_at: float
@@ -52,12 +57,17 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
     stamp: float | None = None
     renewed: bool = False
     derived: bool = False
+    appeared_at: float = 0.0
 
     @classmethod
-    def begin(cls, value: str, now: float, stamp: float | None = None) -> Self:
-        """The history of a taint first seen ``now`` with ``value``: it counts from its stamp, if that is earlier."""
+    def begin(cls, value: str, now: float, stamp: float | None = None, *, gap: bool = True) -> Self:
+        """The history of a taint first seen ``now`` with ``value``: it counts from its stamp, if that is earlier.
+
+        Without a ``gap`` it was not there before.
+        """
         added_at = _milliseconds(max(0.0, now if stamp is None else min(stamp, now)))
-        return cls(added_at, (Span(value, added_at),), stamp=stamp)
+        appeared_at = 0.0 if gap or added_at >= now else _milliseconds(now)
+        return cls(added_at, (Span(value, added_at),), stamp=stamp, appeared_at=appeared_at)
 
     @property
     def value(self) -> str:
@@ -126,7 +136,9 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"add
         if other.added_at >= self.added_at:
             return self
         first = msgspec.structs.replace(self.spans[0], since=other.added_at)
-        return msgspec.structs.replace(self, added_at=other.added_at, spans=(first, *self.spans[1:]))
+        return msgspec.structs.replace(
+            self, added_at=other.added_at, spans=(first, *self.spans[1:]), appeared_at=other.appeared_at
+        )
 
     def newest(self, number: int) -> Self:
         """The same with that many values at most."""
@@ -226,13 +238,14 @@ def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, Ta
 
 
 def _until_now(history: TaintHistory, now: float) -> TaintHistory:
-    if history.spans[-1].since <= now + CLOCK_SKEW_SECONDS:
+    if max(history.spans[-1].since, history.appeared_at) <= now + CLOCK_SKEW_SECONDS:
         return history
     spans = tuple(
         Span(span.value, min(span.since, now), None if span.until is None else min(span.until, now))
         for span in history.spans
     )
-    return msgspec.structs.replace(history, added_at=min(history.added_at, now), spans=spans)
+    appeared_at = min(history.appeared_at, now)
+    return msgspec.structs.replace(history, added_at=min(history.added_at, now), spans=spans, appeared_at=appeared_at)
 
 
 def _milliseconds(at: float) -> float:

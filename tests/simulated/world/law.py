@@ -362,6 +362,8 @@ class Demand:
     due: float
     since: float
     """Since when it is like that: the addition of the taint, or the value."""
+    met: float
+    """The same, whatever a writer stated: before that, pods that came to the node did not meet it."""
     hard: float = NEVER
     """When the node is removed (``reclaim``)."""
 
@@ -390,7 +392,7 @@ def demands(
         if found is None:
             continue
         due, since = found
-        demand = Demand(rules, taint, due, since)
+        demand = Demand(rules, taint, due, since, max(since, presence.values[0][0]))
         if rules.reclaim is not None:
             grace = pod.grace if rules.grace_given is None else rules.grace_given
             demand.hard = presence.added + rules.reclaim

@@ -247,6 +247,35 @@ def zones(d: Draw) -> None:
     d.settings["calm_seconds"] = 300.0
 
 
+def applied(d: Draw) -> None:
+    """Taints that are kept with their time and applied again, so they state that they are older than all pods."""
+    d.cluster(d.chance.randint(4, 8), 2)
+    guard = {"maxPercent": 20, "minPods": d.pick((2, 4)), "windowSeconds": d.pick((60, 300))}
+    health = {"zoneHealth": {"minNodes": 3, "fullEvictionsPerSecond": 1}}
+    d.policy("p", (SLA, FLAG), limits=NO_LIMITS | d.pick(({"guard": guard}, {"guard": guard}, health)))
+    d.operators()
+    d.wait(10.0, 30.0)
+    for _ in range(d.chance.randint(3, 6)):
+        d.workload(d.chance.randint(2, 4), "any", native=(above(),))
+    d.wait(5.0, 20.0)
+
+    def apply() -> None:
+        added = d.pick(("long ago", "long ago", -100_000.0, -20.0))
+        for name in d.some(d.nodes, 3):
+            d.add("taint", name=name, key=d.pick((SLA, SLA, FLAG)), value=d.pick(BAD), added=added)
+            d.wait(0.0, 0.3)
+
+    def take_off() -> None:
+        for name in d.some(d.nodes):
+            d.add("untaint", name=name, key=d.pick((SLA, FLAG)))
+
+    d.steps(
+        d.chance.randint(3, 8),
+        [(4, apply), (3, take_off), (1, d.restart), (1, d.take_over), (0.5, lambda: d.add("reset", name="p"))],
+        (1.0, 10.0, 40.0),
+    )
+
+
 def terms(d: Draw) -> None:
     """Leaders that change while their writes are under way: evictions, deletions, records of guards, histories."""
     d.cluster(d.chance.randint(3, 6))
@@ -1002,6 +1031,7 @@ THEMES: dict[str, Theme] = {
         tenants,
         mixed,
         devices,
+        applied,
     )
 }
 

@@ -194,7 +194,7 @@ class NodeState:
             return False
         known, before = self.absent | self.histories, self._of_devices()
         present = {
-            name: _observed(known, taint, stamp, now, gap=name not in before)
+            name: _observed(known, taint, stamp, now, gap=name not in before if name in known else self.awaits_devices)
             for taint, stamp in taints
             for name in [history_name(taint)]
         }
@@ -390,7 +390,7 @@ def _begun(
     """The history of a taint that was not known. After a gap it did not necessarily replace the other one: the node may
     have worked in between.
     """
-    began = TaintHistory.begin(taint.value, now, stamp)
+    began = TaintHistory.begin(taint.value, now, stamp, gap=gap)
     if gap or taint.key not in _SAME_CONDITION:
         return began
     other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}")

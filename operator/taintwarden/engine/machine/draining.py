@@ -159,7 +159,7 @@ class Draining:
         if not verdict.evicts:
             return count, None
         count.taints[history_name(verdict.taint)] = None
-        return count, verdict.counts_from + ROUNDING_SECONDS
+        return count, verdict.met_from + ROUNDING_SECONDS
 
     def _none_leaves(self, state: NodeState) -> dict[str, _Count]:
         """The same where no pod has to leave: then it is enough that the verdict on one depends on the value."""

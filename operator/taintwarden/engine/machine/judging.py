@@ -308,7 +308,7 @@ class Judging:
         """Inform the guard of the policy."""
         if claim.grounds.exempt or self._world.limiter.departures.is_leaving(pod.uid):
             return
-        world, policy, since = self._world, claim.policy, claim.verdict.counts_from
+        world, policy, since = self._world, claim.policy, claim.verdict.met_from
         in_force_since = max(since, world.set_back_from, world.selected_at(policy, pod))
         if policy.mode is Mode.ENFORCE:
             in_force_since = max(in_force_since, guard.acts_since)

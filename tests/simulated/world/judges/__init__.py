@@ -260,6 +260,15 @@ class Judges:
             times.append(last_change(past["nodes"][pod.node], moment, lambda one: one and (dict(one.labels), one.uid)))
         return max(at for at in times if at <= moment)
 
+    def caused_at(self, pod: Pod, moment: float) -> float:
+        """True time since which a pod is on its node with the tolerations that it has."""
+        past = self.world.store.past
+        found = last_change(past["pods"][pod.uid], moment, lambda one: one and (one.node, one.native, one.extended))
+        for key, profile in past["profiles"].items():
+            if key.startswith(f"{pod.namespace}/"):
+                found = max(found, last_change(profile, moment, lambda one: one and one.tolerations))
+        return found
+
     def well_since(self, pod: Pod) -> float:
         """True time since which nothing hinders the leader to evict a pod; now, if something does."""
         world = self.world

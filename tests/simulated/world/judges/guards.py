@@ -81,11 +81,11 @@ class Guards(Judge):
         if (namespace := past["namespaces"].get(pod.namespace)) is not None:
             selected = last_change(namespace, at, lambda one: one and law.matches(rules.namespaces, one.labels))
             labels = max(labels, selected)
-        mine = last_change(past["pods"][pod.uid], at, lambda one: one and (one.node, one.native, one.extended))
-        for key, profile in past["profiles"].items():
-            if key.startswith(f"{pod.namespace}/"):
-                mine = max(mine, last_change(profile, at, lambda one: one and one.tolerations))
-        since = [max(one.since - EPOCH, policy, labels) for one in due]
+        mine = self.judges.caused_at(pod, at)
+        watched = self.judges.well_since(pod)
+        since = [
+            max((one.met if watched < one.met - EPOCH else one.since) - EPOCH, policy, labels) for one in due
+        ]  # who did not watch as the taint appeared can only believe what its writer states
         if mine < min(since) - SLACK_SECONDS:
             return "general"
         is_own = mine > max(since) + SLACK_SECONDS and self.judges.has_led(max(since), mine - SLACK_SECONDS)

@@ -63,10 +63,10 @@ class FullZones(Judge):
     """While every node that counts is drained, a policy with ``zoneHealth`` evicts nobody who was not released.
 
     A node is drained if pods that were on it before the value fell have to leave, of two namespaces or at least half of
-    the pods that have a say there; pods that came later, or tolerated no earlier value, say nothing; those that left
-    because of it still count. A node counts if pods on it have a say, or if it could take pods that have to leave: here
-    every node that no taint of the effect NoExecute or NoSchedule makes unfit. It has to have been so for
-    ``STALE_SECONDS``.
+    the pods that have a say there; pods that came later, that asked for something else since, or tolerated no earlier
+    value, say nothing; those that left because of it still count. A node counts if pods on it have a say, or if it
+    could take pods that have to leave: here every node that no taint of the effect NoExecute or NoSchedule makes unfit.
+    It has to have been so for ``STALE_SECONDS``.
     """
 
     name = "zones"
@@ -134,7 +134,7 @@ class FullZones(Judge):
     def _says(self, rules: law.Rules, node: Node, pod: Pod, moment: float) -> bool | None:
         """Whether a pod says that the node is bad; None: it has no say."""
         scene, states = self.world.truth_at(moment), self.judges.knowledge.states(node.name, moment)
-        bound_at = self.judges.bound_since(pod)
+        bound_at, caused_at = self.judges.bound_since(pod), EPOCH + self.judges.caused_at(pod, moment)
         says: bool | None = None
         for taint in node.taints:
             found = law.acting(scene, pod, node, taint, EPOCH + moment)
@@ -144,7 +144,7 @@ class FullZones(Judge):
             bad_since = law.untolerated_since(scene, pod, presence)
             if bad_since is None:
                 says = bool(says)
-            elif bound_at < bad_since - 1.0 and law.was_good_before(scene, pod, presence, bound_at):
+            elif max(bound_at, caused_at) < bad_since - 1.0 and law.was_good_before(scene, pod, presence, bound_at):
                 says = True
         return says
 
