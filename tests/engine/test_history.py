@@ -15,6 +15,7 @@ from taintwarden.engine.history import (
     decode_histories,
     encode_histories,
     read_histories,
+    until_now,
 )
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.model import Node, Taint
@@ -37,6 +38,24 @@ def read_back(made: TaintHistory) -> TaintHistory:
 def test_it_begins_with_the_taint():
     made = TaintHistory.begin("980", 10.0)
     assert (made.added_at, made.value, made.spans, made.forgotten) == (10.0, "980", (Span("980", 10.0),), False)
+
+
+def test_one_that_appears_with_an_old_stamp_counts_from_it_and_says_when_it_appeared():
+    made = TaintHistory.begin("940", 100.0, stamp=10.0, gap=False)
+    assert (made.added_at, made.spans[0].since, made.appeared_at) == (10.0, 10.0, 100.0)
+    assert read_back(made) == made
+
+
+@pytest.mark.parametrize(("stamp", "gap"), [(10.0, True), (None, False), (100.0, False), (200.0, False)])
+def test_nothing_more_is_known_of_one_after_a_gap_or_with_a_stamp_that_is_not_old(stamp, gap):
+    made = TaintHistory.begin("940", 100.0, stamp=stamp, gap=gap)
+    assert made.appeared_at is None
+    assert "appeared" not in encode_histories({"k:NoExecute": made})
+
+
+def test_a_time_of_appearing_in_the_future_counts_as_now():
+    made = TaintHistory.begin("940", 1e9, stamp=10.0, gap=False)
+    assert until_now({"k": made}, 100.0)["k"].appeared_at == 100.0
 
 
 def test_another_value_is_added():

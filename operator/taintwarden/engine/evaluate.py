@@ -61,7 +61,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     toleration: Toleration | None = None
     counts_from: float = 0.0
     seconds: int = 0
-    appeared_at: float = 0.0
+    appeared_at: float | None = None
     """When the taint was seen to appear, if it states an earlier time."""
     judged_value: str | None = None
     """The last valid value, if the current one cannot be compared and the last valid one decides."""
@@ -85,7 +85,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
         What a writer states of the past counts only for graces: otherwise one old time would make every pod look as if
         it had come later, and no limit would hold it.
         """
-        return max(self.counts_from, self.appeared_at)
+        return self.counts_from if self.appeared_at is None else max(self.counts_from, self.appeared_at)
 
     @property
     def evicts(self) -> bool:

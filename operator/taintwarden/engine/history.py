@@ -46,8 +46,8 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
     taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only. ``renewed``:
     its writer was seen to write another stamp although the value stayed, so stamps do not say when it began.
     ``derived``: no client wrote the taint, and it concerns only pods that name its key. ``appeared_at``: when it was
-    seen to appear on a node that was watched, although its stamp is earlier; 0 if that is not known. Graces count from
-    the stamp, but pods that were there before it appeared did not come later.
+    seen to appear on a node that was watched, if its stamp is earlier: graces count from the stamp, but pods that were
+    there before did not come later.
     """
 
     added_at: float
@@ -57,7 +57,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
     stamp: float | None = None
     renewed: bool = False
     derived: bool = False
-    appeared_at: float = 0.0
+    appeared_at: float | None = None
 
     @classmethod
     def begin(cls, value: str, now: float, stamp: float | None = None, *, gap: bool = True) -> Self:
@@ -66,7 +66,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         Without a ``gap`` it was not there before.
         """
         added_at = _milliseconds(max(0.0, now if stamp is None else min(stamp, now)))
-        appeared_at = 0.0 if gap or added_at >= now else _milliseconds(now)
+        appeared_at = None if gap or added_at >= now else _milliseconds(now)
         return cls(added_at, (Span(value, added_at),), stamp=stamp, appeared_at=appeared_at)
 
     @property
@@ -238,13 +238,13 @@ def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, Ta
 
 
 def _until_now(history: TaintHistory, now: float) -> TaintHistory:
-    if max(history.spans[-1].since, history.appeared_at) <= now + CLOCK_SKEW_SECONDS:
+    if max(history.spans[-1].since, history.appeared_at or 0.0) <= now + CLOCK_SKEW_SECONDS:
         return history
     spans = tuple(
         Span(span.value, min(span.since, now), None if span.until is None else min(span.until, now))
         for span in history.spans
     )
-    appeared_at = min(history.appeared_at, now)
+    appeared_at = None if history.appeared_at is None else min(history.appeared_at, now)
     return msgspec.structs.replace(history, added_at=min(history.added_at, now), spans=spans, appeared_at=appeared_at)
 
 
