@@ -37,6 +37,7 @@ SHARED = {"attacked": "true"}
 """The label of namespaces that the policies select: whatever else runs on the cluster is out of reach."""
 REGION, ZONES, NODES_OF_ZONE = "attacked", "abc", 4
 EXISTS = {"key": KEY, "operator": "Exists", "effect": "NoExecute"}
+ABOVE = {"key": KEY, "operator": "Gt", "value": "950", "effect": "NoExecute"}
 NEVER = {"key": KEY, "operator": "Gt", "value": "999999"}
 ANNOTATION = {"taintwarden.io/tolerations": json.dumps([NEVER])}
 LARGE_PODS, SMALL_PROFILES, RECREATED, OF_KUBELET, FLIPPED = 450, 1_000, 120, 60, 55
@@ -331,8 +332,10 @@ def play(story: Story, scene: Scene, attack: Attack, victim: str, zone: str) -> 
     seen, admin, node = Seen(), scene.admin, evicting(victim.removeprefix("victim-"))
     add_node(admin, node, zone, [taint(GOOD)])
     for number in range(VICTIMS):
-        tolerations = [EXISTS | {"tolerationSeconds": FIRST_SECONDS + number * EVERY_SECONDS}]
-        admin.create_pod(f"{victim}-{number}", OTHERS, node, tolerations=tolerations, grace_seconds=0)
+        above = ABOVE | {"violationGraceSeconds": FIRST_SECONDS + number * EVERY_SECONDS}
+        annotations = {"taintwarden.io/tolerations": json.dumps([above])}
+        body = {"tolerations": [EXISTS], "annotations": annotations, "grace_seconds": 0}
+        admin.create_pod(f"{victim}-{number}", OTHERS, node, **body)
     attack.prepare(scene)
     with ThreadPoolExecutor(2) as pool:
         acting, watching = pool.submit(attack.act, scene), pool.submit(watch, story, seen, scene)
@@ -341,6 +344,8 @@ def play(story: Story, scene: Scene, attack: Attack, victim: str, zone: str) -> 
             with suppress(TimeoutError):  # a victim that stays has no lateness
                 last = f"{victim}-{VICTIMS - 1}"
                 wait_until(lambda: not admin.find("pods", last, OTHERS), PATIENCE_SECONDS, f"{last} to be evicted")
+                if attack.holds:  # a busy machine makes the attacker slow
+                    wait_until(lambda: seen.held, PATIENCE_SECONDS, "something to be held")
             time.sleep(SAMPLE_SECONDS)  # its log line is written after the answer
         finally:
             scene.ended.set()

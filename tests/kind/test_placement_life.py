@@ -95,7 +95,7 @@ def test_a_restart_keeps_what_matches_its_node(house: Home, restart: Restart) ->
     before, since = house.uids(), time.monotonic()
     restart(house)
     expect(house, Event.KUBELET, before, since)
-    assert house.is_ready()
+    house.wait(house.is_ready, "all pods to be ready after that")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_restart_keeps_pods_after_placement_ended(
     house.set_value(house.first, BAD)
     restart(house)
     expect(house, event, before, since)
-    assert house.is_ready()
+    house.wait(house.is_ready, "all pods to be ready after that")
 
 
 def test_a_restart_keeps_pods_of_a_policy_that_is_paused(house: Home) -> None:
