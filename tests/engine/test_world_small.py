@@ -1,6 +1,6 @@
 """Every small history up to a depth, and every point of each scenario (``simulated/world/small.py``, ``points.py``).
 
-``python -m simulated.world small 1000000`` goes on where this ends.
+``python -m simulated.world small 1000000 FILE`` continues where this ends.
 """
 
 import pytest
@@ -13,7 +13,7 @@ STATES = 2_500
 
 
 def test_no_small_history_breaks_a_rule():
-    found = small.explore(STATES)
+    found = small.Search().explore(STATES)
     assert found.states >= STATES
     assert found.left_alone > 20
 

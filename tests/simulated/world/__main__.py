@@ -3,22 +3,28 @@
 python -m simulated.world play THEME SEED       every breach of one history, with what happened before
 python -m simulated.world seek THEME FROM TO    which seeds of a theme (or of all) have breaches
 python -m simulated.world shrink THEME SEED JUDGE   the least plan in which this judge still finds one
-python -m simulated.world small STATES          every small history, up to so many states
+python -m simulated.world small STATES [FILE]   every small history, up to so many states; FILE keeps those seen
 python -m simulated.world points                every point of every scenario
 python -m simulated.world isolation FROM TO     with one tenant, or one node, more
 python -m simulated.world differential FROM TO  edits, and the last of them alone
 python -m simulated.world days DAYS SEED        days in which every name changes, and what the operator holds
 """
 
+import os
+import pickle
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic
 
 from simulated.world import days, differential, isolation, points, small
 from simulated.world.playing import explained, fails_by, play, shrunk
 from simulated.world.themes import THEMES, draw
 from simulated.world.world import World
+
+STORED_EVERY = 20_000
+"""States, of the small histories."""
 
 
 def _play(theme: str, seed: str) -> bool:
@@ -57,15 +63,19 @@ def _shrink(theme: str, seed: str, judge: str) -> bool:
     return False
 
 
-def _small(states: str) -> bool:
-    began = monotonic()
+def _small(states: str, file: str = "") -> bool:
+    """With a file, what was seen is stored in it now and then, and continued by the next call."""
+    began, store = monotonic(), Path(file or os.devnull)
+    search = pickle.loads(store.read_bytes()) if file and store.exists() else small.Search()
     try:
-        found = small.explore(int(states))
+        for goal in (*range(search.found.states + STORED_EVERY, int(states), STORED_EVERY), int(states)):
+            search.explore(goal)
+            store.write_bytes(pickle.dumps(search))
     except small.BreachError as error:
         rule, sentence, path = error.args
         print(f"{rule}: {sentence}", *path, sep="\n")
         return False
-    print(f"{found}, {monotonic() - began:.0f} s, no rule broken")
+    print(f"{search.found}, {monotonic() - began:.0f} s, no rule broken")
     return True
 
 

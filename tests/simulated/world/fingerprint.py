@@ -7,6 +7,7 @@ does not hold: a heap with dead entries differs from one without, which only cos
 import types
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from hashlib import blake2b
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -29,7 +30,12 @@ Reader = Callable[[Any, dict[int, Any]], Any]
 def fingerprint(machine: Any, constants: Iterable[Any] = ()) -> int:
     """A number for everything that a machine holds. ``constants`` never change, and are known by their place."""
     seen: dict[int, Any] = {id(one): ("constant", place) for place, one in enumerate(constants)}
-    return hash(_canonical(machine, seen))
+    return number_of(_canonical(machine, seen))
+
+
+def number_of(value: Any) -> int:
+    """A number for plain values, the same in every process."""
+    return int.from_bytes(blake2b(msgspec.msgpack.encode(value), digest_size=8).digest())
 
 
 def _canonical(value: Any, seen: dict[int, Any]) -> Any:

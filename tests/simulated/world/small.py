@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulated.policies import policy
-from simulated.world.fingerprint import fingerprint
+from simulated.world.fingerprint import fingerprint, number_of
 from simulated.world.snapshot import Snapshots
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.interning import Interner
@@ -315,7 +315,7 @@ class Small:
             calls,
             tuple(sorted(self.since.items())),
         )
-        return hash((truth, fingerprint(self.machine, CONSTANTS)))
+        return number_of((truth, fingerprint(self.machine, CONSTANTS)))
 
     def leave_alone(self) -> None:
         """Everything under way ends well, and time passes: the rule ``lost``."""
@@ -356,41 +356,51 @@ def replayed(path: tuple[Action, ...], ignored: tuple[str, ...] = ()) -> Small:
     return small
 
 
-def explore(
-    most_states: int, most_depth: int = 1_000, *, left_alone_every: int = 50, ignored: tuple[str, ...] = ()
-) -> Explored:
-    """Breadth first, until so many states are known or so many steps were taken.
+class Search:
+    """Breadth first over all small histories. It can be stored, with the states that it knows, and continued.
 
-    Raises:
-        BreachError: with the rule and the shortest actions that break it.
+    Args:
+        ignored: rules that may be broken.
+        left_alone_every: of how many new states one is left alone, to see whether all leave that have to.
 
     """
-    found = Explored(1, 0, 0, 0)
-    snapshots = Snapshots(CONSTANTS)
-    known = {Small().key()}
-    frontier: deque[tuple[Action, ...]] = deque([()])
-    while frontier and len(known) < most_states:
-        path = frontier.popleft()
-        if len(path) >= most_depth:
-            break
-        found.depth = len(path) + 1
-        here = replayed(path, ignored)
-        snapshot = snapshots.take(here)
-        for action in list(here.actions()):
-            taken = (*path, action)
-            found.transitions += 1
-            try:
-                small = snapshots.continued(snapshot)
-                small.act(action)
-                key = small.key()
-                if key in known:
-                    continue
-                known.add(key)
-                frontier.append(taken)
-                if key % left_alone_every == 0:
-                    found.left_alone += 1
-                    small.leave_alone()
-            except BreachError as error:
-                raise BreachError(*error.args, taken) from error
-    found.states = len(known)
-    return found
+
+    def __init__(self, ignored: tuple[str, ...] = (), left_alone_every: int = 50) -> None:
+        self.found = Explored(1, 0, 0, 0)
+        self._ignored = ignored
+        self._left_alone_every = left_alone_every
+        self._known = {Small().key()}
+        self._frontier: deque[tuple[Action, ...]] = deque([()])
+
+    def explore(self, most_states: int, most_depth: int = 1_000) -> Explored:
+        """Until so many states are known or so many steps were taken.
+
+        Raises:
+            BreachError: with the rule and the shortest actions that break it.
+
+        """
+        snapshots = Snapshots(CONSTANTS)
+        while self._frontier and len(self._known) < most_states and len(self._frontier[0]) < most_depth:
+            path = self._frontier.popleft()
+            self.found.depth = len(path) + 1
+            here = replayed(path, self._ignored)
+            snapshot = snapshots.take(here)
+            for action in list(here.actions()):
+                self.found.transitions += 1
+                try:
+                    self._meet(snapshots.continued(snapshot), action, path)
+                except BreachError as error:
+                    raise BreachError(*error.args, (*path, action)) from error
+        self.found.states = len(self._known)
+        return self.found
+
+    def _meet(self, small: Small, action: Action, path: tuple[Action, ...]) -> None:
+        small.act(action)
+        key = small.key()
+        if key in self._known:
+            return
+        self._known.add(key)
+        self._frontier.append((*path, action))
+        if key % self._left_alone_every == 0:
+            self.found.left_alone += 1
+            small.leave_alone()
