@@ -28,8 +28,10 @@ class Case:
         for second in range(0, 200, 2):
             self.log.lease(second, "a")
 
-    def verdict(self, settled: float = 200, terminating: frozenset[str] = frozenset()) -> Verdict:
-        return judged(self.log.path, SUBJECT, [], terminating, moment(0), moment(200), moment(settled), TOLERANCE)
+    def verdict(
+        self, settled: float = 200, terminating: frozenset[str] = frozenset(), tolerance: Tolerance = TOLERANCE
+    ) -> Verdict:
+        return judged(self.log.path, SUBJECT, [], terminating, moment(0), moment(200), moment(settled), tolerance)
 
 
 @pytest.fixture
@@ -230,6 +232,21 @@ def test_more_pods_of_a_workload_than_may_be_missing_are_over_the_limit(case: Ca
     for number in range(3):
         case.log.evict(14 + number, f"web-{number}")
     assert case.verdict().breaches() == {"over": 1}
+
+
+@pytest.mark.parametrize(("by", "in_flight", "found"), [("b", 40, {}), ("b", 0, {"over": 1}), ("a", 40, {"over": 1})])
+def test_only_a_call_that_was_held_until_another_replica_led_may_exceed_a_share(
+    case: Case, by: str, in_flight: int, found: dict[str, int]
+) -> None:
+    case.log.lease(200, "b")
+    case.log.replicas(0, "rs", 10)
+    for number in range(10):
+        case.log.pod(1, f"web-{number}", owner="rs")
+    case.log.value(10, "940")
+    for number, credential in enumerate(("a", "a", by)):
+        case.log.evict(14 + number, f"web-{number}", by=credential)
+    breaches = case.verdict(tolerance=Tolerance(staleness_seconds=2, in_flight=in_flight)).breaches()
+    assert {name: count for name, count in breaches.items() if name != "not_leader"} == found
 
 
 @pytest.mark.parametrize(("removed", "found"), [(13.5, {}), (12.5, {"over": 1})])

@@ -41,7 +41,10 @@ class Tolerance:
     staleness_seconds: float
     """For how long a pod may still be evicted after it may stay, or after others have removed pods of its workload."""
     in_flight: int
-    """How many calls may be held back on their way and arrive at once."""
+    """How many calls may be held back on their way and arrive at once.
+
+    Of those that arrive when another replica leads, that one did not know: they exceed no share of a workload.
+    """
 
 
 class Judge:
@@ -123,15 +126,17 @@ def judged(
     verdict.evictions = len(evictions)
     verdict.unjudged = sum(begin <= record.received <= end for record in last.strangers)
     first: dict[str, Eviction] = {}
+    held: set[str] = set()
     for one in evictions:
         record, key = one.record, one.pod.key
         if not leading.led(record.credential, record.received, min(record.completed, record.received + ANSWER_SECONDS)):
             verdict.count("not_leader", f"{key} by {record.credential} at {record.received:.3f}")
+            held |= {one.pod.uid} if tolerance.in_flight else set()
         if record.succeeded and (known := first.setdefault(one.pod.uid, one)) is not one:
             undone = any(known.record.received < each.at.low <= record.received for each in restorations)
             if not undone:
                 verdict.count("doubled", f"{key} at {record.received:.3f}, first at {known.record.received:.3f}")
-    for sentence in limits.breaches(evictions, last, tolerance.in_flight, tolerance.staleness_seconds):
+    for sentence in limits.breaches(evictions, last, tolerance.in_flight, tolerance.staleness_seconds, held):
         verdict.count("over", sentence)
     for one in evictions:
         missing = limits.missing(one, tolerance.staleness_seconds)

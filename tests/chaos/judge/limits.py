@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from chaos.judge.audit import Record
@@ -20,12 +20,17 @@ class Eviction(NamedTuple):
 
 
 def breaches(
-    evictions: Sequence[Eviction], history: History, in_flight: int, staleness_seconds: float
+    evictions: Sequence[Eviction],
+    history: History,
+    in_flight: int,
+    staleness_seconds: float,
+    held: Collection[str] = (),
 ) -> Iterator[str]:
     """One sentence for each eviction over a limit.
 
     `in_flight` is how many calls the network or the server may hold back and let go at once. `staleness_seconds` is for
-    what other clients do: it excuses nothing that the operator counts itself.
+    what other clients do: it excuses nothing that the operator counts itself. `held` are the UIDs of pods whose
+    evictions were held back until another replica led.
     """
     by_policy: dict[str, list[Eviction]] = defaultdict(list)
     for one in evictions:
@@ -39,7 +44,11 @@ def breaches(
         for number in sorted({history.incarnation(policy, time) for time in times}):
             yield from guard_breaches([time for time in times if history.incarnation(policy, time) == number], policy)
     for one in evictions:
-        if one.policy and (sentence := _over_share(one, one.policy, missing(one, staleness_seconds))):
+        if (
+            one.policy
+            and one.pod.uid not in held
+            and (sentence := _over_share(one, one.policy, missing(one, staleness_seconds)))
+        ):
             yield sentence
 
 
