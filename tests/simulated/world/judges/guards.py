@@ -7,6 +7,7 @@ from simulated.world import law
 from simulated.world.adapter import spent
 from simulated.world.agenda import EPOCH
 from simulated.world.judges.base import Judge
+from simulated.world.judges.safety import STALE_SECONDS
 from simulated.world.objects import Pod
 from simulated.world.store import last_change
 from simulated.world.wire import Request
@@ -175,7 +176,8 @@ class GuardRecords(Guards):
     """Evictions are counted in ``status.guard`` before they happen: after a crash the count is never too low.
 
     When a request that evicts goes to its socket, the stored record counts at least this one and those of the window
-    that are known to be general and were not released.
+    that are known to be general and were not released. What was stored of a policy that is another one since less than
+    ``STALE_SECONDS`` went with it.
     """
 
     name = "record"
@@ -201,6 +203,9 @@ class GuardRecords(Guards):
         if policy is None or rules is None or rules.guard is None or pod is None or rules.mode != "Enforce":
             return
         account, now = self.account(rules), self.world.agenda.now
+        created = last_change(self.world.store.past["policies"][rules.name], now, lambda one: one and one.uid)
+        if created > now - STALE_SECONDS:
+            return
         if pod.uid in account.released or self.cause(pod, rules, now) != "general":
             return
         window = rules.guard["windowSeconds"] * 0.9
