@@ -122,6 +122,23 @@ async def test_a_dry_run_says_what_it_would_write_and_writes_nothing(stage):
     assert stage.report.stuck == ""
 
 
+async def test_a_dry_run_that_would_change_too_many_nodes_is_one_all_the_same(stage):
+    await stage.play(mode="DryRun", maxChangedNodes=1)
+    assert stage.reasons()["Publishing"] == "DryRun"
+    assert stage.report.summary == (
+        "mode is DryRun: would change nothing, since 2 nodes of 2 would change within ten minutes, more than "
+        "maxChangedNodes allows (1: 1): a1 sla=980 (from 985), a2 sla=940 (from 950)"
+    )
+    assert stage.value("taintwarden_publisher_stuck") == 0
+
+
+async def test_a_dry_run_without_an_answer_is_not_stuck(stage):
+    stage.prometheus.says("", 503)
+    await stage.play(mode="DryRun")
+    assert stage.reasons()["Answered"] == "WrongContent"
+    assert stage.value("taintwarden_publisher_stuck") == 0
+
+
 async def test_falls_and_recoveries_are_followed(stage):
     await stage.play()
     stage.prometheus.says(vector({"a1": 100, "a2": 950}))

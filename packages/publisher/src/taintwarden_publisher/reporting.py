@@ -53,6 +53,7 @@ class Report(msgspec.Struct, frozen=True):
     faults: Mapping[Fault, int] = {}
     written: tuple[Change, ...] = ()
     answered_at: datetime | None = None
+    is_dry_run: bool = False
 
     def condition(self, kind: str) -> Condition:
         """The condition of a type."""
@@ -66,10 +67,7 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def stuck(self) -> str:
         """The reason for which taints do not follow their values; empty if they do, or if the object is a dry run."""
-        for one in self.conditions:
-            if not one.status:
-                return "" if one.reason == Reason.DRY_RUN else one.reason
-        return ""
+        return "" if self.is_dry_run else next((one.reason for one in self.conditions if not one.status), "")
 
 
 def named(names: Sequence[str]) -> str:
@@ -106,10 +104,16 @@ def publishing(
     """The condition ``Publishing``, after a round that had an answer."""
     changes = decision.changes
     if decision.is_too_much:
+        too_much = f"more than maxChangedNodes allows ({limit}: {decision.limit})"
+        if mode is PublisherMode.DRY_RUN:
+            message = (
+                f"mode is DryRun: would change nothing, since {nodes_text(decision.counted)} of {decision.selected} "
+                f"would change within ten minutes, {too_much}: {changes_text(changes, key)}"
+            )
+            return Condition("Publishing", False, Reason.DRY_RUN, message)
         message = (
             f"nothing is changed: {nodes_text(decision.counted)} of {decision.selected} would change within ten "
-            f"minutes, more than maxChangedNodes allows ({limit}: {decision.limit}), such as "
-            f"{changes_text(changes, key)}. If the values are right, raise maxChangedNodes"
+            f"minutes, {too_much}, such as {changes_text(changes, key)}. If the values are right, raise maxChangedNodes"
         )
         return Condition("Publishing", False, Reason.TOO_MANY_CHANGES, message)
     if mode is PublisherMode.DRY_RUN:

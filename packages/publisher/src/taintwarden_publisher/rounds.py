@@ -85,6 +85,8 @@ class Rounds:
             report = reporting.unaccepted(Reason.KEY_TAKEN, taken)
         else:
             report = await self._accepted(spec, may_write)
+        is_dry_run = spec is not None and spec.mode is PublisherMode.DRY_RUN
+        report = msgspec.structs.replace(report, is_dry_run=is_dry_run)
         news = reporting.news(report, self._before)
         self._before = report.conditions
         if may_write():  # else the object may be gone, and its metrics with it
