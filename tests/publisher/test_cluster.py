@@ -44,7 +44,7 @@ async def test_all_pages_are_read(cluster, prometheus):
 
 
 async def test_a_write_is_done_whatever_the_node_holds(cluster, prometheus):
-    prometheus.says(NESTED)
+    prometheus.says('{"kind":"Node",' + NESTED[1:])
     assert await cluster.patch_node("evil", {}) == (Written.DONE, "")
 
 
@@ -59,13 +59,23 @@ async def test_a_write_is_done_whatever_the_node_holds(cluster, prometheus):
     ],
 )
 async def test_what_the_server_says_of_a_write(cluster, prometheus, status, outcome):
-    prometheus.says(json.dumps({"message": "no"}), status)
+    prometheus.says(json.dumps({"kind": "Status", "message": "no"}), status)
     assert await cluster.patch_node("a1", {}) == (outcome, f"{status} no")
 
 
+@pytest.mark.parametrize("status", [200, 403, 404, 409, 422])
+async def test_what_a_load_balancer_says_of_a_write_fails_it(cluster, prometheus, status):
+    prometheus.says("<html>back soon", status)
+    outcome, words = await cluster.patch_node("a1", {})
+    assert outcome is Written.FAILED
+    assert words == f"{status}, which is no answer of an API server"
+
+
 async def test_an_error_that_is_nested_deeply_has_no_words(cluster, prometheus):
-    prometheus.says('{"message":' + DEEP + "}", 403)
-    assert await cluster.patch_node("a1", {}) == (Written.REFUSED, "403")
+    prometheus.says('{"kind":"Status","message":' + DEEP + "}", 403)
+    outcome, words = await cluster.patch_node("a1", {})
+    assert outcome is Written.FAILED
+    assert words.startswith("403")
 
 
 async def test_a_server_that_does_not_answer_fails_a_write(prometheus):

@@ -52,12 +52,20 @@ class _Continue(msgspec.Struct, frozen=True):
     token: str = msgspec.field(name="continue", default="")
 
 
+class _Answer(msgspec.Struct, frozen=True):
+    """To a write: the object, or a ``Status``."""
+
+    kind: str = ""
+    message: str = ""
+
+
 class _Page(msgspec.Struct, frozen=True):
     items: tuple[Node, ...]
     metadata: _Continue = _Continue()
 
 
 _PAGES = msgspec.json.Decoder(_Page)
+_ANSWERS = msgspec.json.Decoder(_Answer)
 _OUTCOMES = {404: Written.GONE, 409: Written.CONFLICT, 403: Written.REFUSED, 422: Written.REFUSED}
 FAULTS = (client.ApiException, aiohttp.ClientError, TimeoutError, OSError)
 """What a call raises: the server's refusal, and what happens on the way to it."""
@@ -111,9 +119,16 @@ class Cluster:
             text = await answer.read()
         except FAULTS as error:
             return Written.FAILED, reason(error)
-        if answer.status == 200:
+        try:
+            said = decoded_flat(_ANSWERS.decode, text)
+        except NOT_JSON:
+            said = _Answer()
+        if answer.status == 200 and said.kind == "Node":
             return Written.DONE, ""
-        return _OUTCOMES.get(answer.status, Written.FAILED), f"{answer.status} {_message(text)}".strip()
+        if said.kind != "Status":  # a load balancer has its own 200, 403 and 404
+            return Written.FAILED, f"{answer.status}, which is no answer of an API server"
+        words = printable(said.message, MAX_REASON)
+        return _OUTCOMES.get(answer.status, Written.FAILED), f"{answer.status} {words}".strip()
 
     async def patch_status(self, name: str, status: dict[str, Any]) -> None:
         """Write the status of a TaintPublisher.
