@@ -32,6 +32,7 @@ class Scripted:
         self.outcomes: dict[str, Written] = {}
         self.is_away = False
         self.most_at_once = self._now = 0
+        self.passes = lambda: None
 
     def has(self, *objects: Any) -> None:
         self.objects |= {one["metadata"]["name"]: one for one in objects}
@@ -57,7 +58,8 @@ class Scripted:
             given = one["metadata"]["annotations"] | patch["metadata"]["annotations"]
             one["metadata"]["annotations"] = {key: value for key, value in given.items() if value is not None}
             one["spec"]["taints"] = patch["spec"]["taints"]
-        return outcome, "no right" if outcome is Written.REFUSED else ""
+        self.passes()
+        return outcome, {Written.REFUSED: "no right", Written.FAILED: "500 webhook"}.get(outcome, "")
 
     async def patch_status(self, name: str, status: Any) -> None:
         self.statuses.append(status)
@@ -178,6 +180,39 @@ async def test_a_refusal_ends_the_round(stage):
     assert len(stage.cluster.patches) <= 8
     assert stage.report.summary == "the API server refuses to change nodes: no right"
     assert stage.report.stuck == "WriteRefused"
+
+
+async def test_writes_that_fail_are_told_and_stop_no_others(stage):
+    stage.cluster.outcomes["a1"] = Written.FAILED
+    await stage.play()
+    assert stage.cluster.taint("a2") == "sla=940"
+    assert stage.report.summary == "1 node to be written again in the next round, since writes fail: 500 webhook"
+    assert stage.report.stuck == "WriteFailed"
+    assert stage.cluster.statuses[-1]["nodes"] | {"published": 1, "pending": 1} == stage.cluster.statuses[-1]["nodes"]
+    stage.cluster.outcomes.clear()
+    await stage.play()
+    assert (stage.cluster.taint("a1"), stage.report.stuck) == ("sla=980", "")
+
+
+async def test_writes_that_are_not_answered_end_the_round(stage):
+    names = [f"n{index:03}" for index in range(100)]
+    stage.cluster.has(*map(node_object, names))
+    stage.cluster.outcomes = dict.fromkeys(names, Written.FAILED)
+    stage.cluster.passes = lambda: setattr(stage, "clock", stage.clock + 30)
+    stage.prometheus.says(vector(dict.fromkeys(names, 985)))
+    await stage.play()
+    assert len(stage.cluster.patches) <= 16
+    assert stage.report.stuck == "WriteFailed"
+
+
+async def test_nodes_whose_writes_fail_come_last_in_the_next_round(stage):
+    stage.cluster.outcomes["a1"] = Written.FAILED
+    await stage.play()
+    stage.cluster.has(node_object("a3"))
+    stage.cluster.patches.clear()
+    stage.prometheus.says(vector({"a1": 985, "a2": 950, "a3": 985}))
+    await stage.play()
+    assert stage.cluster.patches == ["a3", "a1"]
 
 
 @pytest.mark.parametrize("outcome", [Written.CONFLICT, Written.FAILED])

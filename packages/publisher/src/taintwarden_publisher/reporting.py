@@ -41,8 +41,17 @@ class Reason(StrEnum):
     DRY_RUN = "DryRun"
     TOO_MANY_CHANGES = "TooManyChanges"
     WRITE_REFUSED = "WriteRefused"
+    WRITE_FAILED = "WriteFailed"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     NOT_ACCEPTED = "NotAccepted"
+
+
+class Hindrance(msgspec.Struct, frozen=True):
+    """Why nodes were not written: one example."""
+
+    reason: Reason
+    words: str
+    """Of the API server, or of what happened on the way to it."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -99,7 +108,12 @@ def nodes_text(count: int) -> str:
 
 
 def publishing(
-    decision: Decision, key: str, mode: PublisherMode, limit: int | str, written: Sequence[Change], refusal: str
+    decision: Decision,
+    key: str,
+    mode: PublisherMode,
+    limit: int | str,
+    written: Sequence[Change],
+    hindrance: Hindrance | None,
 ) -> Condition:
     """The condition ``Publishing``, after a round that had an answer."""
     changes = decision.changes
@@ -121,18 +135,21 @@ def publishing(
             f"would change {nodes_text(len(changes))}: {changes_text(changes, key)}" if changes else "nothing to change"
         )
         return Condition("Publishing", False, Reason.DRY_RUN, f"mode is DryRun: {would}")
-    if refusal:
-        return Condition(
-            "Publishing", False, Reason.WRITE_REFUSED, f"the API server refuses to change nodes: {refusal}"
+    unwritten = f"{nodes_text(len(changes) - len(written))} to be written again in the next round"
+    if hindrance is not None:
+        said = (
+            "the API server refuses to change nodes"
+            if hindrance.reason is Reason.WRITE_REFUSED
+            else f"{unwritten}, since writes fail"
         )
+        return Condition("Publishing", False, hindrance.reason, f"{said}: {hindrance.words}")
     state = {one: len(names) for one, names in decision.states.items()}
     have = state[State.PUBLISHED] + state[State.WAITING] + sum(one.kind is not Kind.REMOVED for one in written)
     message = (
         f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key} with its value"
     )
-    return Condition(
-        "Publishing", True, Reason.PUBLISHING, message + _shortfalls(decision, len(changes) - len(written))
-    )
+    shortfalls = _shortfalls(decision, unwritten if len(changes) > len(written) else "")
+    return Condition("Publishing", True, Reason.PUBLISHING, message + shortfalls)
 
 
 def accepted(trouble: NoAnswerError | None) -> Condition:
@@ -172,14 +189,14 @@ def cut_off(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...
     return accepted(trouble), answered(trouble, {}, {}), unreachable
 
 
-def _shortfalls(decision: Decision, unwritten: int) -> str:
+def _shortfalls(decision: Decision, unwritten: str) -> str:
     found = [
         f"{nodes_text(len(decision.states[state]))} {text} ({named(decision.states[state])})"
         for state, text in _SAID.items()
         if decision.states[state]
     ]
     if unwritten:
-        found.append(f"{nodes_text(unwritten)} to be written again in the next round")
+        found.append(unwritten)
     return "".join(f"; {one}" for one in found)
 
 

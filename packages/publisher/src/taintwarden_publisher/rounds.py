@@ -16,13 +16,15 @@ from taintwarden_publisher.cluster import Cluster, ClusterError, Written
 from taintwarden_publisher.deciding import WINDOW, Change, View, decide, patch, recorded, withdrawals
 from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.prometheus import TIMEOUT_SECONDS, Access, ask
-from taintwarden_publisher.reporting import Condition, Reason, Report
+from taintwarden_publisher.reporting import Condition, Hindrance, Reason, Report
 from taintwarden_publisher.samples import Samples, samples
 from taintwarden_publisher.spec import PublisherMode, PublisherSpec, read_spec
 from taintwarden_publisher.troubles import NoAnswerError
 
 WRITERS = 8
 """Writes at the same time."""
+WRITING_SECONDS = 60.0
+"""After which a round whose writes fail begins no other one: each may be without an answer for half a minute."""
 STATUS_SECONDS = 60.0
 """How old ``lastAnswerTime`` in the status may become while nothing else changes there."""
 log = structlog.get_logger()
@@ -58,6 +60,8 @@ class Rounds:
         """When each node last had a usable value, on the monotonic clock."""
         self._changed: dict[str, float] | None = None
         """When a write that counts last changed each node, on the same clock; None until nodes are listed."""
+        self._failed: frozenset[str] = frozenset()
+        """Nodes whose last write failed. They come last, since what fails may take long."""
         self._since = tools.monotonic()
         self._before: tuple[Condition, ...] = ()
         self._answered_at: datetime | None = None
@@ -110,15 +114,13 @@ class Rounds:
                 changes = withdrawals(self._name, key, await self._tools.cluster.nodes())
             except ClusterError as error:
                 return str(error)
-            written, refusal = await self._write(changes, key, lambda: True)
+            written, hindrance = await self._write(changes, key, lambda: True)
         left = len(changes) - len(written)
         if not left:
             self._tools.metrics.forget_publisher(self._name)
-        return (
-            f"{reporting.nodes_text(left)} still to be freed of the taint {key}" + f": {refusal}" * bool(refusal)
-            if left
-            else ""
-        )
+            return ""
+        told = f"{reporting.nodes_text(left)} still to be freed of the taint {key}"
+        return told if hindrance is None else f"{told}: {hindrance.words}"
 
     async def _accepted(self, spec: PublisherSpec, may_write: Callable[[], bool]) -> Report:
         tools, series, trouble = self._tools, None, None
@@ -136,10 +138,10 @@ class Rounds:
             found = None if series is None else samples(series, spec.node_label, nodes)
             decision = decide(self._view(spec, nodes, found))
             written: list[Change] = []
-            refusal = ""
+            hindrance = None
             if spec.mode is PublisherMode.PUBLISH and not decision.is_too_much:
-                written, refusal = await self._write(decision.changes, spec.key, may_write)
-        publishing = reporting.publishing(decision, spec.key, spec.mode, spec.max_changed_nodes, written, refusal)
+                written, hindrance = await self._write(decision.changes, spec.key, may_write)
+        publishing = reporting.publishing(decision, spec.key, spec.mode, spec.max_changed_nodes, written, hindrance)
         faults, shared = (found.faults, found.shared) if found else ({}, {})
         answered = reporting.answered(trouble, faults, shared)
         conditions = (reporting.accepted(trouble), answered, publishing)
@@ -160,15 +162,18 @@ class Rounds:
 
     async def _write(
         self, changes: Sequence[Change], key: str, may_write: Callable[[], bool]
-    ) -> tuple[list[Change], str]:
-        """Write, some at the same time, until one is refused. Returns what is written, and the words of a refusal."""
-        left = iter(changes)
+    ) -> tuple[list[Change], Hindrance | None]:
+        """Write, some at the same time, until one is refused. Returns what is written, and what hinders the rest."""
+        left = iter(sorted(changes, key=lambda change: change.node.name in self._failed))
+        began = self._tools.monotonic()
         written: list[Change] = []
-        refusals: list[str] = []
+        refusals: list[Hindrance] = []
+        failures: dict[str, Hindrance] = {}
 
         async def work() -> None:
             for change in left:
-                if refusals or not may_write():
+                is_late = failures and self._tools.monotonic() - began >= WRITING_SECONDS
+                if refusals or is_late or not may_write():
                     return
                 outcome, words = await self._tools.cluster.patch_node(change.node.name, patch(change, key))
                 self._tools.metrics.publisher_writes.labels(self._name, change.kind, outcome).inc()
@@ -177,14 +182,17 @@ class Rounds:
                 if outcome in (Written.DONE, Written.GONE):
                     written.append(change)
                 elif outcome is Written.REFUSED:
-                    refusals.append(words)
+                    refusals.append(Hindrance(Reason.WRITE_REFUSED, words))
                 elif outcome is Written.FAILED:
+                    failures[change.node.name] = Hindrance(Reason.WRITE_FAILED, words)
                     log.warning("taint-not-published", publisher=self._name, node=change.node.name, reason=words)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(WRITERS, len(changes))):
                 group.create_task(work())
-        return sorted(written, key=lambda change: change.node.name), "".join(refusals[:1])
+        self._failed = frozenset(failures)
+        found = (*refusals, *failures.values())
+        return sorted(written, key=lambda change: change.node.name), found[0] if found else None
 
     async def _tell(self, body: Mapping[str, Any], report: Report) -> None:
         metadata = body.get("metadata", {})
