@@ -236,6 +236,8 @@ async def test_an_object_that_is_deleted_meanwhile_writes_no_more(stage):
     [
         (vector({}), 200, "Empty"),
         ("<html>", 200, "WrongContent"),
+        (vector({"a1": 1}) | {"warnings": ["store 10.0.0.7 does not answer"]}, 200, "Partial"),
+        (vector({"a1": 1}) | {"isPartial": True}, 200, "Partial"),
         (vector({"a1": 1}, at=1.0), 200, "ClockSkew"),
         ("", 302, "Redirected"),
     ],
@@ -247,6 +249,13 @@ async def test_without_an_answer_every_taint_stays(stage, content, status, reaso
     assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("sla=980", "sla=940")
     assert stage.reasons()["Answered"] == reason
     assert stage.report.stuck == reason
+
+
+@pytest.mark.parametrize("more", [{"warnings": ["PromQL warning: a mix"]}, {"warnings": None}, {"isPartial": False}])
+async def test_a_whole_answer_is_used_whatever_it_remarks(stage, more):
+    stage.prometheus.says(vector({"a1": 985, "a2": 950}) | more)
+    await stage.play()
+    assert stage.reasons()["Answered"] == "Answered"
 
 
 async def test_a_query_of_thirty_seconds_changes_nothing(stage):

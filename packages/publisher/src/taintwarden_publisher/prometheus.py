@@ -21,6 +21,8 @@ MAX_TEXT = 300
 AHEAD_SECONDS = 60.0
 """So much may the clock of Prometheus be ahead of ours."""
 _CHUNK = 2**16
+_ABOUT_QUERY = "PromQL "
+"""How warnings begin that are about the query. Others say which store did not answer: Thanos, or remote read."""
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -82,6 +84,15 @@ class _Envelope(msgspec.Struct, frozen=True):
     status: str
     data: _Data | None = None
     error: str = ""
+    warnings: tuple[str, ...] | None = None
+    is_partial: bool = msgspec.field(name="isPartial", default=False)
+    """VictoriaMetrics says so if some of its stores do not answer."""
+
+    @property
+    def missing(self) -> str:
+        """Why some of the data may be missing; empty if all of it is there."""
+        about_data = (one for one in self.warnings or () if not one.startswith(_ABOUT_QUERY))
+        return next(about_data, "a store does not answer" if self.is_partial else "")
 
 
 async def ask(
@@ -160,6 +171,9 @@ def _vector(url: str, status: int, body: bytes, now: float) -> list[Series]:
         found_type = printable(envelope.data.result_type, MAX_TEXT)
         message = f"the query gives a {found_type}, not an instant vector with one series for each node"
         raise NoAnswerError(Trouble.QUERY_INVALID, message)
+    if envelope.missing:
+        message = f"the answer of {url} lacks data: {printable(envelope.missing, MAX_TEXT)}"
+        raise NoAnswerError(Trouble.PARTIAL, message)
     try:
         found = msgspec.json.decode(envelope.data.result, type=list[_Sample])
         series = [Series(one.metric, one.value[0], float(one.value[1])) for one in found]

@@ -19,6 +19,7 @@ class Trouble(StrEnum):
     REDIRECTED = "Redirected"
     TOO_LARGE = "TooLarge"
     WRONG_CONTENT = "WrongContent"
+    PARTIAL = "Partial"
     EMPTY = "Empty"
     CLOCK_SKEW = "ClockSkew"
 
