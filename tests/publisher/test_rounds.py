@@ -301,11 +301,30 @@ async def test_values_that_are_none_are_counted_and_the_rest_is_published(stage)
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "fields", "said"),
+    [
+        ({"a1": 985, "a2": 950}, {"nodeLabel": "kubernetes_node"}, "2 without the label"),
+        ({"a1.example.com": 985, "a2.example.com": 950}, {}, "2 of a node that does not exist"),
+        ({"a1": "NaN", "a2": "NaN"}, {}, "2 with the value NaN"),
+    ],
+)
+async def test_an_answer_that_says_nothing_of_any_node_is_none(stage, values, fields, said):
+    await stage.play()
+    stage.prometheus.says(vector(values))
+    stage.clock += 30
+    await stage.play(**fields)
+    assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("sla=980", "sla=940")
+    assert stage.report.summary == f"no series has a usable value of a node: {said}"
+    assert stage.report.stuck == "Empty"
+    assert stage.value("taintwarden_publisher_last_answer_timestamp_seconds") < stage.tools.clock() - 20
+
+
 async def test_nodes_that_claim_one_address_are_named(stage):
     stage.cluster.has(*(node_object(name, addresses=["10.0.0.9"]) for name in ("a1", "a2")))
-    stage.prometheus.says(vector({"10.0.0.9:9100": 950}, label="instance"))
+    stage.prometheus.says(vector({"10.0.0.9:9100": 950, "a2:9100": 985}, label="instance"))
     await stage.play(nodeLabel="instance")
-    assert stage.cluster.patches == []
+    assert stage.cluster.patches == ["a2"]
     assert stage.report.condition("Answered").message == (
         "Prometheus answers; series that are not used: 1 of an address that several nodes have (10.0.0.9: a1, a2)"
     )

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from taintwarden_publisher.deciding import Change, Decision, Kind, State
-from taintwarden_publisher.samples import Fault
+from taintwarden_publisher.samples import Fault, Samples
 from taintwarden_publisher.spec import PublisherMode
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
@@ -159,17 +159,24 @@ def accepted(trouble: NoAnswerError | None) -> Condition:
     return Condition("Accepted", True, Reason.ACCEPTED, "spec is valid")
 
 
-def answered(
-    trouble: NoAnswerError | None, faults: Mapping[Fault, int], shared: Mapping[str, Sequence[str]]
-) -> Condition:
-    """The condition ``Answered``. ``shared``: the nodes of addresses that several have."""
+def answered(trouble: NoAnswerError | None, found: Samples | None) -> Condition:
+    """The condition ``Answered``. ``found``: what the answer says of nodes, if there is one."""
     if trouble is not None:
         return Condition("Answered", False, trouble.trouble, str(trouble))
-    claims = "; ".join(f"{address}: {named(nodes)}" for address, nodes in islice(shared.items(), SHOWN))
-    more = {Fault.SHARED_ADDRESS: f" ({claims})"}
-    unused = ", ".join(f"{count} {fault}{more.get(fault, '')}" for fault, count in faults.items())
+    unused = "" if found is None else _unused(found)
     message = f"Prometheus answers; series that are not used: {unused}" if unused else "Prometheus answers"
     return Condition("Answered", True, Reason.ANSWERED, message)
+
+
+def says_nothing(found: Samples) -> NoAnswerError:
+    """An answer with series, of which none is of use."""
+    return NoAnswerError(Trouble.EMPTY, f"no series has a usable value of a node: {_unused(found)}")
+
+
+def _unused(found: Samples) -> str:
+    claims = "; ".join(f"{address}: {named(nodes)}" for address, nodes in islice(found.shared.items(), SHOWN))
+    more = {Fault.SHARED_ADDRESS: f" ({claims})"}
+    return ", ".join(f"{count} {fault}{more.get(fault, '')}" for fault, count in found.faults.items())
 
 
 def unaccepted(reason: Reason, message: str) -> Report:
@@ -186,7 +193,7 @@ def unaccepted(reason: Reason, message: str) -> Report:
 def cut_off(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...]:
     """The conditions of a round that cannot read nodes."""
     unreachable = Condition("Publishing", False, Reason.CLUSTER_UNREACHABLE, message)
-    return accepted(trouble), answered(trouble, {}, {}), unreachable
+    return accepted(trouble), answered(trouble, None), unreachable
 
 
 def _shortfalls(decision: Decision, unwritten: str) -> str:

@@ -127,7 +127,6 @@ class Rounds:
         try:
             access = await tools.cluster.access(spec.auth.secret_name) if spec.auth else Access()
             series = await ask(tools.session, spec.url, spec.query, access, tools.clock(), tools.timeout_seconds)
-            self._answered_at = self._now()
         except NoAnswerError as error:
             trouble = error
         async with self.lock:
@@ -136,16 +135,18 @@ class Rounds:
             except ClusterError as error:
                 return Report(reporting.cut_off(trouble, str(error)), answered_at=self._answered_at)
             found = None if series is None else samples(series, spec.node_label, nodes)
+            if found is not None and found.values:
+                self._answered_at = self._now()
+            elif found is not None:
+                trouble = reporting.says_nothing(found)
             decision = decide(self._view(spec, nodes, found))
             written: list[Change] = []
             hindrance = None
             if spec.mode is PublisherMode.PUBLISH and not decision.is_too_much:
                 written, hindrance = await self._write(decision.changes, spec.key, may_write)
         publishing = reporting.publishing(decision, spec.key, spec.mode, spec.max_changed_nodes, written, hindrance)
-        faults, shared = (found.faults, found.shared) if found else ({}, {})
-        answered = reporting.answered(trouble, faults, shared)
-        conditions = (reporting.accepted(trouble), answered, publishing)
-        return Report(conditions, decision, faults, tuple(written), self._answered_at)
+        conditions = (reporting.accepted(trouble), reporting.answered(trouble, found), publishing)
+        return Report(conditions, decision, found.faults if found else {}, tuple(written), self._answered_at)
 
     def _view(self, spec: PublisherSpec, nodes: Sequence[Node], found: Samples | None) -> View:
         now = self._tools.monotonic()
