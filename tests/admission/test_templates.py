@@ -12,7 +12,12 @@ from admission.patching import patched
 from admission.workloads import Json, exists
 from taintwarden.placement.admission.injection import Additions
 from taintwarden.placement.admission.response import AdmissionResponse
-from taintwarden.placement.admission.templates import MAX_RECORD_BYTES, RECORD_ANNOTATION, complete_template
+from taintwarden.placement.admission.templates import (
+    MAX_RECORD_BYTES,
+    MAX_VERSIONS,
+    RECORD_ANNOTATION,
+    complete_template,
+)
 
 OURS, NEWER = {"ours": 1}, {"ours": 2}
 
@@ -87,7 +92,37 @@ def test_what_is_not_needed_any_more_goes():
     changed["spec"]["template"]["metadata"]["annotations"] = {"restartedAt": "now"}
     after = completed(changed, old, Adding())
     assert spec_of(after) == {"containers": [], "affinity": {"mine": 1}}
-    assert RECORD_ANNOTATION not in after["metadata"]["annotations"]
+
+
+def test_what_was_added_to_a_version_that_comes_back_is_made_again():
+    """``kubectl rollout undo`` brings back a template, and no annotation of the DaemonSet."""
+    first = completed(daemon_set(affinity={"mine": 1}))
+    changed = deepcopy(first)
+    changed["spec"]["template"]["metadata"]["annotations"] = {"threshold": "other"}
+    second = completed(changed, first, Adding(NEWER))
+    undone = {**second, "spec": deepcopy(first["spec"])}
+    third = completed(undone, second, Adding({"ours": 3}))
+    assert spec_of(third) == spec_of(completed(daemon_set(affinity={"mine": 1}), None, Adding({"ours": 3})))
+
+
+def test_of_many_versions_the_last_are_known():
+    stored = completed(daemon_set(), None, Adding({"ours": 0}))
+    for number in range(1, 3 * MAX_VERSIONS):
+        changed = deepcopy(stored)
+        changed["spec"]["template"]["metadata"]["annotations"] = {"step": str(number)}
+        stored = completed(changed, stored, Adding({"ours": number}))
+    record = json.loads(stored["metadata"]["annotations"][RECORD_ANNOTATION])
+    assert 1 + len(record["affinity"]["earlier"]) == MAX_VERSIONS
+    assert spec_of(stored)["affinity"] == {"own": None, "ours": 3 * MAX_VERSIONS - 1}
+
+
+def test_of_large_versions_as_many_are_known_as_a_record_may_have():
+    stored: Json | None = None
+    for number in range(4):
+        large = daemon_set(affinity={"mine": str(number) * (MAX_RECORD_BYTES // 2 - 1000)})
+        stored = completed(large, stored)
+        assert spec_of(stored)["affinity"]["ours"] == 1
+    assert len(stored["metadata"]["annotations"][RECORD_ANNOTATION]) <= MAX_RECORD_BYTES
 
 
 def test_a_field_that_its_author_changes_counts_as_written():
@@ -111,7 +146,16 @@ def test_a_template_that_opts_out_loses_what_was_added():
     assert spec_of(completed(changed, old)) == {"containers": []}
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"affinity": 7}', '{"containers": {"before": 1, "after": ""}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"affinity": 7}',
+        '{"affinity": {"before": ' + "[" * 100_000,
+        '{"containers": {"before": 1, "after": ""}}',
+    ],
+)
 def test_a_record_that_somebody_edited_does_not_count(text):
     workload = daemon_set()
     workload["metadata"]["annotations"] = {RECORD_ANNOTATION: text}
@@ -135,19 +179,30 @@ def test_a_node_selector_is_added_and_goes_again():
     assert "nodeSelector" not in spec_of(completed(changed, old, Adding()))
 
 
+KEPT, AGAIN, UNDONE = "kept", "applied again", "undone"
 AFFINITIES = st.sampled_from([None, {"mine": 1}, {"mine": 2}])
 
 
-@given(st.lists(st.tuples(AFFINITIES, st.sampled_from([None, OURS, NEWER]), st.booleans()), min_size=1))
+@given(
+    st.lists(
+        st.tuples(AFFINITIES, st.sampled_from([None, OURS, NEWER]), st.sampled_from([KEPT, AGAIN, UNDONE])), min_size=1
+    )
+)
 def test_a_template_is_what_it_would_be_if_it_were_new(steps):
-    """Whatever it was before, and whether its author writes it again or changes something else."""
+    """Whatever it was before, and whether its author writes it again, takes the first one back, or changes others."""
     stored: Json | None = None
+    first: tuple[Json, Json | None] | None = None
     written: Json | None = None
-    for number, (affinity, ours, again) in enumerate(steps):
-        written = affinity if stored is None or again else written
-        sent = daemon_set(**({} if affinity is None else {"affinity": affinity})) if stored is None or again else stored
+    for number, (affinity, ours, how) in enumerate(steps[:MAX_VERSIONS]):
+        if stored is None or first is None or how == AGAIN:
+            written, sent = affinity, daemon_set(**({} if affinity is None else {"affinity": affinity}))
+        elif how == UNDONE:
+            sent, written = {**stored, "spec": first[0]["spec"]}, first[1]
+        else:
+            sent = stored
         sent = deepcopy(sent)
         sent["spec"]["template"]["metadata"]["annotations"] = {"step": str(number)}
         stored = completed(sent, stored, Adding(ours))
+        first = first or (stored, written)
         fresh = daemon_set(**({} if written is None else {"affinity": written}))
         assert spec_of(stored) == spec_of(completed(fresh, None, Adding(ours)))

@@ -2,15 +2,17 @@
 
 The controller of a DaemonSet reads the template, never the pods, when it decides on which nodes there should be a pod:
 native tolerations and node affinity that pods get later are too late. What was added is recorded in an annotation of
-the DaemonSet, so that it is made again from what the author wrote when the template changes.
+the DaemonSet, so that it is made again from what the author wrote when the template changes. A rollback brings back an
+earlier template with what was added to it then, so the record has the versions before, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
+from taintwarden.kube.errors import NOT_JSON
 from taintwarden.placement.admission.checking import look, mapping
 from taintwarden.placement.admission.injection import Additions
 from taintwarden.placement.admission.own_objects import opts_out
@@ -19,17 +21,25 @@ from taintwarden.placement.admission.response import AdmissionResponse, PatchOpe
 RECORD_ANNOTATION = "taintwarden.io/completed-template"
 MAX_RECORD_BYTES = 65_536
 """Of the 262,144 that all annotations of an object may have."""
+MAX_VERSIONS = 11
+"""Of a template that are remembered: the present one, and as many as Kubernetes keeps by default for a rollback."""
 _FIELDS = ("tolerations", "affinity", "nodeSelector")
 _SPEC = "/spec/template/spec"
 _ANNOTATIONS = "/metadata/annotations"
 Json = Mapping[str, Any]
 
 
-class _Change(msgspec.Struct, omit_defaults=True):
+class _Change(msgspec.Struct, omit_defaults=True, frozen=True):
     """A field of the template's spec: what its author wrote, and a digest of what it became."""
 
     before: Any = None
     after: str = ""
+
+
+class _Changes(_Change, omit_defaults=True, frozen=True):
+    """The last change of a field, and those of earlier versions of the template, the latest first."""
+
+    earlier: tuple[_Change, ...] = ()
 
 
 def complete_template(
@@ -44,16 +54,17 @@ def complete_template(
     given = mapping(look(template, "spec"))
     if not given or (old is not None and template == look(old, "spec", "template")):
         return AdmissionResponse()
-    written = _as_written(given, _record(workload))
+    known = _known(workload, old)
+    written = _as_written(given, known)
     spec = {name: value for name, value in {**given, **written}.items() if name not in written or value is not None}
     found = Additions() if opts_out(template) else additions_to(_pod(workload, template, spec))
     completed = found.added_to(spec)
-    changes = {
+    made = {
         name: _Change(spec.get(name), _digest(completed[name]))
         for name in _FIELDS
         if completed.get(name) != spec.get(name)
     }
-    text = msgspec.json.encode(changes).decode() if changes else ""
+    text = _text(made, known)
     if len(text) > MAX_RECORD_BYTES:
         told = f"the template is left as it is: what is added to it would take {len(text)} bytes of an annotation"
         return AdmissionResponse(warnings=(*found.warnings, told))
@@ -61,21 +72,50 @@ def complete_template(
     return AdmissionResponse(warnings=tuple(found.warnings), patch=(*steps, *_recorded(workload, text)))
 
 
-def _record(workload: Json) -> dict[str, _Change]:
+def _known(workload: Json, old: Json | None) -> dict[str, list[_Change]]:
+    """What became of the fields of this version and of earlier ones, the latest first."""
+    known: dict[str, list[_Change]] = {}
+    for record in (_record(workload), _record(old or {})):  # a manifest that is applied again has none
+        for name, changes in record.items():
+            known.setdefault(name, []).extend((_Change(changes.before, changes.after), *changes.earlier))
+    return known
+
+
+def _record(workload: Json) -> dict[str, _Changes]:
     text = look(workload, "metadata", "annotations", RECORD_ANNOTATION)
     try:
-        return msgspec.json.decode(text, type=dict[str, _Change]) if isinstance(text, str) else {}
-    except msgspec.DecodeError:  # edited: what is in the template counts as written by its author
+        return msgspec.json.decode(text, type=dict[str, _Changes]) if isinstance(text, str) else {}
+    except NOT_JSON:  # edited: what is in the template counts as written by its author
         return {}
 
 
-def _as_written(given: Json, record: Mapping[str, _Change]) -> dict[str, Any]:
+def _as_written(given: Json, known: Mapping[str, Sequence[_Change]]) -> dict[str, Any]:
     """The fields as their author wrote them, where they are still what they became."""
-    return {
-        name: change.before
-        for name, change in record.items()
-        if name in _FIELDS and name in given and _digest(given[name]) == change.after
-    }
+    found: dict[str, Any] = {}
+    for name in _FIELDS:
+        if name not in given or name not in known:
+            continue
+        digest = _digest(given[name])
+        if change := next((one for one in known[name] if one.after == digest), None):
+            found[name] = change.before
+    return found
+
+
+def _text(made: Mapping[str, _Change], known: Mapping[str, Sequence[_Change]]) -> str:
+    """The record of these changes, and of as many of those before as it may hold."""
+    for versions in range(MAX_VERSIONS, -1, -1):
+        record: dict[str, _Changes] = {}
+        for name in _FIELDS:
+            changes = ([made[name]] if name in made else []) + list(known.get(name, ()))
+            latest = {one.after: one for one in reversed(changes)}  # of the same result the latest
+            kept = list(dict.fromkeys(one.after for one in changes))[: max(versions, name in made)]
+            if kept:
+                first, *earlier = (latest[after] for after in kept)
+                record[name] = _Changes(first.before, first.after, tuple(earlier))
+        text = msgspec.json.encode(record).decode() if record else ""
+        if len(text) <= MAX_RECORD_BYTES:
+            break
+    return text
 
 
 def _pod(workload: Json, template: object, spec: Json) -> dict[str, Any]:
