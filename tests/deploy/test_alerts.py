@@ -62,6 +62,7 @@ ORDINARY: Mapping[str, str] = {
     # Prometheus restarts, and the publisher waits for it.
     'taintwarden_publisher_stuck{instance="p", publisher="sla"}': "0x20 1x3 0x60",
     'taintwarden_publisher_stuck{instance="p", publisher="tried"}': "0x80",
+    'taintwarden_publisher_objects{instance="p"}': "0x9 2x70",
 }
 """An hour in which replicas, policies, webhooks and extender do what they should, and one policy is in a dry run."""
 
@@ -161,6 +162,7 @@ CASES = [
         "TaintwardenSchedulerExtenderCertificateExpires",
         {'taintwarden_extender_certificate_expiry_timestamp_seconds{instance="x"}': f"{3650 * DAY}x9 0x60"},
     ),
+    Case("TaintwardenPublisherDown", {}, without="taintwarden_publisher_", began=0),
     Case(
         "TaintwardenPublisherStuck",
         {'taintwarden_publisher_stuck{instance="p", publisher="sla"}': "0x9 1x60"},

@@ -279,6 +279,17 @@ def test_the_alert_fires_while_it_publishes_nothing_and_is_over_with_the_object(
     loop.prometheus.wait_over("TaintwardenPublisherStuck", {"publisher": "bad"})
 
 
+def test_an_alert_fires_while_the_publisher_does_not_run(loop):
+    loop.publisher.stop()
+    try:
+        found = loop.prometheus.wait_firing("TaintwardenPublisherDown", {})
+    finally:
+        loop.publisher.start()
+    assert found.annotations["summary"] == "No publisher is scraped."
+    loop.prometheus.wait_over("TaintwardenPublisherDown", {})
+    assert loop.taints() == GOOD
+
+
 def test_a_key_that_another_publisher_has(loop):
     loop.publish("second", key="sla")
     assert "TaintPublisher sla has the key sla" in loop.wait_reason("second", "Accepted", "KeyTaken")["message"]

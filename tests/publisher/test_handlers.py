@@ -42,6 +42,9 @@ class Running:
         metadata = {"name": name, "finalizers": [handlers.FINALIZER]}
         self.cluster.create("taintpublishers", made | {"metadata": metadata})
 
+    def objects(self) -> float | None:
+        return self.tools.metrics.registry.get_sample_value("taintwarden_publisher_objects")
+
     def stuck(self) -> float | None:
         return self.tools.metrics.registry.get_sample_value("taintwarden_publisher_stuck", {"publisher": "sla"})
 
@@ -97,7 +100,9 @@ async def running(prometheus: Answers, session: aiohttp.ClientSession, tmp_path:
 
 async def test_an_object_is_published_and_followed(prometheus, session, tmp_path):
     async with running(prometheus, session, tmp_path) as run:
+        assert run.objects() == 0
         run.create()
+        await until(lambda: run.objects() == 1, "its rounds")
         await until(lambda: run.values() == ["980"], "the taint")
         run.prometheus.says(vector({"a1": 100}))
         await until(lambda: run.values() == ["0"], "the new value")

@@ -305,6 +305,11 @@ class Metrics:
 
     def _make_publisher(self, registry: CollectorRegistry | None) -> None:
         """Those of the publisher."""
+        self.publisher_objects = Gauge(
+            "taintwarden_publisher_objects",
+            "TaintPublishers whose rounds the process plays; 0 without any.",
+            registry=registry,
+        )
         self.publisher_stuck = Gauge(
             "taintwarden_publisher_stuck",
             "1 while the taints of a TaintPublisher do not follow their values, whatever the reason; a dry run is 0.",

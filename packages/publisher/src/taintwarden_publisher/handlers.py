@@ -89,18 +89,21 @@ def register(
         def is_wanted() -> bool:
             return not stopped and "deletionTimestamp" not in body.metadata
 
-        while is_wanted():
-            generation = body.metadata.get("generation")
-            with _stuck_if_it_fails(name, tools, is_wanted):
-                others = [one for store in list(publishers.values()) for one in store]
-                policies = {key: list(store) for key, store in list(sources.items())}
-                report, news = await rounds.play(body, claims.taken(claims.claim(body), others, policies), is_wanted)
-            _tell(body, report, news)
-            spec, _fault = read_spec(body)
-            seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
-            while seconds > 0 and is_wanted() and body.metadata.get("generation") == generation:
-                await stopped.wait(min(seconds, LOOK_SECONDS))
-                seconds -= LOOK_SECONDS
+        with tools.metrics.publisher_objects.track_inprogress():
+            while is_wanted():
+                generation = body.metadata.get("generation")
+                with _stuck_if_it_fails(name, tools, is_wanted):
+                    others = [one for store in list(publishers.values()) for one in store]
+                    policies = {key: list(store) for key, store in list(sources.items())}
+                    report, news = await rounds.play(
+                        body, claims.taken(claims.claim(body), others, policies), is_wanted
+                    )
+                _tell(body, report, news)
+                spec, _fault = read_spec(body)
+                seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
+                while seconds > 0 and is_wanted() and body.metadata.get("generation") == generation:
+                    await stopped.wait(min(seconds, LOOK_SECONDS))
+                    seconds -= LOOK_SECONDS
 
     @kopf.on.delete(GROUP, VERSION, PLURAL, registry=registry, id="withdraw")
     async def withdraw(name: str, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
