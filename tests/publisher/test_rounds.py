@@ -462,6 +462,20 @@ async def test_the_status_is_written_when_it_changes_and_once_a_minute(stage):
     assert len(stage.cluster.statuses) == first + 1
 
 
+async def test_a_status_is_of_the_version_with_which_the_round_began(stage):
+    """kopf changes the object below a round."""
+    given = body(url=stage.prometheus.url, mode="Publish")
+
+    async def edits(_: web.Request) -> web.Response:
+        given["metadata"]["generation"] = 2
+        return web.json_response(vector({"a1": 985}))
+
+    stage.prometheus.handler = edits
+    await stage.rounds.play(given, "", YES)
+    assert stage.cluster.statuses[-1]["observedGeneration"] == 1
+    assert {one["observedGeneration"] for one in stage.cluster.statuses[-1]["conditions"]} == {1}
+
+
 async def test_the_status_counts_nodes(stage):
     stage.cluster.has(node_object("a3"), node_object("a4", taint("1")))
     await stage.play()

@@ -82,6 +82,7 @@ class Rounds:
             The report, and the conditions that are new.
 
         """
+        generation = body.get("metadata", {}).get("generation", 0)  # kopf changes the object below a round
         spec, fault = read_spec(body)
         if spec is None:
             report = reporting.unaccepted(Reason.INVALID_SPEC, fault)
@@ -99,7 +100,7 @@ class Rounds:
             log.info(
                 "taint-published", publisher=self._name, change=reporting.change_text(one, spec.key if spec else "")
             )
-        await self._tell(body, report)
+        await self._tell(report, generation, body.get("status") or {})
         return report, news
 
     async def withdraw(self, key: str) -> str:
@@ -195,11 +196,10 @@ class Rounds:
         found = (*refusals, *failures.values())
         return sorted(written, key=lambda change: change.node.name), found[0] if found else None
 
-    async def _tell(self, body: Mapping[str, Any], report: Report) -> None:
-        metadata = body.get("metadata", {})
-        before = self._status or body.get("status") or {}
+    async def _tell(self, report: Report, generation: int, stored: Mapping[str, Any]) -> None:
+        before = self._status or stored
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = reporting.status(report, metadata.get("generation", 0), before, now)
+        status = reporting.status(report, generation, before, now)
         unchanged = {**status, "lastAnswerTime": ""} == {**self._status, "lastAnswerTime": ""}
         if unchanged and self._tools.monotonic() - self._status_at < STATUS_SECONDS:
             return
