@@ -45,6 +45,12 @@ class Running:
     def objects(self) -> float | None:
         return self.tools.metrics.registry.get_sample_value("taintwarden_publisher_objects")
 
+    async def seen(self, generation: int) -> None:
+        """Until the watch of the process has delivered this version."""
+        marker = f"marker-{generation}"
+        self.create(marker, key=marker, url="http://127.0.0.1:1", mode="DryRun")
+        await until(lambda: self.reason("Accepted", marker), "an object that is created later")
+
     def stuck(self) -> float | None:
         return self.tools.metrics.registry.get_sample_value("taintwarden_publisher_stuck", {"publisher": "sla"})
 
@@ -127,6 +133,31 @@ async def test_a_change_of_the_object_is_followed_before_its_interval_is_over(pr
             {**body(url=run.prometheus.url, mode="Publish", maxChangedNodes="100%"), "metadata": {"name": "sla"}}
         )
         await until(lambda: run.values() == ["980"], "the taint")
+
+
+async def test_a_change_of_the_object_ends_a_round_that_writes(prometheus, session, tmp_path, monkeypatch):
+    async with running(prometheus, session, tmp_path) as run:
+        names = [f"n{index:02}" for index in range(20)]
+        for name in names:
+            run.cluster.create("nodes", {"metadata": {"name": name}})
+        run.prometheus.says(vector(dict.fromkeys(names, 985)))
+        begun: list[str] = []
+        free, patch_node = asyncio.Event(), Cluster.patch_node
+
+        async def slow(cluster: Cluster, name: str, patch: Any) -> Any:
+            begun.append(name)
+            await free.wait()
+            return await patch_node(cluster, name, patch)
+
+        monkeypatch.setattr(Cluster, "patch_node", slow)
+        run.create()
+        await until(lambda: len(begun) == rounds.WRITERS, "the first writes")
+        dry = body(url=run.prometheus.url, mode="DryRun", maxChangedNodes="100%")
+        run.cluster.apply({**dry, "metadata": {"name": "sla"}})
+        await run.seen(2)
+        free.set()
+        await until(lambda: run.reason("Publishing") == "DryRun", "the next round")
+    assert len(begun) == rounds.WRITERS
 
 
 async def test_a_fault_of_ours_is_measured(prometheus, session, tmp_path, monkeypatch):

@@ -92,16 +92,19 @@ def register(
         with tools.metrics.publisher_objects.track_inprogress():
             while is_wanted():
                 generation = body.metadata.get("generation")
+
+                def is_current(generation: int | None = generation) -> bool:
+                    return is_wanted() and body.metadata.get("generation") == generation
+
                 with _stuck_if_it_fails(name, tools, is_wanted):
                     others = [one for store in list(publishers.values()) for one in store]
                     policies = {key: list(store) for key, store in list(sources.items())}
-                    report, news = await rounds.play(
-                        body, claims.taken(claims.claim(body), others, policies), is_wanted
-                    )
+                    taken = claims.taken(claims.claim(body), others, policies)
+                    report, news = await rounds.play(body, taken, is_current)
                 _tell(body, report, news)
                 spec, _fault = read_spec(body)
                 seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
-                while seconds > 0 and is_wanted() and body.metadata.get("generation") == generation:
+                while seconds > 0 and is_current():
                     await stopped.wait(min(seconds, LOOK_SECONDS))
                     seconds -= LOOK_SECONDS
 
