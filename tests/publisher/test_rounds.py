@@ -258,6 +258,24 @@ async def test_a_whole_answer_is_used_whatever_it_remarks(stage, more):
     assert stage.reasons()["Answered"] == "Answered"
 
 
+async def test_without_an_answer_no_taint_follows_its_value(stage):
+    """``kubectl wait --for=condition=Publishing`` must not be content."""
+    stage.prometheus.says("", 503)
+    await stage.play()
+    publishing = stage.report.condition("Publishing")
+    assert (publishing.status, publishing.reason) == (False, "NotAnswered")
+    assert publishing.message == (
+        "no taint follows its value without an answer: 0 nodes of 2 have the taint sla; "
+        "2 nodes without a value (a1, a2)"
+    )
+
+
+async def test_a_dry_run_without_an_answer_does_not_say_that_there_is_nothing_to_change(stage):
+    stage.prometheus.says("", 503)
+    await stage.play(mode="DryRun")
+    assert stage.reasons()["Publishing"] == "NotAnswered"
+
+
 async def test_a_query_of_thirty_seconds_changes_nothing(stage):
     await stage.play()
     stage.rounds = Rounds("sla", msgspec.structs.replace(stage.tools, timeout_seconds=0.1))

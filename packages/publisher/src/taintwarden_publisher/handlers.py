@@ -23,6 +23,8 @@ RETRY_SECONDS = 5
 """Between two tries to remove what a deleted object wrote."""
 FAULT_SECONDS = 30
 """Until the next try after a fault of ours."""
+_USUAL = (reporting.Reason.NOT_ACCEPTED, reporting.Reason.NOT_ANSWERED, reporting.Reason.DRY_RUN)
+"""Reasons that are intended, or that follow from another condition."""
 STOP_SECONDS = 40.0
 """A write that has begun ends within this time."""
 
@@ -129,7 +131,7 @@ def _stuck_if_it_fails(name: str, tools: Tools, is_wanted: Callable[[], bool]) -
 def _tell(body: kopf.Body, report: reporting.Report, news: list[reporting.Condition]) -> None:
     """One Event for each condition that is new, and one for what a round has written."""
     for one in news:
-        is_usual = one.status or one.reason in (reporting.Reason.NOT_ACCEPTED, reporting.Reason.DRY_RUN)
+        is_usual = one.status or one.reason in _USUAL
         kopf.event(body, type="Normal" if is_usual else "Warning", reason=one.reason, message=one.text())
     if report.written:
         key = body.get("spec", {}).get("key", "")

@@ -44,6 +44,7 @@ class Reason(StrEnum):
     WRITE_FAILED = "WriteFailed"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     NOT_ACCEPTED = "NotAccepted"
+    NOT_ANSWERED = "NotAnswered"
 
 
 class Hindrance(msgspec.Struct, frozen=True):
@@ -114,8 +115,10 @@ def publishing(
     limit: int | str,
     written: Sequence[Change],
     hindrance: Hindrance | None,
+    *,
+    has_answer: bool,
 ) -> Condition:
-    """The condition ``Publishing``, after a round that had an answer."""
+    """The condition ``Publishing``, after a round that knew the nodes."""
     changes = decision.changes
     if decision.is_too_much:
         too_much = f"more than maxChangedNodes allows ({limit}: {decision.limit})"
@@ -130,7 +133,7 @@ def publishing(
             f"minutes, {too_much}, such as {changes_text(changes, key)}. If the values are right, raise maxChangedNodes"
         )
         return Condition("Publishing", False, Reason.TOO_MANY_CHANGES, message)
-    if mode is PublisherMode.DRY_RUN:
+    if mode is PublisherMode.DRY_RUN and has_answer:
         would = (
             f"would change {nodes_text(len(changes))}: {changes_text(changes, key)}" if changes else "nothing to change"
         )
@@ -145,11 +148,12 @@ def publishing(
         return Condition("Publishing", False, hindrance.reason, f"{said}: {hindrance.words}")
     state = {one: len(names) for one, names in decision.states.items()}
     have = state[State.PUBLISHED] + state[State.WAITING] + sum(one.kind is not Kind.REMOVED for one in written)
-    message = (
-        f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key} with its value"
-    )
+    message = f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key}"
     shortfalls = _shortfalls(decision, unwritten if len(changes) > len(written) else "")
-    return Condition("Publishing", True, Reason.PUBLISHING, message + shortfalls)
+    if not has_answer:
+        message = f"no taint follows its value without an answer: {message}{shortfalls}"
+        return Condition("Publishing", False, Reason.NOT_ANSWERED, message)
+    return Condition("Publishing", True, Reason.PUBLISHING, f"{message} with its value{shortfalls}")
 
 
 def accepted(trouble: NoAnswerError | None) -> Condition:

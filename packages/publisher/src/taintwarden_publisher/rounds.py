@@ -145,7 +145,10 @@ class Rounds:
             hindrance = None
             if spec.mode is PublisherMode.PUBLISH and not decision.is_too_much:
                 written, hindrance = await self._write(decision.changes, spec.key, may_write)
-        publishing = reporting.publishing(decision, spec.key, spec.mode, spec.max_changed_nodes, written, hindrance)
+        limit, has_answer = spec.max_changed_nodes, trouble is None
+        publishing = reporting.publishing(
+            decision, spec.key, spec.mode, limit, written, hindrance, has_answer=has_answer
+        )
         conditions = (reporting.accepted(trouble), reporting.answered(trouble, found), publishing)
         return Report(conditions, decision, found.faults if found else {}, tuple(written), self._answered_at)
 
