@@ -427,6 +427,15 @@ async def test_nodes_that_are_selected_no_more_count_for_ten_minutes(stage, flee
     assert stage.reasons()["Publishing"] == "TooManyChanges"
 
 
+async def test_all_nodes_may_be_selected_no_more_where_all_may_change(stage, fleet):
+    """A percentage of those that are still selected would be of none."""
+    await stage.play(nodeSelector={"matchLabels": {"pool": "none"}}, maxChangedNodes="50%")
+    assert "20 nodes of 20 would change" in stage.report.summary
+    assert "(50%: 10)" in stage.report.summary
+    await stage.play(nodeSelector={"matchLabels": {"pool": "none"}}, maxChangedNodes="100%")
+    assert not any(stage.cluster.taint(name) for name in fleet)
+
+
 async def test_a_record_that_a_kubelet_renews_limits_nothing(stage, fleet):
     await stage.play()
     renewed = record("940", at=datetime.now(UTC))

@@ -68,6 +68,8 @@ class Decision(msgspec.Struct, frozen=True):
     """Nodes that do not change, by what they have."""
     counted: int
     """Nodes that count for ``maxChangedNodes``: of this round, and of the last ten minutes."""
+    concerned: int
+    """Nodes that are selected, lose their taint, or count: what a percentage is of, so that all are never too many."""
     limit: int
 
     @property
@@ -98,24 +100,27 @@ def decide(view: View) -> Decision:
     changes: list[Change] = []
     states: dict[State, list[str]] = {state: [] for state in State}
     selected = 0
+    concerned = set(view.recent)
     for node in sorted(view.nodes, key=lambda node: node.name):
         is_selected = selector.selects(node.metadata.labels)
         selected += is_selected
         outcome = _of_node(view, node, is_selected=is_selected)
+        if is_selected or isinstance(outcome, Change):
+            concerned.add(node.name)
         if isinstance(outcome, Change):
             changes.append(outcome)
         elif outcome is not None:
             states[outcome].append(node.name)
     counting = {change.node.name for change in changes if change.counts}
     counted = len(counting | view.recent) if counting else 0
-    limit = allowed(view.spec.max_changed_nodes, selected)
+    limit = allowed(view.spec.max_changed_nodes, len(concerned))
     kept = {state: tuple(names) for state, names in states.items()}
-    return Decision(selected, tuple(changes), kept, counted, limit)
+    return Decision(selected, tuple(changes), kept, counted, len(concerned), limit)
 
 
-def allowed(limit: int | str, selected: int) -> int:
+def allowed(limit: int | str, nodes: int) -> int:
     """``maxChangedNodes`` of so many nodes; a percentage is rounded up."""
-    return limit if isinstance(limit, int) else -(-selected * int(limit.removesuffix("%")) // 100)
+    return limit if isinstance(limit, int) else -(-nodes * int(limit.removesuffix("%")) // 100)
 
 
 def recorded(name: str, key: str, nodes: Iterable[Node], now: datetime) -> dict[str, timedelta]:

@@ -124,12 +124,12 @@ def publishing(
         too_much = f"more than maxChangedNodes allows ({limit}: {decision.limit})"
         if mode is PublisherMode.DRY_RUN:
             message = (
-                f"mode is DryRun: would change nothing, since {nodes_text(decision.counted)} of {decision.selected} "
+                f"mode is DryRun: would change nothing, since {nodes_text(decision.counted)} of {decision.concerned} "
                 f"would change within ten minutes, {too_much}: {changes_text(changes, key)}"
             )
             return Condition("Publishing", False, Reason.DRY_RUN, message)
         message = (
-            f"nothing is changed: {nodes_text(decision.counted)} of {decision.selected} would change within ten "
+            f"nothing is changed: {nodes_text(decision.counted)} of {decision.concerned} would change within ten "
             f"minutes, {too_much}, such as {changes_text(changes, key)}. If the values are right, raise maxChangedNodes"
         )
         return Condition("Publishing", False, Reason.TOO_MANY_CHANGES, message)
