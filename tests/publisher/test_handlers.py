@@ -160,6 +160,16 @@ async def test_a_change_of_the_object_ends_a_round_that_writes(prometheus, sessi
     assert len(begun) == rounds.WRITERS
 
 
+async def test_an_object_that_is_gone_without_its_deletion_being_handled_is_not_stuck(prometheus, session, tmp_path):
+    async with running(prometheus, session, tmp_path) as run:
+        run.prometheus.says("", 503)
+        run.create()
+        await until(lambda: run.stuck() == 1, "the metric")
+        run.cluster.store.modify("taintpublishers", "sla", "", lambda one: one["metadata"].update(finalizers=[]))
+        run.cluster.store.delete("taintpublishers", "sla")
+        await until(lambda: run.stuck() is None, "the end of its series")
+
+
 async def test_a_fault_of_ours_is_measured(prometheus, session, tmp_path, monkeypatch):
     async with running(prometheus, session, tmp_path) as run:
         monkeypatch.setattr(rounds, "decide", lambda _: {}["a fault"])

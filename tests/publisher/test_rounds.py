@@ -550,8 +550,14 @@ async def test_what_cannot_be_removed_is_told(stage):
     stage.cluster.outcomes["a1"] = Written.REFUSED
     stage.cluster.outcomes["a2"] = Written.REFUSED
     assert await stage.rounds.withdraw("sla") == "2 nodes still to be freed of the taint sla: no right"
+    assert stage.value("taintwarden_publisher_stuck") == 1
     stage.cluster.is_away = True
     assert await stage.rounds.withdraw("sla") == "the nodes cannot be listed: away"
+    assert stage.value("taintwarden_publisher_stuck") == 1
+    stage.cluster.is_away = False
+    stage.cluster.outcomes.clear()
+    assert await stage.rounds.withdraw("sla") == ""
+    assert stage.value("taintwarden_publisher_stuck") is None
 
 
 async def test_a_round_that_ends_after_the_deletion_measures_nothing(stage):

@@ -88,33 +88,49 @@ def register(
         sources: kopf.Index[str, str] = kwargs["sources"]
         rounds = memo.setdefault("rounds", Rounds(name, tools))
 
-        def is_wanted() -> bool:
-            return not stopped and "deletionTimestamp" not in body.metadata
+        def taken() -> str:
+            others = [one for store in list(publishers.values()) for one in store]
+            policies = {key: list(store) for key, store in list(sources.items())}
+            return claims.taken(claims.claim(body), others, policies)
 
         with tools.metrics.publisher_objects.track_inprogress():
-            while is_wanted():
-                generation = body.metadata.get("generation")
-
-                def is_current(generation: int | None = generation) -> bool:
-                    return is_wanted() and body.metadata.get("generation") == generation
-
-                with _stuck_if_it_fails(name, tools, is_wanted):
-                    others = [one for store in list(publishers.values()) for one in store]
-                    policies = {key: list(store) for key, store in list(sources.items())}
-                    taken = claims.taken(claims.claim(body), others, policies)
-                    report, news = await rounds.play(body, taken, is_current)
-                _tell(body, report, news)
-                spec, _fault = read_spec(body)
-                seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
-                while seconds > 0 and is_current():
-                    await stopped.wait(min(seconds, LOOK_SECONDS))
-                    seconds -= LOOK_SECONDS
+            await _follow(body, rounds, stopped, taken, tools)
 
     @kopf.on.delete(GROUP, VERSION, PLURAL, registry=registry, id="withdraw")
     async def withdraw(name: str, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
         rounds = memo.setdefault("rounds", Rounds(name, tools))
         if left := await rounds.withdraw(body.get("spec", {}).get("key", "")):
             raise kopf.TemporaryError(left, delay=RETRY_SECONDS)
+
+    @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry, id="gone")
+    def gone(name: str, type: str | None, **_: Any) -> None:  # noqa: A002 - kopf names it
+        """A user may have removed the finalizer instead of waiting for the taints to be removed."""
+        if type == "DELETED":
+            tools.metrics.forget_publisher(name)
+
+
+async def _follow(
+    body: kopf.Body, rounds: Rounds, stopped: kopf.DaemonStopped, taken: Callable[[], str], tools: Tools
+) -> None:
+    """Play rounds until the object is deleted. A change of it ends a round that writes, and begins the next."""
+
+    def is_wanted() -> bool:
+        return not stopped and "deletionTimestamp" not in body.metadata
+
+    while is_wanted():
+        generation = body.metadata.get("generation")
+
+        def is_current(generation: int | None = generation) -> bool:
+            return is_wanted() and body.metadata.get("generation") == generation
+
+        with _stuck_if_it_fails(str(body.metadata.name), tools, is_wanted):
+            report, news = await rounds.play(body, taken(), is_current)
+        _tell(body, report, news)
+        spec, _fault = read_spec(body)
+        seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
+        while seconds > 0 and is_current():
+            await stopped.wait(min(seconds, LOOK_SECONDS))
+            seconds -= LOOK_SECONDS
 
 
 @contextmanager

@@ -110,6 +110,14 @@ class Rounds:
             Why something is left; empty if nothing is.
 
         """
+        told = await self._withdrawn(key)
+        if told:
+            self._tools.metrics.publisher_stuck.labels(self._name).set(1)
+        else:
+            self._tools.metrics.forget_publisher(self._name)
+        return told
+
+    async def _withdrawn(self, key: str) -> str:
         async with self.lock:
             try:
                 changes = withdrawals(self._name, key, await self._tools.cluster.nodes())
@@ -118,7 +126,6 @@ class Rounds:
             written, hindrance = await self._write(changes, key, lambda: True)
         left = len(changes) - len(written)
         if not left:
-            self._tools.metrics.forget_publisher(self._name)
             return ""
         told = f"{reporting.nodes_text(left)} still to be freed of the taint {key}"
         return told if hindrance is None else f"{told}: {hindrance.words}"
