@@ -92,6 +92,14 @@ def test_status_of_an_earlier_version():
     assert found.message == "has a status of an earlier version of its spec"
 
 
+@pytest.mark.parametrize(("age", "count"), [(239, 0), (242, 1)])
+def test_deletion_that_does_not_end(age, count):
+    """It counts as a new generation, and its publisher writes no status any more."""
+    found = stuck(publisher(answered=1_000, metadata={"generation": 2, "deletionTimestamp": at(NOON - age)}))
+    told = "was deleted 4m2s ago, and its taints are not removed: its Events say why, if a publisher runs"
+    assert [one.message for one in found] == [told] * count
+
+
 def test_time_that_is_none_is_not_old():
     status = {"observedGeneration": 1, "conditions": [condition("Answered")], "lastAnswerTime": "soon"}
     assert stuck(publisher(status=status)) == []

@@ -65,6 +65,7 @@ class PublisherMeta(msgspec.Struct, rename="camel"):
 
     name: str = ""
     creation_timestamp: str = ""
+    deletion_timestamp: str = ""
     generation: int = 0
 
 

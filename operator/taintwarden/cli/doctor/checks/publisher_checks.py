@@ -37,13 +37,25 @@ def _read_from_nodes(context: Context) -> Iterator[Found]:
 
 def _stuck(context: Context) -> Iterator[Found]:
     for one in context.snapshot.publishers:
-        if told := _silence(one, context.snapshot.now) or _refusal(one):
+        if told := _trouble(one, context.snapshot.now):
             yield Found(_subject(one), told)
+
+
+def _trouble(one: PublisherObject, now: float) -> str:
+    if not one.metadata.deletion_timestamp:
+        return _silence(one, now) or _refusal(one)
+    since = _seconds_since(one.metadata.deletion_timestamp, now)  # its status is not written any more
+    told = f"was deleted {duration(since)} ago, and its taints are not removed"
+    return f"{told}: its Events say why, if a publisher runs" if since > _patience(one) else ""
+
+
+def _patience(one: PublisherObject) -> float:
+    return PATIENCE_SECONDS + 2 * one.spec.interval_seconds
 
 
 def _silence(one: PublisherObject, now: float) -> str:
     """Why its status is that of no running publisher; empty if it may be."""
-    patience, status = PATIENCE_SECONDS + 2 * one.spec.interval_seconds, one.status
+    patience, status = _patience(one), one.status
     age = _seconds_since(one.metadata.creation_timestamp, now)
     if not status.conditions:
         return "has no status: no publisher has looked at it" if age > patience else ""
@@ -97,7 +109,8 @@ CHECKS = (
     Check(
         id="publisher-stuck",
         severity=Severity.WARNING,
-        finds="TaintPublishers whose status says that they do not publish, or that no publisher renews it",
+        finds="TaintPublishers whose status says that they do not publish, or that no publisher renews it, or whose "
+        "deletion does not end",
         remedy="kubectl describe taintpublisher NAME; look at the publisher's log; docs/runbooks/publisher-stuck.md",
         needs=(Source.PUBLISHERS,),
         run=_stuck,
