@@ -16,9 +16,11 @@ ALL_KINDS = (*KINDS, *DEVICE_KINDS)
 class Past:
     """All states of one object, each with the true time since which it was stored; None: it did not exist."""
 
-    __slots__ = ("states", "times")
+    __slots__ = ("number", "states", "times")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        """How many objects of its kind were created before."""
         self.times: list[float] = []
         self.states: list[Any] = []
 
@@ -67,6 +69,8 @@ class Store:
         """Called when the store was replaced by an older one."""
         self._agenda = agenda
         self._serial = 0
+        self._gone: dict[str, list[tuple[float, str]]] = {kind: [] for kind in ALL_KINDS}
+        """When objects were deleted, and which."""
         self._backup: tuple[int, dict[str, dict[str, Any]]] | None = None
 
     def get(self, kind: str, key: str) -> Any:
@@ -105,8 +109,21 @@ class Store:
     def _remember(self, kind: str, key: str, obj: Any) -> None:
         past = self.past[kind].get(key)
         if past is None:
-            past = self.past[kind][key] = Past()
+            past = self.past[kind][key] = Past(len(self.past[kind]))
         past.add(self._agenda.now, obj)
+        if obj is None:
+            self._gone[kind].append((past.times[-1], key))
+
+    def pasts_since(self, kind: str, moment: float) -> list[Past]:
+        """Of the objects that exist or did then or later, in the order in which they were first created."""
+        keys = dict.fromkeys(self.objects[kind])
+        gone = self._gone[kind]
+        for index in range(len(gone) - 1, -1, -1):
+            at, key = gone[index]
+            if at < moment:
+                break
+            keys[key] = None
+        return sorted((self.past[kind][key] for key in keys), key=lambda one: one.number)
 
     # -- an older etcd --------------------------------------------------------------------------------------------
 

@@ -57,23 +57,23 @@ class TruthAt:
     """What was stored at a moment: the same."""
 
     def __init__(self, store: Store, moment: float) -> None:
-        self._past = store.past
+        self._store = store
         self._moment = moment
 
     def node(self, name: str) -> Node | None:
-        past = self._past["nodes"].get(name)
+        past = self._store.past["nodes"].get(name)
         return None if past is None else past.at(self._moment)
 
     def namespace(self, name: str) -> Namespace | None:
-        past = self._past["namespaces"].get(name)
+        past = self._store.past["namespaces"].get(name)
         return None if past is None else past.at(self._moment)
 
     def policies(self) -> Iterable[Policy]:
-        found = (past.at(self._moment) for past in self._past["policies"].values())
+        found = (past.at(self._moment) for past in self._store.pasts_since("policies", self._moment))
         return [one for one in found if one is not None]
 
     def profiles(self, namespace: str) -> Iterable[Profile]:
-        found = (past.at(self._moment) for past in self._past["profiles"].values())
+        found = (past.at(self._moment) for past in self._store.pasts_since("profiles", self._moment))
         return [one for one in found if one is not None and one.namespace == namespace]
 
 

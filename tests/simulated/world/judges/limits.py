@@ -106,8 +106,8 @@ class FullZones(Judge):
         if not any(one.uid == rules.uid and law.rules_of(one).mode == "Enforce" for one in scene.policies()):
             return 0
         count = 0
-        for name in store.past["nodes"]:
-            node = scene.node(name)
+        for past in store.pasts_since("nodes", moment):
+            node = past.at(moment)
             if node is None or EXCLUDED in node.labels:
                 continue
             if law.matches(rules.nodes, node.labels) and self.is_drained(rules, node, moment):
