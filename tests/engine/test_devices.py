@@ -1,5 +1,7 @@
 """Taints of devices: which pods they concern, what these tolerate, and since when."""
 
+from typing import Any
+
 import pytest
 
 from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, for_devices, native, slice_of, tainted
@@ -834,6 +836,47 @@ def test_a_rule_for_every_device_trips_the_guard_before_the_first_eviction():
     rig.advance(60)
     assert rig.evicted == []
     assert any(isinstance(one, commands.GuardTripped) for one in rig.out)
+
+
+def crowded(*selected: DeviceTaintSelector, known: bool = True, **more: Any) -> Devices:
+    """Forty of 440 pods have a device."""
+    guarded = Limits(max_unavailable=None, zone_health=None, guard=GuardSettings())
+    rig = Devices(Policy(name="p", devices=selected, limits=guarded, **more), known=known)
+    for number in range(400):
+        rig.feed(events.PodSeen(rig.make_pod(f"other-{number}", node=f"n{number % 40}")))
+    for number in range(40):
+        rig.pod(f"a{number}", node=f"n{number}")
+        rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"shop/c{number}")
+        rig.node(f"n{number}")
+    return rig
+
+
+def test_a_guard_for_devices_counts_pods_that_have_some():
+    rig = crowded(DeviceTaintSelector("*"))
+    rig.rule()
+    rig.advance(5)
+    assert any(isinstance(one, commands.GuardTripped) for one in rig.out)
+    assert rig.machine.view.guard("p", rig.now).population == 40
+
+
+@pytest.mark.parametrize(
+    ("drivers", "more", "pods"),
+    [
+        (("nic.example.com",), {}, 0),
+        (("nic.example.com", DRIVER), {}, 40),
+        ((DRIVER,), {"taints": (TaintSelector("sla"),)}, 440),
+    ],
+)
+def test_whom_a_policy_for_devices_may_evict(drivers, more, pods):
+    rig = crowded(*(DeviceTaintSelector("*", driver) for driver in drivers), **more)
+    assert rig.machine.view.guard("p", rig.now).population == pods
+
+
+def test_what_a_guard_counts_is_counted_again_once_devices_are_known():
+    rig = crowded(DeviceTaintSelector("*"), known=False)
+    assert rig.machine.view.guard("p", rig.now).population == 0
+    rig.feed(events.DevicesKnown(known=True))
+    assert rig.machine.view.guard("p", rig.now).population == 40
 
 
 ZONED = Limits(

@@ -81,6 +81,10 @@ class Guarding:
             known.pop(name, None)
         self._held = {key: None for key in self._held if key[0] != name}
 
+    def devices_known(self) -> None:
+        """Devices became known, or are not any more: a policy for them may evict other pods than before."""
+        self._populations = {}
+
     def profile_changed(self, change: str) -> None:
         """A change of a profile changed what pods tolerate."""
         self._profile_change = (change, self._world.now.wall)

@@ -222,6 +222,7 @@ class Intake:
     def devices_known(self, *, known: bool, is_listed: bool) -> None:
         """Slices, rules and claims of devices were listed, are still listed, or are not followed any more."""
         self._equip(self._devices.know(known=known, is_listed=is_listed))
+        self._guarding.devices_known()
         self._refresh(self._world.cluster.nodes)
 
     def synced(self) -> None:

@@ -211,16 +211,25 @@ class Verdicts:
     def population(self, policy: Policy, cluster: Cluster) -> int:
         """How many pods the policy may evict."""
         if not policy.node_selector.requirements:
-            pods = sum(pods for one, pods in cluster.classes.items() if policy in self.selecting(one))
+            pods = sum(pods for one, pods in cluster.classes.items() if self._may_evict(policy, one))
             return pods - sum(self._population(policy, one) for one in cluster.nodes.values() if _opts_out(one, policy))
         return sum(self._population(policy, one) for one in cluster.nodes.values() if policy in self.select(one))
 
     def _population(self, policy: Policy, state: NodeState) -> int:
         found = state.population.get(policy.name)
         if found is None:
-            found = sum(policy in self.selecting(pod.shared) for pod in state.pods.values())
+            found = sum(self._may_evict(policy, pod.shared) for pod in state.pods.values())
             state.population[policy.name] = found
         return found
+
+    def _may_evict(self, policy: Policy, pod_class: PodClass) -> bool:
+        """Whether a policy may evict pods of a class; one for devices alone evicts none that has no such device."""
+        if policy not in self.selecting(pod_class):
+            return False
+        if policy.taints:
+            return True
+        drivers = {use.device.driver for use in pod_class.devices}
+        return any(one.driver in drivers or (drivers and not one.driver) for one in policy.devices)
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class."""
