@@ -185,6 +185,22 @@ def test_what_a_list_does_not_name_is_gone():
     assert fed.events[1:] == [events.TaintRuleGone("r")]
 
 
+@pytest.mark.parametrize(
+    ("handler", "obj"),
+    [
+        ((SliceHandler, frozenset()), slice_object({"name": "gpu-0", "taints": [TAINT]})),
+        ((TaintRuleHandler,), rule_object()),
+    ],
+)
+def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):
+    listed, watched = Fed(*handler), Fed(*handler)
+    listed.handler.listed([obj])
+    watched.handler.seen(obj)
+    assert (listed.events[0].listed, watched.events[0].listed) == (True, False)
+    listed.handler.seen(obj)
+    assert len(listed.events) == 1
+
+
 def test_what_cannot_be_read_any_more_is_gone():
     fed = Fed(SliceHandler, frozenset())
     fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))

@@ -7,7 +7,7 @@ import pytest
 from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, for_devices, native, slice_of, tainted
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, ZONE, exists
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice
+from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
@@ -543,6 +543,44 @@ def test_a_taint_that_was_taken_off_while_devices_were_not_known_begins_again():
     rig.advance(50)
     assert rig.evicted == []
     rig.advance(20)
+    assert rig.evicted == ["a"]
+
+
+@pytest.mark.parametrize("by", ["slice", "rule"])
+@pytest.mark.parametrize(("added", "leaves_after"), [(START, 610), (START + 580, 1180)])
+def test_a_taint_with_another_time_after_a_gap_was_added_again(by, added, leaves_after):
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=600)))
+    rig.claim("a")
+    rig.pod("a")
+
+    def put(added_at: float, *, listed: bool) -> None:
+        if by == "slice":
+            rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted(added_at=added_at)), listed))
+        else:
+            rule = TaintRule(DeviceTaint(KEY, "bad", "NoExecute", added_at))
+            rig.feed(events.TaintRuleSeen("r", rule, listed))
+        rig.wake()
+
+    put(START, listed=False)
+    rig.advance(10, step=10)
+    rig.feed(events.ViewChanged("of devices", live=False, of_devices=True))
+    rig.advance(580, step=10)
+    put(added, listed=True)
+    rig.feed(events.ViewChanged("of devices", live=True, of_devices=True))
+    rig.advance(leaves_after - 600, step=10)
+    assert (rig.evicted == ["a"]) == (added == START)
+    rig.advance(20, step=10)
+    assert rig.evicted == ["a"]
+
+
+def test_of_a_driver_that_renews_the_time_a_gap_moves_nothing():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.claim("a")
+    rig.pod("a")
+    for second, listed in enumerate((False, False, True)):
+        rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted(added_at=START + second)), listed))
+        rig.advance(20)
+    rig.advance(1)
     assert rig.evicted == ["a"]
 
 

@@ -4,9 +4,11 @@ What cannot be read counts as absent: no pod is evicted because of a device whos
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from sys import intern
 from typing import Generic, TypeVar
+
+from msgspec.structs import replace
 
 from taintwarden.controller.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
@@ -45,6 +47,7 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         super().__init__(resource, feed, metrics)
         self.problem = ""
         """Why the server does not answer, while it does not."""
+        self._is_listing = False
 
     @abstractmethod
     def event(self, key: str, obj: Kind) -> Event | None:
@@ -65,7 +68,17 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
             self.lose(key)
         elif self._told.get(key) != event:
             self._told[key] = event
-            self.feed(event)
+            self.feed(self.event_of_list(event) if self._is_listing else event)
+
+    def listed(self, objects: Sequence[Kind]) -> None:
+        """One page of objects, of which changes may be missing."""
+        self._is_listing = True
+        super().listed(objects)
+        self._is_listing = False
+
+    def event_of_list(self, event: Event) -> Event:
+        """The same event, if changes of the object may be missing."""
+        return event
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """An old version of it must not count."""
@@ -106,6 +119,10 @@ class SliceHandler(DeviceHandler[SliceObject]):
         """What of the slice matters."""
         return events.SliceSeen(key, device_slice(obj, self._attributes))
 
+    def event_of_list(self, event: Event) -> Event:
+        """Its taints may have been taken off meanwhile, and added again."""
+        return replace(event, listed=True)
+
     def gone(self, key: str) -> Event:
         """The slice is gone."""
         return events.SliceGone(key)
@@ -117,6 +134,10 @@ class TaintRuleHandler(DeviceHandler[TaintRuleObject]):
     def event(self, key: str, obj: TaintRuleObject) -> Event | None:
         """The rule."""
         return events.TaintRuleSeen(key, taint_rule(obj))
+
+    def event_of_list(self, event: Event) -> Event:
+        """It may have been deleted meanwhile, and created again."""
+        return replace(event, listed=True)
 
     def gone(self, key: str) -> Event:
         """The rule is gone."""

@@ -168,16 +168,20 @@ class Engine:
                 budget = decoding.budget(msgspec.convert(_budget(obj), BudgetObject))
                 return [] if budget is None else self.step(events.BudgetSeen(budget))
             case "slices" | "claims" | "rules":
-                return self._device(kind, key, obj)
+                return self._device(kind, key, obj, listed=listed)
             case _:
                 raise ValueError(kind)
 
-    def _device(self, kind: str, key: str, obj: Any) -> list[Order | Notice]:
+    def _device(self, kind: str, key: str, obj: Any, *, listed: bool) -> list[Order | Notice]:
         handler, stored = self._devices[kind], _DEVICES[kind]
         if obj is None:
             handler.lose(key)
         else:
-            handler.seen(msgspec.convert(stored.written(obj), stored.type))
+            found = msgspec.convert(stored.written(obj), stored.type)
+            if listed:
+                handler.listed([found])
+            else:
+                handler.seen(found)
         return self._feed_pending()
 
     def devices_known(self) -> list[Order | Notice]:

@@ -185,18 +185,20 @@ class NodeState:
         self.forget_verdicts()
         return faults
 
-    def update_devices(self, taints: TimedTaints, now: float) -> bool:
+    def update_devices(self, taints: TimedTaints, now: float, *, gap: bool) -> bool:
         """Store the newest taints of its devices, and extend their histories. Returns whether anything changed.
 
-        One that comes back with the same time is the same as before: slices are replaced, and claims read again.
+        One that comes back with the same time is the same as before: slices are replaced, and claims read again. With
+        another time it was added again, also after a ``gap``, in which changes are missing.
         """
         if taints == self.device_taints and not self.awaits_devices:
             return False
         known, before = self.absent | self.histories, self._of_devices()
         present = {
-            name: _observed(known, taint, stamp, now, gap=name not in before if name in known else self.awaits_devices)
+            name: _observed(known, taint, stamp, now, gap=gap or is_new)
             for taint, stamp in taints
             for name in [history_name(taint)]
+            for is_new in [name not in before if name in known else self.awaits_devices]
         }
         of_node = {name: history for name, history in self.histories.items() if name not in before}
         self.device_taints, self.histories, self.awaits_devices = taints, of_node | present, False

@@ -82,8 +82,8 @@ class Equipping:
         """The node is gone, or another one has its name."""
         self._drained.pop(node, None)
 
-    def refresh(self, state: NodeState) -> bool:
-        """Bring the taints of its devices to a node. Returns whether they changed.
+    def refresh(self, state: NodeState, *, gap: bool = False) -> bool:
+        """Bring the taints of its devices to a node. Returns whether they changed. ``gap``: changes may be missing.
 
         Those of a device that drained the node stay when its pods are gone: the node is still drained.
         """
@@ -99,7 +99,7 @@ class Equipping:
         taints = [one for device in sorted(used) for one in self._inventory.taints(device)]
         for device in sorted(drained):
             taints += [one for one in self._inventory.taints(device) if state.was_drained_by(one[0])]
-        is_changed = state.update_devices(tuple(taints), self._world.now.wall)
+        is_changed = state.update_devices(tuple(taints), self._world.now.wall, gap=gap)
         state.forget_absent(self._is_taken_off)
         return is_changed
 

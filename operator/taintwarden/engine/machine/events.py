@@ -152,10 +152,11 @@ class BudgetGone(msgspec.Struct, frozen=True):
 
 
 class SliceSeen(msgspec.Struct, frozen=True):
-    """A ResourceSlice was listed, added or modified."""
+    """A ResourceSlice was listed, added or modified. ``listed``: changes of it may be missing."""
 
     name: str
     found: Slice
+    listed: bool = False
 
 
 class SliceGone(msgspec.Struct, frozen=True):
@@ -165,10 +166,11 @@ class SliceGone(msgspec.Struct, frozen=True):
 
 
 class TaintRuleSeen(msgspec.Struct, frozen=True):
-    """A DeviceTaintRule was listed, added or modified."""
+    """A DeviceTaintRule was listed, added or modified. ``listed``: changes of it may be missing."""
 
     name: str
     found: TaintRule
+    listed: bool = False
 
 
 class TaintRuleGone(msgspec.Struct, frozen=True):

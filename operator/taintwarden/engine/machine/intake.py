@@ -231,20 +231,20 @@ class Intake:
 
     def slice_changed(self, event: events.SliceSeen | events.SliceGone) -> None:
         """A ResourceSlice is stored like this, or is gone."""
-        found = event.found if isinstance(event, events.SliceSeen) else None
+        found, gap = (event.found, event.listed) if isinstance(event, events.SliceSeen) else (None, False)
         names = list(self._devices.put_slice(event.name, found))
         if len(names) > JUDGED_AT_ONCE:
-            self._refresh(names)
+            self._refresh(names, gap=gap)
             return
         for name in names:
             state = self._world.cluster.nodes.get(name)
-            if state is not None and self._devices.refresh(state):
+            if state is not None and self._devices.refresh(state, gap=gap):
                 self._judging.judge_node(state)  # at once, as for a node: drivers must not make evictions wait
 
     def rule_changed(self, event: events.TaintRuleSeen | events.TaintRuleGone) -> None:
         """A DeviceTaintRule is stored like this, or is gone."""
-        found = event.found if isinstance(event, events.TaintRuleSeen) else None
-        self._refresh(self._devices.put_rule(event.name, found))
+        found, gap = (event.found, event.listed) if isinstance(event, events.TaintRuleSeen) else (None, False)
+        self._refresh(self._devices.put_rule(event.name, found), gap=gap)
 
     def claim_changed(self, event: events.DeviceClaimSeen | events.DeviceClaimGone) -> None:
         """A ResourceClaim is allocated like this, or is not."""
@@ -260,11 +260,11 @@ class Intake:
         self._refresh(nodes)
         self._judging.nodes_again(nodes)
 
-    def _refresh(self, nodes: Iterable[str]) -> None:
+    def _refresh(self, nodes: Iterable[str], *, gap: bool = False) -> None:
         """The devices of these nodes, or their taints, may have changed."""
         known = self._world.cluster.nodes
         states = [state for name in nodes if (state := known.get(name)) is not None]
-        self._judging.nodes_again([state.name for state in states if self._devices.refresh(state)])
+        self._judging.nodes_again([state.name for state in states if self._devices.refresh(state, gap=gap)])
 
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 

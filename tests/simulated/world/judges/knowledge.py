@@ -43,7 +43,7 @@ class Knowledge(Judge):
             self._told[id(order)] = replica.told.serials.get(order.key, {}) | replica.told.parts
 
     def told(self, replica: "Replica", kind: str, key: str, before: Any, after: Any, listed: bool) -> None:
-        if kind != "nodes" or after is None:
+        if kind not in ("nodes", "slices", "rules") or after is None:
             return
         watched = self._watched.setdefault(replica.name, {})
         if not listed:
@@ -113,7 +113,7 @@ class Knowledge(Judge):
         durable, mine = self.durable.get(name, {}), replica.told.serials.get(name, {}) | replica.told.parts
         found: States = []
         for at, node in states:
-            if found and (node.serial in self._gaps or found[-1][1].unpublished) and _is_dated_anew(found, node):
+            if found and self._may_be_another(found[-1][1], node) and _is_dated_anew(found, node):
                 found = []
             learned = [
                 min((EPOCH + one[serial] for one in (durable, mine) if serial in one), default=at)
@@ -122,6 +122,11 @@ class Knowledge(Judge):
             later = max(learned)
             found.append((max(later, found[-1][0]) if found else later, node))
         return found
+
+    def _may_be_another(self, before: Node, after: Node) -> bool:
+        """Whether a taint of a state may not be the one that it was before, by what a replica knows."""
+        parts = (after.serial, *(one for one in after.parts if one not in before.parts))
+        return bool(before.unpublished) or any(one in self._gaps for one in parts)
 
 
 def _is_dated_anew(before: States, after: Node) -> bool:
