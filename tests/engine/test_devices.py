@@ -422,6 +422,51 @@ def test_a_taint_that_comes_and_goes_before_another_of_its_key_does_not_move_tha
     assert rig.evicted == ["a"]
 
 
+HARMLESS, HARMFUL = DeviceTaint(KEY, "31", "NoExecute", START), DeviceTaint(KEY, "79", "NoExecute", START)
+
+
+def two_of_a_key(**more: Any) -> Devices:
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)), **more)
+    rig.claim("a", tolerations=[native("Equal", "31")])
+    rig.pod("a")
+    return rig
+
+
+def leaves_after(rig: Devices, seconds: float) -> bool:
+    rig.advance(seconds - 5)
+    was_there = rig.evicted == []
+    rig.advance(10)
+    return was_there and rig.evicted == ["a"]
+
+
+def test_a_taint_before_another_of_its_key_goes_and_moves_nothing():
+    rig = two_of_a_key()
+    rig.slice(gpu_0=Device((), (HARMLESS,)))
+    rig.slice(gpu_0=Device((), (HARMLESS, HARMFUL)))
+    rig.advance(40)
+    rig.slice(gpu_0=Device((), (HARMFUL,)))
+    assert leaves_after(rig, 20)
+
+
+@pytest.mark.parametrize("taints", [(HARMLESS, HARMFUL), (HARMFUL, HARMLESS), (HARMFUL,)])
+def test_taints_of_one_key_are_told_apart_after_a_restart(taints):
+    before = two_of_a_key()
+    before.slice(gpu_0=Device((), (HARMLESS,)))
+    before.slice(gpu_0=Device((), (HARMFUL, HARMLESS)))
+    rig = two_of_a_key(history=stored(before))
+    rig.wall += 40
+    rig.slice(gpu_0=Device((), taints))
+    assert leaves_after(rig, 20)
+
+
+def test_of_two_taints_of_a_key_the_one_with_another_value_goes_on():
+    rig = two_of_a_key()
+    rig.slice(gpu_0=Device((), (HARMFUL, HARMLESS)))
+    rig.advance(40)
+    rig.slice(gpu_0=Device((), (HARMLESS, DeviceTaint(KEY, "80", "NoExecute", START))))
+    assert leaves_after(rig, 20)
+
+
 def test_an_older_generation_does_not_count():
     rig = Devices()
     rig.slice("old", slice_of(1, gpu_0=tainted()))

@@ -73,7 +73,7 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
     def listed(self, objects: Sequence[Kind]) -> None:
         """One page of objects, of which changes may be missing."""
         self._is_listing = True
-        super().listed(objects)
+        super().listed(objects)  # type: ignore[arg-type] # mypy checks each of the kinds against all of them
         self._is_listing = False
 
     def event_of_list(self, event: Event) -> Event:

@@ -94,7 +94,7 @@ class _Pool:
         """A slice is like this, or is gone. Returns the names of the devices that changed."""
         before = self.slices.pop(name, None)
         if found is not None:
-            found = self.slices[name] = self._ordered(found)
+            self.slices[name] = found
         if found is not None and self._concerns_no_other(before, found):
             current = found.devices
             known = {device: self.devices[device] for device in current if device in self.devices}
@@ -103,20 +103,6 @@ class _Pool:
             known, current = self.devices, self._combined()
             self.devices = current
         return [device for device in {**known, **current} if known.get(device) != current.get(device)]
-
-    def _ordered(self, found: Slice) -> Slice:
-        """The same, with the taints of each device that has several in the order that they had.
-
-        Of those with one key and effect the order tells which is which, and a driver may write it from a map.
-        """
-        devices = {}
-        for name, device in found.devices.items():
-            known = self.devices.get(name)
-            if known is not None and len(device.taints) > 1:
-                places = {_content(taint): place for place, taint in enumerate(known.taints)}
-                taints = sorted(device.taints, key=lambda one: places.get(_content(one), len(places)))
-                devices[name] = msgspec.structs.replace(device, taints=tuple(taints))
-        return msgspec.structs.replace(found, devices=found.devices | devices) if devices else found
 
     def _concerns_no_other(self, before: Slice | None, found: Slice) -> bool:
         """Whether only its own devices change: it has the same as before, or is one more of an incomplete pool.
@@ -258,10 +244,6 @@ def group_of(pod: Pod) -> str:
 def is_in_namespace_of(pod: Pod, claim: str) -> bool:
     """Whether a claim, ``namespace/name``, may be reserved for a pod."""
     return claim.startswith(f"{pod.namespace}/")
-
-
-def _content(taint: DeviceTaint) -> tuple[str, str, str]:
-    return taint.key, taint.effect, taint.value
 
 
 def _drop(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:

@@ -178,9 +178,7 @@ class NodeState:
             history_name(taint): _observed(known, taint, stamp, now, gap=gap or is_new) for taint, stamp in node.taints
         }
         if self.device_taints:
-            of_devices = self.histories | known
-            for taint, stamp in self.device_taints:
-                histories[history_name(taint)] = _observed(of_devices, taint, stamp, now, gap=is_new)
+            histories |= _observed_on_devices(self.histories | known, self.device_taints, now, gap=is_new)
         self.histories = histories
         self.forget_verdicts()
         return faults
@@ -194,12 +192,7 @@ class NodeState:
         if taints == self.device_taints and not self.awaits_devices:
             return False
         known, before = self.absent | self.histories, self._of_devices()
-        present = {
-            name: _observed(known, taint, stamp, now, gap=gap or is_new)
-            for taint, stamp in taints
-            for name in [history_name(taint)]
-            for is_new in [name not in before if name in known else self.awaits_devices]
-        }
+        present = _observed_on_devices(known, taints, now, gap=gap, before=before, is_first=self.awaits_devices)
         of_node = {name: history for name, history in self.histories.items() if name not in before}
         self.device_taints, self.histories, self.awaits_devices = taints, of_node | present, False
         self._set_aside({name: one for name, one in (self.absent | before).items() if name not in present})
@@ -384,6 +377,57 @@ def _observed(
     else:
         found = _begun(known, taint, stamp, now, gap=gap)
     return found if found.derived == is_derived else msgspec.structs.replace(found, derived=is_derived)
+
+
+def _observed_on_devices(
+    known: Mapping[str, TaintHistory],
+    taints: TimedTaints,
+    now: float,
+    *,
+    gap: bool,
+    before: Mapping[str, TaintHistory] | None = None,
+    is_first: bool = False,
+) -> dict[str, TaintHistory]:
+    """The histories of taints of devices; one that is known and was not there ``before`` comes after a gap of its own.
+
+    ``is_first``: it was not known before which devices there are, so a taint that is not known may be an old one.
+    """
+    former = _continued(known, taints)
+    mine = {name: known[one] for name, one in former.items()}
+    gaps = {name: before is not None and one not in before for name, one in former.items()}
+    return {
+        name: _observed(mine, taint, stamp, now, gap=gap or gaps.get(name, is_first))
+        for taint, stamp in taints
+        for name in [history_name(taint)]
+    }
+
+
+def _continued(known: Mapping[str, TaintHistory], taints: TimedTaints) -> dict[str, str]:
+    """The names that histories of taints of devices had.
+
+    A driver may write several taints with one key and effect on a device, and in any order: the value tells which is
+    which, and the number only what the others leave.
+    """
+    alike: dict[str, list[str]] = {}
+    values: dict[str, str] = {}
+    for taint, _ in taints:
+        name = history_name(taint)
+        alike.setdefault(name.partition(" #")[0], []).append(name)
+        values[name] = taint.value
+    found = {}
+    for first, names in alike.items():
+        former = [first] if first in known else []
+        while former and (name := f"{first} #{len(former)}") in known:
+            former.append(name)
+        for name in names:
+            if (same := next((one for one in former if known[one].value == values[name]), None)) is not None:
+                found[name] = same
+                former.remove(same)
+        for name in names:
+            if name not in found and former:
+                found[name] = name if name in former else former[0]
+                former.remove(found[name])
+    return found
 
 
 def _begun(
