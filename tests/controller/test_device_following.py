@@ -136,10 +136,13 @@ class Server:
     def __init__(self, served: Any = SERVED) -> None:
         self.served = served
         self.lists: dict[str, Any] = {}
+        self.refused: dict[str, ApiError] = {}
 
     def __call__(self, call: Call) -> Any:
         if call.path == DEVICES_PATH:
             return self.served if call.method == "GET" else refusal(405)
+        if call.path in self.refused:
+            return self.refused[call.path]
         if "watch" in call.params:
             return [Silence(float(call.params["timeoutSeconds"]))]
         return self.lists.get(call.path, {"metadata": {"resourceVersion": "7"}, "items": []})
@@ -250,6 +253,57 @@ async def test_a_server_that_serves_more_after_an_upgrade_is_followed_anew():
     known = events.DevicesKnown(known=True)
     assert followed.told() == [events.DevicesKnown(known=False), known, events.DevicesKnown(known=False), known]
     assert TAINT_RULES.path in followed.client.paths()
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_rules_that_are_not_served_any_more_hold_nobody():
+    server = Server(WITH_RULES)
+    followed = await following(server)
+    server.served, server.refused = SERVED, {TAINT_RULES.path: NOT_SERVED}
+    await asyncio.sleep(100)
+    views = [one for one in followed.events if isinstance(one, events.ViewChanged)]
+    assert {one.stream: one.live for one in views}[TAINT_RULES.name]
+    known = events.DevicesKnown(known=True)
+    assert followed.told() == [events.DevicesKnown(known=False), known, events.DevicesKnown(known=False), known]
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_rules_that_are_not_served_any_more_before_they_are_listed_hold_nobody():
+    server = Server(WITH_RULES)
+    server.refused = {TAINT_RULES.path: NOT_SERVED}
+    followed = await following(server)
+    assert followed.told()[-1].problem
+    server.served = SERVED
+    await asyncio.sleep(100)
+    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_devices_that_are_not_served_any_more_are_a_problem_that_is_told():
+    server = Server()
+    followed = await following(server)
+    server.served, server.refused = NOT_SERVED, dict.fromkeys((SLICES.path, DEVICE_CLAIMS.path), NOT_SERVED)
+    await asyncio.sleep(100)
+    assert "does not serve" in followed.told()[-1].problem
+    server.served, server.refused = SERVED, {}
+    await asyncio.sleep(RETRY_SECONDS + 2)
+    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_a_server_that_does_not_answer_for_a_while_is_followed_on():
+    server = Server(WITH_RULES)
+    followed = await following(server)
+    server.served = Unreachable("gone")
+    server.refused = dict.fromkeys((SLICES.path, DEVICE_CLAIMS.path, TAINT_RULES.path), Unreachable("gone"))
+    await asyncio.sleep(100)
+    server.served, server.refused = WITH_RULES, {}
+    await asyncio.sleep(100)
+    assert followed.told() == [events.DevicesKnown(known=False), events.DevicesKnown(known=True)]
     await followed.end()
 
 

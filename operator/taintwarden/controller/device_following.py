@@ -1,7 +1,7 @@
 """Follows devices while a policy selects their taints, and only then: a cluster without such a policy pays nothing."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -33,6 +33,9 @@ TOLD_SECONDS = 1.0
 """Between two looks whether lists fail."""
 UPGRADED_SECONDS = 600.0
 """Between two requests whether the server serves what it did not serve before."""
+
+NEEDED = frozenset({SLICES.name, DEVICE_CLAIMS.name})
+"""Without rules, devices have the taints of their slices alone."""
 
 log = structlog.get_logger()
 
@@ -98,36 +101,36 @@ class _Streams:
         }
 
     async def run(self) -> None:
-        """Wait until the server serves devices, then follow them; again, if it serves more than before."""
+        """Wait until the server serves devices, then follow them; again, if it serves more than before, or less."""
         while True:
             served = await self._served()
-            if isinstance(served, str):
-                self._tell(served)
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
+            if not isinstance(served, str) and served >= NEEDED:
                 await self._follow(served)
+            else:
+                self._tell(served if isinstance(served, str) else devices_unserved(NEEDED - served))
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _follow(self, served: frozenset[str]) -> None:
         self._forget()
         self._handlers = self._new_handlers()
         handlers = {one: handler for one, handler in self._handlers.items() if one.name in served}
         streams = [Stream(self._client, one, handler, self._timings) for one, handler in handlers.items()]
-        following = [asyncio.create_task(stream.run()) for stream in streams]
-        listing = [asyncio.create_task(stream.listed.wait()) for stream in streams]
+        others = asyncio.create_task(self._until_others_are_served(served, handlers.values()))
+        tasks = [others, *(asyncio.create_task(stream.run()) for stream in streams)]
         try:
-            while not all(one.done() for one in listing):
-                await _look_after(following, TOLD_SECONDS)
+            while not (others.done() or all(one.listed.is_set() for one in streams)):
+                await _look_after(tasks, TOLD_SECONDS)
                 if problem := next((handler.problem for handler in handlers.values() if handler.problem), ""):
                     self._tell(problem)
-            self._feed(events.DevicesKnown(known=True))
-            self._problem = None
-            log.info("devices-followed", resources=[one.name for one in handlers])
-            while len(handlers) == len(self._handlers) or not await self._serves_more_than(served):
-                await _look_after(following, UPGRADED_SECONDS)
+            if not others.done():
+                self._feed(events.DevicesKnown(known=True))
+                self._problem = None
+                log.info("devices-followed", resources=[one.name for one in handlers])
+                await _look_after(tasks, None)
         finally:
-            for task in (*following, *listing):
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait([*following, *listing])
+            await asyncio.wait(tasks)
 
     def end(self) -> None:
         """Deliver nothing any more."""
@@ -152,8 +155,21 @@ class _Streams:
             log.warning("devices-not-known", reason=problem)
             self._feed(events.DevicesKnown(known=False, problem=problem))
 
+    async def _until_others_are_served(self, served: frozenset[str], handlers: Collection[DeviceHandler[Any]]) -> None:
+        """The server was upgraded, for example to a version that serves rules; or an older one is back."""
+        waited = 0.0
+        while True:
+            await asyncio.sleep(RETRY_SECONDS)
+            waited += RETRY_SECONDS
+            may_be_more = len(handlers) < len(self._handlers) and waited >= UPGRADED_SECONDS
+            if may_be_more or any(one.problem for one in handlers):
+                waited = 0.0
+                found = await self._served()
+                if not isinstance(found, str) and found != served:
+                    return
+
     async def _served(self) -> frozenset[str] | str:
-        """The names of what the server serves; or why it does not serve what is needed."""
+        """The names of what the server serves of devices; or why that is not known."""
         try:
             body = await self._client.request("GET", DEVICES_PATH)
             found = frozenset(one.name for one in decoded(body, _Served, "list of resources").resources)
@@ -161,14 +177,7 @@ class _Streams:
             if not (isinstance(error, ApiError) and error.is_unserved):
                 return str(error)
             found = frozenset()
-        if missing := {SLICES.name, DEVICE_CLAIMS.name} - found:
-            return devices_unserved(missing)
-        return found
-
-    async def _serves_more_than(self, before: frozenset[str]) -> bool:
-        """Whether the server was upgraded, for example to a version that serves rules."""
-        found = await self._served()
-        return not isinstance(found, str) and bool(found & {one.name for one in self._handlers} - before)
+        return found & {one.name for one in self._handlers}
 
 
 class _ServedResource(msgspec.Struct):
@@ -179,8 +188,8 @@ class _Served(msgspec.Struct):
     resources: list[_ServedResource] = []
 
 
-async def _look_after(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
-    """Wait, and raise what ended one of these tasks, which never end in order."""
-    done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+async def _look_after(tasks: Iterable[asyncio.Task[Any]], seconds: float | None) -> None:
+    """Wait until one of these tasks ends, but not longer (None: as long as it takes), and raise what ended it."""
+    done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
