@@ -8,6 +8,7 @@ from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, f
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, ZONE, exists
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.evaluate import Evaluator
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
@@ -864,6 +865,23 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
     rig.feed(events.ViewChanged("resourceslices", live=True, of_devices=True))
     rig.wake()
     assert rig.evicted == ["a"]
+
+
+def test_the_taints_of_a_device_cost_nothing_for_pods_without_it(monkeypatch):
+    """As many pods as devices, and with each pod that goes the others are evaluated again."""
+    rig = Devices(for_devices("*"))
+    for number in range(20):
+        rig.pod(f"a{number}")
+        rig.claim(
+            f"a{number}", device=DeviceId(DRIVER, POOL, f"gpu-{number}"), tolerations=[native()], key=f"shop/{number}"
+        )
+    asked = []
+    act = Evaluator.acting_on
+    monkeypatch.setattr(
+        Evaluator, "acting_on", lambda self, taint, policies: asked.append(taint) or act(self, taint, policies)
+    )
+    rig.rule()
+    assert len(asked) == 20
 
 
 def test_a_driver_that_writes_all_the_time_makes_no_eviction_wait():

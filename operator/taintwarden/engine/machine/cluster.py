@@ -58,6 +58,7 @@ class NodeState:
         "policies",
         "population",
         "reported_invalid",
+        "taints_by_device",
         "verdicts",
     )
 
@@ -68,6 +69,8 @@ class NodeState:
         self.histories: dict[str, TaintHistory] = {}
         self.device_taints: TimedTaints = ()
         """Of the devices that pods here have, and of those that drained the node."""
+        self.taints_by_device: dict[DeviceId, list[Taint]] = {}
+        """The same by device."""
         self.absent: dict[str, TaintHistory] = {}
         """The histories of taints of devices that no pod here has now: stored ones, and those that went."""
         self.awaits_devices = True
@@ -119,6 +122,15 @@ class NodeState:
                 yield taint, self.histories[history_name(taint)]
             for taint, _ in self.device_taints:
                 yield taint, self.histories[history_name(taint)]
+
+    def taints_of(self, pod_class: PodClass) -> Iterator[tuple[Taint, TaintHistory]]:
+        """Those of the node, and of the devices that pods of a class have: a node may have a device for each pod."""
+        if self.node is not None:
+            for taint, _ in self.node.taints:
+                yield taint, self.histories[history_name(taint)]
+            for device in dict.fromkeys(use.device for use in pod_class.devices):
+                for taint in self.taints_by_device.get(device, ()):
+                    yield taint, self.histories[history_name(taint)]
 
     def act(self, policies: Iterable[Policy], now: float) -> None:
         """These policies select the node."""
@@ -195,6 +207,7 @@ class NodeState:
         present = _observed_on_devices(known, taints, now, gap=gap, before=before, is_first=self.awaits_devices)
         of_node = {name: history for name, history in self.histories.items() if name not in before}
         self.device_taints, self.histories, self.awaits_devices = taints, of_node | present, False
+        self._sort_by_device()
         self._set_aside({name: one for name, one in (self.absent | before).items() if name not in present})
         self.forget_verdicts()
         return True
@@ -208,8 +221,15 @@ class NodeState:
         self._set_aside(self.absent | before)
         self.histories = {name: one for name, one in self.histories.items() if name not in before}
         self.device_taints = ()
+        self._sort_by_device()
         self.forget_verdicts()
         return True
+
+    def _sort_by_device(self) -> None:
+        self.taints_by_device = {}
+        for taint, _ in self.device_taints:
+            assert taint.origin is not None  # noqa: S101 - devices have these
+            self.taints_by_device.setdefault(taint.origin.device, []).append(taint)
 
     def forget_absent(self, is_taken_off: Callable[[str, DeviceId], bool]) -> None:
         """Forget the histories of absent taints of which this is true, by the name of the history and the device."""

@@ -186,7 +186,9 @@ class Verdicts:
         if found is None:
             if len(state.alike) >= MAX_ALIKE:
                 state.alike.clear()
-            found = state.alike[alike] = self.evaluator.verdicts(pod_class, tolerations, state.taints(), policies)
+            found = state.alike[alike] = self.evaluator.verdicts(
+                pod_class, tolerations, state.taints_of(pod_class), policies
+            )
         return found
 
     def select(self, state: NodeState) -> tuple[Policy, ...]:
