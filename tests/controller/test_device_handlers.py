@@ -80,6 +80,22 @@ def test_attributes_by_which_no_policy_selects_are_not_kept():
     assert found.devices["gpu-0"].attributes == ()
 
 
+@pytest.mark.parametrize("written", ["model", "gpu.example.com/model"])
+@pytest.mark.parametrize("selected", ["model", "gpu.example.com/model"])
+def test_a_name_without_a_domain_is_of_the_domain_of_the_driver(written, selected):
+    obj = slice_object({"name": "gpu-0", "attributes": {written: {"string": "x"}}})
+    assert device_slice(obj, frozenset({selected})).devices["gpu-0"].attributes == ((selected, "x"),)
+
+
+@pytest.mark.parametrize(
+    ("written", "selected"),
+    [("model", "other.example.com/model"), ("other.example.com/model", "model"), ("model", "gpu.example.com/mode")],
+)
+def test_the_same_name_of_another_domain_is_another_attribute(written, selected):
+    obj = slice_object({"name": "gpu-0", "attributes": {written: {"string": "x"}}})
+    assert device_slice(obj, frozenset({selected})).devices["gpu-0"].attributes == ()
+
+
 @pytest.mark.parametrize(
     ("spec", "selected"),
     [

@@ -166,12 +166,21 @@ def selected_attributes(policies: Iterable[Policy]) -> frozenset[str]:
 def device_slice(obj: SliceObject, attributes: frozenset[str]) -> Slice:
     """What of a slice matters. ``attributes``: those that are kept."""
     spec, pool = obj.spec, obj.spec.pool
-    devices = {intern(one.name): _device(one, attributes) for one in spec.devices}
+    wanted = [(one, _other_name(one, spec.driver)) for one in sorted(attributes)]
+    devices = {intern(one.name): _device(one, wanted) for one in spec.devices}
     return Slice(intern(spec.driver), intern(pool.name), pool.generation, pool.resource_slice_count, devices)
 
 
-def _device(obj: DeviceObject, attributes: frozenset[str]) -> Device:
-    kept = ((name, obj.attributes[name].text) for name in sorted(attributes & obj.attributes.keys()))
+def _other_name(attribute: str, driver: str) -> str:
+    """How else a driver may write the name of an attribute: one without a domain is of the domain of the driver."""
+    domain, _, own = attribute.rpartition("/")
+    return f"{driver}/{own}" if not domain else own if domain == driver else attribute
+
+
+def _device(obj: DeviceObject, wanted: Iterable[tuple[str, str]]) -> Device:
+    given = obj.attributes
+    both = ((name, given.get(name) or given.get(other)) for name, other in wanted) if given else ()
+    kept = ((name, attribute.text) for name, attribute in both if attribute is not None)
     found = Device(tuple((name, text) for name, text in kept if text is not None), tuple(map(_taint, obj.taints)))
     return NOTHING if found == NOTHING else found
 
