@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, for_devices, native, slice_of, tainted
@@ -9,6 +10,7 @@ from engine.kept import kept
 from engine.rig import NO_LIMITS, START, ZONE, exists
 from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.evaluate import Evaluator
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import STALE_VIEW
 from taintwarden.engine.machine import commands, events
@@ -978,6 +980,86 @@ def test_what_a_guard_counts_is_counted_again_once_devices_are_known():
     assert rig.machine.view.guard("p", rig.now).population == 0
     rig.feed(events.DevicesKnown(known=True))
     assert rig.machine.view.guard("p", rig.now).population == 40
+
+
+def sick(number: int) -> Slice:
+    return Slice(DRIVER, f"n{number}", 1, 1, {"gpu-0": tainted()})
+
+
+def tripped_and_half_repaired(**more: Any) -> Devices:
+    """A guard that allows 20 of 40 pods has tripped because of 30, of which 15 have to leave still."""
+    rig = Devices(for_devices_guarded(min_pods=20), **more)
+    for number in range(40):
+        rig.pod(f"a{number}", node=f"n{number}", namespace=f"ns{number}")
+        rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
+        rig.node(f"n{number}")
+    for number in range(30):
+        rig.feed(events.SliceSeen(f"s{number}", sick(number)))
+    rig.advance(5)
+    for number in range(15):
+        rig.slice(f"s{number}", Slice(DRIVER, f"n{number}", 1, 1, {"gpu-0": Device()}))
+    assert rig.machine.view.guard("p", rig.now).halts
+    return rig
+
+
+def for_devices_guarded(**settings: Any) -> Policy:
+    limits = Limits(max_unavailable=None, zone_health=None, guard=GuardSettings(**settings))
+    return Policy(name="p", devices=(DeviceTaintSelector("*"),), limits=limits)
+
+
+def test_a_guard_stays_tripped_while_devices_are_not_known():
+    rig = tripped_and_half_repaired()
+    rig.feed(events.DevicesKnown(known=False))
+    rig.advance(5)
+    assert rig.machine.view.guard("p", rig.now).halts
+    for number in range(40):
+        rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
+    for number in range(15, 30):
+        rig.feed(events.SliceSeen(f"s{number}", sick(number)))
+    rig.feed(events.DevicesKnown(known=True))
+    rig.advance(5)
+    assert rig.machine.view.guard("p", rig.now).halts
+
+
+def test_after_a_restart_a_guard_stays_tripped_until_devices_are_known():
+    rig = Devices(for_devices_guarded(min_pods=20), known=False, leading=False)
+    rig.feed(events.GuardRestored("p", GuardRecord(open_since=START, would_evict=30)))
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.advance(5)
+    assert rig.machine.view.guard("p", rig.now).halts
+    rig.feed(events.DevicesKnown(known=True))
+    rig.advance(5)
+    assert not rig.machine.view.guard("p", rig.now).halts
+
+
+@pytest.mark.parametrize(("problem", "halts"), [("", True), ("forbidden", False)])
+def test_devices_that_are_not_known_for_long_do_not_hold_pods_on_bad_nodes(problem, halts):
+    policy = msgspec.structs.replace(for_devices_guarded(min_pods=2), taints=(TaintSelector("sla"),))
+    rig = Devices(policy, known=False)
+    for number in range(6):
+        rig.pod(f"a{number}", node=f"n{number}", namespace=f"ns{number}")
+        rig.node(f"n{number}", "sla=1")
+    rig.advance(5)
+    rig.feed(events.DevicesKnown(known=False, problem=problem))
+    for number in range(6):
+        rig.node(f"n{number}")
+    rig.advance(5)
+    assert rig.machine.view.guard("p", rig.now).halts == halts
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_guard_with_other_settings_is_armed_once_devices_are_known(known):
+    rig = tripped_and_half_repaired()
+    rig.feed(events.DevicesKnown(known=False))
+    rig.feed(events.PoliciesChanged((for_devices_guarded(min_pods=25),)))
+    rig.advance(1)
+    for number in range(40):
+        rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
+    for number in range(15, 30):
+        rig.feed(events.SliceSeen(f"s{number}", sick(number)))
+    rig.feed(events.DevicesKnown(known=known))
+    rig.advance(5)
+    assert rig.machine.view.guard("p", rig.now).halts != known
 
 
 ZONED = Limits(

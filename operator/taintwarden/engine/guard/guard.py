@@ -53,6 +53,8 @@ class Guard:
         self.cause = ""
         self.population: Callable[[], int] = lambda: 0
         """Counts the pods that the policy may evict; called only when many would be evicted."""
+        self.knows_causes = True
+        """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
         self.acts_since = WallTime(0.0)
         """Since when the policy enforces as it is, under one leader after the other."""
         self.reset = ""
@@ -225,6 +227,8 @@ class Guard:
             if not is_due or self._is_within_limit(now):
                 return None
             self._trip(now)
+        elif not self.knows_causes:
+            self._reconfigured = reconfigured
         elif not self.ahead.causes or (reconfigured and self._is_within_limit(now)):
             return self._arm()
         if not self._is_announced and now.monotonic >= self._settled_at:
@@ -349,7 +353,7 @@ class Guard:
 
     def next_look(self, now: Instant) -> float | None:
         """Seconds until it has to be checked again even if no more pods have to leave."""
-        if self._changed or self.ahead.grew or (self.is_tripped and not self.ahead.causes):
+        if self._changed or self.ahead.grew or (self.is_tripped and self.knows_causes and not self.ahead.causes):
             return 0.0
         waits: list[float] = []
         if self.is_tripped and not self._is_announced:

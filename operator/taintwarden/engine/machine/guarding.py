@@ -14,7 +14,7 @@ from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
-from taintwarden.engine.machine.world import World
+from taintwarden.engine.machine.world import NOT_LISTED, World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Policy
 
 EXAMPLES, MAX_EXAMPLES = 5, 1_000
@@ -71,6 +71,7 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 guard.population = partial(self.population, policy)
+                guard.knows_causes = self._knows_causes(policy)
         for name in before:
             self._forget(name)
 
@@ -84,6 +85,15 @@ class Guarding:
     def devices_known(self) -> None:
         """Devices became known, or are not any more: a policy for them may evict other pods than before."""
         self._populations = {}
+        for policy in self._world.verdicts.policies:
+            guard = self._guard(policy)
+            if guard is not None:
+                guard.knows_causes = self._knows_causes(policy)
+
+    def _knows_causes(self, policy: Policy) -> bool:
+        """Whether it is known which pods have to leave. What devices lack for long does not hold pods on bad nodes."""
+        problem = self._world.devices_problem
+        return not (policy.devices and problem) or (bool(policy.taints) and problem != NOT_LISTED)
 
     def profile_changed(self, change: str) -> None:
         """A change of a profile changed what pods tolerate."""
