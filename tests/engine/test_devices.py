@@ -830,6 +830,39 @@ def test_histories_of_devices_do_not_push_out_those_of_the_node():
     assert "sla:NoExecute" in decode_histories(encode_histories(many | {"sla:NoExecute": TaintHistory(START, spans)}))
 
 
+def test_of_many_histories_those_are_stored_that_taints_do_not_tell():
+    """A rule taints everything; one value changed."""
+    told = {f"{KEY}:NoExecute@{DRIVER}/{'p' * 99}/{n}": TaintHistory.begin("1", START, OLD) for n in range(500)}
+    changed = TaintHistory.begin("990", START, OLD).observe("900", START)
+    name = f"{KEY}:NoExecute@{DRIVER}/z/z"
+    stored = decode_histories(encode_histories(told | {name: changed}))
+    assert stored[name] == changed.newest(1)
+    assert 0 < len(stored) < 500
+
+
+def test_with_a_history_that_is_too_long_a_restart_makes_no_eviction_early():
+    policy = for_devices("*", timing=Timing(violation_grace_seconds=600))
+
+    def begun(value: str, history: str = "") -> Devices:
+        rig = Devices(policy, history=history)
+        many = [DeviceId(DRIVER, POOL, f"{number}-{'x' * 60}") for number in range(500)]
+        rig.feed(events.DeviceClaimSeen("shop/b", DeviceClaim(tuple(map(DeviceUse, many)), frozenset({"uid-b"}))))
+        rig.slice("many", slice_of(**{one.device: tainted(added_at=START + 0.5) for one in many}))
+        rig.slice(found=Slice(DRIVER, "z", 1, 1, {"gpu-0": tainted(value, added_at=OLD)}))
+        rig.claim("a", device=DeviceId(DRIVER, "z", "gpu-0"), tolerations=[native("Equal", "990")], key="shop/z")
+        rig.pod("b", extended=[exists(KEY)])
+        rig.pod("a")
+        return rig
+
+    before = begun("990")
+    before.slice(found=Slice(DRIVER, "z", 1, 1, {"gpu-0": tainted("900", added_at=OLD)}))
+    rig = begun("900", stored(before))
+    rig.advance(595, step=5)
+    assert rig.evicted == []
+    rig.advance(10, step=5)
+    assert rig.evicted == ["a"]
+
+
 def test_a_driver_that_renews_the_time_moves_nothing():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.slice(gpu_0=tainted(added_at=START))

@@ -74,6 +74,13 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         """The current value."""
         return self.spans[-1].value
 
+    @property
+    def is_told_by_taint(self) -> bool:
+        """Whether it says no more than the taint with its ``timeAdded``, which has whole seconds."""
+        if self.stamp is None or len(self.spans) > 1 or self.forgotten or self.drains or self.renewed:
+            return False
+        return self.added_at <= _milliseconds(self.stamp) <= self.added_at + WHOLE_SECONDS
+
     def seen(self, value: str, stamp: float | None, now: float, *, gap: bool) -> Self:
         """The history of the taint as it is seen ``now``.
 
@@ -168,11 +175,10 @@ def device_of(name: str) -> DeviceId | None:
 def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
     """The text of the node annotation: ``{"key:effect": {"added": seconds, "values": [[value, since, until]]}}``.
 
-    It is never longer than what :func:`read_histories` reads: of many taints only the newest values are stored.
+    It is never longer than what :func:`read_histories` reads: of many taints only the newest values are stored. If that
+    is still too long, histories of devices are left out, and first those that the taints themselves tell.
     """
-    names = sorted(
-        histories, key=lambda name: (is_of_device(name), name)
-    )  # those of the node before those of its devices
+    names = sorted(histories, key=lambda name: (is_of_device(name), histories[name].is_told_by_taint, name))
     number = MAX_SPANS
     while names:
         text = msgspec.json.encode({name: histories[name].newest(number) for name in names}, order="sorted").decode()
