@@ -144,6 +144,12 @@ def test_shares_of_a_device_are_the_same_device():
     assert found.uses == (DeviceUse(DeviceId("gpu.example.com", "n1", "gpu-0")),)
 
 
+@pytest.mark.parametrize(("spec", "node"), [({"nodeName": "n1"}, "n1"), ({"allNodes": True}, ""), ({}, "")])
+def test_a_slice_may_be_of_a_node(spec, node):
+    obj = msgspec.convert({"spec": {"driver": "d", "pool": {"name": "p"}, **spec}}, SliceObject)
+    assert device_slice(obj, frozenset()).node == node
+
+
 def test_a_slice_may_have_counters_and_no_devices():
     """Partitions are devices that take from counters, which may have a slice of their own."""
     body = {"driver": "d", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 2}, "sharedCounters": [{}]}

@@ -517,7 +517,7 @@ def test_a_pool_that_is_never_complete_does_not_grow_with_names():
     known = DeviceInventory()
     for number in range(5):
         known.put_slice("one", slice_of(1, 2, **{f"gpu_{number}": Device()}))
-    assert [number for number in range(5) if known.has(DeviceId(DRIVER, POOL, f"gpu-{number}"))] == [4]
+    assert [number for number in range(5) if known.has(DeviceId(DRIVER, POOL, f"gpu-{number}"), "n1")] == [4]
 
 
 def test_what_changes_in_a_slice_has_an_order():
@@ -543,6 +543,26 @@ def test_a_pool_without_slices_has_no_devices():
     rig.feed(events.SliceGone("one"))
     rig.advance(120)
     assert rig.evicted == []
+
+
+@pytest.mark.parametrize(("node", "leaves"), [("", True), ("n1", True), ("n2", False)])
+def test_a_slice_of_a_node_concerns_pods_on_that_node(node, leaves):
+    """A kubelet writes slices of its node, and names any driver, pool and generation in them."""
+    rig = Devices()
+    rig.claim("a")
+    rig.pod("a")
+    rig.slice(found=msgspec.structs.replace(slice_of(gpu_0=Device()), node="n1"))
+    rig.slice("other", msgspec.structs.replace(slice_of(generation=99, gpu_0=tainted()), node=node))
+    assert rig.evicted == (["a"] if leaves else [])
+
+
+def test_a_slice_of_another_node_hides_no_taint():
+    rig = Devices()
+    rig.claim("a")
+    rig.slice("other", msgspec.structs.replace(slice_of(generation=99, gpu_0=Device()), node="n2"))
+    rig.slice(found=msgspec.structs.replace(slice_of(gpu_0=tainted()), node="n1"))
+    rig.pod("a")
+    assert rig.evicted == ["a"]
 
 
 def test_pools_of_the_same_name_are_those_of_different_drivers():

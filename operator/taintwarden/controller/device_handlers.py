@@ -168,7 +168,8 @@ def device_slice(obj: SliceObject, attributes: frozenset[str]) -> Slice:
     spec, pool = obj.spec, obj.spec.pool
     wanted = [(one, _other_name(one, spec.driver)) for one in sorted(attributes)]
     devices = {intern(one.name): _device(one, wanted) for one in spec.devices}
-    return Slice(intern(spec.driver), intern(pool.name), pool.generation, pool.resource_slice_count, devices)
+    place = (intern(spec.driver), intern(pool.name))
+    return Slice(*place, pool.generation, pool.resource_slice_count, devices, intern(spec.node_name))
 
 
 def _other_name(attribute: str, driver: str) -> str:

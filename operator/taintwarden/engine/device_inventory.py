@@ -6,6 +6,7 @@ slices would otherwise start every clock again.
 
 * A device has the taints of its ResourceSlice, and of every DeviceTaintRule that selects it. They are one list.
 * Of the slices of a pool only those of its newest generation count.
+* A slice that names a node concerns pods on that node only. A kubelet may write such slices, of any driver and pool.
 * A pod has the devices of the claims that are reserved for it, or for its PodGroup if the pod names the claim. What it
   tolerates of their taints, its claims say.
 """
@@ -39,13 +40,17 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """A ResourceSlice: some devices of a pool, which has ``slices`` of them in each generation."""
+    """A ResourceSlice: some devices of a pool, which has ``slices`` of them in each generation.
+
+    ``node``: where the devices are; empty: on several nodes, or on none.
+    """
 
     driver: str
     pool: str
     generation: int
     slices: int
     devices: dict[str, Device]
+    node: str = ""
 
 
 class TaintRule(msgspec.Struct, frozen=True):
@@ -137,7 +142,8 @@ class DeviceInventory:
 
     def __init__(self) -> None:
         self._slices: dict[str, Slice] = {}
-        self._pools: dict[tuple[str, str], _Pool] = {}
+        self._pools: dict[tuple[str, str], dict[str, _Pool]] = {}
+        """Driver and name of a pool -> the node that its slices name -> the pool of these slices."""
         self._rules: dict[str, TaintRule] = {}
         self._claims: dict[str, DeviceClaim] = {}
         self._claims_of: dict[str, dict[str, None]] = {}
@@ -151,13 +157,17 @@ class DeviceInventory:
         if found is not None:
             self._slices[name] = found
         changed: dict[DeviceId, None] = {}
-        for place in dict.fromkeys((one.driver, one.pool) for one in (before, found) if one is not None):
-            pool = self._pools.setdefault(place, _Pool())
-            is_here = found is not None and (found.driver, found.pool) == place
+        for place in dict.fromkeys((one.driver, one.pool, one.node) for one in (before, found) if one is not None):
+            driver, named, node = place
+            pools = self._pools.setdefault((driver, named), {})
+            pool = pools.setdefault(node, _Pool())
+            is_here = found is not None and (found.driver, found.pool, found.node) == place
             for device in pool.put(name, found if is_here else None):
-                changed[DeviceId(*place, device)] = None
+                changed[DeviceId(driver, named, device)] = None
             if not pool.slices:
-                del self._pools[place]
+                del pools[node]
+            if not pools:
+                del self._pools[driver, named]
         return changed
 
     def put_rule(self, name: str, found: TaintRule | None, others: Iterable[DeviceId]) -> Collection[DeviceId]:
@@ -214,15 +224,19 @@ class DeviceInventory:
         """Those who have any device."""
         return iter(list(self._claims_of))
 
-    def has(self, device: DeviceId) -> bool:
-        """Whether a device is in a slice, or was while its pool is incomplete."""
-        pool = self._pools.get((device.driver, device.pool))
-        return pool is not None and device.device in pool.devices
+    def has(self, device: DeviceId, node: str) -> bool:
+        """Whether a device of pods on a node is in a slice, or was while its pool is incomplete."""
+        return self._known(device, node) is not None
 
-    def taints(self, device: DeviceId) -> tuple[TimedTaint, ...]:
-        """The taints of a device: those of its slice, then those of rules by name."""
-        pool = self._pools.get((device.driver, device.pool))
-        known = None if pool is None else pool.devices.get(device.device)
+    def _known(self, device: DeviceId, node: str | None) -> Device | None:
+        pools = self._pools.get((device.driver, device.pool), {})
+        places = pools if node is None else ("", node)
+        found = (pools[one].devices.get(device.device) for one in places if one in pools)
+        return next((one for one in found if one is not None), None)
+
+    def taints(self, device: DeviceId, node: str | None = None) -> tuple[TimedTaint, ...]:
+        """The taints of a device for pods on a node, or on any: those of its slice, then those of rules by name."""
+        known = self._known(device, node)
         attributes = known.attributes if known is not None else ()
         given = [("", taint) for taint in (known.taints if known is not None else ())]
         given += [(name, rule.taint) for name, rule in self._rules.items() if rule.concerns(device)]

@@ -5,6 +5,7 @@ other path. The histories are stored with those of the node, since drivers own t
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec.structs import replace
@@ -96,17 +97,17 @@ class Equipping:
         self._drained.pop(state.name, None)
         if drained:
             self._drained[state.name] = drained
-        taints = [one for device in sorted(used) for one in self._inventory.taints(device)]
+        taints = [one for device in sorted(used) for one in self._inventory.taints(device, state.name)]
         for device in sorted(drained):
-            taints += [one for one in self._inventory.taints(device) if state.was_drained_by(one[0])]
+            taints += [one for one in self._inventory.taints(device, state.name) if state.was_drained_by(one[0])]
         is_changed = state.update_devices(tuple(taints), self._world.now.wall, gap=gap)
-        state.forget_absent(self._is_taken_off)
+        state.forget_absent(partial(self._is_taken_off, state.name))
         return is_changed
 
-    def _is_taken_off(self, name: str, device: DeviceId) -> bool:
+    def _is_taken_off(self, node: str, name: str, device: DeviceId) -> bool:
         """Whether a taint is gone, and not only its device or claim: if it comes back, its time begins again."""
-        is_decided = is_of_rule(name) or self._inventory.has(device)
-        return is_decided and all(history_name(one) != name for one, _ in self._inventory.taints(device))
+        is_decided = is_of_rule(name) or self._inventory.has(device, node)
+        return is_decided and all(history_name(one) != name for one, _ in self._inventory.taints(device, node))
 
     # -- what streams deliver ---------------------------------------------------------------------------------------
 

@@ -57,10 +57,11 @@ class PoolObject(msgspec.Struct, gc=False, rename="camel"):
     resource_slice_count: Int64 = 0
 
 
-class SliceSpec(msgspec.Struct):
+class SliceSpec(msgspec.Struct, rename="camel"):
     """``spec`` of a ResourceSlice."""
 
     driver: str = ""
+    node_name: str = ""
     pool: PoolObject = msgspec.field(default_factory=PoolObject)
     devices: list[DeviceObject] = []
 
