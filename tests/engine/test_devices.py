@@ -1115,6 +1115,39 @@ def test_a_guard_with_other_settings_is_armed_once_devices_are_known(known):
     assert rig.machine.view.guard("p", rig.now).halts != known
 
 
+@pytest.mark.parametrize("sick", [1, 3, 4])
+def test_a_node_is_not_drained_by_a_few_of_its_devices(sick):
+    """The pods are of different namespaces: that two of them have to leave says nothing about the other devices."""
+    policy = Policy(name="p", devices=(DeviceTaintSelector(KEY),), limits=ZONED)
+    rig = Devices(policy)
+    for node in ("n1", "n2", "n3"):
+        rig.node(node, labels={ZONE: "z"})
+        for number in range(8):
+            uid, device = f"{node}-{number}", DeviceId(DRIVER, node, f"gpu-{number}")
+            rig.pod(uid, node=node, namespace=f"ns{number}")
+            rig.claim(uid, device=device, key=f"ns{number}/{uid}")
+    for node in ("n1", "n2", "n3"):
+        devices = {f"gpu-{number}": tainted() if number < sick else Device() for number in range(8)}
+        rig.slice(node, Slice(DRIVER, node, 1, 1, devices))
+    rig.advance(30)
+    assert drained(rig) == (3 if sick == 4 else 0)
+    assert (len(rig.evicted) == 3 * sick) == (sick < 4)
+
+
+def test_devices_that_are_well_do_not_count_where_a_taint_of_the_node_drains_it():
+    policy = Policy(name="p", taints=(TaintSelector("sla"),), devices=(DeviceTaintSelector(KEY),), limits=ZONED)
+    rig = Devices(policy)
+    for number in range(7):
+        rig.pod(f"a{number}")
+        rig.claim(f"a{number}", device=DeviceId(DRIVER, POOL, f"gpu-{number}"), key=f"shop/{number}")
+    for number in range(6):
+        rig.pod(f"b{number}", exists("sla"))
+        rig.claim(f"b{number}", device=DeviceId(DRIVER, POOL, f"x-{number}"), key=f"shop/x-{number}")
+    rig.pod("c", Toleration("sla", "Equal", "1"))
+    rig.node("n1", "sla=1", labels={ZONE: "z"})
+    assert drained(rig) == 1
+
+
 ZONED = Limits(
     evictions_per_second=None, max_unavailable=None, guard=None, bounce=None, zone_health=ZoneHealth(min_nodes=1)
 )

@@ -2,7 +2,8 @@
 
 1. A node *drains* if pods have to leave it that were there before the value fell or the taint was added: of two
    namespaces, or at least half of the pods whose verdict depends on the value. Pods that came later, or that asked for
-   other values since, do not count.
+   other values since, do not count. A taint of a device says nothing about the other devices of its node: it drains a
+   node if at least half of the pods that have devices have to leave.
 2. It stays drained when these pods are gone, until the taint is removed, until pods are there and none has to leave, or
    until the pods that left could stay.
 3. A node without pods whose verdict depends on the value is a *refuge*, and counts as healthy, if some pod that has to
@@ -12,12 +13,13 @@
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.guard import ROUNDING_SECONDS
+from taintwarden.engine.history import is_of_device
 from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Operator, Pod, PodClass, Policy, Tolerations
@@ -114,7 +116,7 @@ class Draining:
             return
         self._stale.pop(state.name, None)
         policies = [one for one in self._world.verdicts.select(state) if one.limits.zone_health is not None]
-        counts = self._count(state) if policies else {}
+        counts = self._count(state, policies) if policies else {}
         drained: dict[str, bool] = {}
         marked: dict[str, None] = {}
         departed: dict[str, PodClass] = {}
@@ -136,41 +138,61 @@ class Draining:
         self._give_samples(state, counts, policies)
         self._world.limiter.zones.count(node.name, node.labels, drained)
 
-    def _count(self, state: NodeState) -> dict[str, _Count]:
+    def _count(self, state: NodeState, policies: list[Policy]) -> dict[str, _Count]:
         """How many pods have to leave, by policy."""
         if not any(state.grounds.values()):
-            return self._none_leaves(state)
+            return self._none_leaves(state, policies)
         found: dict[str, _Count] = {}
-        by_class: dict[PodClass, list[tuple[_Count, float | None]]] = {}
+        by_class: dict[PodClass, list[tuple[_Count, TaintVerdict | None]]] = {}
         for pod_class, verdicts in state.verdicts.items():
             dependent = [one for one in verdicts if _depends_on_value(one)]
             by_class[pod_class] = [self._of_class(found, one) for one in dependent]
+        leaving_devices = {name for name, count in found.items() if any(map(is_of_device, count.taints))}
+        by_devices = [one for one in policies if one.name in leaving_devices]
+        for pod_class, verdicts in state.verdicts.items():
+            untainted = self._with_untainted_devices(by_devices, pod_class, verdicts)
+            by_class[pod_class] += [(found[name], None) for name in untainted]
         for pod in state.pods.values():
-            for count, counts_from in by_class.get(pod.shared, ()):
+            for count, verdict in by_class.get(pod.shared, ()):
                 count.dependent += 1
-                if counts_from is not None:
-                    self._add(count, counts_from, pod)
+                if verdict is not None:
+                    self._add(count, verdict, pod)
         return found
 
+    def _with_untainted_devices(
+        self, policies: list[Policy], pod_class: PodClass, verdicts: Iterable[TaintVerdict]
+    ) -> list[str]:
+        """The policies that may evict pods of a class because of devices, and have no verdict on any of them."""
+        if not pod_class.devices:
+            return []
+        told = {one.policy.name for one in verdicts if one.taint.origin is not None or _depends_on_value(one)}
+        untold = [one for one in policies if one.name not in told]
+        return [one.name for one in untold if self._world.verdicts.has_devices(one, pod_class)]
+
     @staticmethod
-    def _of_class(found: dict[str, _Count], verdict: TaintVerdict) -> tuple[_Count, float | None]:
-        """Where the pods of a class are counted; and since when they have to have been there, if they have to leave."""
+    def _of_class(found: dict[str, _Count], verdict: TaintVerdict) -> tuple[_Count, TaintVerdict | None]:
+        """Where the pods of a class are counted; and the verdict, if they have to leave."""
         count = found.setdefault(verdict.policy.name, _Count())
         if not verdict.evicts:
             return count, None
         count.taints[history_name(verdict.taint)] = None
-        return count, verdict.met_from + ROUNDING_SECONDS
+        return count, verdict
 
-    def _none_leaves(self, state: NodeState) -> dict[str, _Count]:
+    def _none_leaves(self, state: NodeState, policies: list[Policy]) -> dict[str, _Count]:
         """The same where no pod has to leave: then it is enough that the verdict on one depends on the value."""
         dependent = (one for verdicts in state.verdicts.values() for one in verdicts if _depends_on_value(one))
-        return {one.policy.name: _ONE for one in dependent}
+        found = {one.policy.name: _ONE for one in dependent}
+        for_devices = [one for one in policies if one.devices and not one.taints]
+        for pod_class, verdicts in state.verdicts.items() if for_devices else ():
+            found |= dict.fromkeys(self._with_untainted_devices(for_devices, pod_class, verdicts), _ONE)
+        return found
 
-    def _add(self, count: _Count, counts_from: float, pod: Pod) -> None:
+    def _add(self, count: _Count, verdict: TaintVerdict, pod: Pod) -> None:
         count.leaving += 1
-        if self._world.caused_at(pod) <= counts_from:
+        if self._world.caused_at(pod) <= verdict.met_from + ROUNDING_SECONDS:
             count.earlier += 1
-            count.namespaces.add(pod.namespace)
+            if verdict.taint.origin is None:
+                count.namespaces.add(pod.namespace)
             count.sample = count.sample or pod.shared
 
     def _is_drained(self, state: NodeState, policy: str, count: _Count) -> bool | None:

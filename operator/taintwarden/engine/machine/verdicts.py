@@ -228,10 +228,14 @@ class Verdicts:
         """Whether a policy may evict pods of a class; one for devices alone evicts none that has no such device."""
         if policy not in self.selecting(pod_class):
             return False
-        if policy.taints:
-            return True
+        return bool(policy.taints) or self.has_devices(policy, pod_class)
+
+    def has_devices(self, policy: Policy, pod_class: PodClass) -> bool:
+        """Whether pods of a class that a policy selects have devices whose taints the policy may act on."""
+        if not pod_class.devices or policy not in self.selecting(pod_class):
+            return False
         drivers = {use.device.driver for use in pod_class.devices}
-        return any(one.driver in drivers or (drivers and not one.driver) for one in policy.devices)
+        return any(not one.driver or one.driver in drivers for one in policy.devices)
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class."""
