@@ -860,6 +860,13 @@ def test_of_many_histories_those_are_stored_that_taints_do_not_tell():
     assert 0 < len(stored) < 500
 
 
+def test_of_many_histories_that_taints_tell_those_are_stored_that_guards_need():
+    told = {f"{KEY}:NoExecute@{DRIVER}/{'p' * 99}/{n}": TaintHistory.begin("1", START, OLD) for n in range(500)}
+    name = f"{KEY}:NoExecute@{DRIVER}/z/z"
+    appeared = TaintHistory.begin("1", START, OLD, gap=False)
+    assert decode_histories(encode_histories(told | {name: appeared}))[name] == appeared
+
+
 def test_with_a_history_that_is_too_long_a_restart_makes_no_eviction_early():
     policy = for_devices("*", timing=Timing(violation_grace_seconds=600))
 

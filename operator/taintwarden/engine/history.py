@@ -75,11 +75,11 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         return self.spans[-1].value
 
     @property
-    def is_told_by_taint(self) -> bool:
-        """Whether it says no more than the taint with its ``timeAdded``, which has whole seconds."""
-        if self.stamp is None or len(self.spans) > 1 or self.forgotten or self.drains or self.renewed:
-            return False
-        return self.added_at <= _milliseconds(self.stamp) <= self.added_at + WHOLE_SECONDS
+    def dispensable(self) -> tuple[bool, bool]:
+        """Whether deadlines are the same without it, by the taint with its ``timeAdded``; and whether guards are."""
+        is_plain = not (len(self.spans) > 1 or self.forgotten or self.drains or self.renewed)
+        stamp = math.inf if self.stamp is None else _milliseconds(self.stamp)
+        return is_plain and self.added_at <= stamp <= self.added_at + WHOLE_SECONDS, not self.appeared_at
 
     def seen(self, value: str, stamp: float | None, now: float, *, gap: bool) -> Self:
         """The history of the taint as it is seen ``now``.
@@ -178,7 +178,7 @@ def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
     It is never longer than what :func:`read_histories` reads: of many taints only the newest values are stored. If that
     is still too long, histories of devices are left out, and first those that the taints themselves tell.
     """
-    names = sorted(histories, key=lambda name: (is_of_device(name), histories[name].is_told_by_taint, name))
+    names = sorted(histories, key=lambda name: (is_of_device(name), *histories[name].dispensable, name))
     number = MAX_SPANS
     while names:
         text = msgspec.json.encode({name: histories[name].newest(number) for name in names}, order="sorted").decode()
