@@ -16,19 +16,28 @@ ALL_KINDS = (*KINDS, *DEVICE_KINDS)
 class Past:
     """All states of one object, each with the true time since which it was stored; None: it did not exist."""
 
-    __slots__ = ("number", "states", "times")
+    __slots__ = ("_changes", "number", "states", "times")
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
         """How many objects of its kind were created before."""
         self.times: list[float] = []
         self.states: list[Any] = []
+        self._changes: dict[Any, Changes] = {}
 
     def add(self, at: float, state: Any) -> None:
         """The object has another state from now on; of two changes at the same moment the second is a little later."""
         at = at if not self.times or at > self.times[-1] else self.times[-1] + 1e-6
         self.times.append(at)
         self.states.append(state)
+
+    def changes(self, what: Callable[[Any], Any]) -> "Changes":
+        """When something about it changed, which `what` gives of a state and of nothing else."""
+        code = what.__code__
+        found = self._changes.get(code)
+        if found is None:
+            found = self._changes[code] = Changes(self, what)
+        return found
 
     def at(self, moment: float) -> Any:
         """The state at a moment, the last one if it changed several times then."""
@@ -43,15 +52,41 @@ class Past:
 
 
 def last_change(past: Past, moment: float, what: Callable[[Any], Any]) -> float:
-    """When what counts of an object changed last before a moment."""
-    found, before = 0.0, None
-    for at, state in zip(past.times, past.states, strict=True):
-        if at > moment:
-            break
-        value = what(state)
-        if value != before:
-            found, before = at, value
-    return found
+    """When what counts of an object changed last before a moment.
+
+    It is looked for from the end. What needs nothing but the object is compared once for each of its states.
+    """
+    if what.__closure__ is None:
+        return past.changes(what).last(moment)
+    index = bisect_right(past.times, moment) - 1
+    if index < 0:
+        return 0.0
+    value = what(past.states[index])
+    while index and what(past.states[index - 1]) == value:
+        index -= 1
+    return past.times[index] if index or value is not None else 0.0
+
+
+class Changes:
+    """When one thing about an object changed."""
+
+    def __init__(self, past: "Past", what: Callable[[Any], Any]) -> None:
+        self._past = past
+        self._what = what
+        self._seen = 0
+        self._value: Any = None
+        self._times: list[float] = []
+
+    def last(self, moment: float) -> float:
+        """The last time before a moment; 0: never."""
+        for index in range(self._seen, len(self._past.times)):
+            value = self._what(self._past.states[index])
+            if value != self._value:
+                self._times.append(self._past.times[index])
+                self._value = value
+        self._seen = len(self._past.times)
+        found = bisect_right(self._times, moment)
+        return self._times[found - 1] if found else 0.0
 
 
 class Store:

@@ -264,8 +264,8 @@ class Judges:
         """True time since which a pod is on its node with the tolerations that it has."""
         past = self.world.store.past
         found = last_change(past["pods"][pod.uid], moment, lambda one: one and (one.node, one.native, one.extended))
-        for key, profile in past["profiles"].items():
-            if key.startswith(f"{pod.namespace}/"):
+        for profile in self.world.store.pasts_since("profiles", found):
+            if next(one for one in profile.states if one).namespace == pod.namespace:
                 found = max(found, last_change(profile, moment, lambda one: one and one.tolerations))
         return found
 

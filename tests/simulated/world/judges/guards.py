@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SLACK_SECONDS = 2.0
 """Times in objects have whole seconds, and clocks differ: within that it is not said what came first."""
 OVERDUE_SECONDS = 10.0
+LONGEST_SECONDS = 3_600.0
+"""No window of a guard is longer."""
 RELEASE_SECONDS = 120.0
 """How long released pods may take, at the slowest rates that worlds have."""
 
@@ -28,8 +30,14 @@ class Account:
     """The evictions of one policy that count for everybody, while its guard was in force."""
 
     sent: list[tuple[float, str]] = field(default_factory=list)
+    """Of the last ``LONGEST_SECONDS``."""
     limits: list[tuple[float, int]] = field(default_factory=list)
     released: dict[str, None] = field(default_factory=dict)
+
+    def evict(self, at: float, uid: str) -> None:
+        """A pod was evicted."""
+        self.sent = [*(one for one in self.sent if one[0] > at - LONGEST_SECONDS), (at, uid)]
+        self.limits = [one for one in self.limits if one[0] > at - LONGEST_SECONDS]
 
 
 class Guards(Judge):
@@ -121,7 +129,7 @@ class GuardWindows(Guards):
         if pod.uid in account.released or self.cause(pod, rules, at) != "general":
             return
         window = rules.guard["windowSeconds"]
-        account.sent.append((at, pod.uid))
+        account.evict(at, pod.uid)
         within = [one for one in account.sent if one[0] > at - window]
         population = self.population(rules) + len(within)
         account.limits.append((at, law.guard_limit(rules.guard, population)))
@@ -192,7 +200,7 @@ class GuardRecords(Guards):
             return
         account = self.account(rules)
         if pod.uid not in account.released and self.cause(pod, rules, at) == "general":
-            account.sent.append((at, pod.uid))
+            account.evict(at, pod.uid)
 
     def sent(self, request: Request) -> None:
         if request.verb not in ("POST", "DELETE") or request.order.what not in ("evict", "delete"):

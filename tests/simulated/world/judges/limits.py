@@ -19,6 +19,8 @@ EXCLUDED = "node.kubernetes.io/exclude-disruption"
 REMEMBERED_PODS = 20
 BLINK_SECONDS = 3.0
 """What a budget allows for less than that, another eviction may have taken."""
+LONGEST_SECONDS = 3_600.0
+"""Rates are judged over intervals of up to so long."""
 
 
 class Rates(Judge):
@@ -49,9 +51,9 @@ class Rates(Judge):
         burst = rules.limits.get("burst", 20)
         request = eviction.request
         key = (rules.uid, rate, burst, request.replica.name, request.term)
-        times, at = self._ordered.setdefault(key, []), request.ordered_at
-        times.append(at)
-        times.sort()
+        at = request.ordered_at
+        times = [one for one in self._ordered.get(key, ()) if one > at - LONGEST_SECONDS]
+        self._ordered[key] = times = sorted([*times, at])
         for index, begin in enumerate(times):
             count = len(times) - index - sum(begin <= one <= times[-1] for one in self._returned.get(rules.name, ()))
             if count > burst + rate * (times[-1] - begin) + 0.05:
