@@ -211,8 +211,8 @@ class GuardRecords(Guards):
         if policy is None or rules is None or rules.guard is None or pod is None or rules.mode != "Enforce":
             return
         account, now = self.account(rules), self.world.agenda.now
-        created = last_change(self.world.store.past["policies"][rules.name], now, lambda one: one and one.uid)
-        if created > now - STALE_SECONDS:
+        past = self.world.store.past["policies"][rules.name]
+        if any(one and one.uid != policy.uid for _, one in past.since(now - STALE_SECONDS, now)):
             return
         if pod.uid in account.released or self.cause(pod, rules, now) != "general":
             return
