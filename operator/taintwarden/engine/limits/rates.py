@@ -20,7 +20,7 @@ from taintwarden.engine.limits.refusal import (
 from taintwarden.engine.limits.zones import Zones, key_of
 from taintwarden.engine.model import Instant, MonotonicTime, Policy
 
-MAX_IDLE_BUCKETS = 10_000
+MAX_IDLE_BUCKETS = 100
 RETRY_PART = 4
 """Calls that are likely to fail get this part of a rate, and at least one call a second."""
 RETRIES_PER_SECOND = 5.0
@@ -45,7 +45,8 @@ class Rates:
         zones: the pace that the health of a zone sets.
         others_wait: whether due pods of other namespaces than this one wait.
         freed: receives the keys of buckets to which a token was returned.
-        max_idle_buckets: with more buckets of zones and namespaces than these, full ones are dropped.
+        max_idle_buckets: with more buckets of zones and namespaces than these, and twice as many as were not full the
+            last time, full ones are dropped.
 
     """
 
@@ -62,7 +63,7 @@ class Rates:
         self._overall_rate = overall_rate
         self._zones = zones
         self._others_wait = others_wait
-        self._max_idle_buckets = max_idle_buckets
+        self._max_idle_buckets = self._swept_at = max_idle_buckets
         self._began = MonotonicTime(0.0)
         self._overall: TokenBucket | None = None
         self._policies: dict[str, TokenBucket] = {}
@@ -156,8 +157,9 @@ class Rates:
         """The bucket of a part of the pods, whose burst is one second's worth."""
         bucket = self._keyed.get(key)
         if bucket is None:
-            if len(self._keyed) >= self._max_idle_buckets:
+            if len(self._keyed) >= self._swept_at:
                 self._keyed = {name: one for name, one in self._keyed.items() if not one.is_full(now)}
+                self._swept_at = max(self._max_idle_buckets, 2 * len(self._keyed))
             bucket = self._keyed[key] = TokenBucket(rate, one_second(rate), self._began)
         elif bucket.rate != rate:
             bucket.resize(rate, one_second(rate), now)
