@@ -192,6 +192,14 @@ def test_full_buckets_are_forgotten_when_there_are_many():
     assert sum(bool(kept(bench.rates, f"idle-{number}")) for number in range(50)) <= 3
 
 
+def test_few_buckets_stay_of_many_that_are_full_again():
+    bench = Bench(PARTED)
+    bench.seconds = 100.0
+    for number in range(1_000):
+        bench.refuses(zone=f"idle-{number}")
+    assert sum(bool(kept(bench.rates, f"idle-{number}")) for number in range(0, 1_000, 10)) <= 10
+
+
 def test_a_bucket_in_use_is_not_forgotten():
     bench = Bench(PARTED, max_idle_buckets=3)
     bench.seconds = 100.0
