@@ -111,7 +111,7 @@ class Rig:
         uid, labels = more.get("uid", f"uid-{name}"), more.get("labels", {})
         version, history = more.get("version") or self.version(), more.get("history", "")
         seen = Node(name, uid, labels, pairs, version, history, more.get("do_not_evict", False))
-        self.feed(events.NodeSeen(seen))
+        self.feed(events.NodeSeen(seen, more.get("listed", False)))
         self.wake()
         return seen
 

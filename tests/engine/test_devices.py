@@ -863,7 +863,7 @@ def test_of_many_histories_those_are_stored_that_taints_do_not_tell():
 def test_of_many_histories_that_taints_tell_those_are_stored_that_guards_need():
     told = {f"{KEY}:NoExecute@{DRIVER}/{'p' * 99}/{n}": TaintHistory.begin("1", START, OLD) for n in range(500)}
     name = f"{KEY}:NoExecute@{DRIVER}/z/z"
-    appeared = TaintHistory.begin("1", START, OLD, gap=False)
+    appeared = TaintHistory.begin("1", START, OLD, is_first=False)
     assert decode_histories(encode_histories(told | {name: appeared}))[name] == appeared
 
 

@@ -41,20 +41,25 @@ def test_it_begins_with_the_taint():
 
 
 def test_one_that_appears_with_an_old_stamp_counts_from_it_and_says_when_it_appeared():
-    made = TaintHistory.begin("940", 100.0, stamp=10.0, gap=False)
+    made = TaintHistory.begin("940", 100.0, stamp=10.0, is_first=False)
     assert (made.added_at, made.spans[0].since, made.appeared_at) == (10.0, 10.0, 100.0)
     assert read_back(made) == made
 
 
-@pytest.mark.parametrize(("stamp", "gap"), [(10.0, True), (None, False), (100.0, False), (200.0, False)])
-def test_nothing_more_is_known_of_one_after_a_gap_or_with_a_stamp_that_is_not_old(stamp, gap):
-    made = TaintHistory.begin("940", 100.0, stamp=stamp, gap=gap)
+def test_one_that_was_added_again_in_a_gap_says_so_too():
+    again = TaintHistory.begin("940", 100.0, stamp=10.0).seen("940", 20.0, 300.0, gap=True)
+    assert (again.added_at, again.appeared_at) == (20.0, 300.0)
+
+
+@pytest.mark.parametrize(("stamp", "is_first"), [(10.0, True), (None, False), (100.0, False), (200.0, False)])
+def test_nothing_more_is_known_of_the_first_or_with_a_stamp_that_is_not_old(stamp, is_first):
+    made = TaintHistory.begin("940", 100.0, stamp=stamp, is_first=is_first)
     assert made.appeared_at is None
     assert "appeared" not in encode_histories({"k:NoExecute": made})
 
 
 def test_a_time_of_appearing_in_the_future_counts_as_now():
-    made = TaintHistory.begin("940", 1e9, stamp=10.0, gap=False)
+    made = TaintHistory.begin("940", 1e9, stamp=10.0, is_first=False)
     assert until_now({"k": made}, 100.0)["k"].appeared_at == 100.0
 
 
@@ -108,7 +113,7 @@ def test_while_it_is_watched_another_stamp_moves_nothing(stamp):
 @pytest.mark.parametrize(("stamp", "added"), [(20.0, 20.0), (99.0, 30.0)])
 def test_after_a_gap_a_later_stamp_is_another_taint(stamp, added):
     made = history(("980", 5.0)).seen("980", 9.0, 10.0, gap=False).seen("940", stamp, 30.0, gap=True)
-    assert made == TaintHistory.begin("940", 30.0, stamp)
+    assert made == TaintHistory.begin("940", 30.0, stamp, is_first=False)
     assert made.added_at == added
 
 

@@ -863,8 +863,8 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
 LONG_AGO = START - 7 * 86_400.0
 
 
-def keep_applying(rig: Rig, nodes: int) -> None:
-    """Nodes without the taint get pods; then, while they are watched, one that states that it is a week old."""
+def keep_applying(rig: Rig, nodes: int, *, listed: bool = False) -> None:
+    """Nodes without the taint get pods; then one that states that it is a week old, maybe while the watch is lost."""
     for number in range(nodes):
         rig.node(f"n{number}", "other=1:NoSchedule")
     rig.advance(60.0)
@@ -873,13 +873,14 @@ def keep_applying(rig: Rig, nodes: int) -> None:
     rig.advance(10.0)
     rig.out = []
     for number in range(nodes):
-        rig.node(f"n{number}", "other=1:NoSchedule", "sla=940", added=LONG_AGO)
+        rig.node(f"n{number}", "other=1:NoSchedule", "sla=940", added=LONG_AGO, listed=listed)
 
 
-def test_a_time_of_long_ago_makes_no_pod_come_later():
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_time_of_long_ago_makes_no_pod_come_later(listed):
     """Whoever keeps a taint with its time in a manifest applies it so."""
     rig = Rig(GUARDED)
-    keep_applying(rig, 6)
+    keep_applying(rig, 6, listed=listed)
     store(rig)
     assert open_guard(rig)
     assert calls(rig) == []

@@ -61,8 +61,6 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     toleration: Toleration | None = None
     counts_from: float = 0.0
     seconds: int = 0
-    appeared_at: float | None = None
-    """When the taint was seen to appear, if it states an earlier time."""
     judged_value: str | None = None
     """The last valid value, if the current one cannot be compared and the last valid one decides."""
     invalid: bool = False
@@ -77,6 +75,8 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     """For so long after its binding the pod stays, since what is known of its devices may be older than the pod."""
     tolerations: Tolerations = Tolerations()
     """All tolerations of the pod class that were evaluated, from all sources."""
+    appeared_at: float | None = None
+    """When the taint was seen to appear, if it states an earlier time."""
 
     @property
     def met_from(self) -> float:
@@ -337,9 +337,17 @@ class Evaluator:
         def verdict(
             kind: Kind, used: Toleration | None = None, counts_from: float = 0.0, seconds: int = 0
         ) -> TaintVerdict:
-            appeared = history.appeared_at
             return TaintVerdict(
-                taint, policy, kind, used, counts_from, seconds, appeared, held, invalid, tolerations=tolerations
+                taint,
+                policy,
+                kind,
+                used,
+                counts_from,
+                seconds,
+                held,
+                invalid,
+                tolerations=tolerations,
+                appeared_at=history.appeared_at,
             )
 
         judgement = judged(taint.value)

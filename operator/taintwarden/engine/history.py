@@ -46,8 +46,8 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
     taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only. ``renewed``:
     its writer was seen to write another stamp although the value stayed, so stamps do not say when it began.
     ``derived``: no client wrote the taint, and it concerns only pods that name its key. ``appeared_at``: when it was
-    seen to appear on a node that was watched, if its stamp is earlier: graces count from the stamp, but pods that were
-    there before did not come later.
+    seen to appear on a node that was known without it, if its stamp is earlier: graces count from the stamp, but pods
+    that were there before did not come later.
     """
 
     added_at: float
@@ -60,13 +60,13 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
     appeared_at: float | None = None
 
     @classmethod
-    def begin(cls, value: str, now: float, stamp: float | None = None, *, gap: bool = True) -> Self:
+    def begin(cls, value: str, now: float, stamp: float | None = None, *, is_first: bool = True) -> Self:
         """The history of a taint first seen ``now`` with ``value``: it counts from its stamp, if that is earlier.
 
-        Without a ``gap`` it was not there before.
+        ``is_first``: nothing is known of the node before, so the taint may have been there.
         """
         added_at = _milliseconds(max(0.0, now if stamp is None else min(stamp, now)))
-        appeared_at = None if gap or added_at >= now else _milliseconds(now)
+        appeared_at = None if is_first or added_at >= now else _milliseconds(now)
         return cls(added_at, (Span(value, added_at),), stamp=stamp, appeared_at=appeared_at)
 
     @property
@@ -90,7 +90,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         if self.renewed and value == self.value:
             return self
         if gap and self._is_added_again(stamp):
-            return self.begin(value, now, stamp)
+            return self.begin(value, now, stamp, is_first=False)
         known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
         return known.observe(value, now)
 

@@ -187,10 +187,12 @@ class NodeState:
             self.policies = None
         self.node = node
         histories = {
-            history_name(taint): _observed(known, taint, stamp, now, gap=gap or is_new) for taint, stamp in node.taints
+            history_name(taint): _observed(known, taint, stamp, now, gap=gap or is_new, is_first=is_new)
+            for taint, stamp in node.taints
         }
         if self.device_taints:
-            histories |= _observed_on_devices(self.histories | known, self.device_taints, now, gap=is_new)
+            of_devices = self.histories | known
+            histories |= _observed_on_devices(of_devices, self.device_taints, now, gap=is_new, is_first=is_new)
         self.histories = histories
         self.forget_verdicts()
         return faults
@@ -386,7 +388,7 @@ def _later(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> d
 
 
 def _observed(
-    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool
+    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool, is_first: bool
 ) -> TaintHistory:
     history, is_derived = known.get(history_name(taint)), taint.source != ""
     if history is not None and history.derived and not is_derived:
@@ -395,7 +397,7 @@ def _observed(
         see = history.seen if taint.origin is None and not is_derived else history.reported
         found = see(taint.value, stamp, now, gap=gap)
     else:
-        found = _begun(known, taint, stamp, now, gap=gap)
+        found = _begun(known, taint, stamp, now, gap=gap, is_first=is_first)
     return found if found.derived == is_derived else msgspec.structs.replace(found, derived=is_derived)
 
 
@@ -405,8 +407,8 @@ def _observed_on_devices(
     now: float,
     *,
     gap: bool,
+    is_first: bool,
     before: Mapping[str, TaintHistory] | None = None,
-    is_first: bool = False,
 ) -> dict[str, TaintHistory]:
     """The histories of taints of devices; one that is known and was not there ``before`` comes after a gap of its own.
 
@@ -416,7 +418,7 @@ def _observed_on_devices(
     mine = {name: known[one] for name, one in former.items()}
     gaps = {name: before is not None and one not in before for name, one in former.items()}
     return {
-        name: _observed(mine, taint, stamp, now, gap=gap or gaps.get(name, is_first))
+        name: _observed(mine, taint, stamp, now, gap=gap or gaps.get(name, False), is_first=is_first)
         for taint, stamp in taints
         for name in [history_name(taint)]
     }
@@ -451,12 +453,12 @@ def _continued(known: Mapping[str, TaintHistory], taints: TimedTaints) -> dict[s
 
 
 def _begun(
-    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool
+    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool, is_first: bool
 ) -> TaintHistory:
     """The history of a taint that was not known. After a gap it did not necessarily replace the other one: the node may
     have worked in between.
     """
-    began = TaintHistory.begin(taint.value, now, stamp, gap=gap)
+    began = TaintHistory.begin(taint.value, now, stamp, is_first=is_first)
     if gap or taint.key not in _SAME_CONDITION:
         return began
     other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}")
