@@ -33,7 +33,7 @@ from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.calls import SLOW_FACTOR
 from taintwarden.engine.machine import Machine, Timings, events
-from taintwarden.engine.model import Gates, Policy
+from taintwarden.engine.model import Policy
 from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
@@ -47,14 +47,10 @@ from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.wire.resources import (
     BUDGETS,
-    DAEMON_SETS,
-    JOBS,
+    CONTROLLERS,
     NAMESPACES,
     NODES,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
     Resource,
 )
 from taintwarden.leadership import Leadership
@@ -109,7 +105,7 @@ class App:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._metrics_server: MetricsServer | None = None
-        gates = Gates(settings.numeric_operators, settings.semver_operators)
+        gates = settings.gates
         self.metrics = Metrics(Process.OPERATOR)
         self.client = Client(
             connection,
@@ -172,7 +168,6 @@ class App:
             refresh_seconds=timings.refresh_seconds,
         )
         parts = (self._feed, self.metrics)
-        workloads = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)
         handlers: dict[Resource[Any], StreamHandler[Any]] = {
             POLICIES: StoreHandler(POLICIES.name, *parts, self.policies),
             PROFILES: StoreHandler(PROFILES.name, *parts, self.profiles),
@@ -180,7 +175,7 @@ class App:
             PODS: PodHandler(PODS.name, *parts, decoder),
             NAMESPACES: NamespaceHandler(NAMESPACES.name, *parts),
             BUDGETS: BudgetHandler(BUDGETS.name, *parts),
-            **{resource: WorkloadHandler(resource.name, *parts) for resource in workloads},
+            **{resource: WorkloadHandler(resource.name, *parts) for resource in CONTROLLERS},
         }
         self.following = Following(self.client, handlers, timings.streams, self._task)
         self._devices = DeviceFollowing(self.client, *parts, timings.streams, self._task)

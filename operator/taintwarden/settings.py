@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from taintwarden.engine.model import Gates
+
 PREFIX = "TAINTWARDEN_"
 MOST_IN_FLIGHT = 64
 """More eviction calls at once only queue up inside the API server."""
@@ -49,6 +51,11 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     semver_operators: bool = True
     log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
+
+    @property
+    def gates(self) -> Gates:
+        """Which families of operators are enabled."""
+        return Gates(self.numeric_operators, self.semver_operators)
 
 
 class ServedSettings(CommonSettings, frozen=True, kw_only=True):

@@ -19,21 +19,16 @@ from taintwarden.kube.watch.watching import FRAMES_AT_ONCE
 from taintwarden.kube.wire.kinds import BudgetObject, Identity, WorkloadObject
 from taintwarden.kube.wire.resources import (
     BUDGETS,
-    DAEMON_SETS,
-    JOBS,
+    CONTROLLERS,
     NAMESPACES,
     NODES,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
 )
 
 TIMINGS = StreamTimings()
 
 Heard = list[tuple[Any, ...]]
-WORKLOADS = [REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS]
-ALL = [PODS, NODES, NAMESPACES, BUDGETS, *WORKLOADS]
+ALL = [PODS, NODES, NAMESPACES, BUDGETS, *CONTROLLERS]
 
 
 def name_of(one: Any) -> str:
@@ -461,7 +456,7 @@ def test_finished_and_unbound_pods_stay_with_the_server():
     assert PODS.field_selector == "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
-@pytest.mark.parametrize("resource", WORKLOADS, ids=lambda resource: resource.name)
+@pytest.mark.parametrize("resource", CONTROLLERS, ids=lambda resource: resource.name)
 def test_what_is_not_used_of_a_workload_costs_nothing(resource):
     template = {"spec": {"containers": [{"name": "main", "env": ["of no kind"]}]}}
     value = {"metadata": {"uid": "u", "labels": 7}, "spec": {"replicas": 3, "template": template}, "status": {}}

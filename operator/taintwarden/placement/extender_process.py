@@ -16,7 +16,7 @@ from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.remembered import Remembered
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import Gates, Policy
+from taintwarden.engine.model import Policy
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
@@ -69,7 +69,7 @@ class ExtenderApp(ServedApp):
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
-        decisions = Decisions(Gates(self.settings.numeric_operators, self.settings.semver_operators))
+        decisions = Decisions(self.settings.gates)
         is_closed = self.settings.webhook_client_ca is not None
         extender = SchedulerExtender(
             self._nodes,

@@ -56,7 +56,7 @@ class WebhookApp(ServedApp):
 
     def serve(self) -> HttpsServer:
         """Reviews of the API server."""
-        gates = Gates(self.settings.numeric_operators, self.settings.semver_operators)
+        gates = self.settings.gates
         webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self._by_extender)
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
         observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, RESULTS)

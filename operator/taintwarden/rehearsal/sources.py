@@ -8,16 +8,12 @@ from taintwarden.api.types import GROUP, PUBLISHER_KIND
 from taintwarden.kube.calls.own_kinds import GROUP_PATH
 from taintwarden.kube.wire.resources import (
     BUDGETS,
-    DAEMON_SETS,
+    CONTROLLERS,
     DEVICE_CLAIMS,
-    JOBS,
     NAMESPACES,
     NODES,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
     SLICES,
-    STATEFUL_SETS,
     TAINT_RULES,
     VOLUMES,
 )
@@ -126,8 +122,7 @@ WORKLOADS = {
     Source.CRON_JOBS: Listing(f"{_BATCH}/cronjobs", "batch", "CronJob"),
 }
 """Kinds with a pod template."""
-COUNTED = {Source(one.name): one for one in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, REPLICATION_CONTROLLERS, JOBS)}
-"""Controllers of pods whose numbers of replicas limits count."""
+COUNTED = {Source(one.name): one for one in CONTROLLERS}
 OWNERS = (Source.REPLICA_SETS, Source.JOBS)
 """Owners between a pod and its topmost owner; without them, findings name the direct owner."""
 TEMPLATES = tuple(WORKLOADS)

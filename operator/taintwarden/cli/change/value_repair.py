@@ -12,7 +12,7 @@ from taintwarden.cli.data_output import write_data
 from taintwarden.cli.failures import fail
 from taintwarden.cli.output import printable, write
 from taintwarden.controller.wording import at, duration, pods
-from taintwarden.engine.model import Gates, Taint
+from taintwarden.engine.model import Taint
 from taintwarden.rehearsal.reading import read_snapshot
 from taintwarden.rehearsal.rehearsal import taught
 from taintwarden.rehearsal.repairing import Repair, repairs
@@ -56,7 +56,7 @@ def repair(policy: str, applied: bool, yes: bool, output: str, **flags: object) 
 
 def _find(settings: Settings, name: str, now: float) -> list[Repair]:
     snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
-    gates = Gates(settings.numeric_operators, settings.semver_operators)
+    gates = settings.gates
     rehearsal = taught(snapshot, gates)
     policy = next((one for one in rehearsal.view.policies if one.name == name), None)
     if policy is None:

@@ -16,7 +16,6 @@ from taintwarden.cli.doctor.findings_table import catalogue, table
 from taintwarden.cli.failures import fail
 from taintwarden.cli.output import write
 from taintwarden.cli.progress import Progress
-from taintwarden.engine.model import Gates
 from taintwarden.settings import Settings
 
 FINE, PERSON, BLIND = 0, 10, 11
@@ -59,7 +58,7 @@ def _look(settings: Settings, checks: tuple[Check, ...]) -> Diagnosis:
         snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
         ask(settings, lambda session: read_for(wanted(checks), session, snapshot, progress.say), MAX_CONNECTIONS)
         progress.say(f"making {len(checks)} checks")
-        return diagnose(snapshot, checks, Gates(settings.numeric_operators, settings.semver_operators))
+        return diagnose(snapshot, checks, settings.gates)
 
 
 def _list(checks: tuple[Check, ...], output: str) -> None:

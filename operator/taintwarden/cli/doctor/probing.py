@@ -13,7 +13,7 @@ from taintwarden.cli.doctor.injected_namespaces import OURS
 from taintwarden.cli.doctor.rights import ACCOUNT, MissingRoleError, Right, shipped_rights
 from taintwarden.cli.serve.run import run
 from taintwarden.controller.times import moment
-from taintwarden.engine.model import Gates, Operator
+from taintwarden.engine.model import Operator
 from taintwarden.engine.operators import ROWS
 from taintwarden.kube.errors import ApiError
 from taintwarden.rehearsal.deployments import Container, Deployment, Template, read_deployments
@@ -51,7 +51,7 @@ async def read_operator(session: Session, namespace: str) -> OperatorSettings | 
 def _operator(deployment: Deployment, container: Container) -> OperatorSettings:
     words, spec = container.words, deployment.spec.template.spec
     settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
-    gates = Gates(settings.numeric_operators, settings.semver_operators)
+    gates = settings.gates
     name, replicas = deployment.metadata.name, deployment.spec.replicas
     return OperatorSettings(name, gates, settings.dry_run, replicas, spec.service_account_name)
 

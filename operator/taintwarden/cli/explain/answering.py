@@ -14,7 +14,6 @@ from taintwarden.cli.explain.explanation import Fate
 from taintwarden.cli.explain.explanation_table import table
 from taintwarden.cli.failures import fail
 from taintwarden.cli.output import printable, write
-from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.files import snapshot_from_files
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.manifests import BadInput, read_documents
@@ -41,7 +40,7 @@ def explain_pod(
             snapshot = snapshot_from_files(documents, within or "default", name, now)
         else:
             snapshot = ask(settings, lambda session: read_around(session, settings.namespace, within, name, now))
-        answer = explain(snapshot, Gates(settings.numeric_operators, settings.semver_operators))
+        answer = explain(snapshot, settings.gates)
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else REFUSED)
     if output == "table":
@@ -79,9 +78,7 @@ def _explain_pods(
 
     snapshot = ask(settings, question, max_connections=12)
     try:
-        answer = explaining_pods.explain_pods(
-            snapshot, subject, Gates(settings.numeric_operators, settings.semver_operators)
-        )
+        answer = explaining_pods.explain_pods(snapshot, subject, settings.gates)
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     if output == "table":

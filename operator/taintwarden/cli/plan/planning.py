@@ -15,7 +15,6 @@ from taintwarden.cli.plan.command import SHOWN_PODS
 from taintwarden.cli.plan.plan_table import table
 from taintwarden.cli.progress import Progress
 from taintwarden.controller.wording import duration
-from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.changes import Change, Where, parse_removal, parse_taint, read_changes
 from taintwarden.rehearsal.ideal import Assumptions
 from taintwarden.rehearsal.manifests import BadInput, read_documents
@@ -87,7 +86,7 @@ def _sweep(
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
-    gates, clock = Gates(settings.numeric_operators, settings.semver_operators), at_once(now)
+    gates, clock = settings.gates, at_once(now)
     rehearsal = Rehearsal(snapshot, gates, clock)
     rehearsal.teach()
     try:
@@ -113,7 +112,7 @@ def _play(
     progress: Progress,
 ) -> Plan:
     progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
-    gates = Gates(settings.numeric_operators, settings.semver_operators)
+    gates = settings.gates
     limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
     play = Play(snapshot, now, assumptions, gates, enforced, **limits)
     return play.run(

@@ -30,7 +30,7 @@ SHARE = 4.0
 def show(once: bool, interval: float, **flags: object) -> None:
     """Carry out the command."""
     settings = settings_of(flags)
-    gates = Gates(settings.numeric_operators, settings.semver_operators)
+    gates = settings.gates
     console = Console(highlight=False, markup=False, emoji=False)
     shown = _Top(console, settings.namespace, gates, interval)
     if once or not console.is_terminal:

@@ -67,6 +67,14 @@ REPLICATION_CONTROLLERS = Resource(
     "replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject, "core.v1.ReplicationController"
 )
 JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject, "batch.v1.Job")
+CONTROLLERS: tuple[Resource[WorkloadObject], ...] = (
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    REPLICATION_CONTROLLERS,
+    JOBS,
+)
+"""Controllers of pods, whose numbers of replicas limits count."""
 BUDGETS = Resource(
     "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject, "policy.v1.PodDisruptionBudget"
 )
