@@ -176,8 +176,3 @@ class Replicas:
             with self._lock:
                 for replica in self.all:
                     replica.keep()
-
-    def wait_two(self) -> None:
-        """Until both run and one leads."""
-        wait_until(lambda: all(one.operator.process.is_running for one in self.all), LEAD_SECONDS, "both to run")
-        self.leader()

@@ -1,7 +1,6 @@
 """What the judge found about one run of one fault."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 COUNTS = ("lost", "wrong", "early", "doubled", "over", "not_leader", "restless")
 """Where zero is promised, unless a fault says why not."""
@@ -46,6 +45,3 @@ class Verdict:
     def breaches(self) -> dict[str, int]:
         """The counts that are not zero."""
         return {name: value for name in COUNTS if (value := getattr(self, name))}
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
