@@ -145,6 +145,17 @@ def test_a_policy_that_changed_long_ago_is_not():
     assert "policy" not in opened.cause
 
 
+def test_an_old_time_of_a_taint_makes_no_earlier_change_its_cause():
+    rig = crowd(GUARDED, 8)
+    rig.change(msgspec.structs.replace(GUARDED, generation=2))
+    rig.node("n1", added=START - 1_000)
+    rig.advance(5)
+    rig.node("n1", "sla=940", added=START - 1_000)
+    rig.advance(1)
+    [opened] = told(rig, commands.GuardTripped)
+    assert "policy" not in opened.cause
+
+
 def test_a_start_is_no_change_of_the_policy():
     rig = crowd(GUARDED, 8)
     spoil(rig)

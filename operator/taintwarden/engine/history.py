@@ -75,6 +75,11 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         return self.spans[-1].value
 
     @property
+    def held_since(self) -> float:
+        """When the current value was seen first, as far as is known, whatever its writer states."""
+        return max(self.spans[-1].since, self.appeared_at or 0.0)
+
+    @property
     def dispensable(self) -> tuple[bool, bool]:
         """Whether deadlines are the same without it, by the taint with its ``timeAdded``; and whether guards are."""
         is_plain = not (len(self.spans) > 1 or self.forgotten or self.drains or self.renewed)

@@ -250,13 +250,14 @@ class Guarding:
             return "evictions of the last window", ()
         name = min(pods, key=lambda one: (-pods[one], one))
         state = min(places[name], key=lambda one: one.name)
-        spans = state.histories[name].spans
+        history = state.histories[name]
+        spans = history.spans
         taint = next(taint for taint, _ in state.taints() if history_name(taint) == name)
         before = f", {spans[-2].value or 'no value'} before" if len(spans) > 1 else ""
         nodes = f"{len(places[name])} nodes, such as" if len(places[name]) > 1 else "1 node:"
         sentence = f"taint {name} on {nodes} {taint} on {state.name}{before}"
         change = self._newest_change(policy)
-        if change is not None and spans[-1].since < change[1]:
+        if change is not None and history.held_since < change[1]:
             sentence = f"{change[0]}; {sentence}"
         near = islice(guard.ahead.near.values(), MAX_EXAMPLES)
         named = sorted((due.at, str(pod)) for due in near if (pod := self._world.cluster.pod(due.node, due.uid)))
