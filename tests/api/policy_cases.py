@@ -434,6 +434,8 @@ BAD: dict[str, Bad] = {
     "reclaim_text": Bad("spec.reclaim.deadlineSeconds", _reclaim("2m")),
     "reclaim_empty": Bad("spec.reclaim.deadlineSeconds", _with(reclaim={})),
     "reclaim_windows": Bad("spec.windows", _reclaim() | {"windows": _window()["windows"]}),
+    "reclaim_devices": Bad("spec.reclaim", _reclaim() | {"devices": [{"key": "gpu.example.com/health"}]}),
+    "reclaim_version_labels": Bad("spec.reclaim", _reclaim() | {"versionLabels": ["driver"]}),
     "reclaim_grace": Bad("spec.eviction.gracePeriodSeconds", _reclaim(30, eviction={"gracePeriodSeconds": 31})),
     "unknown_in_spec": Bad("spec.window", _with(window=[])),
     "unknown_in_taint": Bad("spec.taints[0].effect", {"taints": [{"key": "sla", "effect": "NoExecute"}]}),

@@ -326,6 +326,11 @@ def test_all_errors_come_at_once():
             'spec.windows: Invalid value: ["0 2 * * *"]: have no effect beside reclaim; remove one of the two',
         ),
         (
+            {"reclaim": {"deadlineSeconds": 30}, "devices": [{"key": "gpu.example.com/health"}]},
+            'spec.reclaim: Invalid value: "30 s": counts from a taint that announces the removal of a node, '
+            "which devices and versionLabels do not; select these in another policy",
+        ),
+        (
             {"reclaim": {"deadlineSeconds": 30}, "eviction": {"gracePeriodSeconds": 60}},
             "spec.eviction.gracePeriodSeconds: Invalid value: 60: must be at most reclaim.deadlineSeconds, 30",
         ),

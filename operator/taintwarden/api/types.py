@@ -420,6 +420,9 @@ def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
     if spec.windows:
         schedules = [window.schedule for window in spec.windows]
         yield FieldError("windows", schedules, "have no effect beside reclaim", "remove one of the two")
+    if spec.devices or spec.version_labels:
+        reason = "counts from a taint that announces the removal of a node, which devices and versionLabels do not"
+        yield FieldError("reclaim", f"{spec.reclaim.deadline_seconds} s", reason, "select these in another policy")
     grace, deadline = spec.eviction.grace_period_seconds, spec.reclaim.deadline_seconds
     if grace is not None and grace > deadline:
         reason = f"must be at most reclaim.deadlineSeconds, {deadline}"
