@@ -50,6 +50,11 @@ def test_a_copy_continues_as_the_state_itself_does():
     assert snapshots.continued(snapshot).key() == small.replayed(path).key()
 
 
+def test_a_late_write_of_the_process_before_replaces_no_record():
+    path = [("send", 0), ("crash",), ("send", 1), ("effect", 1), ("answer", 1), ("effect", 0)]
+    assert small.replayed(tuple(path)).record.term == 2
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_nothing_that_goes_wrong_at_any_point_breaks_a_rule(name):
     every = list(points_of(name))

@@ -53,6 +53,8 @@ class Call:
     life: int
     stage: str = "ordered"
     outcome: str = ""
+    version: int = -1
+    """Of the stored record, as it was read before a write."""
 
 
 def _pods() -> dict[str, Pod]:
@@ -83,6 +85,7 @@ class Small:
         self.pods = dict(PODS)
         self.allowed = 1
         self.record = GuardRecord()
+        self.record_version = 0
         self.evicted: list[str] = []
         """UIDs of pods that ``p`` has evicted."""
         self.may_trip = False
@@ -249,7 +252,9 @@ class Small:
             self._settle(call, Outcome.NOT_SENT, WriteOutcome.FAILED)
             return
         call.stage = "sent"
-        if isinstance(call.order, commands.Evict):
+        if isinstance(call.order, commands.SaveGuard):
+            call.version = self.record_version
+        else:
             uid, key = call.order.pod.uid, "sla" if call.order.verdict.policy.name == "p" else "flag"
             since = self.since.get((PODS[uid], key))
             if since is None and uid in self.pods:
@@ -263,9 +268,12 @@ class Small:
             call.outcome = "failed"
         elif isinstance(call.order, commands.Evict):
             call.outcome = self._evict(call.order)
+        elif call.version != self.record_version:
+            call.outcome = "failed"  # 409
         else:
             assert isinstance(call.order, commands.SaveGuard)
             self.record, call.outcome = call.order.record, "done"
+            self.record_version += 1
 
     def _evict(self, order: commands.Evict) -> str:
         uid = order.pod.uid
@@ -303,7 +311,13 @@ class Small:
     def key(self) -> int:
         """A number for this state."""
         calls = tuple(
-            (type(one.order).__name__, getattr(one.order, "pod", None) and one.order.pod.uid, one.stage, one.outcome)  # type: ignore[union-attr]
+            (
+                type(one.order).__name__,
+                getattr(one.order, "pod", None) and one.order.pod.uid,  # type: ignore[union-attr]
+                one.stage,
+                one.outcome,
+                one.stage == "sent" and one.version == self.record_version,
+            )
             for one in self.calls
         )
         truth = (
@@ -403,4 +417,7 @@ class Search:
         self._frontier.append((*path, action))
         if key % self._left_alone_every == 0:
             self.found.left_alone += 1
-            small.leave_alone()
+            try:
+                small.leave_alone()
+            except BreachError as error:
+                raise BreachError(error.args[0], f"left alone: {error.args[1]}") from error
