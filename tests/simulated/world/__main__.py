@@ -10,6 +10,7 @@ python -m simulated.world differential FROM TO  edits, and the last of them alon
 python -m simulated.world days DAYS SEED        days in which every name changes, and what the operator holds
 """
 
+import gc
 import os
 import pickle
 import sys
@@ -71,6 +72,7 @@ def _small(states: str, file: str = "") -> bool:
         for goal in (*range(search.found.states + STORED_EVERY, int(states), STORED_EVERY), int(states)):
             search.explore(goal)
             store.write_bytes(pickle.dumps(search))
+            gc.freeze()  # what is known stays, so the collector does not look at it again
     except small.BreachError as error:
         rule, sentence, path = error.args
         print(f"{rule}: {sentence}", *path, sep="\n")
