@@ -48,6 +48,19 @@ def store(rig: Rig, seconds: float = 5.0) -> None:
         rig.advance(0.25)
 
 
+def leave_one_by_one(rig: Rig, most: int = 1_000) -> list[str]:
+    """Pods are evicted, gone in a second and not replaced, while there are any. Returns all that were evicted."""
+    rig.advance(1)
+    rig.save()
+    while (waiting := [name for name in calls(rig) if rig.world.cluster.pod("n1", f"uid-{name}")]) and most:
+        rig.settle(waiting[0])
+        rig.gone(waiting[0])
+        rig.advance(1)
+        rig.save()
+        most -= 1
+    return calls(rig)
+
+
 def open_guard(rig: Rig, name: str = "p") -> bool:
     return rig.world.limiter.guards.by_policy[name].is_tripped
 
@@ -91,6 +104,33 @@ def test_the_share_is_of_all_pods_that_the_policy_may_evict():
     spoil(rig)
     store(rig)
     assert len(calls(rig)) == 4
+
+
+def test_pods_that_have_left_and_were_not_replaced_yet_lower_no_limit():
+    rig = crowd(guarded(min_pods=None), 28)
+    rig.node("n2", "sla=980")
+    for number in range(32):
+        rig.pod(f"fine{number}", gt(), node="n2")
+    spoil(rig)
+    left = leave_one_by_one(rig)
+    assert len(left) == 28
+    assert told(rig, commands.GuardTripped) == []
+
+
+def test_fewer_pods_for_another_reason_lower_it_and_the_rest_waits_for_the_next_window():
+    rig = crowd(guarded(min_pods=None), 28)
+    rig.node("n2", "sla=980")
+    for number in range(32):
+        rig.pod(f"fine{number}", gt(), node="n2")
+    spoil(rig)
+    leave_one_by_one(rig, most=10)
+    for number in range(32):
+        rig.gone(f"fine{number}", "n2")
+    left = len(leave_one_by_one(rig))
+    assert left < 28
+    assert "guard-window" in {one.refusal.limit for one in rig.world.claims if one.refusal}
+    store(rig, 630.0)
+    assert len(calls(rig)) > left
 
 
 def test_a_wave_is_seen_whole_before_its_first_pod_goes():

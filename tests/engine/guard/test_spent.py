@@ -1,6 +1,6 @@
 """Evictions that were made, by slot, and for whom they count."""
 
-from taintwarden.engine.guard.spent import FOR_ALL, Spent
+from taintwarden.engine.guard.spent import FOR_ALL, Peak, Spent
 
 OWN = ("shop", "n1")
 
@@ -42,3 +42,14 @@ def test_nothing_is_taken_back_from_the_share_of_another():
     found = spent((10.0, FOR_ALL))
     found.take_back(10.0, OWN)
     assert list(found.of("shop")) == [(10.0, 1)]
+
+
+def test_a_peak_is_the_greatest_number_of_the_window():
+    peak = Peak()
+    for ends_at, number in [(30.0, 60), (30.0, 50), (60.0, 20), (90.0, 40)]:
+        peak.note(ends_at, number)
+    assert peak.greatest() == 60
+    peak.let_time_pass(630.0, 600.0)
+    assert peak.greatest() == 40
+    peak.let_time_pass(690.0, 600.0)
+    assert peak.greatest() == 0

@@ -18,7 +18,7 @@ from enum import Enum, auto
 
 from taintwarden.engine.guard.forecast import ROUNDING_SECONDS, Due, Forecast
 from taintwarden.engine.guard.record import SMALLEST_RESERVATION, GuardRecord, Reservation
-from taintwarden.engine.guard.spent import FOR_ALL, SLOTS, Share, Spent, slot_end
+from taintwarden.engine.guard.spent import FOR_ALL, SLOTS, Peak, Share, Spent, slot_end
 from taintwarden.engine.model import GuardAction, GuardSettings, Instant, MonotonicTime, WallTime, later
 
 NARROW_SECONDS = 60.0
@@ -63,6 +63,8 @@ class Guard:
         self._spent = Spent()
         self._rehearsed = Spent()
         """The same for evictions of a dry run."""
+        self._population = Peak()
+        self._current_slot = MonotonicTime(0.0)
         self._taken: dict[str, tuple[MonotonicTime, Share]] = {}
         """UID -> the slot in which its eviction counts, and for whom, until it is settled."""
         self._generation: int | None = None
@@ -143,6 +145,12 @@ class Guard:
         """Whether the stored record reserves one more eviction."""
         slot = self._slot(now)
         return self._reserved.left(slot, self._spent.in_slot(slot)) > 0
+
+    def used_up_until(self) -> MonotonicTime | None:
+        """When the first evictions leave the window, if as many as may be are in it."""
+        if self.settings.action is GuardAction.REPORT or not self._spent or self._room() > 0:
+            return None
+        return MonotonicTime(self._spent.first_ends_at() + self.settings.window_seconds)
 
     def has_taken(self, uid: str) -> bool:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
@@ -237,8 +245,9 @@ class Guard:
         return None
 
     def _let_time_pass(self, now: Instant) -> None:
+        self._current_slot = self._slot(now)
         self.ahead.let_time_pass(now)
-        for past in (self._spent, self._rehearsed):
+        for past in (self._spent, self._rehearsed, self._population):
             past.let_time_pass(now.monotonic, self.settings.window_seconds)
 
     def _trip(self, now: Instant) -> None:
@@ -344,8 +353,22 @@ class Guard:
         return not self.reset or self.reset == self._stored.reset
 
     def limit(self) -> int:
-        """How many pods may be evicted in one window."""
-        return self.settings.limit(self.population())
+        """How many pods may be evicted in one window.
+
+        Of those that there were in it at most: what was evicted and is not replaced yet still counts. What is gone for
+        another reason does not.
+        """
+        pods = self.population()
+        self._population.note(self._current_slot, pods)
+        return self.settings.limit(max(pods, min(self._population.greatest(), pods + self._evicted())))
+
+    def _evicted(self) -> int:
+        """How many evictions of the last window count for all."""
+        return sum(pods for _, pods in self._spent.of())
+
+    def _room(self) -> int:
+        """How many more there may be. There are fewer pods than when it was checked, if that is less than it allowed."""
+        return self.limit() - self._evicted()
 
     def spent(self) -> int:
         """How many evictions of the last window count for all, those of a dry run included."""
@@ -461,8 +484,7 @@ class Guard:
         """
         if self.settings.action is GuardAction.REPORT:
             return wanted
-        limit, spent = self.limit(), sum(pods for _, pods in self._spent.of())
-        return max(0, min(wanted, max(1, limit // 10), limit - spent))
+        return max(0, min(wanted, max(1, self.limit() // 10), self._room()))
 
     def saved(self, record: GuardRecord, reserved: Reservation, *, succeeded: bool) -> None:
         """The write of a record, which contains ``reserved``, ended."""

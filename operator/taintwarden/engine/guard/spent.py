@@ -76,6 +76,30 @@ class Spent:
         return self._slots[-1].counts[FOR_ALL] if self._slots and self._slots[-1].ends_at == ends_at else 0
 
 
+class Peak:
+    """The greatest number of one window, in slots as above."""
+
+    def __init__(self) -> None:
+        self._slots: deque[tuple[MonotonicTime, int]] = deque()
+        """The end of a slot, and a number that is greater than all later ones."""
+
+    def note(self, ends_at: MonotonicTime, number: int) -> None:
+        """A number of the slot that ends then, which is the newest."""
+        while self._slots and self._slots[-1][1] <= number:
+            self._slots.pop()
+        if not self._slots or self._slots[-1][0] != ends_at:
+            self._slots.append((ends_at, number))
+
+    def let_time_pass(self, now: MonotonicTime, window_seconds: float) -> None:
+        """Drop the slots that have left the window."""
+        while self._slots and self._slots[0][0] + window_seconds <= now:
+            self._slots.popleft()
+
+    def greatest(self) -> int:
+        """0 if there is none."""
+        return self._slots[0][1] if self._slots else 0
+
+
 def slot_end(now: Instant, window_seconds: float) -> MonotonicTime:
     """The end of the slot that contains ``now``."""
     length = window_seconds / SLOTS

@@ -6,7 +6,7 @@ from functools import partial
 from taintwarden.engine.guard import Guard, GuardRecord
 from taintwarden.engine.guard.guard import ALL_PODS
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, policy_key
-from taintwarden.engine.limits.refusal import GUARD, GUARD_RECORD, Refusal
+from taintwarden.engine.limits.refusal import GUARD, GUARD_RECORD, GUARD_WINDOW, Refusal
 from taintwarden.engine.model import Instant, Mode, Policy
 
 
@@ -90,7 +90,8 @@ class Guards(Limit):
             return Refusal(GUARD, None, "" if hold == ALL_PODS else _key(request.policy.name, hold), hold)
         if request.is_rehearsal or guard.has_taken(pod.uid) or guard.may_take(request.now) or guard.is_own(pod.uid):
             return None
-        return Refusal(GUARD_RECORD)
+        until = guard.used_up_until()
+        return Refusal(GUARD_RECORD) if until is None else Refusal(GUARD_WINDOW, until)
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction."""

@@ -7,6 +7,7 @@ from taintwarden.engine.model import MonotonicTime
 WINDOW = "window"
 GUARD = "guard"
 GUARD_RECORD = "guard-record"
+GUARD_WINDOW = "guard-window"
 ALL_ZONES_FULL = "all-zones-full"
 POLICY_RATE = "policy-rate"
 OVERALL_RATE = "overall-rate"
@@ -34,6 +35,7 @@ HOLDS = {
     WINDOW: "it is outside the windows of the policy",
     GUARD: "the guard holds them, because too many would be evicted",
     GUARD_RECORD: "the guard waits for its record to be stored",
+    GUARD_WINDOW: "as many pods as the guard allows were evicted within its window",
     ALL_ZONES_FULL: "every zone is Full, which looks like a fault of the monitoring",
     POLICY_RATE: "the rate of the policy",
     OVERALL_RATE: "the rate over all policies",
