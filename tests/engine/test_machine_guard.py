@@ -117,6 +117,22 @@ def test_pods_that_have_left_and_were_not_replaced_yet_lower_no_limit():
     assert told(rig, commands.GuardTripped) == []
 
 
+def test_the_next_leader_knows_how_many_there_were():
+    rig = crowd(guarded(min_pods=None), 28, leading=False)
+    rig.node("n2", "sla=980")
+    for number in range(32):
+        rig.pod(f"fine{number}", gt(), node="n2")
+    spoil(rig)
+    for number in range(20):
+        rig.feed(events.GuardRestored("p", GuardRecord(spent=((rig.wall, number + 1),), enforces=(1, START))))
+        rig.gone(f"p{number}")
+        rig.advance(1)
+    rig.feed(events.LeadershipChanged(leading=True))
+    store(rig)
+    assert len(calls(rig)) == 8
+    assert told(rig, commands.GuardTripped) == []
+
+
 def test_fewer_pods_for_another_reason_lower_it_and_the_rest_waits_for_the_next_window():
     rig = crowd(guarded(min_pods=None), 28)
     rig.node("n2", "sla=980")

@@ -358,9 +358,14 @@ class Guard:
         Of those that there were in it at most: what was evicted and is not replaced yet still counts. What is gone for
         another reason does not.
         """
+        pods = self._counted()
+        return self.settings.limit(max(pods, min(self._population.greatest(), pods + self._evicted())))
+
+    def _counted(self) -> int:
+        """How many pods the policy may evict now."""
         pods = self.population()
         self._population.note(self._current_slot, pods)
-        return self.settings.limit(max(pods, min(self._population.greatest(), pods + self._evicted())))
+        return pods
 
     def _evicted(self) -> int:
         """How many evictions of the last window count for all."""
@@ -425,6 +430,8 @@ class Guard:
     def restore(self, record: GuardRecord, now: Instant) -> None:
         """Apply the record that the previous leader stored."""
         self._stored = record
+        self._current_slot = self._slot(now)
+        self._counted()  # the leader is about to evict pods, which are there still
         self.tripped_at = None if record.open_since is None else WallTime(min(record.open_since, now.wall))
         self.cause = record.cause
         self._hold(ALL_PODS)
