@@ -1006,6 +1006,35 @@ def devices(d: Draw) -> None:
     )
 
 
+def shares(d: Draw) -> None:
+    """Waves near the share that a guard allows, slower than a second, of pods that are replaced late or never."""
+    d.settings |= {"replaced_within": d.pick((3.0, 60.0, 900.0)), "calm_seconds": 300.0}
+    d.cluster(3)
+    guard = {"windowSeconds": 600, "maxPercent": d.pick((10, 20, 40))}
+    d.policy("p", limits=NO_LIMITS | {"guard": guard, "evictionsPerSecond": d.pick((0.5, 2)), "burst": 1})
+    for number, name in enumerate(d.nodes):
+        for _ in range(d.chance.randint(8, 12) if number else d.chance.randint(6, 20)):
+            d.pod(name, native=(above(grace=0),))
+    d.workload(d.chance.randint(2, 12), "any", native=(above(grace=0),))
+    d.operators(d.pick((1, 2)))
+
+    def scale_down() -> None:
+        for _ in range(d.chance.randint(1, 10)):
+            d.add("delete_pod", uid=d.known_pod())
+
+    d.steps(
+        d.chance.randint(2, 5),
+        [
+            (4, lambda: d.bad(d.nodes[0])),
+            (1, lambda: d.good(d.nodes[0])),
+            (1, lambda: d.bad(d.pick(d.nodes))),
+            (1, scale_down),
+            (0.5, d.take_over),
+        ],
+        (0.5, 5.0, 20.0),
+    )
+
+
 THEMES: dict[str, Theme] = {
     one.__name__: one
     for one in (
@@ -1032,6 +1061,7 @@ THEMES: dict[str, Theme] = {
         mixed,
         devices,
         applied,
+        shares,
     )
 }
 

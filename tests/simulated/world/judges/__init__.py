@@ -187,7 +187,9 @@ class Judges:
         Each stream may be late by itself: any state of the pod, of its node and of the rules of that time may be meant.
         """
         past, end, slack = self.world.store.past, self.world.agenda.now, self.clock_spread + 0.05
-        pods = self.moments(begin, end, past["pods"].get(pod.uid))
+        if (created := past["pods"].get(pod.uid)) is not None:
+            begin = max(begin, created.times[0])  # rules that changed since then applied to it before
+        pods = self.moments(begin, end, created)
         states_of_pod = {one.serial: one for one in (self.pod_at(pod.uid, at) or pod for at in pods)}
         for state in states_of_pod.values():
             bound_at = bound_since(self, state)

@@ -1,5 +1,6 @@
 """The guard: how many pods are evicted in any window, what is stored of that, and what a reset releases."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ from simulated.world.adapter import spent
 from simulated.world.agenda import EPOCH
 from simulated.world.judges.base import Judge
 from simulated.world.judges.safety import STALE_SECONDS
-from simulated.world.objects import Pod
+from simulated.world.objects import Node, Pod
 from simulated.world.store import last_change
 from simulated.world.wire import Request
 
@@ -63,22 +64,26 @@ class Guards(Judge):
 
     def population(self, rules: law.Rules) -> int:
         """How many pods a policy may evict, by the truth."""
-        scene, wall = self.world.truth, self.world.agenda.wall
         nodes = self.world.store.objects["nodes"]
+        pods = (pod for pod in self.world.store.objects["pods"].values() if pod.stopping_until is None)
+        return self.counted(rules, nodes, pods)
+
+    def counted(self, rules: law.Rules, nodes: Mapping[str, Node], pods: Iterable[Pod]) -> int:
+        """How many of these pods a policy may evict."""
+        scene, wall = self.world.truth, self.world.agenda.wall
         return sum(
             pod.node in nodes
-            and pod.stopping_until is None
             and law.matches(rules.nodes, nodes[pod.node].labels)
             and law.selects(rules, scene, pod, wall)
-            for pod in self.world.store.objects["pods"].values()
+            for pod in pods
         )
 
-    def cause(self, pod: Pod, rules: law.Rules, at: float, ahead: float = 0.0) -> str:
+    def cause(self, pod: Pod, rules: law.Rules, at: float, ahead: float = 0.0, *, was_seen: bool = False) -> str:
         """Whose doing it is that a policy wants a pod to leave within ``ahead`` seconds; empty: it does not.
 
         ``general``: the pod was on its node, with the tolerations that it has, before the value, the taint, the policy
         or the labels of the node or the namespace became as they are. ``own``: after all of them, while a replica led.
-        Else ``unclear``.
+        Else ``unclear``. ``was_seen``: whatever happened since, the operator may know when it saw the taint appear.
         """
         latest = EPOCH + at + ahead
         due = [one for one in self.judges.demands_at(pod, at) if one.rules.name == rules.name and one.due <= latest]
@@ -93,7 +98,8 @@ class Guards(Judge):
         mine = self.judges.caused_at(pod, at)
         watched = self.judges.well_since(pod)
         since = [
-            max((one.met if watched < one.met - EPOCH else one.since) - EPOCH, policy, labels) for one in due
+            max((one.met if was_seen or watched < one.met - EPOCH else one.since) - EPOCH, policy, labels)
+            for one in due
         ]  # who did not watch as the taint appeared can only believe what its writer states
         if mine < min(since) - SLACK_SECONDS:
             return "general"
@@ -159,11 +165,26 @@ class Trips(Guards):
         for kind in ("nodes", "policies", "profiles"):
             for one in past[kind].values():
                 times.update((at + 1.0, None) for at in one.times)
-        return any(self._count(rules, namespace, at) > self._limit(rules) for at in sorted(times))
+        evictions = {one.at: None for one in self.judges.evictions}
+        there = {at: self._population_at(rules, at) + self._evicted(rules, at) for at in sorted(times | evictions)}
+        return any(self._count(rules, namespace, at) > self._limit(rules, there, at) for at in sorted(times))
 
-    def _limit(self, rules: law.Rules) -> int:
+    def _limit(self, rules: law.Rules, there: Mapping[float, int], at: float) -> int:
+        """Of the fewest pods of the window, those that were evicted in it included: they may be replaced since."""
         assert rules.guard is not None
-        return law.guard_limit(rules.guard, self.population(rules))
+        window = rules.guard["windowSeconds"]
+        return law.guard_limit(rules.guard, min(pods for when, pods in there.items() if at - window < when <= at))
+
+    def _population_at(self, rules: law.Rules, at: float) -> int:
+        past = self.world.store.past
+        nodes = {name: node for name, one in past["nodes"].items() if (node := one.at(at)) is not None}
+        pods = (pod for uid in past["pods"] if (pod := self.judges.pod_at(uid, at)) is not None)
+        return self.counted(rules, nodes, pods)
+
+    def _evicted(self, rules: law.Rules, at: float) -> int:
+        assert rules.guard is not None
+        window = rules.guard["windowSeconds"]
+        return sum(at - window < one.at <= at and one.policy == rules.name for one in self.judges.evictions)
 
     def _count(self, rules: law.Rules, namespace: str, at: float) -> int:
         """Pods that had to leave within the window then, with those evicted within the window before."""
@@ -171,11 +192,10 @@ class Trips(Guards):
         window = rules.guard["windowSeconds"]
         stored = self.world.store.past["policies"][rules.name].at(at)
         reserved = 0 if stored is None else sum(pods for _, pods in spent(stored.guard))
-        count = sum(at - window < one.at <= at and one.policy == rules.name for one in self.judges.evictions)
-        count = max(count, reserved)
+        count = max(self._evicted(rules, at), reserved)
         for uid in self.world.store.past["pods"]:
             pod = self.judges.pod_at(uid, at)
-            why = "" if pod is None else self.cause(pod, rules, at, window)
+            why = "" if pod is None else self.cause(pod, rules, at, window, was_seen=True)
             count += bool(why) and (why != "own" or (pod is not None and pod.namespace == namespace))
         return count
 

@@ -101,6 +101,17 @@ class FullZones(Judge):
     def stored(self, kind: str, key: str, before: Any, after: Any) -> None:
         if kind == "pods" and after is None:
             self._gone.append((self.world.agenda.now, key))
+        if kind == "nodes" and after is not None:
+            self._forget_those_that_could_stay(after)
+
+    def _forget_those_that_could_stay(self, node: Node) -> None:
+        """Pods that left because of a value say nothing of the next one, if they could have stayed between."""
+        for policy in self.world.truth.policies():
+            rules = law.rules_of(policy)
+            if left := self._left.get((rules.name, node.name)):
+                now = self.world.agenda.now
+                kept = [pod for pod in left if self._says(rules, node, pod, now)]
+                self._left[rules.name, node.name] = deque(kept, maxlen=REMEMBERED_PODS)
 
     def _drained(self, rules: law.Rules, moment: float) -> int:
         """How many nodes count, if all of them are drained and there are enough; else 0."""
