@@ -300,9 +300,8 @@ def unpublish(world: "World", name: str, seconds: float, keeps: bool = True, ane
 
 
 def rule(world: "World", name: str, key: str, value: str, pool: str | None = None, device: str | None = None) -> None:
-    """An administrator taints devices by a DeviceTaintRule."""
+    """An administrator taints devices by a DeviceTaintRule, or edits it."""
     at = float(int(world.api_wall()))
-    world.store.delete("rules", name)
     world.store.put("rules", name, TaintRule(name, Taint(key, value, added=at), pool, device))
 
 
