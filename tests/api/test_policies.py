@@ -327,8 +327,10 @@ def test_all_errors_come_at_once():
         ),
         (
             {"reclaim": {"deadlineSeconds": 30}, "devices": [{"key": "gpu.example.com/health"}]},
-            'spec.reclaim: Invalid value: "30 s": counts from a taint that announces the removal of a node, '
-            "which devices and versionLabels do not; select these in another policy",
+            (
+                'spec.reclaim: Invalid value: "30 s": counts from a taint that announces the removal of a node, '
+                "which devices and versionLabels do not; select these in another policy"
+            ),
         ),
         (
             {"reclaim": {"deadlineSeconds": 30}, "eviction": {"gracePeriodSeconds": 60}},

@@ -247,14 +247,21 @@ async def test_a_delete_carries_the_uid_in_both_calls() -> None:
 
 
 async def test_a_pod_that_has_to_be_as_it_was_seen_is_named_by_its_version() -> None:
-    client = ScriptedClient({}, {}, {})
+    client = ScriptedClient({}, {"metadata": {"resourceVersion": "77"}}, {})
     await Evictor(client).evict(POD, None, standing, as_seen=True)
     await Evictor(client).delete(POD, None, "why", standing, as_seen=True)
     evict, patch, delete = client.calls
     named = {"uid": "uid-1", "resourceVersion": str(POD.resource_version)}
     assert evict.body["deleteOptions"]["preconditions"] == named
     assert patch.body["metadata"] == named
-    assert delete.body["preconditions"] == {"uid": "uid-1"}  # the patch has changed the version
+    assert delete.body["preconditions"] == {"uid": "uid-1", "resourceVersion": "77"}  # the patch has changed it
+
+
+async def test_nothing_is_deleted_after_an_answer_without_a_version() -> None:
+    client = ScriptedClient({})
+    result = await Evictor(client).delete(POD, None, "why", standing, as_seen=True)
+    assert result.outcome is Outcome.FAILED
+    assert [call.method for call in client.calls] == ["PATCH"]
 
 
 async def test_the_condition_comes_before_the_delete() -> None:

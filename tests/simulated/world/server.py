@@ -19,6 +19,10 @@ def status(code: int, message: str, reason: str = "", **details: Any) -> Answer:
     return code, msgspec.json.encode(body | ({"details": details} if details else {}))
 
 
+def _changed_meanwhile(uid: str) -> Answer:
+    return status(409, f'Operation cannot be fulfilled on pods "{uid}": the ResourceVersion does not match')
+
+
 class Server:
     """Requests of operators, carried out at once: how long they take is the wire's."""
 
@@ -34,7 +38,7 @@ class Server:
         if pod is None:
             return status(404, f'pods "{uid}" not found', "NotFound")
         if version not in (-1, pod.version):
-            return status(409, f'Operation cannot be fulfilled on pods "{uid}": the ResourceVersion does not match')
+            return _changed_meanwhile(uid)
         if pod.stopping_until is not None:
             return DONE
         budgets = self.budgets_of(pod) if pod.running else []
@@ -72,19 +76,22 @@ class Server:
         cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {budget.name} needs {budget.desired}"}
         return status(429, message, "TooManyRequests", causes=[cause])
 
-    def note(self, uid: str) -> Answer:
-        """PATCH pods/status: the condition ``DisruptionTarget``."""
+    def note(self, uid: str, version: int = -1) -> Answer:
+        """PATCH pods/status: the condition ``DisruptionTarget``. The body of the answer is the new version."""
         pod: Pod | None = self._store.get("pods", uid)
         if pod is None:
             return status(404, f'pods "{uid}" not found', "NotFound")
-        self._store.put("pods", uid, pod)
-        return DONE
+        if version not in (-1, pod.version):
+            return _changed_meanwhile(uid)
+        return 200, str(self._store.put("pods", uid, pod).version).encode()
 
-    def delete(self, uid: str, grace: int | None) -> Answer:
-        """DELETE with the UID as precondition."""
+    def delete(self, uid: str, grace: int | None, version: int = -1) -> Answer:
+        """DELETE with the UID as precondition, and with the version unless that is -1."""
         pod: Pod | None = self._store.get("pods", uid)
         if pod is None:
             return status(404, f'pods "{uid}" not found', "NotFound")
+        if version not in (-1, pod.version):
+            return _changed_meanwhile(uid)
         if pod.stopping_until is None:
             self._world.cluster.terminate(pod, grace)
         return DONE

@@ -150,12 +150,13 @@ class Wire:
 
         def noted(found: Answer) -> None:
             if 200 <= found[0] < 300:
-                effect = lambda: self._world.server.delete(order.key, order.grace)  # noqa: E731
+                version = -1 if order.version == -1 else int(found[1])
+                effect = lambda: self._world.server.delete(order.key, order.grace, version)  # noqa: E731
                 self._call(replica, order, "DELETE", effect, done)
             else:
                 done(found)
 
-        self._call(replica, order, "PATCH", lambda: self._world.server.note(order.key), noted)
+        self._call(replica, order, "PATCH", lambda: self._world.server.note(order.key, order.version), noted)
 
     def _check(self, replica: "Replica", order: Order, answer: Callable[[Callable[[], list[Any]]], None]) -> None:
         begun_at = _engine(replica).newest_version

@@ -372,7 +372,7 @@ class Guard:
         return sum(pods for _, pods in self._spent.of())
 
     def _room(self) -> int:
-        """How many more there may be. There are fewer pods than when it was checked, if that is less than it allowed."""
+        """How many more there may be. Below 0 if there are fewer pods than when it was checked."""
         return self.limit() - self._evicted()
 
     def spent(self) -> int:

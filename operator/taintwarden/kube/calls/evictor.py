@@ -9,6 +9,7 @@ from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod
 from taintwarden.kube.errors import ApiError, Fenced, Unreachable
 from taintwarden.kube.http.client import STRATEGIC_PATCH, Client
+from taintwarden.kube.wire.answers import decoded
 
 Fence = Callable[[], bool]
 
@@ -19,6 +20,14 @@ class Result(msgspec.Struct, frozen=True):
     outcome: Outcome
     message: str = ""
     retry_after: float | None = None
+
+
+class _NotedMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Noted(msgspec.Struct):
+    metadata: _NotedMeta
 
 
 class Evictor:
@@ -37,9 +46,9 @@ class Evictor:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": _delete_options(pod, grace_period_seconds, as_seen=as_seen),
+            "deleteOptions": _delete_options(pod, grace_period_seconds, str(pod.resource_version) if as_seen else ""),
         }
-        return await self._call("POST", f"{_path(pod)}/eviction", body, fence)
+        return (await self._call("POST", f"{_path(pod)}/eviction", body, fence))[0]
 
     async def delete(
         self, pod: Pod, grace_period_seconds: int | None, reason: str, fence: Fence, *, as_seen: bool = False
@@ -53,23 +62,28 @@ class Evictor:
         }
         version = {"resourceVersion": str(pod.resource_version)} if as_seen else {}
         patch = {"metadata": {"uid": pod.uid, **version}, "status": {"conditions": [condition]}}
-        said = await self._call("PATCH", f"{_path(pod)}/status", patch, fence, STRATEGIC_PATCH)
+        said, noted = await self._call("PATCH", f"{_path(pod)}/status", patch, fence, STRATEGIC_PATCH)
         if said.outcome is not Outcome.EVICTED:
             return said
-        return await self._call("DELETE", _path(pod), _delete_options(pod, grace_period_seconds), fence)
+        try:  # between the two calls the pod may become Ready
+            newest = decoded(noted, _Noted, "pod").metadata.resource_version if as_seen else ""
+        except Unreachable as error:
+            return Result(Outcome.FAILED, str(error))
+        options = _delete_options(pod, grace_period_seconds, newest)
+        return (await self._call("DELETE", _path(pod), options, fence))[0]
 
     async def _call(
         self, method: str, path: str, body: Any, fence: Fence, content_type: str = "application/json"
-    ) -> Result:
+    ) -> tuple[Result, bytes]:
         try:
-            await self._client.request(method, path, body=body, content_type=content_type, fence=fence)
+            answer = await self._client.request(method, path, body=body, content_type=content_type, fence=fence)
         except ApiError as error:
-            return outcome_of(error)
+            return outcome_of(error), b""
         except Fenced:
-            return Result(Outcome.NOT_SENT)
+            return Result(Outcome.NOT_SENT), b""
         except Unreachable as error:
-            return Result(Outcome.FAILED, str(error))
-        return Result(Outcome.EVICTED)
+            return Result(Outcome.FAILED, str(error)), b""
+        return Result(Outcome.EVICTED), answer
 
 
 def outcome_of(error: ApiError) -> Result:
@@ -132,10 +146,10 @@ def _path(pod: Pod) -> str:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
 
 
-def _delete_options(pod: Pod, grace_period_seconds: int | None, *, as_seen: bool = False) -> dict[str, Any]:
+def _delete_options(pod: Pod, grace_period_seconds: int | None, version: str) -> dict[str, Any]:
     options: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {"uid": pod.uid, **({"resourceVersion": str(pod.resource_version)} if as_seen else {})},
+        "preconditions": {"uid": pod.uid, **({"resourceVersion": version} if version else {})},
     }
     return options if grace_period_seconds is None else options | {"gracePeriodSeconds": grace_period_seconds}

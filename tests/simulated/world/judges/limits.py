@@ -223,7 +223,14 @@ class Spared(Judge):
             ready = sum(
                 bool(state and state.ready and state.stopping_until is None) for state in (p.at(moment) for p in pods)
             )
-            asked = sum(one is not eviction and one.request.ordered_at <= at and one.at > moment for one in siblings)
+            asked = sum(
+                one is not eviction
+                and one.request.ordered_at <= at
+                and one.at > moment
+                and (state := self.judges.pod_at(one.pod.uid, moment)) is not None
+                and state.ready
+                for one in siblings
+            )
             spare = max(1, share if isinstance(share, int) else workload.replicas * int(share.removesuffix("%")) // 100)
             least = min(least, workload.replicas - (ready - asked) + 1 - spare)
         if least > 0:
@@ -278,6 +285,8 @@ class BudgetTimeouts(Judge):
         """The longest time on end within the interval in which budgets allowed the eviction."""
         past = self.world.store.past["budgets"]
         moments = {max(begin, 0.0): None, end: None}
+        pods = self.world.store.past["pods"].get(pod.uid)
+        moments.update((max(at, begin), None) for at, _ in (pods.since(begin, end) if pods is not None else ()))
         for key, one in past.items():
             if key.startswith(f"{pod.namespace}/"):
                 moments.update((max(at, begin), None) for at, _ in one.since(begin, end))
