@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
-from aiohttp.http_exceptions import BadStatusLine
+from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
 
+from patience import until
 from taintwarden.serving import http_server
 from taintwarden.serving.http_server import LOG_SECONDS, HttpServer, StrangersFilter
 from taintwarden.serving.listening import ConnectionLimits
@@ -79,6 +81,78 @@ async def test_what_strangers_send_is_logged_at_most_once(server, port, caplog, 
 async def test_what_is_no_http_is_not_logged(server, port, caplog, what):
     await sent(port, NO_HTTP[what])
     assert not [one for one in caplog.records if one.levelno > logging.DEBUG]
+
+
+REFUSED = {
+    "a path that is not there": b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a method that is not there": b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "another protocol": b"GET /x HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    "a proxy": b"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a path that is not there, of an old client": b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED.values(), ids=REFUSED)
+async def test_a_refusal_ends_the_connection(server, port, what):
+    """Else a connection would be for any number of requests, on ports that answer only one on each."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(what * 3)
+    async with asyncio.timeout(60):
+        answer = await reader.read()
+    writer.transport.abort()
+    assert answer.count(b"HTTP/1.") == answer.count(b"HTTP/1.1 40") + answer.count(b"HTTP/1.0 404") == 1
+
+
+STAYED = NO_HTTP | REFUSED
+
+
+@pytest.mark.parametrize("what", STAYED.values(), ids=STAYED)
+async def test_nothing_of_it_stays_until_the_collector_runs(server, port, what):
+    """The operator's runs after some thousands of connections: with 16 KiB of each, that is half a gigabyte."""
+    await sent(port, what)  # with what only the first one brings
+    gc.collect()
+    gc.disable()
+    try:
+        before = handlers()
+        for _ in range(3):
+            await sent(port, what)
+        await until(lambda: server.connections == 0)
+        assert handlers() == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("said", [b"\0" * 10_000_000, b"GET / HTTP/1.1\r\n\r\n" + b"\0" * 10_000_000])
+async def test_what_follows_something_that_is_no_http_does_not_stay(server, port, said):
+    """Each piece of it would be refused again, and stay."""
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(HOST, port)
+            writer.write(said)
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+            writer.transport.abort()
+        await until(lambda: server.connections == 0)
+        assert not sum(isinstance(each, HttpProcessingError) for each in gc.get_objects())
+    finally:
+        gc.enable()
+
+
+def handlers() -> int:
+    return sum(isinstance(each, web.RequestHandler) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("what", ["a line that is none", "a header that is none", "a path that is none"])
+async def test_what_is_no_http_is_not_repeated(port, server, what):
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(NO_HTTP[what])
+    async with asyncio.timeout(60):
+        answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.0 400 ")
+    assert answer.endswith(b"\r\n\r\nno HTTP\n")
 
 
 async def test_headers_that_do_not_end_are_not_waited_for(port):

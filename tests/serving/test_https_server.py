@@ -8,7 +8,6 @@ import json
 import socket
 import ssl
 import time
-from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -261,7 +260,15 @@ async def test_headers_that_do_not_end_are_not_waited_for(server, api, port):
     writer.transport.abort()
 
 
-@pytest.mark.parametrize("said", ["nothing", "handshake", "body"])
+SAID = {
+    "handshake": b"",
+    "body": b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b" " * 500_000,
+    "path that is not there": b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "no HTTP": b"\0" * 100_000,
+}
+
+
+@pytest.mark.parametrize("said", ["nothing", *SAID])
 async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(server, api, port, said):
     """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
     await server.keeper.look()
@@ -272,8 +279,8 @@ async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(
         before = server_connections()
         for _ in range(3):
             _, writer = await asyncio.open_connection(HOST, port, **more)
-            if said == "body":
-                writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b" " * 500_000)
+            await until(lambda: server_connections() > before)
+            writer.write(SAID.get(said, b""))
             await asyncio.sleep(0.1)
             writer.transport.abort()
             await until(lambda: server_connections() == before)
@@ -292,7 +299,7 @@ async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
 
 
 def server_connections() -> int:
-    return sum(isinstance(each, SSLProtocol) and each._server_side for each in gc.get_objects())
+    return sum(isinstance(each, asyncio.BufferedProtocol) for each in gc.get_objects())
 
 
 async def test_both_families_are_served(api, metrics):

@@ -1,5 +1,6 @@
 """A web application on one port, within limits that no client can exceed."""
 
+import asyncio
 import logging
 import ssl
 import time
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 
 from taintwarden.kube.errors import ConfigError
@@ -14,7 +16,9 @@ from taintwarden.serving.listening import ConnectionLimits, Listener
 
 MAX_HEADERS, MAX_FIELD_BYTES = 32, 4096
 """Of one request. aiohttp's own limits allow a megabyte of headers, which takes two of memory for each connection."""
-
+SHUTDOWN_SECONDS = 60.0
+NO_HTTP = "no HTTP\n"
+"""The answer to what cannot be parsed. aiohttp's own repeats what was sent, four times as long."""
 
 LOG_SECONDS = 60.0
 """From one traceback of aiohttp to the next of the same kind of error."""
@@ -55,6 +59,52 @@ def _logger(name: str) -> logging.Logger:
     return logger
 
 
+class _Handler(web.RequestHandler):
+    """One connection, which ends with the first refusal. What cannot be answered is neither kept nor repeated.
+
+    The frames that an error has passed through refer to it, and it to them: a cycle that keeps the connection and what
+    was read of it until the collector runs. The operator's runs seldom.
+    """
+
+    _is_refused = False
+    """Whether something could not be parsed. The parser would refuse what follows again, once for each piece of it."""
+
+    def data_received(self, data: bytes) -> None:
+        """Parse it, unless what came before could not be."""
+        if self._is_refused:
+            return
+        super().data_received(data)
+        last = self._messages[-1][0] if self._messages else None
+        if last is not None and not isinstance(last, RawRequestMessage):
+            self._is_refused = True
+            last.exc.__traceback__ = None
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the response. aiohttp raises the one that says that there is no such path or method, and keeps it."""
+        if isinstance(resp, web.HTTPException):
+            resp.__traceback__ = None
+            resp = web.Response(status=resp.status, text=resp.text, headers=resp.headers)
+        if resp.status >= 400:  # a retry has to connect again, and the number of connections is limited
+            resp.force_close()
+        return await super().finish_response(request, resp, start_time)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to a request that failed."""
+        try:
+            return super().handle_error(request, status, exc, NO_HTTP if status == 400 else message)
+        finally:
+            if exc is not None:
+                exc.__traceback__ = None
+
+
 class HttpServer:
     """Serves the application.
 
@@ -63,7 +113,8 @@ class HttpServer:
         port_flag: the flag that sets the port, for errors.
         tls: the certificate to serve with; None for plain HTTP.
         limits: what clients may take of the port.
-        parameters: of ``aiohttp.web.AppRunner``, where its defaults do not suit.
+        shutdown_timeout: seconds for requests in progress when it stops.
+        parameters: of ``aiohttp.web.RequestHandler``, where its defaults do not suit.
 
     """
 
@@ -73,10 +124,13 @@ class HttpServer:
         port_flag: str,
         tls: ssl.SSLContext | None = None,
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
+        *,
+        shutdown_timeout: float = SHUTDOWN_SECONDS,
         **parameters: Any,
     ) -> None:
         bounds = {"max_headers": MAX_HEADERS, "max_field_size": MAX_FIELD_BYTES, "max_line_size": MAX_FIELD_BYTES}
-        self._runner = web.AppRunner(app, access_log=None, logger=_logger(port_flag), **(bounds | parameters))
+        self._parameters = {"access_log": None, "logger": _logger(port_flag), **bounds, **parameters}
+        self._runner = web.AppRunner(app, shutdown_timeout=shutdown_timeout)
         self._port_flag = port_flag
         self._listener = Listener(self._connection, tls, limits)
 
@@ -112,4 +166,4 @@ class HttpServer:
     def _connection(self) -> web.RequestHandler:
         serve = self._runner.server
         assert serve is not None  # noqa: S101 - it is set up before anything is accepted
-        return serve()
+        return _Handler(serve, loop=asyncio.get_running_loop(), **self._parameters)

@@ -112,7 +112,7 @@ class Listener:
                 self._least_useful().end()
             self._next += 1
             key = self._next
-            self._open[key] = _Connection(accepted, self._make(), self._tls, limits, partial(self._forget, key))
+            self._open[key] = _Connection(accepted, self._make, self._tls, limits, partial(self._forget, key))
             if limits.accept_interval_seconds:
                 await asyncio.sleep(limits.accept_interval_seconds)
 
@@ -126,19 +126,23 @@ class Listener:
 
 
 class _Connection(asyncio.BufferedProtocol):
-    """One connection, from before its handshake to its end. What is said on it is the business of ``inner``."""
+    """One connection, from before its handshake to its end. What is said on it is the business of what ``make`` makes.
+
+    Once it is over it refers to nothing: its buffers would stay in memory until the collector runs.
+    """
 
     def __init__(
         self,
         accepted: socket.socket,
-        inner: asyncio.Protocol,
+        make: Factory,
         tls: ssl.SSLContext | None,
         limits: ConnectionLimits,
         forget: Callable[[], None],
     ) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_useful = False
-        self._inner = inner
+        self._make = make
+        self._inner = asyncio.Protocol()
         self._limits = limits
         self._buffer = memoryview(bytearray(READ_BYTES))
         self._forget = forget
@@ -173,6 +177,7 @@ class _Connection(asyncio.BufferedProtocol):
         """The handshake, if any, is done."""
         self.transport = cast("asyncio.Transport", transport)  # those of uvloop have other bases
         self._overdue = asyncio.get_running_loop().call_later(self._limits.first_answer_seconds, self._give_up)
+        self._inner = self._make()
         self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -181,6 +186,7 @@ class _Connection(asyncio.BufferedProtocol):
             self._overdue.cancel()
         self._forget()
         self._inner.connection_lost(exc)
+        self.transport = None  # uvloop's refers to methods of this connection
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to put what is read."""
