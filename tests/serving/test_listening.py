@@ -1,9 +1,17 @@
 """Connections, whatever is said on them."""
 
 import asyncio
+import ssl
+from collections.abc import AsyncIterator
 from itertools import pairwise
 
-from serving.clients import open_ones
+import pytest
+
+from patience import until
+from serving.clients import Client, open_ones
+from taintwarden.certificates.pairs import make_pair
+from taintwarden.controller.clock import system_clock
+from taintwarden.kube.auth.pem import load_chain
 from taintwarden.serving.listening import ConnectionLimits, Listener
 
 SENT = b"x" * 1_000_000
@@ -14,10 +22,16 @@ class Recorder(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.pieces: list[int] = []
+        self.data = b""
         self.ended = asyncio.Event()
+        self.transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
 
     def data_received(self, data: bytes) -> None:
         self.pieces.append(len(data))
+        self.data += data
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
@@ -60,3 +74,74 @@ async def test_a_flood_is_bounded_and_paced(port):
     listener.close()
     assert (most, left) == (5, [1] * 5), "the oldest end"
     assert min(late - early for early, late in pairwise(accepted)) > 0.9 * limits.accept_interval_seconds
+
+
+# -- a port that takes no bodies ---------------------------------------------------------------------------------------
+
+HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+SECOND = b"GET /2 HTTP/1.1\r\nHost: x\r\n\r\n"
+Asked = tuple[Recorder, Listener, Client]
+
+
+@pytest.fixture(params=["plain", "tls"])
+async def asked(request: pytest.FixtureRequest, port: int) -> AsyncIterator[Asked]:
+    """What a connection is given, who listens, and the client's end."""
+    recorder, server_tls, tls = Recorder(), None, None
+    if request.param == "tls":
+        pair = make_pair(["localhost"], system_clock().wall)
+        server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        load_chain(server_tls, pair.certificate + pair.key)
+        tls = ssl.create_default_context(cadata=pair.certificate.decode())
+    listener = Listener(lambda: recorder, server_tls, ConnectionLimits(takes_bodies=False))
+    listener.start("127.0.0.1", port)
+    name = {} if tls is None else {"server_hostname": "localhost"}
+    client = await asyncio.open_connection("127.0.0.1", port, ssl=tls, **name)
+    yield recorder, listener, client
+    client[1].transport.abort()
+    await listener.stop()
+    listener.close()
+
+
+async def say(asked: Asked, *said: bytes) -> None:
+    """Say it piece by piece, and wait until each has arrived, or was given up."""
+    recorder, _, (_, writer) = asked
+    for one in said:
+        before = len(recorder.data)
+        writer.write(one)
+        await until(lambda: len(recorder.data) > before)  # noqa: B023 - it is asked at once
+    await asyncio.sleep(0.05)  # for more than is to arrive
+
+
+async def test_a_body_is_left_unread(asked):
+    """It may be gigabytes, or stand for them: what parses it is the loop that evicts."""
+    await say(asked, HEAD + SENT)
+    assert asked[0].data == HEAD
+
+
+async def test_a_request_waits_until_the_one_before_it_is_answered(asked):
+    recorder, listener, _ = asked
+    await say(asked, HEAD + SECOND + HEAD)
+    assert recorder.data == HEAD
+    listener.answered(recorder.transport)
+    assert recorder.data == HEAD + SECOND
+    listener.answered(recorder.transport)
+    assert recorder.data == HEAD + SECOND + HEAD
+    listener.answered(recorder.transport)
+    await say(asked, SECOND)
+    assert recorder.data == HEAD + SECOND + HEAD + SECOND
+
+
+@pytest.mark.parametrize("cut", range(1, 5))
+async def test_headers_that_come_in_pieces_end_where_they_end(asked, cut):
+    await say(asked, HEAD[:5], HEAD[5:-cut], HEAD[-cut:] + SENT)
+    assert asked[0].data == HEAD
+
+
+async def test_a_client_that_is_gone_meanwhile_is_no_fault(asked):
+    recorder, listener, (_, writer) = asked
+    await say(asked, HEAD + SECOND)
+    listener.close()
+    listener.answered(recorder.transport)
+    await until(lambda: not len(listener))
+    writer.transport.abort()
+    assert recorder.data == HEAD

@@ -1,6 +1,7 @@
 """/metrics over HTTPS: who gets it, with which certificate, and what a flood meets."""
 
 import asyncio
+import contextlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -140,11 +141,33 @@ async def test_a_flood_of_connections_is_bounded_and_paced(server, port):
         writer.close()
 
 
-async def test_a_refused_connection_ends(server, port):
+async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection(HOST, port, ssl=context)
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-    async with asyncio.timeout(60):
-        assert b"401" in await reader.read()
+    return await asyncio.open_connection(HOST, port, ssl=context)
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"), [("GET /metrics", 401), ("GET /x", 404), ("POST /metrics", 405), ("G@T /", 400)]
+)
+@pytest.mark.parametrize("more", [b"", b"x" * 10_000_000])
+async def test_a_refused_connection_ends(server, port, asked, status, more):
+    """At once, whatever else was sent on it."""
+    reader, writer = await connect(port)
+    writer.write(f"{asked} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n".encode() + more)
+    async with asyncio.timeout(LIMITS.first_answer_seconds / 2):
+        with contextlib.suppress(ConnectionError):
+            answer = await reader.readline()
+            await reader.read()
+    writer.transport.abort()
+    assert f" {status} ".encode() in answer
+
+
+async def test_whoever_may_read_them_keeps_a_connection(server, port):
+    reader, writer = await connect(port)
+    for _ in range(3):
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\n\r\n")
+        async with asyncio.timeout(60):
+            assert b" 200 " in await reader.readline()
+            await reader.readuntil(b"taintwarden_leader 1\n")
     writer.close()

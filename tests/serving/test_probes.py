@@ -1,11 +1,13 @@
 """Probes over HTTP: alive, ready, and what Prometheus scrapes."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
 from patience import until
@@ -110,9 +112,39 @@ async def test_a_megabyte_of_headers_is_refused_before_it_is_stored(server, port
     writer.transport.abort()
 
 
-async def test_a_connection_is_for_one_request(server, port):
+@pytest.mark.parametrize("asked", ["GET /livez", "HEAD /readyz", "GET /metrics", "GET /x", "POST /livez", "OPTIONS *"])
+async def test_a_connection_is_for_one_request(server, port, asked):
+    """Whatever it asks for: the limit on connections is the one on requests."""
     reader, writer = await asyncio.open_connection(HOST, port)
-    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 2)
+    writer.write(f"{asked} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 2)
     async with asyncio.timeout(60):
+        assert (await reader.read()).count(b"HTTP/1.1 ") == 1
+    writer.close()
+
+
+@pytest.mark.parametrize("more", ["Content-Length: 1000000000", "Transfer-Encoding: chunked"])
+async def test_a_body_is_not_waited_for(server, port, more):
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(f"GET /livez HTTP/1.1\r\nHost: x\r\n{more}\r\n\r\n".encode())
+    async with asyncio.timeout(LIMITS.first_answer_seconds / 2):
         assert (await reader.read()).count(b"HTTP/1.1 200") == 1
     writer.close()
+
+
+async def test_a_body_is_not_read(server, port, monkeypatch):
+    """Two hundred kilobytes may stand for 200 MB, of which the loop that evicts would unpack 16 MB at a time."""
+    read, receive = bytearray(), web.RequestHandler.data_received
+
+    def record(self: web.RequestHandler, data: bytes) -> None:
+        read.extend(data)
+        receive(self, data)
+
+    monkeypatch.setattr(web.RequestHandler, "data_received", record)
+    head = b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 1000000000\r\n\r\n"
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(head + b"\0" * 200_000)
+    async with asyncio.timeout(60):
+        with contextlib.suppress(ConnectionError):  # of what was sent and is not read
+            await reader.read()
+    writer.close()
+    assert read == head

@@ -17,6 +17,8 @@ from taintwarden.serving.listening import ConnectionLimits, Listener
 MAX_HEADERS, MAX_FIELD_BYTES = 32, 4096
 """Of one request. aiohttp's own limits allow a megabyte of headers, which takes two of memory for each connection."""
 SHUTDOWN_SECONDS = 60.0
+REFUSED_SECONDS = 0.01
+"""For a refusal of some hundred bytes to be sent."""
 NO_HTTP = "no HTTP\n"
 """The answer to what cannot be parsed. aiohttp's own repeats what was sent, four times as long."""
 
@@ -66,6 +68,8 @@ class _Handler(web.RequestHandler):
     was read of it until the collector runs. The operator's runs seldom.
     """
 
+    ends_at_once = False
+    """Whether it ends without a goodbye of TLS: what a client sends is decrypted until it has said one, too."""
     _is_refused = False
     """Whether something could not be parsed. The parser would refuse what follows again, once for each piece of it."""
 
@@ -77,6 +81,8 @@ class _Handler(web.RequestHandler):
         last = self._messages[-1][0] if self._messages else None
         if last is not None and not isinstance(last, RawRequestMessage):
             self._is_refused = True
+            if self.ends_at_once and self.transport is not None:
+                self.transport.pause_reading()
             last.exc.__traceback__ = None
 
     async def finish_response(
@@ -88,6 +94,8 @@ class _Handler(web.RequestHandler):
             resp = web.Response(status=resp.status, text=resp.text, headers=resp.headers)
         if resp.status >= 400:  # a retry has to connect again, and the number of connections is limited
             resp.force_close()
+        if resp.status >= 400 and self.ends_at_once and self.transport is not None:
+            asyncio.get_running_loop().call_later(REFUSED_SECONDS, self.transport.abort)
         return await super().finish_response(request, resp, start_time)
 
     def handle_error(
@@ -132,6 +140,7 @@ class HttpServer:
         self._parameters = {"access_log": None, "logger": _logger(port_flag), **bounds, **parameters}
         self._runner = web.AppRunner(app, shutdown_timeout=shutdown_timeout)
         self._port_flag = port_flag
+        self._takes_bodies = limits.takes_bodies
         self._listener = Listener(self._connection, tls, limits)
 
     @property
@@ -166,4 +175,6 @@ class HttpServer:
     def _connection(self) -> web.RequestHandler:
         serve = self._runner.server
         assert serve is not None  # noqa: S101 - it is set up before anything is accepted
-        return _Handler(serve, loop=asyncio.get_running_loop(), **self._parameters)
+        made = _Handler(serve, loop=asyncio.get_running_loop(), **self._parameters)
+        made.ends_at_once = not self._takes_bodies
+        return made

@@ -22,6 +22,7 @@ SHUTDOWN_SECONDS = 1.0
 ACCEPT_RETRY_SECONDS = 1.0
 """After a failure to accept, as when there are no file descriptors left."""
 BACKLOG = 128
+HEAD_END = b"\r\n\r\n"
 READ_BYTES = 2**14
 """At once. asyncio would read 256 KiB, and what aiohttp cannot parse stays in memory until the collector runs."""
 
@@ -38,6 +39,10 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     handshake_seconds: float = 5.0
     first_answer_seconds: float = 10.0
     """From the handshake, if any: for the headers and the body of a first request, and its answer."""
+    takes_bodies: bool = True
+    """Whether what follows the headers of a request is read before that is answered. A body may take any time to parse:
+    it may be compressed, or have chunks of one byte.
+    """
 
 
 class Listener:
@@ -96,8 +101,8 @@ class Listener:
         """A request on this connection was answered: it is of use."""
         for key, connection in self._open.items():
             if connection.transport is transport:
-                connection.is_useful = True
                 self._open.move_to_end(key)
+                connection.answered()
                 return
 
     async def _accept(self, listening: socket.socket) -> None:
@@ -145,6 +150,11 @@ class _Connection(asyncio.BufferedProtocol):
         self._inner = asyncio.Protocol()
         self._limits = limits
         self._buffer = memoryview(bytearray(READ_BYTES))
+        self._head_tail = b""
+        """The last bytes of headers that have not ended yet."""
+        self._is_asked = False
+        """Whether the headers of a request were passed on, and nothing more is before it is answered."""
+        self._withheld = b""
         self._forget = forget
         self._overdue: asyncio.TimerHandle | None = None
         self._task = asyncio.create_task(self._begin(accepted, tls))
@@ -194,7 +204,37 @@ class _Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass on."""
-        self._inner.data_received(bytes(self._buffer[:nbytes]))
+        data = bytes(self._buffer[:nbytes])
+        if self._limits.takes_bodies:
+            self._inner.data_received(data)
+        elif self._is_asked:
+            self._withheld += data  # what the transport had read before it paused
+        else:
+            self._pass_head(data)
+
+    def answered(self) -> None:
+        """A request was answered. The next may come."""
+        self.is_useful = True
+        if self._is_asked and self.transport is not None and not self.transport.is_closing():
+            self._is_asked = False
+            withheld, self._withheld = self._withheld, b""
+            self.transport.resume_reading()
+            self._pass_head(withheld)
+
+    def _pass_head(self, data: bytes) -> None:
+        """Pass on what belongs to the headers of one request."""
+        known = len(self._head_tail)
+        end = (self._head_tail + data).find(HEAD_END)
+        if end < 0:
+            self._head_tail = (self._head_tail + data)[1 - len(HEAD_END) :]
+        else:
+            self._head_tail, self._is_asked = b"", True
+            cut = end + len(HEAD_END) - known
+            data, self._withheld = data[:cut], data[cut:]
+            if self.transport is not None:
+                self.transport.pause_reading()
+        if data:
+            self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
         """Pass on."""

@@ -18,7 +18,7 @@ from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.settings import CommonSettings
 
-LIMITS = ConnectionLimits(most=16, accept_interval_seconds=0.02)
+LIMITS = ConnectionLimits(most=16, accept_interval_seconds=0.02, takes_bodies=False)
 """Some Prometheus servers keep one connection each. A handshake costs a millisecond of the event loop that evicts."""
 MAX_TOKEN_BYTES = 8190
 """Of the header with the token: those of some identity providers have some kilobytes."""
@@ -69,6 +69,7 @@ class MetricsServer:
             self._tls,
             LIMITS,
             shutdown_timeout=STOP_SECONDS,
+            lingering_time=0.0,  # no body is waited for
             max_field_size=MAX_TOKEN_BYTES,
         )
 
@@ -103,7 +104,6 @@ class MetricsServer:
         refusal = web.Response(status=_STATUS[access], text=access.value + "\n")
         if access is Access.UNKNOWN:
             refusal.headers["WWW-Authenticate"] = "Bearer"
-        refusal.force_close()  # a retry has to connect again, and the number of connections is limited
         return refusal
 
     async def _reload(self) -> None:
