@@ -140,6 +140,28 @@ async def test_another_certificate_is_served_without_a_restart_and_a_connection_
     writer.close()
 
 
+async def test_a_replica_that_stops_tells_callers_to_ask_another_one(server, api, port):
+    """A call on a connection that ends meanwhile would be lost: Go sends no POST a second time."""
+    await server.keeper.look()
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"])))
+    told: list[str | None] = []
+
+    async def call() -> None:
+        body = json.dumps(review(kind=POD, object=pod())).encode()
+        async with session.post(f"https://{HOST}:{port}/validate", data=body, server_hostname=NAME) as response:
+            assert (await response.json())["response"]["allowed"]
+            told.append(response.headers.get("Connection"))
+
+    async with session:
+        await call()
+        lingering = asyncio.create_task(server.linger())
+        await asyncio.sleep(0)
+        await call()
+        lingering.cancel()
+        await until(lambda: server._server.connections == 0)
+    assert told == [None, "close"]
+
+
 async def test_a_port_that_is_taken_is_named_with_its_flag(server, api, port, metrics):
     second = make_server(api, port, metrics)
     with pytest.raises(ConfigError, match=f"{HOST}:{port} .*--webhook-port"):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.hdrs import CONNECTION
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 
@@ -141,6 +142,8 @@ class HttpServer:
         self._runner = web.AppRunner(app, shutdown_timeout=shutdown_timeout)
         self._port_flag = port_flag
         self._takes_bodies = limits.takes_bodies
+        self._is_ending = False
+        app.on_response_prepare.append(self._say_whether_it_is_the_last)
         self._listener = Listener(self._connection, tls, limits)
 
     @property
@@ -162,6 +165,13 @@ class HttpServer:
             msg = f"cannot listen on {host or '*'}:{port} (--http-host, {self._port_flag}): {error.strerror}"
             raise ConfigError(msg) from error
 
+    def end_after_answers(self) -> None:
+        """End each connection with its next answer, and say so: a client sends the next request to another replica.
+
+        One that is sent while we end the connection would be lost.
+        """
+        self._is_ending = True
+
     async def stop(self) -> None:
         """Wait for requests in progress, then close."""
         await self._listener.stop()
@@ -171,6 +181,11 @@ class HttpServer:
     def answered(self, request: web.Request) -> None:
         """Its connection is of use, and is kept while others are closed for new ones."""
         self._listener.answered(request.transport)
+
+    async def _say_whether_it_is_the_last(self, _: web.BaseRequest, response: web.StreamResponse) -> None:
+        if self._is_ending:
+            response.force_close()
+            response.headers[CONNECTION] = "close"  # what is told of the connection has been written before
 
     def _connection(self) -> web.RequestHandler:
         serve = self._runner.server

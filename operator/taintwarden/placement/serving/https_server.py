@@ -100,7 +100,8 @@ class HttpsServer:
         await self._server.start(self._host, self._port)
 
     async def linger(self) -> None:
-        """Answer on for a while, so that no call is lost in an upgrade."""
+        """Answer on for a while, so that no call is lost in an upgrade. Callers keep connections: once on each."""
+        self._server.end_after_answers()
         await asyncio.sleep(LINGER_SECONDS)
 
     async def stop(self) -> None:
