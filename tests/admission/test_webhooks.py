@@ -14,6 +14,7 @@ from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden.placement.admission.known import Known
 from taintwarden.placement.admission.response import AdmissionResponse
+from taintwarden.placement.admission.templates import _digest
 from taintwarden.placement.admission.webhooks import AdmissionRequest
 from taintwarden.placement.webhook_process import admission_webhooks
 
@@ -256,3 +257,60 @@ def test_beside_the_extender_no_node_affinity_is_added_to_volumes(stage):
     assert stage.mutate(volume, asked_kind=kind).patch
     stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
     assert stage.mutate(volume, asked_kind=kind) == AdmissionResponse()
+
+
+REQUIRED, PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
+TERM = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+
+
+NO_TERMS = [7, "x", {"a": 1}, [7], [None], [[]], *([{"matchExpressions": one}] for one in (7, [None], [{"key": []}]))]
+
+
+@pytest.mark.parametrize("terms", NO_TERMS, ids=str)
+def test_affinity_that_is_none_is_left_as_it_is(stage, terms):
+    """No API server sends it, but every client that can connect may: a fault of ours would be logged for each."""
+    stage.place(version_labels=("example.com/driver",))
+    injecting(stage)
+    hostile = pod(extended(gt()), affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}})
+    assert stage.mutate(hostile).patch == ()
+    template = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": hostile}}
+    for kind in ("Deployment", "DaemonSet"):
+        asked = {"group": "apps", "version": "v1", "kind": kind}
+        assert stage.validate(template, asked_kind=asked).refusals == ()
+        assert stage.mutate(template, asked_kind=asked).patch == ()
+    volume = {
+        "metadata": {"name": "v", "annotations": {"taintwarden.io/node-affinity": newer()}},
+        "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
+    }
+    assert stage.mutate(volume, asked_kind={"group": "", "version": "v1", "kind": "PersistentVolume"}).patch == ()
+
+
+@pytest.mark.parametrize("affinity", [7, [], {"nodeAffinity": "x"}, {"nodeAffinity": {PREFERRED: {"a": 1}}}], ids=str)
+def test_a_pod_whose_affinity_is_none_is_left_as_it_is(stage, affinity):
+    stage.place()
+    assert stage.mutate(pod(extended(gt(), gt(effect="PreferNoSchedule")), affinity=affinity)).patch == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "before"),
+    [
+        ("affinity", {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [TERM]}}}, 7),
+        ("affinity", {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [TERM]}}}, {"nodeAffinity": [TERM]}),
+        ("tolerations", [exists("other")], {"key": "other"}),
+        ("nodeSelector", {"disk": "ssd"}, ["disk"]),
+    ],
+)
+def test_a_record_that_was_edited_brings_nothing_back_that_has_another_type(stage, field, value, before):
+    """The API server would refuse the DaemonSet, and whoever edited its record would look for the reason."""
+    stage.place()
+    template = pod(extended(gt()))
+    template["spec"][field] = value
+    record = json.dumps({field: {"before": before, "after": _digest(value)}})
+    workload = {
+        "metadata": {"name": "web", "namespace": "shop", "annotations": {"taintwarden.io/completed-template": record}},
+        "spec": {"template": template},
+    }
+    patch = stage.mutate(workload, asked_kind={"group": "apps", "version": "v1", "kind": "DaemonSet"}).patch
+    found = patched(workload, patch)["spec"]["template"]["spec"]
+    assert isinstance(found[field], type(value))
+    assert json.dumps(before) not in json.dumps(found[field])

@@ -5,6 +5,8 @@ from itertools import chain, product
 from math import prod
 from typing import Any
 
+import msgspec
+
 from taintwarden.engine.placement import MAX_TERMS, Alternatives, Term
 
 WEIGHT = 100
@@ -13,6 +15,46 @@ WEIGHT = 100
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 Json = dict[str, Any]
+
+
+class _Expression(msgspec.Struct):
+    key: str = ""
+
+
+class _Term(msgspec.Struct, rename="camel"):
+    match_expressions: list[_Expression] | None = None
+    match_fields: list[_Expression] | None = None
+
+
+class _Selector(msgspec.Struct, rename="camel"):
+    node_selector_terms: list[_Term] | None = None
+
+
+class _NodeAffinity(msgspec.Struct):
+    required: _Selector | None = msgspec.field(default=None, name=_REQUIRED)
+    preferred: list[Json] | None = msgspec.field(default=None, name=_PREFERRED)
+
+
+class _Affinity(msgspec.Struct, rename="camel"):
+    node_affinity: _NodeAffinity | None = None
+
+
+def is_affinity(given: object) -> bool:
+    """Whether it has the types of a pod's affinity, or is none. An API server stores no other."""
+    return _has_type(given, _Affinity)
+
+
+def is_selector(given: object) -> bool:
+    """The same of a node selector."""
+    return _has_type(given, _Selector)
+
+
+def _has_type(given: object, type_: type) -> bool:
+    try:
+        msgspec.convert(given, type_ | None)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def restrict(

@@ -15,6 +15,7 @@ import msgspec
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.placement.admission.checking import look, mapping
 from taintwarden.placement.admission.injection import Additions
+from taintwarden.placement.admission.merged_affinity import is_affinity
 from taintwarden.placement.admission.own_objects import opts_out
 from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
 
@@ -96,9 +97,19 @@ def _as_written(given: Json, known: Mapping[str, Sequence[_Change]]) -> dict[str
         if name not in given or name not in known:
             continue
         digest = _digest(given[name])
-        if change := next((one for one in known[name] if one.after == digest), None):
+        changes = (one for one in known[name] if one.after == digest and _may_be(name, one.before))
+        if change := next(changes, None):
             found[name] = change.before
     return found
+
+
+def _may_be(name: str, value: object) -> bool:
+    """Whether a field may have been that. A record can be edited, and the API server refuses what has another type."""
+    if value is None:
+        return True
+    if name == "tolerations":
+        return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+    return isinstance(value, Mapping) and (name != "affinity" or is_affinity(value))
 
 
 def _text(made: Mapping[str, _Change], known: Mapping[str, Sequence[_Change]]) -> str:

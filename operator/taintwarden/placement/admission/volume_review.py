@@ -14,7 +14,7 @@ from taintwarden.engine.model import Gates, Policy
 from taintwarden.engine.placement import Alternatives, keys_of, native_affinity
 from taintwarden.placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
 from taintwarden.placement.admission.injection import NO_NODE
-from taintwarden.placement.admission.merged_affinity import merge
+from taintwarden.placement.admission.merged_affinity import is_selector, merge
 from taintwarden.placement.admission.placing import published_labels
 from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
 
@@ -36,6 +36,8 @@ def inject_volume(
         return AdmissionResponse()
     native = native_affinity(affinity, published, gates)
     own = look(volume, "spec", "nodeAffinity", "required")
+    if not is_selector(own):  # no API server asks about such a volume, and it would store none
+        return AdmissionResponse()
     merged, problem = merge(
         mapping(own) if own else None, [Alternatives(AFFINITY_ANNOTATION, terms=native.required or _NOWHERE)]
     )

@@ -14,6 +14,7 @@ from taintwarden.placement.admission.annotated_objects import TEMPLATES, pod_in
 from taintwarden.placement.admission.checking import look, mapping, sequence
 from taintwarden.placement.admission.injection import Additions, additions, response, tolerate
 from taintwarden.placement.admission.known import Known
+from taintwarden.placement.admission.merged_affinity import is_affinity
 from taintwarden.placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
 from taintwarden.placement.admission.response import AdmissionResponse
 from taintwarden.placement.admission.templates import complete_template
@@ -142,6 +143,8 @@ def _read(pod: object, namespace: str) -> UnboundPod | None:
     try:
         read = msgspec.convert(pod, UnboundPod)
     except msgspec.ValidationError:
+        return None
+    if not is_affinity(look(pod, "spec", "affinity")):
         return None
     # A pod whose name is still to be made may come without its namespace, too.
     read.metadata.namespace = namespace
