@@ -12,8 +12,9 @@ from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
 
 from patience import until
 from taintwarden.serving import http_server
-from taintwarden.serving.http_server import LOG_SECONDS, HttpServer, StrangersFilter
+from taintwarden.serving.http_server import HttpServer, StrangersFilter
 from taintwarden.serving.listening import ConnectionLimits
+from taintwarden.serving.seldom import LOG_SECONDS
 
 HOST = "127.0.0.1"
 NO_HTTP = {

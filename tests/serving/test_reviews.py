@@ -149,11 +149,13 @@ async def test_what_is_no_review_is_answered_400_without_noise(bench, body):
 
 
 async def test_a_fault_of_ours_lets_the_object_through_and_is_logged(bench):
+    """Once in a while: whoever can cause it chooses how often, and each line has a traceback."""
     bench.judged = ValueError("oh no")
     with capture_logs() as logs:
-        assert await bench.response() == {"uid": "u", "allowed": True}
+        for _ in range(3):
+            assert await bench.response() == {"uid": "u", "allowed": True}
     assert [(line["event"], line["object"]) for line in logs] == [("admission-failed", "shop/web")]
-    assert bench.observed == [("validate", "failed")]
+    assert bench.observed == [("validate", "failed")] * 3
 
 
 async def test_other_paths_are_not_served(bench):

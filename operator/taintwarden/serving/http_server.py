@@ -14,6 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from taintwarden.kube.errors import ConfigError
 from taintwarden.serving.listening import ConnectionLimits, Listener
+from taintwarden.serving.seldom import Seldom
 
 MAX_HEADERS, MAX_FIELD_BYTES = 32, 4096
 """Of one request. aiohttp's own limits allow a megabyte of headers, which takes two of memory for each connection."""
@@ -22,9 +23,6 @@ REFUSED_SECONDS = 0.01
 """For a refusal of some hundred bytes to be sent."""
 NO_HTTP = "no HTTP\n"
 """The answer to what cannot be parsed. aiohttp's own repeats what was sent, four times as long."""
-
-LOG_SECONDS = 60.0
-"""From one traceback of aiohttp to the next of the same kind of error."""
 
 
 class StrangersFilter(logging.Filter):
@@ -39,19 +37,14 @@ class StrangersFilter(logging.Filter):
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._now = now
-        self._next: dict[type[BaseException] | None, float] = {}
+        self._is_due = Seldom(now)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to log it."""
         kind = record.exc_info[0] if record.exc_info else None
         if kind is not None and issubclass(kind, HttpProcessingError):
             return False
-        now = self._now()
-        if now < self._next.get(kind, now):
-            return False
-        self._next[kind] = now + LOG_SECONDS
-        return True
+        return self._is_due(kind)
 
 
 def _logger(name: str) -> logging.Logger:
@@ -185,7 +178,7 @@ class HttpServer:
     async def _say_whether_it_is_the_last(self, _: web.BaseRequest, response: web.StreamResponse) -> None:
         if self._is_ending:
             response.force_close()
-            response.headers[CONNECTION] = "close"  # what is told of the connection has been written before
+            response.headers[CONNECTION] = "close"  # aiohttp has written the headers about it before
 
     def _connection(self) -> web.RequestHandler:
         serve = self._runner.server

@@ -16,6 +16,7 @@ from taintwarden.api.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.placement.scheduling.extender import Args, PreemptionArgs, SchedulerExtender
 from taintwarden.placement.serving.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
+from taintwarden.serving.seldom import Seldom
 
 VERBS = ("filter", "prioritize", "preempt")
 """The verbs that a KubeSchedulerConfiguration names, each the last part of its URL."""
@@ -43,7 +44,7 @@ def extender_app(
 
     """
     app = web.Application(client_max_size=MAX_BODY_BYTES)
-    bodies = Bodies(observe, refuse, answered)
+    bodies, is_logged = Bodies(observe, refuse, answered), Seldom()
     args, preemption = msgspec.json.Decoder(Args), msgspec.json.Decoder(PreemptionArgs)
 
     async def prioritize(given: Args) -> object:
@@ -53,16 +54,20 @@ def extender_app(
         return extender.preempt(given)
 
     answers = {
-        "filter": partial(_answer, "filter", args, extender.filter),
-        "prioritize": partial(_answer, "prioritize", args, prioritize),
-        "preempt": partial(_answer, "preempt", preemption, preempt),
+        "filter": partial(_answer, "filter", is_logged, args, extender.filter),
+        "prioritize": partial(_answer, "prioritize", is_logged, args, prioritize),
+        "preempt": partial(_answer, "preempt", is_logged, preemption, preempt),
     }
     app.add_routes([web.post(f"/{verb}", bodies.handler(verb, answers[verb])) for verb in VERBS])
     return app
 
 
 async def _answer(
-    verb: str, decoder: "msgspec.json.Decoder[Given]", answer: Callable[[Given], Awaitable[object]], body: bytearray
+    verb: str,
+    is_logged: Seldom,
+    decoder: "msgspec.json.Decoder[Given]",
+    answer: Callable[[Given], Awaitable[object]],
+    body: bytearray,
 ) -> tuple[web.Response, str]:
     try:
         given = decoder.decode(body)
@@ -72,6 +77,7 @@ async def _answer(
     try:
         result = _ENCODER.encode(await answer(given))
     except Exception as error:
-        log.error("extender-failed", verb=verb, exc_info=error)
+        if is_logged((verb, type(error))):
+            log.error("extender-failed", verb=verb, exc_info=error)
         return web.Response(status=500, text="internal error\n"), "failed"
     return web.Response(body=result, content_type="application/json"), "answered"

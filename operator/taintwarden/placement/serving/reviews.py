@@ -17,6 +17,7 @@ from taintwarden.kube.errors import NOT_JSON
 from taintwarden.placement.admission.response import AdmissionResponse
 from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden.placement.serving.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
+from taintwarden.serving.seldom import Seldom
 
 LOOKED_AT_BYTES = 2**20
 """Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
@@ -96,30 +97,30 @@ def review_app(
 
     """
     app = web.Application(client_max_size=MAX_BODY_BYTES)
-    bodies = Bodies(observe, refuse, answered)
-    app.add_routes(
-        [web.post(f"/{name}", bodies.handler(name, partial(_answer, name, judge))) for name, judge in judges.items()]
-    )
+    bodies, is_logged = Bodies(observe, refuse, answered), Seldom()
+    answers = {name: partial(_answer, name, judge, is_logged) for name, judge in judges.items()}
+    app.add_routes([web.post(f"/{name}", bodies.handler(name, answer)) for name, answer in answers.items()])
     return app
 
 
-async def _answer(name: str, judge: Judge, body: bytearray) -> tuple[web.Response, str]:
+async def _answer(name: str, judge: Judge, is_logged: Seldom, body: bytearray) -> tuple[web.Response, str]:
     try:
         request, left_alone = decode(body)
     except NOT_JSON as error:
         told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=told), "malformed"
-    response, result = _judged(name, judge, request) if left_alone is None else (left_alone, "too-large")
+    response, result = _judged(name, judge, is_logged, request) if left_alone is None else (left_alone, "too-large")
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _judged(name: str, judge: Judge, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
+def _judged(name: str, judge: Judge, is_logged: Seldom, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
     try:
         response = judge(request)
     except Exception as error:
         # An internal error must not block a request.
-        about = f"{request.namespace}/{request.name}"
-        log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
+        if is_logged((name, type(error))):
+            about = f"{request.namespace}/{request.name}"
+            log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
         return AdmissionResponse(), "failed"
     if response.refusals:
         return response, "refused"
