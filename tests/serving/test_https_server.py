@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime
 import gc
 import gzip
 import json
@@ -14,6 +15,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+from structlog.testing import capture_logs
 
 from admission.workloads import extended, gt, pod, review
 from controlplane.certificates import Authority
@@ -138,6 +144,43 @@ async def test_another_certificate_is_served_without_a_restart_and_a_connection_
         await ask(port, tls)
     assert not writer.transport.is_closing()
     writer.close()
+
+
+def short_key() -> tuple[bytes, bytes]:
+    """A certificate and its key, as another program may write them into the Secret."""
+    key, name = rsa.generate_private_key(65537, 1024), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(5).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=9))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+    form, none = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    return builder.sign(key, hashes.SHA256()).public_bytes(pem), key.private_bytes(pem, form, none)
+
+
+def other_key() -> tuple[bytes, bytes]:
+    """A certificate behind which the key of another one stands."""
+    first, second = (make_pair([NAME], time.time()) for _ in range(2))
+    return first.certificate + second.key, first.key
+
+
+@pytest.mark.parametrize("made", [short_key, other_key])
+async def test_a_certificate_that_openssl_does_not_take_ends_nothing(api, port, metrics, made):
+    """The one before it is served on, and the process does not end, start and end again."""
+    first = make_pair([NAME], time.time())
+    server = make_server(api, port, metrics, webhook_certificates="external")
+    api.put(tls_crt=first.certificate, tls_key=first.key)
+    await server.keeper.look()
+    await server.start()
+    certificate, key = made()
+    api.put(tls_crt=certificate, tls_key=key)
+    with capture_logs() as logs:
+        for _ in range(2):
+            await server.keeper.look()
+    assert [one["event"] for one in logs] == ["certificate-unusable"]
+    assert (await ask(port, trusting(first.certificate)))["allowed"] is False
+    assert server.keeper.served == first
+    await server.stop()
 
 
 async def test_a_replica_that_stops_tells_callers_to_ask_another_one(server, api, port):

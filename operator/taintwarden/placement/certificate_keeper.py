@@ -42,7 +42,7 @@ class CertificateKeeper:
         namespace: where the Service and the Secret are.
         service: the name of both.
         makes_own: whether this process creates the certificates, or another program writes the Secret.
-        serve: takes the certificate to serve with.
+        serve: takes the certificate to serve with, or raises UnusablePair.
         expires: told when that ends, in seconds since 1970.
         clock: both clocks.
         kinds: the configurations whose webhooks call the Service; none where API servers do not.
@@ -143,6 +143,8 @@ class CertificateKeeper:
         """Serve with what the Secret holds; with what we have where that cannot be used."""
         try:
             pair = read_pair(content.get(CERTIFICATE, b""), content.get(KEY, b""))
+            if pair != self.served:
+                self._serve(pair)
         except UnusablePair as error:
             if self._is_news("certificate", str(error)):
                 log.warning("certificate-unusable", secret=self._secret, reason=str(error))
@@ -150,7 +152,6 @@ class CertificateKeeper:
         self._settled("certificate")
         if pair == self.served:
             return
-        self._serve(pair)
         self.served = pair
         self._expires(pair.ends_at)
         days = round((pair.ends_at - self._clock().wall) / 86400, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from taintwarden.certificates.pairs import Pair
+from taintwarden.certificates.pairs import Pair, UnusablePair
 from taintwarden.controller.clock import Clock
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.kube.errors import ConfigError
@@ -130,8 +130,17 @@ class HttpsServer:
         return "" if names & self._names else "the certificate is not one of --webhook-client-names"
 
     def _serve(self, pair: Pair) -> None:
-        """Use the certificate for every connection from now on; those that are open stay."""
-        load_chain(self._tls, pair.certificate.rstrip() + b"\n" + pair.key)
+        """Use the certificate for every connection from now on; those that are open stay.
+
+        Raises:
+            UnusablePair: OpenSSL serves with no such certificate, as with one whose key is short.
+
+        """
+        try:
+            load_chain(self._tls, pair.certificate.rstrip() + b"\n" + pair.key)
+        except ssl.SSLError as error:
+            msg = f"OpenSSL does not take it: {error.reason or error}"
+            raise UnusablePair(msg) from error
 
     def _answered(self, request: web.Request) -> None:
         self._server.answered(request)
