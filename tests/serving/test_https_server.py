@@ -265,6 +265,14 @@ def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, 
         make_server(api, port, metrics, **more)
 
 
+async def test_nobody_can_demand_new_keys(server, api, port):
+    """TLS 1.3 has no limit for that: eight clients would keep API servers waiting for longer than these wait."""
+    await server.keeper.look()
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.secret["ca.crt"]), server_hostname=NAME)
+    assert writer.get_extra_info("ssl_object").version() == "TLSv1.2"
+    writer.close()
+
+
 async def test_a_compressed_body_is_not_unpacked(server, api, port):
     await server.keeper.look()
     connector = aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"]), force_close=True)

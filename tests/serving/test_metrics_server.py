@@ -163,6 +163,13 @@ async def test_a_refused_connection_ends(server, port, asked, status, more):
     assert f" {status} ".encode() in answer
 
 
+async def test_nobody_can_demand_new_keys(server, port):
+    """TLS 1.3 has no limit for that: before a first request, eight clients stop the loop that evicts for seconds."""
+    _, writer = await connect(port)
+    assert writer.get_extra_info("ssl_object").version() == "TLSv1.2"
+    writer.close()
+
+
 async def test_whoever_may_read_them_keeps_a_connection(server, port):
     reader, writer = await connect(port)
     for _ in range(3):

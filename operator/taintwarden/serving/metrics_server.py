@@ -1,7 +1,6 @@
 """/metrics over HTTPS, for clients that the API server authorizes."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from taintwarden.kube.http.client import Client
 from taintwarden.serving.exposition import Exposition
 from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
+from taintwarden.serving.tls import server_context
 from taintwarden.settings import CommonSettings
 
 LIMITS = ConnectionLimits(most=16, accept_interval_seconds=0.02, takes_bodies=False)
@@ -58,7 +58,7 @@ class MetricsServer:
         self._clock = clock
         self._reload_seconds = reload_seconds
         self._scrapers = Scrapers(client, lambda: clock().monotonic)
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls = server_context()
         self._served = b""
         self._reloading: asyncio.Task[None] | None = None
         app = web.Application(client_max_size=1)

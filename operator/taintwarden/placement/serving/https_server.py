@@ -17,6 +17,7 @@ from taintwarden.placement.certificate_keeper import CertificateKeeper
 from taintwarden.placement.serving.bodies import Answered, Refuse
 from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
+from taintwarden.serving.tls import server_context
 from taintwarden.settings import ServedSettings
 
 KEEP_ALIVE_SECONDS = 300.0
@@ -60,9 +61,7 @@ class HttpsServer:
     ) -> None:
         self._host, self._port = settings.http_host, settings.webhook_port
         self._names = frozenset(filter(None, (name.strip() for name in settings.webhook_client_names.split(","))))
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # Callers resume no session (Go's client does not unless told to), and tickets are a fifth of a handshake.
-        self._tls.num_tickets = 0
+        self._tls = server_context()
         if settings.webhook_client_ca is not None:
             self._ask_for_certificates(settings.webhook_client_ca)
         elif self._names:
