@@ -7,8 +7,18 @@ from hypothesis import strategies as st
 from engine.kept import kept
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.evaluate import judge
-from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations, TolerationSecondsMode
-from taintwarden.engine.scheduling import Demand, Judge, Preferences, RefusalCause, Sourced, untolerated
+from taintwarden.engine.model import (
+    Gates,
+    Operator,
+    SharedTolerations,
+    Taint,
+    Toleration,
+    Tolerations,
+    TolerationSecondsMode,
+)
+from taintwarden.engine.operators import AnyOf, Match, match
+from taintwarden.engine.scheduling import MAX_TOLD, Demand, Judge, Preferences, RefusalCause, Sourced, untolerated
+from work import steps
 
 EXISTS = Toleration("sla", "Exists")
 ABOVE = Toleration("sla", "Gt", "950", "NoSchedule")
@@ -107,11 +117,50 @@ def test_what_is_not_extended_is_the_schedulers_own(asked, native):
 KEYS = st.sampled_from(["sla", "cni", ""])
 VALUES = st.sampled_from(["", "950", "0950", "1.2.3", "v1.2.3-rc.1", "high", "-5"])
 EFFECTS = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
-OPERATORS = st.sampled_from(["", "Equal", "Exists", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq", "Odd"])
+OPERATORS = st.sampled_from(["", "Odd", *Operator])
+NAMED = st.lists(VALUES, max_size=2).map(tuple)
 TOLERATIONS = st.lists(
-    st.builds(Toleration, KEYS, OPERATORS, VALUES, st.just("") | EFFECTS), max_size=3, unique=True
+    st.builds(Toleration, KEYS, OPERATORS, VALUES, st.just("") | EFFECTS, values=NAMED), max_size=4, unique=True
 ).map(tuple)
 TAINTS = st.lists(st.builds(Taint, st.sampled_from(["sla", "cni"]), VALUES, EFFECTS), max_size=3)
+
+
+@given(TOLERATIONS, KEYS, VALUES)
+def test_any_of_many_tolerations_holds_if_one_does(given_tolerations, key, value):
+    taint = Taint(key, value, "NoSchedule")
+    relevant = [one for one in given_tolerations if one.effect in ("", "NoSchedule")]
+    for gates in (Gates(), Gates(numeric_operators=False), Gates(semver_operators=False)):
+        expected = any(match(one, taint, gates) is Match.HOLDS for one in relevant)
+        assert AnyOf(relevant, key, gates).holds(value) is expected
+
+
+def thresholds(number: int) -> list[Toleration]:
+    return [Toleration("sla", "Gt", str(9000 + one)) for one in range(number)]
+
+
+def names(number: int) -> list[Toleration]:
+    return [Toleration("sla", "In", values=(f"a{one}",)) for one in range(number)]
+
+
+def others(number: int) -> list[Toleration]:
+    return [Toleration("sla", "NotIn", values=(f"a{one}", *map(str, range(1000)))) for one in range(number)]
+
+
+def versions(number: int) -> list[Toleration]:
+    return [Toleration("sla", "SemverLt", f"0.{one}.0-0") for one in range(number)]
+
+
+@pytest.mark.parametrize("some", [thresholds, names, others, versions])
+def test_a_value_costs_as_much_with_a_thousand_tolerations_as_with_some(some):
+    """A namespace may have so many for one key, and each of thousands of nodes another value."""
+
+    def cost(number: int) -> int:
+        judging = Judge(Demand(Tolerations((), tuple(some(number)))))
+        first, *more = [[sla(str(value))] for value in range(100)]
+        judging.refusal(first, {})
+        return steps(lambda: [judging.refusal(one, {}) for one in more])
+
+    assert cost(1000) < 1.5 * cost(MAX_TOLD + 2)
 
 
 @given(TOLERATIONS, TOLERATIONS, TOLERATIONS, TAINTS)

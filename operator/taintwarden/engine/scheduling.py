@@ -14,7 +14,7 @@ from taintwarden.engine.affinity import NodeAffinity, Term
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
 from taintwarden.engine.node_matching import LabelMatch, describe, match_label, matches, weight
-from taintwarden.engine.operators import ALL_GATES, Match, match
+from taintwarden.engine.operators import ALL_GATES, AnyOf, Match, match
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 """The effects that keep pods off a node; ``PreferNoSchedule`` only lowers its score."""
@@ -23,16 +23,17 @@ MAX_TOLD = 3
 
 
 class Untolerated(msgspec.Struct, frozen=True):
-    """A taint that a pod does not tolerate, with those tolerations for it that do not hold."""
+    """A taint that a pod does not tolerate, with the first of so many tolerations for it, none of which holds."""
 
     taint: Taint
     answers: tuple[tuple[Toleration, Match], ...] = ()
+    number: int = 0
 
     @property
     def reason(self) -> str:
         """The taint, and why each toleration for it does not hold."""
-        told = [f"{_named(toleration)} {answer}" for toleration, answer in self.answers[: MAX_TOLD + 1]]
-        return f"taint {self.taint} is not tolerated ({_listed(told, len(self.answers)) or 'no toleration for it'})"
+        told = [f"{_named(toleration)} {answer}" for toleration, answer in self.answers]
+        return f"taint {self.taint} is not tolerated ({_listed(told, self.number) or 'no toleration for it'})"
 
 
 class Sourced(msgspec.Struct, frozen=True):
@@ -108,7 +109,8 @@ class Judge:
         self._demand = demand
         self._gates = gates
         self._max_remembered = max_remembered
-        self._relevant: dict[str, tuple[Toleration, ...]] = {}
+        self._relevant: dict[tuple[str, str], tuple[tuple[Toleration, ...], AnyOf]] = {}
+        """By key and effect of a taint."""
         self._taints: dict[Taint, tuple[Untolerated, str] | None] = {}
         self._affinities = tuple((one, one.affinity.keys, _Results()) for one in demand.affinities)
 
@@ -152,20 +154,19 @@ class Judge:
         return answer
 
     def _compare(self, taint: Taint) -> Untolerated | None:
-        relevant = self._relevant.get(taint.key)
-        if relevant is None:
-            self._make_room(self._relevant)
-            relevant = self._relevant[taint.key] = self._demand.tolerations.relevant_to(taint.key)
         if not concerns(taint, self._demand.tolerations):
             return None
-        answers: list[tuple[Toleration, Match]] = []
-        for toleration in relevant:
-            answer = match(toleration, taint, self._gates)
-            if answer is Match.HOLDS:
-                return None
-            if answer is not Match.OTHER_EFFECT:
-                answers.append((toleration, answer))
-        return Untolerated(taint, tuple(answers))
+        found = self._relevant.get((taint.key, taint.effect))
+        if found is None:
+            self._make_room(self._relevant)
+            of_key = self._demand.tolerations.relevant_to(taint.key)
+            relevant = tuple(one for one in of_key if one.effect in ("", taint.effect))
+            found = self._relevant[taint.key, taint.effect] = (relevant, AnyOf(relevant, taint.key, self._gates))
+        relevant, any_of = found
+        if any_of.holds(taint.value):
+            return None
+        answers = tuple((one, match(one, taint, self._gates)) for one in relevant[: MAX_TOLD + 1])
+        return Untolerated(taint, answers, len(relevant))
 
     def _result(self, one: Sourced, keys: tuple[str, ...], results: "_Results", labels: Mapping[str, str]) -> "_Result":
         values = tuple([labels.get(key) for key in keys])
