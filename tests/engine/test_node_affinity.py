@@ -1,10 +1,13 @@
 """Node affinity against labels: as Kubernetes compares, and versions as KEP-5721."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from engine.affinity_law import matches, weight
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import Gates
-from taintwarden.engine.node_matching import LabelMatch, describe, match_label, matches, weight
+from taintwarden.engine.node_matching import MAX_KNOWN, LabelMatch, check_of, describe, match_label
 
 GT, LT, EQ = NodeOperator.SEMVER_GT, NodeOperator.SEMVER_LT, NodeOperator.SEMVER_EQ
 
@@ -82,3 +85,25 @@ def test_a_reason_names_the_label_and_its_value():
         "a SemverGt '2.0.0' cannot compare the label's value 'new': the label is no version"
     )
     assert describe(needs("In", "b", "c"), {}) == "a In ('b', 'c'): the node has no such label"
+
+
+OPERATORS = st.sampled_from(NodeOperator)
+TEXTS = st.sampled_from(["", "7", "-7", "007", "7.1.2", "v7.1.3-rc.1", "x"])
+REQUIREMENTS = st.builds(NodeRequirement, st.just("a"), OPERATORS, st.lists(TEXTS, max_size=2).map(tuple))
+
+
+@given(REQUIREMENTS, st.lists(st.none() | TEXTS, min_size=1, max_size=4))
+def test_a_check_for_many_nodes_says_what_the_comparison_says(requirement, values):
+    for gates in (Gates(), Gates(semver_operators=False)):
+        check = check_of(requirement, gates)
+        for value in values:
+            labels = {} if value is None else {"a": value}
+            assert check(value) is (match_label(requirement, labels, gates) is LabelMatch.HOLDS)
+
+
+def test_what_a_check_stores_is_bounded():
+    check = check_of(NodeRequirement("a", NodeOperator.GT, ("7",)))
+    assert [check(str(number)) for number in range(3 * MAX_KNOWN)] == [number > 7 for number in range(3 * MAX_KNOWN)]
+    assert all(
+        len(cell.cell_contents) <= MAX_KNOWN for cell in check.__closure__ if isinstance(cell.cell_contents, dict)
+    )

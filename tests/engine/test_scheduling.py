@@ -163,6 +163,21 @@ def test_a_value_costs_as_much_with_a_thousand_tolerations_as_with_some(some):
     assert cost(1000) < 1.5 * cost(MAX_TOLD + 2)
 
 
+STEPS_FOR_EACH = 20
+"""Of the requirements, for one node. Comparing the versions each time takes 150."""
+
+
+def test_a_node_costs_little_with_all_requirements_that_an_affinity_may_have():
+    """Each of thousands of nodes may have another set of values: one label of its own suffices."""
+
+    needed = [NodeRequirement(f"l{one}", NodeOperator.SEMVER_GT, ("1.0.0",)) for one in range(15)]
+    term = (*needed, NodeRequirement("host", NodeOperator.IN, ("none",)))
+    judging = Judge(Demand(Tolerations((EXISTS,)), (Sourced("x", NodeAffinity((term,) * 16)),)))
+    first, *nodes = [{"host": f"n{one}", **{f"l{key}": "1.2.3" for key in range(15)}} for one in range(100)]
+    judging.refusal([], first)
+    assert steps(lambda: [judging.refusal([], one) for one in nodes]) < STEPS_FOR_EACH * len(nodes) * 16 * 16
+
+
 @given(TOLERATIONS, TOLERATIONS, TOLERATIONS, TAINTS)
 def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
     tolerations = Tolerations(native, annotated, SharedTolerations(shared))

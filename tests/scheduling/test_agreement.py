@@ -12,6 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from admission.patching import patched
+from engine.affinity_law import matches, weight
 from engine.placement.node_selector import holds
 from scheduling.scene import READ, Scene, pod_json
 from taintwarden.engine.evaluate import judge
@@ -24,7 +25,6 @@ from taintwarden.engine.model import (
     Tolerations,
     TolerationSecondsMode,
 )
-from taintwarden.engine.node_matching import matches, weight
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import node_labels, version_labels
 from taintwarden.engine.scheduling import Demand

@@ -5,15 +5,26 @@ versions: the label is on the left, and a label that cannot be compared does not
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from operator import eq, gt, lt
+from typing import Any
 
-from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeAffinity, NodeOperator, NodeRequirement, Term
+from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Gates
 from taintwarden.engine.numeric import MAX_INT64, MIN_INT64
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.versions import parse_version
 
+MAX_KNOWN = 64
+"""Results of one requirement that are stored: few labels have more versions at a time."""
+_COMPARE = {
+    NodeOperator.GT: gt,
+    NodeOperator.LT: lt,
+    NodeOperator.SEMVER_GT: gt,
+    NodeOperator.SEMVER_LT: lt,
+    NodeOperator.SEMVER_EQ: eq,
+}
 _GO_INTEGER = re.compile(r"[-+]?[0-9]{1,63}")
 
 
@@ -51,19 +62,40 @@ def match_label(requirement: NodeRequirement, labels: Mapping[str, str], gates: 
     return _match_integer(requirement, label)
 
 
-def matches(affinity: NodeAffinity, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> bool:
-    """Whether a node with these labels meets what is required."""
-    return affinity.required is None or any(term_matches(term, labels, gates) for term in affinity.required)
+Check = Callable[[str | None], bool]
+"""Whether a requirement holds for the value of its label; None: the node has none."""
 
 
-def weight(affinity: NodeAffinity, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> int:
-    """The sum of the weights of those preferences that a node with these labels meets."""
-    return sum(one.weight for one in affinity.preferred if term_matches(one.term, labels, gates))
+def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
+    """What :func:`match_label` says, for many nodes: values of the requirement are read once."""
+    operator, values = requirement.operator, requirement.values
+    match operator:
+        case NodeOperator.DOES_NOT_EXIST:
+            return lambda label: label is None
+        case NodeOperator.EXISTS:
+            return lambda label: label is not None
+        case NodeOperator.NOT_IN:
+            return lambda label: label not in values
+        case NodeOperator.IN:
+            return lambda label: label in values
+    is_version = operator in SEMVER_NODE_OPERATORS
+    read: Callable[[str], Any] = parse_version if is_version else _go_integer
+    wanted = read(values[0]) if len(values) == 1 else None
+    if wanted is None or (is_version and not gates.semver_operators):
+        return lambda _: False
+    compare = _COMPARE[operator]
+    known: dict[str | None, bool] = {}
 
+    def check(label: str | None) -> bool:
+        found = known.get(label)
+        if found is None:
+            if len(known) >= MAX_KNOWN:
+                known.clear()
+            value = None if label is None else read(label)
+            found = known[label] = value is not None and bool(compare(value, wanted))
+        return found
 
-def term_matches(term: Term, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> bool:
-    """Whether all requirements hold. An empty term matches no node."""
-    return bool(term) and all(match_label(one, labels, gates) is LabelMatch.HOLDS for one in term)
+    return check
 
 
 def describe(requirement: NodeRequirement, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> str:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from taintwarden.engine.affinity import NodeAffinity, Term
+from taintwarden.engine.affinity import NodeAffinity, NodeRequirement, Term
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
-from taintwarden.engine.node_matching import LabelMatch, describe, match_label, matches, weight
+from taintwarden.engine.node_matching import Check, check_of, describe
 from taintwarden.engine.operators import ALL_GATES, AnyOf, Match, match
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
@@ -112,7 +112,7 @@ class Judge:
         self._relevant: dict[tuple[str, str], tuple[tuple[Toleration, ...], AnyOf]] = {}
         """By key and effect of a taint."""
         self._taints: dict[Taint, tuple[Untolerated, str] | None] = {}
-        self._affinities = tuple((one, one.affinity.keys, _Results()) for one in demand.affinities)
+        self._affinities = tuple((_Checked(one, gates), one.affinity.keys, _Results()) for one in demand.affinities)
 
     def __len__(self) -> int:
         """How many comparisons are remembered."""
@@ -168,13 +168,14 @@ class Judge:
         answers = tuple((one, match(one, taint, self._gates)) for one in relevant[: MAX_TOLD + 1])
         return Untolerated(taint, answers, len(relevant))
 
-    def _result(self, one: Sourced, keys: tuple[str, ...], results: "_Results", labels: Mapping[str, str]) -> "_Result":
+    def _result(
+        self, one: "_Checked", keys: tuple[str, ...], results: "_Results", labels: Mapping[str, str]
+    ) -> "_Result":
         values = tuple([labels.get(key) for key in keys])
         found = results.get(values)
         if found is None:
             self._make_room(results)
-            mismatch = None if matches(one.affinity, labels, self._gates) else _mismatch(one, labels, self._gates)
-            found = results[values] = _Result(mismatch, weight(one.affinity, labels, self._gates))
+            found = results[values] = _Result(one.mismatch(labels), one.weight(labels))
         return found
 
     def _make_room(self, remembered: dict[Any, Any]) -> None:
@@ -205,20 +206,54 @@ def _named(toleration: Toleration) -> str:
     return str(toleration if toleration.toleration_seconds is None else replace(toleration, toleration_seconds=None))
 
 
-def _mismatch(one: Sourced, labels: Mapping[str, str], gates: Gates) -> tuple[RefusalCause, str]:
-    if one.fault:
-        return RefusalCause.INVALID, f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
-    terms = [_first_fault(term, labels, gates) for term in one.affinity.required or ()]
-    return (
-        RefusalCause.AFFINITY,
-        f"the node affinity of {one.source} does not match ({_listed(terms) or 'it has no term'})",
-    )
+_CheckedTerm = tuple[tuple[NodeRequirement, Check], ...]
 
 
-def _first_fault(term: Term, labels: Mapping[str, str], gates: Gates) -> str:
-    failed = (one for one in term if match_label(one, labels, gates) is not LabelMatch.HOLDS)
-    first = next(failed, None)
-    return "an empty term matches no node" if first is None else describe(first, labels, gates)
+class _Checked:
+    """A node affinity as it is compared with many nodes: a pod may have hundreds of requirements."""
+
+    def __init__(self, sourced: Sourced, gates: Gates) -> None:
+        required = sourced.affinity.required
+        self._sourced = sourced
+        self._gates = gates
+        self._required = None if required is None else [_checked(term, gates) for term in required]
+        self._preferred = [(one.weight, _checked(one.term, gates)) for one in sourced.affinity.preferred]
+
+    def mismatch(self, labels: Mapping[str, str]) -> tuple[RefusalCause, str] | None:
+        """Why a node with these labels does not meet what is required; None if it does."""
+        if self._required is None or any(_holds(term, labels) for term in self._required):
+            return None
+        one = self._sourced
+        if one.fault:
+            reason = f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
+            return RefusalCause.INVALID, reason
+        told = _listed([self._fault(term, labels) for term in self._required[:MAX_TOLD]], len(self._required))
+        return RefusalCause.AFFINITY, f"the node affinity of {one.source} does not match ({told or 'it has no term'})"
+
+    def weight(self, labels: Mapping[str, str]) -> int:
+        """The sum of the weights of those preferences that a node with these labels meets."""
+        return sum(weight for weight, term in self._preferred if _holds(term, labels))
+
+    def _fault(self, term: _CheckedTerm, labels: Mapping[str, str]) -> str:
+        failed = _failed(term, labels)
+        return "an empty term matches no node" if failed is None else describe(failed, labels, self._gates)
+
+
+def _checked(term: Term, gates: Gates) -> _CheckedTerm:
+    return tuple((one, check_of(one, gates)) for one in term)
+
+
+def _holds(term: _CheckedTerm, labels: Mapping[str, str]) -> bool:
+    """Whether all requirements hold. An empty term matches no node."""
+    return bool(term) and _failed(term, labels) is None
+
+
+def _failed(term: _CheckedTerm, labels: Mapping[str, str]) -> NodeRequirement | None:
+    """The first requirement that does not hold."""
+    for one, check in term:
+        if not check(labels.get(one.key)):
+            return one
+    return None
 
 
 def _listed(told: list[str], number: int = 0) -> str:

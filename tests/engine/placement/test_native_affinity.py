@@ -4,10 +4,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from engine.affinity_law import matches, weight
 from engine.placement.node_selector import holds
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import Gates
-from taintwarden.engine.node_matching import matches, weight
 from taintwarden.engine.placement import MAX_TERMS, native_affinity, version_labels
 
 KEY, OTHER = "example.com/driver", "zone"
