@@ -429,8 +429,26 @@ def test_a_daemon_set_wants_a_pod_on_each_node_that_fits(status, expected):
         ({"parallelism": 5}, {"active": 2, "succeeded": 1}, 2),
         ({"parallelism": 5, "completions": 20, "suspend": True}, {"active": 5}, 0),
         ({}, {}, 1),
+        ({"parallelism": 9, "completions": 9}, {"succeeded": 1, "failedIndexes": "0,3-5,8"}, 3),
+        ({"parallelism": 3, "completions": 9}, {"succeeded": 1, "failedIndexes": "0,3-5,8"}, 3),
+        ({"parallelism": 9, "completions": 9}, {"succeeded": 5, "failedIndexes": "0-8"}, 0),
+        ({"parallelism": 9, "completions": 9}, {"failedIndexes": "1,x,-,5-,7-6,2"}, 7),
     ],
-    ids=["many", "last", "overdone", "none", "one", "queue", "queue-ends", "suspended", "default"],
+    ids=[
+        "many",
+        "last",
+        "overdone",
+        "none",
+        "one",
+        "queue",
+        "queue-ends",
+        "suspended",
+        "default",
+        "indexes-failed",
+        "indexes-failed-many",
+        "all-indexes-failed",
+        "no-indexes",
+    ],
 )
 def test_a_job_wants_what_is_left_of_it_but_so_many_at_once(spec, status, expected):
     assert decoding.desired_parallelism(workload_object(status=status, **spec)) == expected

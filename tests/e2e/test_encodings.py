@@ -130,6 +130,18 @@ OBJECTS = (
     {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
     | {"spec": VOLUME | {"volumeName": "encodings-v", "resources": {"requests": {"storage": "1Gi"}}}},
     workload("batch/v1", "Job", "queue", template=template(restartPolicy="Never"), manualSelector=True),
+    workload(
+        "batch/v1",
+        "Job",
+        "indexed",
+        parallelism=5,
+        completions=5,
+        suspend=True,
+        completionMode="Indexed",
+        backoffLimitPerIndex=0,
+        template=template(restartPolicy="Never"),
+        manualSelector=True,
+    ),
     {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "one"}}
     | {"spec": {"minAvailable": 1, "selector": SELECTOR, "unhealthyPodEvictionPolicy": "AlwaysAllow"}},
     {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "all"}}
@@ -169,6 +181,7 @@ def populated(control_plane: Target) -> Iterator[Target]:
         ],
     }
     client.patch("pods", "rich", {"status": status}, name, subresource="status")
+    client.patch("batch/v1/jobs", "indexed", {"status": {"failedIndexes": "1,3-4"}}, name, subresource="status")
     create_with_odd_text(control_plane, name)
     yield control_plane
     client.delete("persistentvolumes", "encodings-v")

@@ -321,9 +321,9 @@ def test_a_daemon_set() -> None:
     [({}, (1, None, False)), ({1: 0, 2: 0}, (0, 0, False)), ({1: 4, 2: 9, 10: True}, (4, 9, True))],
 )
 def test_a_job(spec: Any, expected: tuple[int, int | None, bool]) -> None:
-    [found] = decoded({1: {5: "uid"}, 2: spec, 3: {4: 2, 5: 3}}, resource=JOBS)
+    [found] = decoded({1: {5: "uid"}, 2: spec, 3: {4: 2, 5: 3, 7: "0", 10: "1,3-5"}}, resource=JOBS)
     assert (found.spec.parallelism, found.spec.completions, found.spec.suspend) == expected
-    assert (found.status.active, found.status.succeeded) == (2, 3)
+    assert (found.status.active, found.status.succeeded, found.status.failed_indexes) == (2, 3, "1,3-5")
 
 
 @pytest.mark.parametrize(("spec", "selects"), [({}, False), ({2: {}}, True), ({2: {1: labels(app="a")}}, True)])

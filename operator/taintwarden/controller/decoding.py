@@ -1,5 +1,6 @@
 """From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -67,6 +68,8 @@ OWN_KINDS = {
     "batch/v1": ("Job",),
 }
 """apiVersion -> the controllers of pods that Kubernetes defines there."""
+_INTERVALS = re.compile(r"(?:^|,)([0-9]{1,10})(?:-([0-9]{1,10}))?(?=,|$)")
+"""The indexes of a Job in its status: ``1,3-5``."""
 
 log = structlog.get_logger()
 
@@ -309,9 +312,16 @@ def desired_parallelism(obj: WorkloadObject) -> int:
     if spec.suspend:
         return 0
     if spec.completions is not None:
-        return max(0, min(spec.parallelism, spec.completions - status.succeeded))
+        # An index that has failed too often gets no pod any more (``firstPendingIndexes``).
+        ended = status.succeeded + _number_of_indexes(status.failed_indexes)
+        return max(0, min(spec.parallelism, spec.completions - ended))
     # A queue of unknown length: after the first success no pod is replaced any more.
     return status.active if status.succeeded else spec.parallelism
+
+
+def _number_of_indexes(text: str) -> int:
+    """How many indexes are in a text such as ``1,3-5``. What is no index or interval counts as none."""
+    return sum(max(0, int(last or first) - int(first) + 1) for first, last in _INTERVALS.findall(text))
 
 
 def budget(obj: BudgetObject) -> Budget | None:

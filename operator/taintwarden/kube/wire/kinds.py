@@ -335,6 +335,8 @@ class WorkloadStatus(msgspec.Struct, gc=False, rename="camel"):
     desired_number_scheduled: Int64 = 0
     active: Int64 = 0
     succeeded: Int64 = 0
+    failed_indexes: str = ""
+    """As ``1,3-5``: indexes that ended for good, by ``backoffLimitPerIndex``."""
 
 
 class WorkloadObject(msgspec.Struct, gc=False):

@@ -324,7 +324,7 @@ def _job(found: Any) -> WorkloadObject:
     return WorkloadObject(
         _workload_meta(found),
         WorkloadSpec(parallelism=spec.parallelism, completions=completions, suspend=spec.suspend),
-        WorkloadStatus(active=status.active, succeeded=status.succeeded),
+        WorkloadStatus(active=status.active, succeeded=status.succeeded, failed_indexes=status.failedIndexes),
     )
 
 

@@ -158,7 +158,7 @@ SCHEMA: Mapping[str, Fields] = {
     "apps.v1.DaemonSetStatus": {"desiredNumberScheduled": (3, "int32")},
     "batch.v1.Job": {"metadata": (1, META), "spec": (2, "batch.v1.JobSpec"), "status": (3, "batch.v1.JobStatus")},
     "batch.v1.JobSpec": {"parallelism": (1, "int32 = 1"), "completions": (2, "int32"), "suspend": (10, "bool")},
-    "batch.v1.JobStatus": {"active": (4, "int32"), "succeeded": (5, "int32")},
+    "batch.v1.JobStatus": {"active": (4, "int32"), "succeeded": (5, "int32"), "failedIndexes": (10, "string")},
     "policy.v1.PodDisruptionBudget": {
         "metadata": (1, META),
         "spec": (2, "policy.v1.PodDisruptionBudgetSpec"),
