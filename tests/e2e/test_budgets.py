@@ -103,6 +103,16 @@ def what_a_budget_blocks_for_too_long_is_deleted(scene: Scene) -> None:
     assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
 
 
+@STORIES.under(PRESSING)
+def what_two_budgets_block_is_deleted_also_if_it_is_not_ready(scene: Scene) -> None:
+    node = scene.node()
+    pod = scene.pod("web", node, toleration("Exists", "", 2), labels=APP, ready=False)
+    for budget in ("one", "two"):  # with as many healthy pods as desired each alone would admit it
+        scene.cluster.create_pdb(budget, scene.namespace, APP)
+    scene.leaves(pod, scene.taint(node, taint("940")), 2 + TIMEOUT_SECONDS)
+    assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
+
+
 @STORIES.under(PRESSING_LATER)
 def what_a_budget_allows_in_time_is_evicted(scene: Scene) -> None:
     pod, tainted = blocked_pod(scene, "web-budget")

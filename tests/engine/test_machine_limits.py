@@ -351,6 +351,18 @@ def test_a_pod_that_a_budget_holds_for_long_is_deleted_if_wanted():
     assert deletions(rig) == [("a", True)]
 
 
+def test_a_pod_that_is_not_ready_is_deleted_in_spite_of_two_budgets_that_would_each_admit_it():
+    rig = Rig(limited(spec=THEN_DELETE))
+    rig.budget("one", allowed=0, healthy_enough=True)
+    rig.budget("two", allowed=0, healthy_enough=True)
+    rig.pod("a", ready=False)
+    rig.node("n1", "sla=940")
+    rig.advance(59.75)
+    assert deletions(rig) == []
+    rig.advance(0.25)
+    assert deletions(rig) == [("a", True)]
+
+
 def test_when_it_will_be_deleted_is_told():
     rig = crowd(limited(spec=THEN_DELETE), "a")
     rig.budget(allowed=0)

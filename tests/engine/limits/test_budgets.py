@@ -319,6 +319,17 @@ def test_several_budgets_refuse_since_then_whatever_their_status_becomes():
     assert bench.budgets.refuses_since(bench.pod()) == 0.0
 
 
+@pytest.mark.parametrize("second", [{"app": "web"}, {"selector": None}], ids=["several", "unreadable"])
+def test_several_budgets_and_one_that_is_unreadable_refuse_a_pod_that_is_not_ready_too(second):
+    bench = Bench()
+    bench.see(0, "a", healthy_enough=True)
+    bench.now = MonotonicTime(7.0)
+    bench.see(0, "b", healthy_enough=True, **second)
+    pod = bench.pod(ready=False)
+    assert bench.budgets.refuse(pod, bench.now) is not None
+    assert bench.budgets.refuses_since(pod) == 7.0
+
+
 @pytest.mark.parametrize(
     ("ready", "healthy_enough", "since"), [(True, True, 0.0), (False, False, 0.0), (False, True, None)]
 )

@@ -87,12 +87,12 @@ class Budgets(Limit):
     def refuses_since(self, pod: Pod) -> MonotonicTime | None:
         """Since when the budgets of a pod have allowed no eviction; None: they allow one, or do not apply."""
         budgets = self.of(pod.shared) if pod.running else ()
-        if not budgets or (not pod.ready and all(budget.healthy_enough for budget in budgets)):
+        if not budgets:
             return None
         accounts = [self._accounts[str(budget)] for budget in budgets]
-        if len(budgets) > 1 or budgets[0].selector is None:  # which the API server refuses, whatever their status
+        if len(budgets) > 1 or budgets[0].selector is None:  # refused whatever their status, also if it is not Ready
             return max(account.known_since for account in accounts)
-        return accounts[0].refuses_since
+        return None if not pod.ready and budgets[0].healthy_enough else accounts[0].refuses_since
 
     def _select_again(self, namespace: str) -> None:
         for pod_class in [one for one in self._selecting if one.namespace == namespace]:
