@@ -225,6 +225,16 @@ def _(ground: Ground) -> None:
     ground.policy(windows=[{"schedule": "0 0 31 2 *", "duration": "1h", "timeZone": "Nowhere/Atlantis"}])
 
 
+@fault("policy-hindered")
+def _(ground: Ground) -> None:
+    node = ground.node("a", taint("900"))
+    for name in ("first", "second"):
+        spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+        ground.create("poddisruptionbudgets", name, ground.name, spec=spec)
+    ground.policy(timing={"violationGraceSeconds": 3})  # by then the budgets are known
+    ground.pod(node, STRICT)
+
+
 @fault("policy-guard-open")
 def _(ground: Ground) -> None:
     node = ground.node("a", taint("900"))

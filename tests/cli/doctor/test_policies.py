@@ -21,8 +21,8 @@ def observed(*conditions, created="2026-01-01T00:00:00Z", name="sla", **spec):
 @pytest.mark.parametrize(
     "check",
     [
-        "not-accepted", "not-observed", "guard-open", "paused", "rehearses", "static-marker", "selects-no-node",
-        "shielded",
+        "not-accepted", "not-observed", "hindered", "guard-open", "paused", "rehearses", "static-marker",
+        "selects-no-node", "shielded",
     ],
 )  # fmt: skip
 def test_good_policy_is_left_in_peace(check):
@@ -40,6 +40,46 @@ def test_policy_that_the_operator_refused():
     refused["status"]["conditions"] = [condition("Accepted", "False", "spec.taints: no")]
     (found,) = asking("policy-not-accepted")(refused)
     assert "spec.taints: no" in found.message
+
+
+GONE = {"node": "a1", "goneAt": "2026-01-31T11:59:30Z", "pods": 1, "atRisk": 0, "missed": 1}
+
+
+def hindered(**status):
+    made = observed(*status.pop("conditions", ()))
+    made["status"] |= status
+    return made
+
+
+def limit(name: str):
+    return {"limit": name, "pods": 3, "since": "2026-01-31T11:50:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        (hindered(limits=[limit("several-budgets")]), "3 pods wait: more than one PodDisruptionBudget selects them"),
+        (hindered(limits=[limit("denied")]), "3 pods wait: an admission webhook or policy rejects their eviction"),
+        (hindered(limits=[limit("failed")]), "3 pods wait: the call for their eviction fails"),
+        (hindered(reclaims=[GONE]), "node a1 is gone since 2026-01-31T11:59:30Z: 1 pod was"),
+        (hindered(conditions=[condition("Progressing", "False", "no changes of pods", "Blind")]), "no changes of pods"),
+        (
+            hindered(conditions=[condition("GuardTripped", "False", "shop", "HoldsNamespace")]),
+            "its guard holds the pods of a namespace",
+        ),
+    ],
+    ids=["several-budgets", "denied", "failed", "node-gone", "blind", "holds-namespace"],
+)
+def test_policy_that_is_valid_and_has_a_problem_is_not_called_invalid(stored, why):
+    assert asking("policy-not-accepted")(stored) == []
+    (found,) = asking("policy-hindered")(stored)
+    assert (found.severity, found.message.startswith(why)) == ("error", True), found.message
+
+
+def test_policy_that_is_not_accepted_is_told_once():
+    refused = observed()
+    refused["status"]["conditions"] = [condition("Accepted", "False", "spec.taints: no")]
+    assert asking("policy-hindered")(refused, observed(mode="Sometimes", name="other")) == []
 
 
 @pytest.mark.parametrize("status", [{}, {"observedGeneration": 0}])

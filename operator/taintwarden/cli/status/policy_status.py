@@ -93,6 +93,11 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
         return bool(self.problem)
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the operator does not accept its newest version."""
+        return self.accepted == "False"
+
+    @property
     def lacks_devices(self) -> bool:
         """Whether its problem is that devices are not known."""
         return bool(self.devices_problem) and self.problem.endswith(self.devices_problem or "")

@@ -34,11 +34,23 @@ def _subject(name: str) -> Subject:
 def _not_accepted(context: Context) -> Iterator[Found]:
     told = dict(context.policy_problems)
     for one in context.summaries:
-        is_told_elsewhere = one.is_halted or one.lacks_devices
-        if one.problem and one.problem not in (NOT_OBSERVED, OUTDATED) and not is_told_elsewhere:
+        if one.is_refused:
             told.setdefault(one.name, one.problem)
     for name, why in sorted(told.items()):
         yield Found(_subject(name), why)
+
+
+def _hindered(context: Context) -> Iterator[Found]:
+    for one in context.summaries:
+        is_told_elsewhere = (
+            one.is_refused
+            or one.is_halted
+            or one.lacks_devices
+            or one.problem in (NOT_OBSERVED, OUTDATED)
+            or one.name in context.policy_problems
+        )
+        if one.problem and not is_told_elsewhere:
+            yield Found(_subject(one.name), one.problem)
 
 
 def _not_observed(context: Context) -> Iterator[Found]:
@@ -177,6 +189,14 @@ CHECKS = (
         remedy="look at the operator: kubectl -n taintwarden-system logs deploy/taintwarden",
         needs=(Source.POLICIES,),
         run=_not_observed,
+    ),
+    Check(
+        id="policy-hindered",
+        severity=Severity.ERROR,
+        finds="valid policies whose evictions are refused, fail or come too late, as their status says",
+        remedy="taintwarden status NAME says which pods and why; docs/troubleshooting.md#a-limit-holds-them",
+        needs=(Source.POLICIES,),
+        run=_hindered,
     ),
     Check(
         id="policy-paused",
