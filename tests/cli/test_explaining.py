@@ -124,7 +124,15 @@ def test_huge_toleration_seconds_mean_very_late():
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"metadata": {"deletionTimestamp": "2026-01-31T11:00:00Z"}}, "it is terminating since 2026-01-31T11:00:00Z"),
+        (
+            {"metadata": {"deletionTimestamp": "2026-01-31T12:00:20Z"}},
+            "it is terminating, and its grace period ends at 2026-01-31T12:00:20Z, in 20s",
+        ),
+        (
+            {"metadata": {"deletionTimestamp": "2026-01-31T11:00:00Z"}},
+            "it is terminating, and its grace period ended at 2026-01-31T11:00:00Z, 1h ago",
+        ),
+        ({"metadata": {"deletionTimestamp": "soon"}}, "it is terminating"),
         ({"status": {"phase": "Succeeded"}}, "it has finished: its phase is Succeeded"),
         ({"status": {"phase": "Failed"}}, "it has finished: its phase is Failed"),
         ({"annotations": {"kubernetes.io/config.mirror": "x"}}, "it is a mirror pod, which only its node can remove"),
@@ -415,6 +423,12 @@ def test_what_refuses_this_pod_is_told_and_no_other_limit():
     assert told.startswith("the API server refuses its eviction: pods")
     assert ", 14 calls, the next one " in told
     assert "bounce" not in told
+
+
+@pytest.mark.parametrize(("until", "told"), [("2026-01-31T12:00:40Z", "in 40s"), ("2026-01-31T11:59:58Z", "now")])
+def test_the_next_call_is_not_told_as_past(until, told):
+    refused = listed(limit="refused", message="no", attempts=2, until=until)
+    assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(f": no, 2 calls, the next one {told}")
 
 
 def test_a_budget_is_told_once():

@@ -63,6 +63,19 @@ def test_what_no_time_ends_tells_none():
     assert said == "guard holds 97 since 2023-11-14T22:13:20Z: the guard holds them, because too many would be evicted"
 
 
+@pytest.mark.parametrize(
+    ("limit", "number", "said"),
+    [
+        ("denied", 1, "an admission webhook or policy rejects its eviction"),
+        ("denied", 2, "an admission webhook or policy rejects their eviction"),
+        ("guard", 1, "the guard of policy sla holds it, because too many would be evicted"),
+        ("guard", 2, "the guard of policy sla holds them, because too many would be evicted"),
+    ],
+)
+def test_what_one_and_what_several_wait_for(limit, number, said):
+    assert wording.waiting(limit, "sla", number) == said
+
+
 def test_violated_by_a_comparison():
     assert why(GT) == "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
 

@@ -90,12 +90,14 @@ def held(limit: str, number: int, since: float, until: float | None) -> str:
     return told if until is None else f"{told}; the next may be evicted at {at(until)}"
 
 
-def waiting(limit: str, policy: str) -> str:
-    """What a due pod waits for, in one clause: a limit, or how the last call ended."""
+def waiting(limit: str, policy: str, number: int = 1) -> str:
+    """What so many due pods wait for, in one clause: a limit, or how the last calls ended."""
     if limit in CALL_OUTCOMES:
-        return hindered(Outcome(limit))
+        return hindered(Outcome(limit)) if number == 1 else Outcome(limit).row.why
     if limit == refusal.GUARD:
-        return f"the guard of policy {policy} holds it, because too many would be evicted"
+        return (
+            f"the guard of policy {policy} holds {'it' if number == 1 else 'them'}, because too many would be evicted"
+        )
     return f"limit {limit} of policy {policy}: {HOLDS.get(limit, limit)}"
 
 

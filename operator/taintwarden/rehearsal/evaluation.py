@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 
 from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.times import moment
+from taintwarden.controller.wording import relative
 from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, node_exclusion
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
@@ -131,12 +133,22 @@ class Evaluation:
         return any(one == taint and added is not None for one, added in self.node.taints) if self.node else False
 
 
-def untouchable(pod: PodObject) -> str:
+def untouchable(pod: PodObject, now: float) -> str:
     """Why the operator never acts on ``pod``, which the decoder has skipped."""
     if not pod.spec.node_name:
         return "it is not bound to a node"
     if pod.metadata.deletion_timestamp is not None:
-        return f"it is terminating since {pod.metadata.deletion_timestamp}"
+        return f"it is terminating{_grace_ends(pod.metadata.deletion_timestamp, now)}"
     if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
         return "it is a mirror pod, which only its node can remove"
     return f"it has finished: its phase is {pod.status.phase}"
+
+
+def _grace_ends(deletion_timestamp: str, now: float) -> str:
+    """A pod's ``deletionTimestamp`` is not when it was deleted, but when the time that it gets to stop is over."""
+    try:
+        ends_at = moment(deletion_timestamp)
+    except ValueError:
+        return ""
+    ends = "ended" if ends_at <= now else "ends"
+    return f", and its grace period {ends} at {deletion_timestamp}, {relative(ends_at, now)}"

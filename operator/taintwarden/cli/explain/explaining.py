@@ -60,7 +60,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
         at=wording.at(snapshot.now),
         pod=PodReference(meta.namespace, meta.name, meta.uid, evaluation.object.spec.node_name),
         fate=Fate.NOT_ACTED_ON,
-        reason=untouchable(evaluation.object),
+        reason=untouchable(evaluation.object, snapshot.now),
         problem=snapshot.operator_problem or None,
         policies=list(_policies(evaluation)),
         profiles=list(_profiles(evaluation)),
@@ -169,7 +169,9 @@ def _refused_by(answer: PodExplanation, pod: Pod, policy: str, stored: Mapping[s
     elif mine.limit:
         said = f": {mine.message}" if mine.message else ""
         tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
-        again = f", the next one {wording.relative(mine.until_at, now)}" if mine.until_at is not None else ""
+        again = ""
+        if mine.until_at is not None:  # which is as of the last report, and the call may be made by now
+            again = f", the next one {wording.relative(max(mine.until_at, now), now)}"
         yield f"{_waiting(mine.limit, policy, stored)}{said}{tries}{again}"
 
 

@@ -114,8 +114,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
             lines.add("  says", times.within(guard.message))
     for limit in policy.limits:
         until = f"; the next may be evicted {times.told(limit.until)}" if limit.until else ""
-        told = f"{pods(limit.pods)} waiting {times.since(limit.since)}: {waiting(limit.limit, policy.name)}{until}"
-        lines.add("Limit", told, "yellow")
+        why = waiting(limit.limit, policy.name, limit.pods)
+        lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
     for budget in policy.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
     for end in policy.reclaims:
