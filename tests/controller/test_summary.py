@@ -102,6 +102,15 @@ def test_what_the_api_server_refuses_for_a_budget_counts_too():
     assert said == ("Blocked", "9 pods have to leave; PodDisruptionBudgets block 9")
 
 
+def test_several_budgets_of_a_pod_are_told_as_such():
+    several = LimitReport("several-budgets", 3, WallTime(NOW), None)
+    budgets = (("shop/one", 3), ("shop/two", 3))
+    assert progress(pending=3, blocked=3, limits=(several,), budgets=budgets) == (
+        "Blocked",
+        f"3 pods have to leave; several-budgets holds 3 since {DUE}: more than one PodDisruptionBudget selects them",
+    )
+
+
 def test_a_limit_that_holds_more_than_budgets_is_told():
     assert progress(pending=120, blocked=3, limits=(RATE,))[0] == "Limited"
 

@@ -174,7 +174,17 @@ def test_several_budgets_of_a_pod_are_all_told():
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
     assert told(rig).budgets == (("shop/one", 1), ("shop/two", 1))
-    assert (told(rig).blocked, told(rig).blocked_by) == (0, {"misconfigured": 1})
+    assert (told(rig).blocked, told(rig).blocked_by) == (1, {"misconfigured": 1})
+
+
+def test_that_a_pod_has_several_budgets_is_told_also_when_only_the_api_server_knows():
+    """Its answer comes before the watch of budgets does, and the pod waits for a minute."""
+    rig = Rig(limited())
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.MISCONFIGURED, message="This pod has more than one PodDisruptionBudget")
+    assert limits(rig) == [("several-budgets", 1)]
+    assert (told(rig).blocked, told(rig).blocked_by) == (1, {"misconfigured": 1})
 
 
 def test_a_budget_that_the_api_server_named_is_told():

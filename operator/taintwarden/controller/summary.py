@@ -21,7 +21,7 @@ from taintwarden.api.status import (
 )
 from taintwarden.api.text import printable
 from taintwarden.controller import wording
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS, BUDGET_UNREADABLE, SEVERAL_BUDGETS
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import ClaimView, LimitReport, Phase, PolicyReport
 from taintwarden.engine.model import Instant, Mode
@@ -140,6 +140,8 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
 
 
 def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
+    if main is not None and main.limit in (SEVERAL_BUDGETS, BUDGET_UNREADABLE):
+        return wording.held(main.limit, main.pods, main.since, _until(main))
     since = f" since {wording.at(main.since)}" if main is not None and main.limit in BUDGET_LIMITS else ""
     most = f", most of them {entry.budgets[0][0]}" if entry.budgets else ""
     return f"PodDisruptionBudgets block {entry.blocked}{since}{most}"

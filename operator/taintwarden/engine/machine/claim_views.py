@@ -9,6 +9,7 @@ from taintwarden.engine.limits.refusal import (
     BUDGET_LIMITS,
     GUARD,
     NODE_CHECK,
+    SEVERAL_BUDGETS,
     STALE_VIEW,
     WINDOW,
     Refusal,
@@ -18,6 +19,9 @@ from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
+
+_BY_BUDGETS = {Outcome.BLOCKED: BUDGET, Outcome.MISCONFIGURED: SEVERAL_BUDGETS}
+"""What the API server says of budgets, as the limit that says it by their status."""
 
 
 class ClaimView(msgspec.Struct, frozen=True):
@@ -96,7 +100,7 @@ class ClaimViews:
         """What refuses a due claim, and until when; None if nothing does."""
         phase, awaits_node = claim.phase, self._acting.awaits_node(claim)
         if phase is Phase.DELAYED and claim.outcome is not None and not awaits_node:
-            limit = BUDGET if claim.outcome.row.by_budget else claim.outcome.value
+            limit = _BY_BUDGETS.get(claim.outcome, claim.outcome.value)
             return Refusal(limit, claim.not_before, detail=claim.message)
         if phase not in (Phase.READY, Phase.BLOCKED) and not awaits_node:
             return None

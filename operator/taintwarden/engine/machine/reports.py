@@ -103,7 +103,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
     due: int = 0
     """Of these, pods whose deadline has passed."""
     blocked: int = 0
-    """Of these, pods that a PodDisruptionBudget blocks."""
+    """Of these, pods that PodDisruptionBudgets block."""
     exempt: int = 0
     """Pods that it leaves on nodes that will be removed."""
     evicted: int = 0
@@ -230,7 +230,7 @@ class Reports:
             pending=tally.pending,
             due=tally.due,
             exempt=tally.exempt,
-            blocked=tally.blocked_by.get(Outcome.BLOCKED.value, 0),
+            blocked=sum(pods for outcome, pods in tally.blocked_by.items() if Outcome(outcome).row.by_budget),
             evicted=self._acting.accepted(policy),
             invalid=_invalid(name, invalid),
             sources=tuple(
