@@ -1,4 +1,6 @@
-"""Conflicts of the Eviction API on a real server: a UID that is another's, and a budget that is never written.
+"""Answers of the Eviction API that are easily mistaken: of conflicts, and of a namespace that is being deleted.
+
+Conflicts are a UID that is another's, and a budget that is never written.
 
 The API server takes a place of the budget before it deletes the pod, and gives up after twenty conflicts. A webhook
 that answers 409 to every write of a budget's status stands for somebody who is always faster.
@@ -121,3 +123,10 @@ def test_the_uid_of_another_pod_means_that_it_is_gone(own_control_plane: Control
     other = Pod("uid-of-another", pod.name, pod.node, pod.shared, 0.0, 1)
     result = evict(own_control_plane, other)
     assert (result.outcome, "the UID in the precondition" in result.message) == (Outcome.GONE, True), result
+
+
+def test_a_namespace_that_is_being_deleted_is_told_as_such(own_control_plane: ControlPlane, pod: Pod) -> None:
+    """No controller deletes its pods here. An eviction is created, which such a namespace does not take."""
+    own_control_plane.client.delete("namespaces", pod.namespace)
+    result = evict(own_control_plane, pod)
+    assert (result.outcome, "being terminated" in result.message) == (Outcome.NAMESPACE_TERMINATING, True), result

@@ -32,6 +32,7 @@ PENDING = (
     "The disruption budget web does not allow evicting pods currently: too many pending evictions not confirmed by PDB "
     "controller"
 )
+ENDING = 'pods "web-1" is forbidden: unable to create new content in namespace shop because it is being terminated'
 TWO = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 CANNOT = "Operation cannot be fulfilled on"
 WRONG_UID = f'{CANNOT} Pod "web-1": the UID in the precondition (uid-1) does not match the UID in record (uid-2)'
@@ -130,6 +131,12 @@ ROWS = [
     ("gateway-timeout", status(504, "Timeout", "request did not complete in time"), Outcome.FAILED, "in time"),
     ("request-timeout", status(408, "Timeout", "request timeout"), Outcome.FAILED, "timeout"),
     ("no-right", status(403, "Forbidden", "cannot create resource pods/eviction"), Outcome.REFUSED, "cannot create"),
+    (
+        "namespace-terminating",
+        status(403, "Forbidden", ENDING, causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]),
+        Outcome.NAMESPACE_TERMINATING,
+        "being terminated",
+    ),
     ("no-token", status(401, "Unauthorized", "Unauthorized"), Outcome.REFUSED, "Unauthorized"),
     ("bad-request", status(400, "BadRequest", "no such field"), Outcome.REFUSED, "field"),
     ("webhook-denies", status(403, "Forbidden", DENIES), Outcome.DENIED, "is frozen"),

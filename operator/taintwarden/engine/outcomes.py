@@ -26,6 +26,8 @@ class Outcome(StrEnum):
     """An admission webhook does not answer, or answers with an error."""
     REFUSED = "refused"
     """403, 422 and other client errors: permanent until a person changes something."""
+    NAMESPACE_TERMINATING = "namespace-terminating"
+    """403: a namespace that is being deleted takes nothing new, and so no eviction. Its controller deletes the pods."""
     FAILED = "failed"
     """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
     NOT_SENT = "not-sent"
@@ -76,6 +78,9 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     ),
     Outcome.REFUSED: OutcomeRow(
         "the API server refuses their eviction", (5.0, 60.0), is_shared=True, needs_person=True
+    ),
+    Outcome.NAMESPACE_TERMINATING: OutcomeRow(
+        "the namespace is being deleted, and its pods with it", (5.0, 60.0), is_shared=True
     ),
     Outcome.FAILED: OutcomeRow(
         "the call for their eviction fails: a time-out, an error of the server, or a lost connection",

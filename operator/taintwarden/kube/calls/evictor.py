@@ -106,6 +106,8 @@ def outcome_of(error: ApiError) -> Result:
     429   otherwise                      THROTTLED     the API server's flow control
     500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods
           PodDisruptionBudget"
+    403   cause ``NamespaceTerminating`` NAMESPACE_    its controller deletes the pod
+                                         TERMINATING
     4xx                                  REFUSED       a right is missing, or an admission policy says no
     else                                 FAILED        try again
     ===== ============================== ============= ==================================================
@@ -125,6 +127,8 @@ def outcome_of(error: ApiError) -> Result:
         return Result(Outcome.THROTTLED, message, error.retry_after)
     if error.code == 500 and "more than one PodDisruptionBudget" in message:
         return Result(Outcome.MISCONFIGURED, message)
+    if error.is_of_gone_namespace:
+        return Result(Outcome.NAMESPACE_TERMINATING, message, error.retry_after)
     if 400 <= error.code < 500 and error.code not in (404, 408, 409):
         return Result(Outcome.REFUSED, message, error.retry_after)
     return Result(Outcome.FAILED, message, error.retry_after)
