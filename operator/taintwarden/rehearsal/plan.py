@@ -18,6 +18,8 @@ class PlannedFate(StrEnum):
     """Its deadline is beyond the horizon."""
     WOULD_LEAVE = "WouldLeave"
     """A policy in mode DryRun would evict it."""
+    ENDS_WITH_NODE = "EndsWithNode"
+    """Its policy leaves it on a node that will be gone, for example because the pod opts out."""
 
 
 class Replacement(StrEnum):
@@ -87,6 +89,7 @@ def numbers(pods: Sequence[PlannedPod]) -> dict[str, int]:
         "held": fates.count(PlannedFate.HELD),
         "later": fates.count(PlannedFate.LATER),
         "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
+        "ends_with_node": fates.count(PlannedFate.ENDS_WITH_NODE),
         "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
         "returning": sum(one.returns_to is not None for one in pods),
     }
@@ -107,6 +110,7 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     held: int = 0
     later: int = 0
     would_leave: int = 0
+    ends_with_node: int = 0
     nowhere: int = 0
     returning: int = 0
     """Pods whose replacement the scheduler may put on a node that it has to leave again."""
@@ -132,4 +136,4 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def needs_a_person(self) -> bool:
         """Whether you should review the plan before you make the change."""
-        return bool(self.held or self.nowhere or self.returning or self.guards)
+        return bool(self.held or self.ends_with_node or self.nowhere or self.returning or self.guards)

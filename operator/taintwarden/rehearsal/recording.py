@@ -83,6 +83,9 @@ class Recording:
         for claim in reversed(first.values()):
             if claim.phase is not Phase.LEAVING:
                 self._stay(claim, now.wall, places)
+        for claim in self._view.all_claims():
+            if claim.exempt and claim.policy.mode is not Mode.PAUSED and claim.pod.uid not in first:
+                self._leave_on_node(claim)
         pods = sorted(self._pods.values(), key=_rank)
         return numbers(pods) | {
             "pods": pods,
@@ -140,6 +143,12 @@ class Recording:
             told.returns_to = places.returns_to(pod)
             if not places.fitting(pod):
                 told.replacement = Replacement.NOWHERE
+
+    def _leave_on_node(self, claim: ClaimView) -> None:
+        """A pod that its policy leaves on a node that will be gone, unless another one evicted it."""
+        told = self._of(claim.pod, claim.policy.name, str(claim.verdict.taint), claim.due_at)
+        if told.order is None:
+            told.fate, told.reason = PlannedFate.ENDS_WITH_NODE, claim.exempt
 
 
 def is_replaced(pod_class: PodClass) -> bool:

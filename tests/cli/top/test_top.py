@@ -76,6 +76,14 @@ async def test_a_policy_that_does_not_enforce_would_evict(cluster, run, spec, sa
     assert ("◌○" in shown, f"policy sla {said}" in shown) == (True, True)
 
 
+async def test_a_pod_that_its_policy_leaves_on_a_node_that_will_be_gone_has_no_deadline(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(reclaim={"deadlineSeconds": 60}))
+    add_pod(cluster, "stays", "a1", annotations={"taintwarden.io/do-not-evict": "true"})
+    shown = (await run("top", "--once")).stdout
+    assert re.search(r"sla=900\s+3 ▲○●", shown), shown
+    assert "shop/stays" not in shown
+
+
 @pytest.mark.parametrize("path", ["events", "poddisruptionbudgets"])
 async def test_what_may_not_be_read_costs_nothing_else(cluster, run, path):
     cluster.faults.answer(403, path=f"{path}$", times=9)

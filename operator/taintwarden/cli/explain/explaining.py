@@ -74,18 +74,26 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
     answer.budgets = list(_budgets(evaluation))
-    claims = evaluation.claims()
+    every = evaluation.claims()
+    claims, left = [one for one in every if not one.exempt], [one for one in every if one.exempt]
+    answer.node_end = next((end for claim in every if (end := _node_end(claim, evaluation))), None)
     if not claims:
         answer.fate = Fate.STAYS
-        answer.reason = "no taint that a policy acts on makes it leave"
+        answer.reason = _why_it_stays(left)
         return answer
     first, *others = (_claim(answer, claim, evaluation) for claim in claims)
     answer.fate = Fate.LEAVES if _is_enforced(claims[0].policy, evaluation) else Fate.WOULD_LEAVE
     answer.reason, answer.policy = first.reason, first.policy
     answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
     answer.claims = others
-    answer.node_end = next((end for claim in claims if (end := _node_end(claim, evaluation))), None)
     return answer
+
+
+def _why_it_stays(left: list[ClaimView]) -> str:
+    """``left``: claims of policies that leave the pod on a node that will be removed."""
+    if not left:
+        return "no taint that a policy acts on makes it leave"
+    return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
 
 
 def _explain_pending(answer: PodExplanation, evaluation: Evaluation) -> PodExplanation:

@@ -17,6 +17,7 @@ _STYLES = {
     PlannedFate.HELD: "bold red",
     PlannedFate.LATER: "dim",
     PlannedFate.WOULD_LEAVE: "yellow",
+    PlannedFate.ENDS_WITH_NODE: "bold red",
 }
 
 
@@ -46,6 +47,8 @@ def _head(plan: Plan) -> Lines:
     lines.add("Changed", ", ".join(told))
     lines.add("Leave", _leave(plan))
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
+    ends = f"end with their node, where their policy leaves them: {pods(plan.ends_with_node)}"
+    lines.add("Left", ends if plan.ends_with_node else None, "bold red")
     lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)
     lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
     nowhere = f"{pods(plan.nowhere)} with nowhere to go: no node has only taints that they tolerate"
@@ -107,12 +110,16 @@ def _after(pod: PlannedPod) -> str:
         case PlannedFate.WOULD_LEAVE:
             when = pod.deadline if pod.after_seconds is None else duration(pod.after_seconds)
             return f"{when} (dry run)"
+        case PlannedFate.ENDS_WITH_NODE:
+            return "ends with node"
 
 
 def _waits(pod: PlannedPod) -> str:
     if pod.fate is PlannedFate.LEAVES:
         waited = pod.waited_seconds or 0.0
         return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
+    if pod.fate is PlannedFate.ENDS_WITH_NODE:
+        return pod.reason
     return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"
 
 

@@ -196,7 +196,8 @@ class _Judge:
         pods, worst = list(leaving), dict[Taint, PodMark]()
         for pod in self._view.pods(name):
             verdicts = self._view.verdicts(name, pod.shared)
-            claims = sorted(self._view.claims(pod.uid), key=lambda one: (not self._enforces(one.policy), one.due_at))
+            standing = [one for one in self._view.claims(pod.uid) if not one.exempt]
+            claims = sorted(standing, key=lambda one: (not self._enforces(one.policy), one.due_at))
             shown = self._claimed(claims[0]) if claims else None
             if shown is None:
                 fate = PodMark.INVALID if any(one.invalid for one in verdicts) else PodMark.STAYS

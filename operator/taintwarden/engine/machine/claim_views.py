@@ -51,6 +51,11 @@ class ClaimView(msgspec.Struct, frozen=True):
         """The policy that evicts the pod."""
         return self.verdict.policy
 
+    @property
+    def exempt(self) -> str:
+        """Why the policy leaves the pod on a node that will be removed; empty: it does not."""
+        return self.grounds.exempt if self.grounds is not None else ""
+
 
 class ClaimViews:
     """Makes views of claims.
