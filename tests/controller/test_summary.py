@@ -74,6 +74,14 @@ def test_one_pod_is_one():
     assert progress(pending=1)[1] == "1 pod has to leave"
 
 
+def test_in_a_dry_run_pods_would_have_to_leave():
+    dry = policy(mode=Mode.DRY_RUN)
+    assert progress(in_policy=dry, pending=2, next_deadline=NOW)[1] == f"2 pods would have to leave, the first at {DUE}"
+    assert progress(in_policy=dry, pending=1, limits=(RATE,))[1].startswith(
+        "1 pod would have to leave; policy-rate holds"
+    )
+
+
 def test_a_limit_says_how_many_since_when_why_and_until_when():
     assert progress(pending=120, limits=(RATE,)) == (
         "Limited",

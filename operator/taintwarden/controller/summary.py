@@ -127,7 +127,10 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "False", "Blind", wording.blind(entry.blind)
     if not entry.pending:
         return "False", "Idle", "no pod has to leave"
-    have = f"{wording.pods(entry.pending)} {'has' if entry.pending == 1 else 'have'} to leave"
+    is_dry = entry.policy.mode is Mode.DRY_RUN
+    have = (
+        f"{wording.pods(entry.pending)} {'would have' if is_dry else 'has' if entry.pending == 1 else 'have'} to leave"
+    )
     main = entry.limits[0] if entry.limits else None
     if entry.blocked and (main is None or main.limit in BUDGET_LIMITS or entry.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
@@ -136,7 +139,8 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "True", reason, f"{have}; {wording.held(main.limit, main.pods, main.since, _until(main))}"
     if entry.next_deadline is None:
         return "True", "Pending", have
-    return "True", "Pending", f"{have}; the first is due at {wording.at(entry.next_deadline)}"
+    first = ", the first" if is_dry else "; the first is due"  # it may be long ago: nothing follows from it
+    return "True", "Pending", f"{have}{first} at {wording.at(entry.next_deadline)}"
 
 
 def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:

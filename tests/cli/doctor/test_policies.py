@@ -115,6 +115,13 @@ def test_paused_since():
     assert "is paused for 1d" in found.message
 
 
+def test_a_pause_that_another_policy_comes_before():
+    """It shields its taints only from policies that come after it."""
+    older = observed(name="older", created="2025-01-01T00:00:00Z")
+    (found,) = asking("policy-paused")(older, observed(paused=True))
+    assert found.message == "is paused: it evicts no pod, nor does a policy that comes after it for the same taints"
+
+
 def test_long_rehearsal_is_a_note():
     dry = observed(condition("Enforcing", "False", reason="DryRun"), mode="DryRun")
     ask = asking("policy-rehearses")
@@ -211,5 +218,6 @@ def test_two_policies_together_may_shield_a_third():
     both = observed(taints=[{"key": "a"}, {"key": "example.com/*"}])
     first = observed(name="a", created="2025-01-01T00:00:00Z", key="a")
     second = observed(name="b", created="2025-01-01T00:00:00Z", key="example.com/*")
-    assert [one.name for one in asking("policy-shielded")(both, first, second)] == ["sla"]
+    (found,) = asking("policy-shielded")(both, first, second)
+    assert (found.name, "a, b come first for each of its taints" in found.message) == ("sla", True)
     assert asking("policy-shielded")(both, first) == []

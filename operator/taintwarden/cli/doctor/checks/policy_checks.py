@@ -64,9 +64,8 @@ def _paused(context: Context) -> Iterator[Found]:
         if policy.mode is Mode.PAUSED:
             since = _since(context, policy, "Paused")
             ago = f" for {duration(context.snapshot.now - since)}" if since is not None else ""
-            yield Found(
-                _subject(policy.name), f"is paused{ago}: it evicts no pod, and no other policy acts on its taints"
-            )
+            told = f"is paused{ago}: it evicts no pod, nor does a policy that comes after it for the same taints"
+            yield Found(_subject(policy.name), told)
 
 
 def _long_dry_run(context: Context) -> Iterator[Found]:
@@ -136,8 +135,8 @@ def _shielded(context: Context) -> Iterator[Found]:
                 break
             shields |= dict.fromkeys(by)
         else:
-            told = ", ".join(shields)
-            yield Found(_subject(policy.name), f"never acts: {told} comes first for each of its taints, nodes and pods")
+            told = f"{', '.join(shields)} {'comes' if len(shields) == 1 else 'come'} first"
+            yield Found(_subject(policy.name), f"never acts: {told} for each of its taints, nodes and pods")
 
 
 def _shields(other: Policy, policy: Policy, key: str, effect: str) -> bool:
