@@ -169,16 +169,16 @@ def test_nothing_is_remembered_of_a_claim_that_has_ended(phase):
 
 def test_why_a_call_failed_is_remembered():
     one = claim()
-    one.fail(Outcome.REFUSED, "why", 120.0)
+    one.fail(Outcome.REFUSED, "why", 60.0, 120.0)
     assert (one.outcome, one.message, one.attempts, one.not_before) == (Outcome.REFUSED, "why", 1, 120.0)
 
 
 def test_calls_with_the_same_outcome_are_counted():
     one = claim()
     for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.THROTTLED):
-        one.fail(outcome, "", 120.0)
+        one.fail(outcome, "", 60.0, 120.0)
     assert one.attempts == 1
-    one.fail(Outcome.THROTTLED, "", 120.0)
+    one.fail(Outcome.THROTTLED, "", 60.0, 120.0)
     assert one.attempts == 2
 
 
@@ -267,11 +267,48 @@ def test_the_record_of_a_guard_is_what_it_waited_for_only_if_nothing_else_was(li
     assert one.waited_for == waited_for
 
 
-def test_ready_again_it_has_waited_for_nothing_yet():
+def test_ready_again_it_waits_since_it_was_due():
     one = claim()
+    one.become_ready(60.0)
     one.hold(Refusal("a"), is_reported=True)
     one.become_ready(120.0)
-    assert (one.waited_for, one.ready_since, one.was_expected) == ("", 120.0, True)
+    assert (one.waited_for, one.ready_since, one.was_expected) == ("a", 60.0, True)
+
+
+def test_with_another_deadline_it_has_waited_for_nothing_yet():
+    one = claim()
+    one.become_ready(60.0)
+    one.hold(Refusal("a"), is_reported=True)
+    one.fail(Outcome.FAILED, "", 70.0, 80.0)
+    one.decide(grounds(POLICY, due_at=501.0), POD, 0.0)
+    assert (one.waited_for, one.ready_since, one.failing_since) == ("", None, None)
+    one.become_ready(120.0)
+    assert one.waits_since("b", 130.0) == 120.0
+
+
+def test_a_policy_that_does_not_act_makes_it_wait_for_nothing():
+    one = claim()
+    one.become_ready(60.0)
+    one.rest()
+    assert one.waits_since("a", 130.0) == 130.0
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "since"),
+    [
+        ([Outcome.FAILED, Outcome.THROTTLED, Outcome.FAILED], 100.0),
+        ([Outcome.FAILED, Outcome.BLOCKED, Outcome.FAILED], 102.0),
+        ([Outcome.BLOCKED], 60.0),
+    ],
+)
+def test_calls_fail_since_the_first_that_did(outcomes, since):
+    """A budget that allows none is an answer; whichever other way calls end, they fail."""
+    one = claim()
+    one.become_ready(60.0)
+    for number, outcome in enumerate(outcomes):
+        one.fail(outcome, "", 100.0 + number, 200.0)
+    assert one.waits_since(outcomes[-1].value, 130.0) == since
+    assert one.waits_since("policy-rate", 130.0) == 60.0
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(None, 30), (0, 0), (7, 7)])

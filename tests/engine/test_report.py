@@ -5,9 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.rig import START, ZONE, Rig, gt, limited, owner
+from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import ClaimView, LimitReport, Outcome, PolicyReport, ZoneReport, events
+from taintwarden.engine.machine import (
+    ClaimView,
+    LimitReport,
+    Outcome,
+    Phase,
+    PolicyReport,
+    Timings,
+    ZoneReport,
+    commands,
+    events,
+)
 from taintwarden.engine.machine.reports import NEXT_PODS
 from taintwarden.engine.model import GuardSettings, Policy, Share, Window, ZoneHealth
 from taintwarden.engine.order import OrderKey, place_of
@@ -66,6 +76,44 @@ def test_a_pod_that_is_asked_again_waits_since_it_was_due():
     rig.advance(10)
     rig.wants(owner(), 2)
     assert told(rig).limits[0].since == START
+
+
+def test_pods_whose_node_is_read_again_wait_since_they_were_due():
+    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd", timings=Timings(silence=5.0))
+    node = rig.node("n1", "sla=940")
+    rig.advance(10)
+    rig.pod("e", owner=owner(), ready=True)
+    assert limits(rig) == [("node-check", 5)]
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED))
+    rig.wake()
+    assert told(rig).limits == (LimitReport("guard", 5, START, None),)
+
+
+def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b", timings=Timings(silence=5.0))
+    node = rig.node("n1", "sla=940")
+    rig.settle("a")
+    rig.gone("a")
+    rig.out = []
+    rig.advance(60)
+    rig.pod("c", owner=owner(), node="n2", ready=True)
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED))
+    rig.wake()
+    [decided] = rig.take(commands.Decided)
+    assert (decided.limit, decided.waited) == ("max-unavailable", 60.0)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.THROTTLED, Outcome.WEBHOOK_FAILED, Outcome.REFUSED])
+def test_calls_that_fail_for_minutes_hold_since_they_began_to(outcome):
+    rig = crowd(limited(), "a")
+    for _ in range(8):
+        rig.advance(1, step=1)
+        rig.settle("a", outcome)
+        while rig.phase("a") is not Phase.IN_FLIGHT:
+            rig.advance(1, step=1)
+    rig.settle("a", outcome)
+    assert rig.now.wall > START + 60
+    assert told(rig).limits == (LimitReport(outcome.value, 1, START + 1, told(rig).limits[0].until),)
 
 
 def test_the_limit_that_holds_the_most_is_first():

@@ -262,7 +262,7 @@ class Acting:
         in_a_row = max(bounces.leave(pod, claim.policy.name, taint, world.now.monotonic) for taint in by)
         world.spread.leave(pod)
         if not claim.attempts:
-            waited = world.now.monotonic - claim.ready_since
+            waited = world.now.monotonic - claim.waits_since(claim.waited_for, world.now.monotonic)
             world.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
         if in_a_row:
             world.report(commands.Bounced(pod, verdict, in_a_row))
@@ -406,4 +406,4 @@ class Acting:
         deleted_at = self._deleted_at(claim, pod) if event.outcome.row.by_budget else None
         if deleted_at is not None and deleted_at > now:
             retry_at = min(retry_at, deleted_at)
-        claim.fail(event.outcome, event.message, retry_at)
+        claim.fail(event.outcome, event.message, now, retry_at)

@@ -44,7 +44,8 @@ class ClaimView(msgspec.Struct, frozen=True):
     attempts: int = 0
     """Consecutive calls with that outcome."""
     grounds: Grounds | None = None
-    ready_since: MonotonicTime = MonotonicTime(0.0)
+    ready_since: MonotonicTime | None = None
+    """When it became due."""
 
     @property
     def policy(self) -> Policy:

@@ -112,8 +112,10 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     outcome: Outcome | None = None
     """Of the last call that did not evict the pod."""
     message: str = ""
-    ready_since: MonotonicTime = MonotonicTime(0.0)
-    """When it became due, or ready again."""
+    ready_since: MonotonicTime | None = None
+    """When it became due: no later read of its node and no retry changes that."""
+    failing_since: MonotonicTime | None = None
+    """When calls for it began to fail, other than by a budget."""
     refusal: Refusal | None = None
     """The last refusal by a limit."""
     budget_refused_at: MonotonicTime | None = None
@@ -155,6 +157,12 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """Whether it was reported that the pod is to be evicted."""
         return self.is_announced or self.is_reported or self.phase is Phase.REHEARSED
 
+    def waits_since(self, limit: str, now: MonotonicTime) -> MonotonicTime:
+        """Since when ``limit`` delays it: since it was due; an outcome of calls, since they began to fail."""
+        failing = self.failing_since if self.outcome is not None and limit == self.outcome.value else None
+        since = self.ready_since if failing is None else failing
+        return now if since is None else since
+
     def grace_seconds(self, pod: Pod) -> int:
         """How long the pod may take to stop."""
         given = self.policy.eviction.grace_period_seconds
@@ -172,6 +180,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         if due_at < self.due_at:
             self.postpone(settles_at)
         if due_at != self.due_at:
+            self._begin_again()
             self.budget_refused_at = None
         self.is_announced = self.is_announced and due_at == self.due_at
         self.grounds, self.verdict, self.due_at = grounds, verdict, due_at
@@ -188,6 +197,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
     def rest(self) -> None:
         """The policy does not act, so no eviction is expected any more."""
+        self._begin_again()
         self.is_announced = self.is_reported = False
 
     def postpone(self, until: MonotonicTime) -> None:
@@ -195,8 +205,13 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         self.not_before = max(self.not_before, until)
 
     def become_ready(self, now: MonotonicTime) -> None:
-        """It is due."""
-        self.ready_since, self.waited_for = now, ""
+        """It is due, or may be tried again."""
+        if self.ready_since is None:
+            self.ready_since = now
+
+    def _begin_again(self) -> None:
+        """It has waited for nothing yet."""
+        self.ready_since, self.failing_since, self.waited_for = None, None, ""
 
     def hold_by_budget(self, now: MonotonicTime) -> None:
         """A budget refuses it."""
@@ -210,9 +225,14 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         if refusal.limit != GUARD_RECORD or not self.waited_for:
             self.waited_for = refusal.limit
 
-    def fail(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
+    def fail(self, outcome: Outcome, message: str, now: MonotonicTime, retry_at: MonotonicTime) -> None:
         """A call did not evict the pod: the next one is made at ``retry_at``."""
         self.attempts = self.attempts + 1 if self.outcome is outcome else 1
+        self.become_ready(now)  # its deadline may have changed during the call
+        if outcome.row.by_budget:
+            self.failing_since = None
+        elif self.failing_since is None:
+            self.failing_since = now
         self.outcome, self.message, self.is_reported = outcome, message, True
         self.not_before = retry_at
 

@@ -205,8 +205,8 @@ class Reports:
                 continue  # nothing refuses it yet
             holding = self._views.holding(claim)
             if holding is not None:
-                held = tally.limits.setdefault(holding.limit, _Held(claim.ready_since))
-                held.add(claim.ready_since, holding.until)
+                since = claim.waits_since(holding.limit, now.monotonic)
+                tally.limits.setdefault(holding.limit, _Held(since)).add(since, holding.until)
             if phase in (Phase.BLOCKED, Phase.DELAYED) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
