@@ -116,6 +116,23 @@ def test_calls_that_fail_for_minutes_hold_since_they_began_to(outcome):
     assert told(rig).limits == (LimitReport(outcome.value, 1, START + 1, told(rig).limits[0].until),)
 
 
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.why and one is not Outcome.NOT_SENT])
+def test_a_pod_whose_call_failed_is_told_while_the_next_one_is_not_answered(outcome):
+    rig = crowd(limited(), "a")
+    first = told(rig)
+    assert (first.limits, first.blocked_by, first.next_pods[0].limit) == ((), {}, "")
+    rig.budget("mine", 1)
+    rig.settle("a", outcome, message="why")
+    before = told(rig)
+    rig.advance(100)
+    assert rig.phase("a") is Phase.IN_FLIGHT
+    now = told(rig)
+    assert (now.blocked_by, now.blocked, now.budgets) == (before.blocked_by, before.blocked, before.budgets)
+    assert now.limits == (msgspec.structs.replace(before.limits[0], until=None),)
+    (next_pod,) = now.next_pods
+    assert (next_pod.limit, next_pod.detail, next_pod.until) == (before.limits[0].limit, "why", None)
+
+
 def test_the_limit_that_holds_the_most_is_first():
     rig = Rig(limited(max_unavailable=ONE, namespace_evictions_per_second=1.0))
     rig.wants(owner(), 2)

@@ -193,13 +193,13 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
         told,
         limit=claim.limit,
         message=printable(claim.detail, MAX_MESSAGE_CHARACTERS),
-        attempts=claim.attempts if claim.phase is Phase.DELAYED else 0,
+        attempts=claim.attempts if claim.failed is not None else 0,
         until=None if claim.until is None or math.isinf(claim.until) else wording.at(now.wall_at(claim.until)),
     )
 
 
 def _state(claim: ClaimView, now: float) -> PodState:
-    if claim.phase is Phase.DELAYED and claim.outcome is not None:
+    if claim.failed is not None:
         return PodState.BLOCKED
     if claim.phase is Phase.BLOCKED and claim.limit in BUDGET_LIMITS:
         return PodState.BLOCKED

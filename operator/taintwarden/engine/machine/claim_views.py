@@ -15,7 +15,7 @@ from taintwarden.engine.limits.refusal import (
     Refusal,
 )
 from taintwarden.engine.machine.acting import Acting
-from taintwarden.engine.machine.claims import Claim, Evictee, Phase
+from taintwarden.engine.machine.claims import RETRIED, Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
@@ -51,6 +51,11 @@ class ClaimView(msgspec.Struct, frozen=True):
     def policy(self) -> Policy:
         """The policy that evicts the pod."""
         return self.verdict.policy
+
+    @property
+    def failed(self) -> Outcome | None:
+        """How the last call ended, unless a limit holds the pod since."""
+        return self.outcome if self.phase in RETRIED else None
 
     @property
     def exempt(self) -> str:
@@ -105,9 +110,9 @@ class ClaimViews:
     def holding(self, claim: Claim) -> Refusal | None:
         """What refuses a due claim, and until when; None if nothing does."""
         phase, awaits_node = claim.phase, self._acting.awaits_node(claim)
-        if phase is Phase.DELAYED and claim.outcome is not None and not awaits_node:
-            limit = _BY_BUDGETS.get(claim.outcome, claim.outcome.value)
-            return Refusal(limit, claim.not_before, detail=claim.message)
+        if claim.failed is not None and not awaits_node:
+            limit = _BY_BUDGETS.get(claim.failed, claim.failed.value)
+            return Refusal(limit, claim.not_before if phase is Phase.DELAYED else None, detail=claim.message)
         if phase not in (Phase.READY, Phase.BLOCKED) and not awaits_node:
             return None
         if self._world.blind:
@@ -123,5 +128,5 @@ class ClaimViews:
         """The budgets that block a due pod, by their status or by an answer of the API server."""
         limit = claim.refusal.limit if claim.refusal is not None else ""
         blocked = claim.phase is Phase.BLOCKED and limit in BUDGET_LIMITS
-        asked = claim.phase is Phase.DELAYED and claim.outcome is not None and claim.outcome.row.by_budget
+        asked = claim.failed is not None and claim.failed.row.by_budget
         return [str(budget) for budget in self._world.limiter.budgets.of(pod.shared)] if blocked or asked else []

@@ -63,6 +63,8 @@ QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED, Phase.CHECKI
 """No call was made yet: a claim in these phases may start again, be put aside, or end, at any moment."""
 SETTLED = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED, Phase.PAUSED)
 """No eviction is ahead: the pod is being evicted, or would be under a policy that does not enforce."""
+RETRIED = (Phase.DELAYED, Phase.IN_FLIGHT)
+"""Where a claim is once a call has failed: until the next call, and until its answer."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.WAITING: (*_RESTS, Phase.DELAYED, Phase.READY, Phase.ASIDE, Phase.ENDED),
     Phase.DELAYED: (*_RESTS, Phase.READY, Phase.ASIDE, Phase.ENDED),
@@ -156,6 +158,11 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     def was_expected(self) -> bool:
         """Whether it was reported that the pod is to be evicted."""
         return self.is_announced or self.is_reported or self.phase is Phase.REHEARSED
+
+    @property
+    def failed(self) -> Outcome | None:
+        """How the last call ended, unless a limit holds the pod since."""
+        return self.outcome if self.phase in RETRIED else None
 
     def waits_since(self, limit: str, now: MonotonicTime) -> MonotonicTime:
         """Since when ``limit`` delays it: since it was due; an outcome of calls, since they began to fail."""

@@ -159,7 +159,8 @@ class Reclaims:
         return found
 
     def _is_at_risk(self, claim: Claim) -> bool:
-        return claim.key in self._at_risk or claim.phase in (Phase.EXEMPT, Phase.BLOCKED, Phase.DELAYED)
+        is_held = claim.phase in (Phase.EXEMPT, Phase.BLOCKED, Phase.DELAYED) or claim.failed is not None
+        return is_held or claim.key in self._at_risk
 
     def forecast(self, rate: float | None, now: Instant, most: int) -> Iterator[commands.DeadlineAtRisk]:
         """Pods that will not have stopped gracefully by their hard deadline, at ``rate`` evictions per second.

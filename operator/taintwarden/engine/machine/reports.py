@@ -207,7 +207,7 @@ class Reports:
             if holding is not None:
                 since = claim.waits_since(holding.limit, now.monotonic)
                 tally.limits.setdefault(holding.limit, _Held(since)).add(since, holding.until)
-            if phase in (Phase.BLOCKED, Phase.DELAYED) and pod is not None:
+            if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
     def _report(
@@ -353,8 +353,8 @@ class _Tally:
         if pod is not None:
             alike = pod.shared, due_at // SAME_URGENCY_SECONDS, claim.grounds.hard_at
             self._alike.setdefault(alike, []).append(claim)
-        if claim.phase is Phase.DELAYED and claim.outcome is not None:
-            self.blocked_by[claim.outcome.value] += 1
+        if claim.failed is not None:
+            self.blocked_by[claim.failed.value] += 1
         elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit in BUDGET_LIMITS:
             outcome = Outcome.MISCONFIGURED if claim.refusal.limit == SEVERAL_BUDGETS else Outcome.BLOCKED
             self.blocked_by[outcome.value] += 1
