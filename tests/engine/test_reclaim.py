@@ -141,10 +141,58 @@ def test_it_is_told_once():
     assert len(told(rig, commands.DeadlineAtRisk)) == 1
 
 
+def risks(rig: Rig) -> list[tuple[float, str]]:
+    """When who was told to be at risk, within the time of a notice and a while more."""
+    found = []
+    for _ in range(4 * (SECONDS + 30)):
+        rig.out = []
+        rig.advance(0.25)
+        found += [(rig.wall - START, one.pod.name) for one in told(rig, commands.DeadlineAtRisk)]
+    return found
+
+
+@pytest.mark.parametrize("method", ["Evict", "EvictThenDelete"])
+def test_a_pod_that_is_held_is_told_once_it_has_too_little_time(method):
+    rig = Rig(spot(spec={"eviction": {"method": method}}))
+    rig.pod("a", grace_seconds=20, ready=True)
+    rig.pod("b", grace_seconds=50, ready=True)
+    rig.budget(allowed=0)
+    warn(rig)
+    told_at = {"b": SECONDS - 50 + 1.25, "a": SECONDS - 20 + 1.25} if method == "Evict" else {}
+    if method == "EvictThenDelete":
+        rig.advance(SECONDS - 49)
+        rig.settle("b")
+        rig.gone("b")
+        rig.advance(30)
+        rig.settle("a")
+        rig.gone("a")
+    assert risks(rig) == [(at, name) for name, at in told_at.items()]
+
+
+def test_a_pod_whose_calls_are_not_answered_is_told_before_its_node_is_gone():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=20)
+    warn(rig)
+    assert risks(rig) == [(SECONDS - 20 + 1.25, "a")]
+    rig.settle("a", Outcome.FAILED)
+    assert risks(rig) == []
+
+
+def test_a_dry_run_is_in_time():
+    rig = Rig(spot(spec={"mode": "DryRun"}))
+    rig.pod("a", grace_seconds=20)
+    warn(rig)
+    assert risks(rig) == []
+    warn(rig)
+    rig.pod("b", grace_seconds=200)
+    assert "a" not in [name for _, name in risks(rig)]
+
+
 def test_those_who_make_it_are_not_told():
     rig = Rig(spot())
     rig.pod("a", grace_seconds=SECONDS)
     warn(rig)
+    rig.settle("a")
     rig.advance(5)
     assert told(rig, commands.DeadlineAtRisk) == []
 

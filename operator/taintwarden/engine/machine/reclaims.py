@@ -16,6 +16,8 @@ from taintwarden.engine.order import OrderKey, place_of
 
 TOLERANCE_SECONDS = 1.0
 """Kubernetes counts grace periods in whole seconds."""
+CLEARLY_SECONDS = 0.1
+"""So much later than that a pod is at risk, whatever the rounding of times."""
 
 
 REMEMBERED_SECONDS, REMEMBERED_NODES = 600.0, 1_000
@@ -63,6 +65,8 @@ class Reclaims:
         self._claims: dict[str, _Alike] = {}
         self._alike: dict[_Alike, dict[str, Claim]] = {}
         self._gone_at: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._late_at: DeadlineQueue[WallTime] = DeadlineQueue()
+        """Claims by when they are at risk, if they still stand by then."""
         self._at_risk: set[str] = set()
         """Claims that were reported as going to miss their deadline. Never iterated."""
         self._missed: set[str] = set()
@@ -86,12 +90,16 @@ class Reclaims:
         self._alike.setdefault(alike, {})[claim.key] = claim
         if claim.key not in self._missed:
             self._gone_at.schedule(claim.key, WallTime(hard_at))
+        if claim.key not in self._at_risk:
+            latest = hard_at - alike.grace_seconds + TOLERANCE_SECONDS
+            self._late_at.schedule(claim.key, WallTime(latest + CLEARLY_SECONDS))
         self._changed = True
 
     def forget(self, key: str) -> None:
         """The pod no longer has to leave, or its eviction was accepted."""
         if self._remove(key):
             self._gone_at.cancel(key)
+            self._late_at.cancel(key)
             self._at_risk.discard(key)
             self._missed.discard(key)
 
@@ -109,8 +117,8 @@ class Reclaims:
         if self._forecasting is not None:
             return 0.0
         waits = [max(0.0, self._forecast_at - now.monotonic)] if self._changed else []
-        gone_at = self._gone_at.next_at()
-        return min([*waits, *([] if gone_at is None else [gone_at - now.wall])], default=None)
+        nexts = (self._gone_at.next_at(), self._late_at.next_at())
+        return min([*waits, *(at - now.wall for at in nexts if at is not None)], default=None)
 
     def missed(self, now: WallTime, most: int) -> Iterator[commands.DeadlineMissed]:
         """Pods that still existed when their node was removed: so many at most."""
@@ -167,6 +175,10 @@ class Reclaims:
 
         Looks at so many pods at most; those that are left are looked at next.
         """
+        for _ in range(most):
+            if self._late_at.pop_due(now.wall) is None:
+                break
+            self._changed = True
         if self._forecasting is None:
             if not self._changed or now.monotonic < self._forecast_at:
                 return
@@ -206,7 +218,9 @@ class Reclaims:
         """What to report of a claim; None: nothing, or its pod is gone by now."""
         claim = self._alike.get(alike, {}).get(key)
         pod = None if claim is None else self._world.cluster.pod(claim.node, claim.uid)
-        if claim is None or pod is None or key in self._at_risk:
+        if claim is None or pod is None or key in self._at_risk or key in self._missed:
+            return None
+        if claim.phase is Phase.REHEARSED:  # it would have been evicted in time
             return None
         if claim.phase is Phase.EXEMPT:
             reason = f"it is not evicted, since {claim.grounds.exempt}"
