@@ -50,6 +50,13 @@ def test_a_copy_continues_as_the_state_itself_does():
     assert snapshots.continued(snapshot).key() == small.replayed(path).key()
 
 
+def test_a_node_whose_stream_is_silent_is_read():
+    path = [("taint", "n1", "sla", "bad"), ("crash",), *[("tick",)] * 6, ("send", 0), ("fail", 0)]
+    found = small.replayed(tuple(path))
+    found.leave_alone()
+    assert list(found.pods) == ["p3"]
+
+
 def test_a_late_write_of_the_process_before_replaces_no_record():
     path = [("send", 0), ("crash",), ("send", 1), ("effect", 1), ("answer", 1), ("effect", 0)]
     assert small.replayed(tuple(path)).record.term == 2

@@ -98,6 +98,9 @@ class Small:
         self.told: dict[str, dict[str, str]] = {}
         self.since: dict[tuple[str, str], float] = {}
         self._version = 100
+        self._versions: dict[str, int] = {}
+        """Of the nodes, as they were delivered last."""
+        self._reads: list[str] = []
         self._begin()
 
     @property
@@ -112,7 +115,7 @@ class Small:
         self.machine = Machine()
         for queue in self.queues.values():
             queue.clear()
-        self.told, self.since = {}, {}
+        self.told, self.since, self._reads = {}, {}, []
         self._feed(events.PoliciesChanged(POLICIES))
         for name in self.taints:
             self._deliver_node(name, dict(self.taints[name]), listed=True)
@@ -132,19 +135,31 @@ class Small:
 
     def _rest(self) -> None:
         for _ in range(1_000):
-            if self.machine.wake_after(self.now) != 0.0:
+            if self._reads:
+                self._read(self._reads.pop())
+            elif self.machine.wake_after(self.now) != 0.0:
                 return
-            self._feed(events.Woke())
+            else:
+                self._feed(events.Woke())
         self._breach("rest", "the machine never comes to rest")
 
+    def _read(self, name: str) -> None:
+        """A node is read at once. It has a later version if the stream has yet to deliver one."""
+        is_behind = any(node == name for node, _ in self.queues["nodes"])
+        version = self._version + 1 if is_behind else self._versions[name]
+        self._feed(events.NodeChecked(name, version, len(PODS)))
+
     def _order(self, order: commands.Order) -> None:
+        if isinstance(order, commands.CheckNode):
+            self._reads.append(order.name)
+            return
         if isinstance(order, commands.Evict):
             uid = order.pod.uid
             mine = [one for one in self.calls if one.life == self.life and isinstance(one.order, commands.Evict)]
             if any(one.order.pod.uid == uid for one in mine):  # type: ignore[union-attr]
                 self._breach("twice", f"{uid} has a call under way")
         elif not isinstance(order, commands.SaveGuard):
-            return  # histories, labels and reads change nothing here
+            return  # histories and labels change nothing here
         self.calls.append(Call(order, self.life))
 
     def _breach(self, rule: str, sentence: str) -> None:
@@ -230,6 +245,7 @@ class Small:
 
     def _deliver_node(self, name: str, taints: dict[str, str], *, listed: bool) -> None:
         self._version += 1
+        self._versions[name] = self._version
         for key, value in taints.items():
             if value != "bad":
                 self.since.pop((name, key), None)
