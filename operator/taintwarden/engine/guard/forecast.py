@@ -202,13 +202,8 @@ class Forecast:
         """The guard tripped ``at``; None: it is armed. If that is now, all that count are the cause."""
         self._tripped_at = at
         self.peaks = {"namespace": self.by_namespace.copy(), "node": self.by_node.copy()}
-        self.causes = {}
-        for due in self.near.values():
-            if due.uid not in self.released and not due.is_own:
-                if is_now:
-                    self.causes[due.uid] = None
-                else:
-                    self._mark_cause(due)
+        counting = self.near.values() if is_now else ()
+        self.causes = {due.uid: None for due in counting if due.uid not in self.released and not due.is_own}
 
     def _note_peak(self, kind: str, name: str, counts: Counter[str]) -> None:
         """Only more pods than ever are a wave that grows: a value that jitters repeats the same number."""

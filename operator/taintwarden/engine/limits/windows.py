@@ -82,7 +82,7 @@ class Windows:
         open_now = [(opens, closes) for opens, closes in times if opens <= now]
         if open_now:
             self._opens_at = None
-            self._since, self._until = max(open_now, key=lambda one: one[1])
+            self._since, self._until = open_now[0]  # when it closes, another one may be open
         else:
             self._opens_at = self._until = min(opens for opens, _ in times)
             self._since = now
