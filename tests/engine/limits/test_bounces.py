@@ -295,6 +295,17 @@ def test_another_taint_that_evicts_the_pod_does_not_bounce():
     assert loop.bounces.admit(ask(pod, loop.policies[0], now=now, taints=(BAD, Taint("flag")))) is None
 
 
+@pytest.mark.parametrize(("bound_later", "is_held"), [(0.0, False), (1.0, False), (1.5, True)])
+def test_a_pod_that_came_within_the_second_of_a_cordon_was_there_before(bound_later, is_held):
+    """Times of objects have whole seconds."""
+    loop = Loop()
+    loop.bounce(2)
+    pod = loop.come("next")
+    now = Instant(0.0, loop.now)
+    asked = ask(pod, loop.policies[0], taints=(BAD,), now=now, cordoned_at=pod.bound_at - bound_later)
+    assert (loop.bounces.admit(asked) is not None) == is_held
+
+
 def test_policies_do_not_mind_each_other():
     settings = BounceSettings(after_evictions=2)
     loop = Loop(limited(bounce=settings), limited("q", bounce=settings))
@@ -341,10 +352,11 @@ def test_no_more_is_remembered_than_may_be():
 def test_who_bounces_is_remembered_longer_than_who_does_not():
     loop = Loop(max_loops=3)
     loop.bounce(2)
+    counted = []
     for number in range(20):
         loop.bounce(1, node=f"other-{number}")
-        loop.leave(loop.come(f"again-{number}"))
-    assert loop.held_for(loop.come("next")) > 0
+        counted.append(loop.leave(loop.come(f"again-{number}")))
+    assert counted == list(range(3, 23))
 
 
 def test_rounds_that_are_over_are_not_remembered():

@@ -159,6 +159,12 @@ def test_a_guard_without_a_record_refuses():
     assert reserved(bench).ask(bench.pod()) == ""
 
 
+def test_a_released_pod_waits_until_the_next_leader_would_know_of_the_release():
+    bench = Bench(GUARDED)
+    bench.guard.grant("2026-01-01")
+    assert bench.refuse(bench.pod(), released=True) == Refusal(refusal.GUARD_RECORD)
+
+
 def test_a_rehearsal_needs_no_record():
     bench = Bench(limited(guard=GuardSettings(), spec={"mode": "DryRun"}))
     assert bench.ask(bench.pod()) == ""
@@ -469,6 +475,16 @@ def test_nothing_is_remembered_of_a_policy_that_went_with_its_guard_off():
     for given in ([limited()], []):
         bench.configure(*given)
     assert kept(bench.limiter.guards, "p") == []
+
+
+def test_a_guard_knows_which_generation_enforces_and_since_when():
+    rehearsing = limited(guard=GuardSettings(), spec={"mode": "DryRun"})
+    bench = Bench(rehearsing)
+    assert bench.guard.enforces is None
+    bench.configure(msgspec.structs.replace(GUARDED, generation=2))
+    assert bench.guard.enforces == (2, LATER.wall)
+    bench.configure(msgspec.structs.replace(rehearsing, generation=3))
+    assert bench.guard.enforces is None
 
 
 def test_a_policy_that_enforces_begins_without_what_it_rehearsed():

@@ -452,6 +452,30 @@ def test_its_pods_then_count_as_those_of_a_controller_that_is_not_watched():
     assert refused.limit == MAX_UNAVAILABLE
 
 
+def test_their_evicted_pods_are_missing_until_others_are_ready():
+    bench = Bench()
+    for name in "abcd":
+        bench.pod(name)
+    bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
+    bench.seconds = UNKNOWN_SECONDS
+    bench.leave("a")
+    bench.gone("a")
+    assert not bench.admits("b")
+    bench.pod("e")
+    assert bench.admits("b")
+
+
+def test_pods_evicted_while_their_controller_was_known_are_not_missing_when_it_is_gone():
+    bench = Bench()
+    bench.run(*"abcd")
+    bench.leave("a")
+    bench.gone("a")
+    bench.workloads.want(("shop", bench.of.uid), None)
+    bench.workloads.refuse(bench.pods["b"], ONE, MonotonicTime(0.0))
+    bench.seconds = UNKNOWN_SECONDS
+    assert bench.admits("b")
+
+
 def test_one_that_is_known_late_is_waited_for_anew_after_its_deletion():
     bench = Bench()
     bench.run(*"ab")
