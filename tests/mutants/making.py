@@ -46,13 +46,23 @@ def _changed_line(before: str, after: str) -> int:
 
 class _Visitor(MutationVisitor):
     def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
-        """mutmut leaves out what is decorated, because it wraps functions; here their code is replaced."""
-        return not isinstance(node, cst.FunctionDef) and super()._skip_node_and_children(node)
+        """mutmut leaves out what is decorated, because it wraps functions; here their code is replaced.
+
+        Defaults of arguments are not part of that code.
+        """
+        if isinstance(node, cst.FunctionDef | cst.Param):
+            return isinstance(node, cst.Param)
+        return super()._skip_node_and_children(node)
 
 
 def _nothing(node: cst.Expr | cst.Del) -> Iterator[cst.CSTNode]:
-    """A call or a ``del`` whose effect is all that it has."""
-    if isinstance(node, cst.Del) or isinstance(node.value, cst.Call | cst.Await):
+    """A call or a ``del`` whose effect is all that it has. That of a name says that an argument is not used."""
+    if isinstance(node, cst.Del):
+        targets = [one.value for one in node.target.elements] if isinstance(node.target, cst.Tuple) else [node.target]
+        has_effect = not all(isinstance(one, cst.Name) for one in targets)
+    else:
+        has_effect = isinstance(node.value, cst.Call | cst.Await)
+    if has_effect:
         yield cst.Pass()
 
 
