@@ -836,6 +836,21 @@ def test_the_change_of_the_value_is_not_forgotten(happens):
     assert rig.evicted == ["a"]
 
 
+def test_the_value_of_a_device_counts_anew_after_an_annotation_that_is_ahead_of_its_slice():
+    policy = for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))
+    rig, leader = Devices(policy, leading=False), Devices(policy)
+    for one in (rig, leader):
+        one.slice(gpu_0=tainted("990"))
+        one.claim("a", tolerations=[native()])
+        one.pod("a", extended=[above("950")])
+        one.advance(10)
+    leader.slice(gpu_0=tainted("900"))
+    rig.advance(10)
+    rig.node(history=stored(leader), listed=True)
+    [(_, history)] = rig.view.node("n1").device_taints
+    assert history.spans[-1] == Span("990", rig.wall)
+
+
 def test_a_kubelet_may_write_any_number_of_names():
     rig = Devices(Policy(name="p", taints=(TaintSelector("sla"),), limits=NO_LIMITS), known=False)
     for number in range(10):

@@ -179,6 +179,18 @@ def test_of_a_group_whose_pods_are_gone_nothing_is_left():
     assert kept(rig.machine, "uid-a") == []
 
 
+def test_nothing_is_left_of_a_group_whose_pods_and_claim_are_gone():
+    rig = Devices()
+    for name in ("a", "b"):
+        rig.pod(name, group=TRAINING)
+    of_group(rig)
+    for name in ("a", "b"):
+        rig.gone(name)
+    rig.feed(events.DeviceClaimGone("shop/links"))
+    rig.out = []
+    assert kept(rig.machine, "training") == []
+
+
 def test_the_claim_of_a_group_is_not_allocated_any_more():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.pod("a", group=TRAINING)

@@ -192,6 +192,14 @@ def test_a_policy_that_changed_is_told_as_the_cause():
     assert opened.cause.startswith("the policy changed to generation 2; taint sla:NoExecute on 1 node")
 
 
+def test_a_policy_that_changed_when_the_taint_came_is_not():
+    rig = crowd(GUARDED, 8)
+    rig.change(msgspec.structs.replace(GUARDED, generation=2))
+    spoil(rig)
+    [opened] = told(rig, commands.GuardTripped)
+    assert "policy" not in opened.cause
+
+
 def test_a_policy_that_changed_long_ago_is_not():
     rig = crowd(GUARDED, 8)
     rig.change(msgspec.structs.replace(GUARDED, generation=2))

@@ -183,6 +183,15 @@ def test_a_write_to_an_object_that_is_gone_is_forgotten(wanted):
     assert not bench.outbox.is_waiting(KEY)
 
 
+def test_what_followed_a_write_to_an_object_that_is_gone_may_be_wanted_again():
+    bench = Bench()
+    bench.put(history("a"), history("b"))
+    bench.answer(WriteOutcome.GONE)
+    bench.ordered()
+    bench.put(history("b"))
+    assert bench.ordered() == [history("b")]
+
+
 # -- tried again -------------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +259,16 @@ def test_a_try_that_is_not_needed_any_more_is_not_made():
     bench.outbox.withdraw(KEY)
     assert not bench.outbox.is_waiting(KEY)
     assert bench.outbox.next_at() is None
+
+
+def test_what_is_wanted_after_a_try_that_was_not_needed_is_written_at_once():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(WriteOutcome.REFUSED)
+    bench.outbox.withdraw(KEY)
+    bench.ordered()
+    bench.put(history("b"))
+    assert bench.ordered() == [history("b")]
 
 
 # -- records of guards -------------------------------------------------------------------------------------------------
@@ -353,6 +372,15 @@ def test_what_was_written_is_believed_until_the_stream_has_delivered_it():
     bench.answer(version=50)
     assert bench.outbox.believed(KEY, 49) == history("a")
     assert bench.outbox.believed(KEY, 50) is None
+
+
+def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(version=50)
+    bench.ordered()
+    assert not bench.outbox.lost(Node("n1", "uid-n1", {}, (), 50, "a"))
+    assert kept(bench.outbox, "n1", KEY) == []
 
 
 def test_what_was_written_is_not_written_again_meanwhile():

@@ -1,5 +1,6 @@
 """Profiles of tolerations: whom they reach, in which order they count, and what happens when they come and go."""
 
+import math
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,7 +11,8 @@ from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine import evaluate
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Outcome, commands, events
+from taintwarden.engine.limits.refusal import EVALUATION
+from taintwarden.engine.machine import Outcome, Timings, commands, events
 from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, matching
@@ -278,6 +280,23 @@ def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
     assert stage.evictions() == []
 
 
+@pytest.mark.parametrize(("value", "leaves"), [("900", []), ("980", ["a"])])
+def test_a_pod_that_is_due_waits_until_its_namespace_is_evaluated_again(value, leaves):
+    stage = Stage(policy(timing={"violationGraceSeconds": 30}), timings=Timings(silence=math.inf, profile_rest=10.0))
+    stage.node("n1", "sla=940", added=START)
+    stage.pod("a")
+    stage.advance(25)
+    stage.give("fast", gt("990"))
+    stage.give("fast", gt(value))
+    stage.advance(8)
+    assert stage.evictions() == []
+    claim = stage.claim("a")
+    assert claim is not None
+    assert claim.limit == EVALUATION
+    stage.advance(2)
+    assert (stage.evictions(), stage.claimed()) == (leaves, leaves)
+
+
 def test_a_wave_by_a_deleted_profile_is_held_for_its_namespace():
     stage = Stage(limited(guard=GuardSettings(max_percent=20, min_pods=2, settle_seconds=2)))
     stage.give("fast", gt("900"))
@@ -315,6 +334,17 @@ def test_pods_of_a_namespace_on_many_nodes_are_looked_at_some_at_a_time():
         stage.pod(f"other-{number}", gt("900"), node=f"n{number}", namespace="bank")
     assert evaluated_in_steps(stage, events.ProfileSeen(profile("p", gt("990")))) == [3, 1, 0]
     assert sorted(set(stage.claimed())) == [f"web-{number}" for number in range(5)]
+
+
+def test_a_namespace_may_be_evaluated_before_its_nodes_are_for_another_policy():
+    stage = Stage(slice_size=1)
+    for name in ("n1", "n2"):
+        stage.node(name, "sla=980")
+    stage.pod("web", gt("950"), node="n2")
+    guarded = limited("q", guard=GuardSettings(), spec={"timing": {"violationGraceSeconds": 60}})
+    stage.feed(events.ProfileSeen(profile("p", gt("990"))), events.PoliciesChanged((guarded,)))
+    stage.wake()
+    assert [(one.pod.name, one.policy.name) for one in stage.view.all_claims()] == [("web", "q")]
 
 
 def test_a_node_that_is_gone_before_it_is_looked_at_again_is_nothing():

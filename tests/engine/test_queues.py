@@ -6,14 +6,15 @@ import msgspec
 import pytest
 
 from engine.kept import kept
-from engine.rig import limited
+from engine.rig import limited, owner
 from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.queues import Lane, Queues
-from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, Taint, Tolerations
+from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
+from taintwarden.engine.selectors import LabelSelector
 from taintwarden.engine.spread import Spread
 
 NOW = Instant(1_000.0, 100.0)
@@ -33,7 +34,7 @@ class Bench:
         """Pods have to leave under a policy."""
         for name in names:
             shared = self.interner.pod_class("shop", {}, Tolerations())
-            pod = self.pods[name] = Pod(name, name, "n1", shared, 0.0, 1)
+            pod = self.pods.setdefault(name, Pod(name, name, "n1", shared, 0.0, 1))
             given = policy if hard_at is None else msgspec.structs.replace(policy, reclaim=Reclaim(0))
             verdict = TaintVerdict(Taint("sla"), given, Kind.VIOLATED, counts_from=due_at, hard_at=hard_at)
             self.claims[name] = Claim.of(pod, Grounds(given, (verdict,)), 0.0)
@@ -359,3 +360,20 @@ def test_those_left_behind_are_released_by_time_again():
     assert bench.standing() == "a"
     bench.go("a")
     assert bench.standing() == "b"
+
+
+# -- the spread of a workload ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("revisions", "first"), [(("1", "1"), "b"), (("1", "2"), "a")])
+def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revision(revisions, first):
+    bench = Bench()
+    spread = (SpreadConstraint("kubernetes.io/hostname", LabelSelector()),)
+    bench.queues = Queues(counted := Spread(lambda node: {"kubernetes.io/hostname": node}))
+    for name, revision in zip("abc", (revisions[0], revisions[1], revisions[1]), strict=True):
+        labels = {"pod-template-hash": revision}
+        shared = bench.interner.pod_class("shop", labels, Tolerations(), spread=spread, owner=owner())
+        bench.pods[name] = Pod(name, name, "n1" if name == "a" else "n2", shared, 0.0, 1)
+        counted.came(bench.pods[name])
+    bench.ready(*"abc")
+    assert bench.next() == first

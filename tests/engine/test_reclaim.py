@@ -448,6 +448,29 @@ def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
     assert len(told(rig, commands.DeadlineAtRisk)) == 10
 
 
+def test_of_several_nodes_that_will_be_gone_pods_may_go_while_a_forecast_is_made():
+    rig = Rig(spot(), overall_rate=1.0, slice_size=10)
+    rig.budget(allowed=0)
+    for number in range(35):
+        rig.pod(f"p{number}", node=f"n{number % 2}", grace_seconds=300 + number % 2, ready=True)
+    for name in ("n0", "n1"):
+        rig.feed(events.NodeSeen(Node(name, f"uid-{name}", {}, rig.make_taints("spot=1", added=START), rig.version())))
+    while not told(rig, commands.DeadlineAtRisk):
+        rig.feed(events.Woke())
+    rig.feed(*(events.PodGone(f"uid-p{number}", f"n{number % 2}") for number in range(35)))
+    rig.wake()
+    assert len(told(rig, commands.DeadlineAtRisk)) == 10
+
+
+def test_a_forecast_in_steps_of_one_pod_ends():
+    rig = Rig(spot(), overall_rate=1.0, slice_size=1)
+    rig.budget(allowed=0)
+    for name in "ab":
+        rig.pod(name, grace_seconds=300, ready=True)
+    warn(rig)
+    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["a", "b"]
+
+
 # -- a policy that reclaims no more ------------------------------------------------------------------------------------
 
 

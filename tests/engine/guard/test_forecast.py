@@ -57,3 +57,13 @@ def test_own_pods_of_one_node_can_be_left_out():
 def test_pods_due_after_the_window_do_not_count_yet():
     found = forecast(due("a", after=WINDOW + 1))
     assert (found.total, found.next_near_at()) == (0, WALL + 1)
+
+
+def test_another_length_of_the_window_counts_as_if_it_had_always_been_so():
+    pods = [due("a"), due("b", after=100), due("c", after=200, is_own=True), due("d", after=500)]
+    found, other = forecast(*pods), Forecast(WINDOW / 2)
+    found.resize(WINDOW / 2, NOW)
+    for pod in pods:
+        other.put(pod, NOW)
+    assert found.begins("shop") == other.begins("shop")
+    assert (found.total, found.next_near_at()) == (other.total, other.next_near_at())

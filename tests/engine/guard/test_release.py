@@ -72,6 +72,7 @@ def test_an_armed_guard_releases_what_unhealthy_zones_hold():
     bench.expect(*"abc")
     assert bench.look() is None
     assert bench.release() == 3
+    assert bench.freed == [ALL_PODS]
     assert bench.stored(waiting=False).accepted == 3
 
 
