@@ -96,6 +96,13 @@ def test_the_selectors_of_all_spread_constraints_are_large_together(decoder):
     assert [one.topology_key for one in pod.shared.spread] == ["key-0", "key-1"]
 
 
+def test_a_label_that_has_to_exist_counts_once(decoder):
+    many = [{"key": f"k{number}", "operator": "Exists"} for number in range(MAX_OF_A_POD)]
+    constraint = {"topologyKey": "zone", "labelSelector": {"matchExpressions": many}}
+    pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": [constraint]}))
+    assert [one.topology_key for one in pod.shared.spread] == ["zone"]
+
+
 def test_a_budget_with_a_large_selector_cannot_be_read():
     with pytest.raises(ValueError, match="its selector has more than 1000 labels and values"):
         decoding.budget(budget_object(selector=LARGE))

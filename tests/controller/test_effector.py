@@ -128,6 +128,14 @@ async def test_a_grace_period_is_handed_on(delete):
     assert (body if delete else body["deleteOptions"])["gracePeriodSeconds"] == 3
 
 
+@pytest.mark.parametrize("delete", [False, True])
+async def test_a_pod_that_has_to_be_as_it_was_seen_is_named_by_its_version(delete):
+    stage = Stage()
+    await stage.carry_out(commands.Evict(pod(), verdict(), delete, as_seen=True))
+    body = stage.client.calls[0].body  # before a deletion, its reason is written to this version
+    assert "resourceVersion" in (body["metadata"] if delete else body["deleteOptions"]["preconditions"])
+
+
 async def test_calls_are_measured():
     stage = Stage()
     await stage.carry_out(EVICT)
@@ -174,6 +182,7 @@ async def test_a_read_that_fails_is_told_and_logged(error):
     with capture_logs() as logs:
         assert await stage.carry_out(commands.CheckNode("n1")) == [events.CheckFailed("n1")]
     assert [(entry["event"], entry["node"]) for entry in logs] == [("node-check-failed", "n1")]
+    assert logs[0]["reason"]
 
 
 async def test_few_nodes_are_read_at_once():

@@ -50,7 +50,11 @@ class Stage:
             await self.held[call.path].wait()
         return EMPTY
 
+    def running(self) -> int:
+        return sum(not one.done() for one in self.tasks)
+
     def _spawn(self, work: Any) -> asyncio.Task[None]:
+        self.ran_before = self.running()
         self.tasks.append(asyncio.create_task(work))
         return self.tasks[-1]
 
@@ -123,8 +127,10 @@ async def test_a_kind_is_listed_again_by_a_request_made_after_the_call(stage):
 async def test_the_stream_before_has_ended_when_a_kind_is_listed_again(stage):
     stage.following.start()
     await stage.following.all_listed()
+    running = stage.running()
     await stage.following.list_again(NAMESPACES)
     assert [task.cancelled() for task in stage.tasks].count(True) == 1
+    assert stage.ran_before == running - 1
 
 
 async def test_a_kind_is_read_again_by_the_same_stream(stage):

@@ -76,12 +76,13 @@ def test_a_cause_that_is_too_long_is_cut():
     assert len(written(msgspec.structs.replace(OPEN, cause="x" * 5_000))["cause"]) == MAX_CAUSE_LENGTH
 
 
-def test_more_than_can_be_stored_is_put_together_so_that_it_counts_for_longer():
-    spent = tuple((NOW + number, 1) for number in range(MAX_SPENT + 10))
+@pytest.mark.parametrize("more", [1, 10])
+def test_more_than_can_be_stored_is_put_together_so_that_it_counts_for_longer(more):
+    spent = tuple((NOW + number, 1) for number in range(MAX_SPENT + more))
     kept = read(written(GuardRecord(spent=spent))).spent
     assert len(kept) == MAX_SPENT
-    assert kept[0] == (NOW + 10, 11)
-    assert kept[1:] == spent[11:]
+    assert kept[0] == (NOW + more, more + 1)
+    assert kept[1:] == spent[more + 1 :]
 
 
 def test_a_time_nobody_lives_to_see_can_be_written():

@@ -4,6 +4,7 @@ import pytest
 
 from taintwarden.controller.decoding import PodIssue
 from taintwarden.controller.issues import Issues
+from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
 
 
 class Told:
@@ -12,6 +13,7 @@ class Told:
     def __init__(self) -> None:
         self.pods: list[str] = []
         self.policies: list[str] = []
+        self.changes: list[PolicyChange] = []
 
     def pod_issue(self, issue: PodIssue) -> None:
         self.pods.append(issue.name)
@@ -19,6 +21,9 @@ class Told:
     def policy_issue(self, name: str, uid: str, reason: str) -> None:
         assert uid
         self.policies.append(f"{name}: {reason}")
+
+    def policy_change(self, change: PolicyChange) -> None:
+        self.changes.append(change)
 
     def profile_issue(self, key: str, uid: str, reason: str) -> None:
         assert uid
@@ -82,6 +87,24 @@ def test_a_reset_is_another_fault_than_those_of_the_policy(told, kept):
     kept.guard_reset("p", "u", "2", 3)
     kept.lead(True)
     assert told.policies == ["p: wrong", "p: reset 2 of 3"]
+
+
+def test_the_faults_of_each_object_are_kept(told, kept):
+    for name in ("p", "q"):
+        kept.policy(name, "u", "wrong")
+        kept.profile(f"shop/{name}", "u", "wrong")
+        kept.guard_reset(name, "u", "2", 3)
+    kept.lead(True)
+    assert len(told.policies) == 6
+
+
+def test_a_change_of_a_policy_is_told_by_who_leads_then(told, kept):
+    change = PolicyChange("p", "u", ChangeKind.PAUSED, "by ann")
+    kept.policy_change(change)
+    kept.lead(True)
+    assert told.changes == []
+    kept.policy_change(change)
+    assert told.changes == [change]
 
 
 def test_a_profile_is_another_object_than_a_policy_of_its_name(told, kept):

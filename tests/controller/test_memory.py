@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -20,6 +21,19 @@ def test_the_collector_does_not_look_at_what_is_known_again():
     before = gc.get_freeze_count()
     memory.release_unused()
     assert gc.get_freeze_count() > before
+
+
+class Loop:
+    """Holds itself."""
+
+    def __init__(self) -> None:
+        self.held = self
+
+
+def test_what_is_not_needed_any_more_is_collected_first():
+    lost = weakref.ref(Loop())
+    memory.release_unused()
+    assert lost() is None
 
 
 def test_free_memory_is_returned(monkeypatch):

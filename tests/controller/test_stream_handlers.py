@@ -473,6 +473,15 @@ def test_what_cannot_even_be_named_is_only_told(fed, what):
     assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
 
 
+def test_objects_that_cannot_be_read_are_logged_by_name(fed):
+    labels = {f"label-{number}": "x" for number in range(MAX_SELECTED + 1)}
+    with capture_logs() as logs:
+        fed.namespaces.undecodable(Identity("shop"), "why")
+        for name in ("web", "db"):
+            deliver(fed.budgets, budget_object(name, selector={"matchLabels": labels}))
+    assert [entry["name"] for entry in logs] == ["shop", "shop/web", "shop/db"]
+
+
 # -- what all share ---------------------------------------------------------------------------------------------------
 
 

@@ -118,6 +118,22 @@ def test_what_was_listed_counts_although_another_list_failed_for_a_while():
     assert rig.evicted == ["a"]
 
 
+def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.node("n1", "other=1")
+    rig.claim("a", tolerations=[native("Equal", "good")])
+    rig.slice(gpu_0=tainted("good"))
+    rig.pod("a")
+    rig.rule(value="good", driver=DRIVER)
+    [pod] = rig.view.pods("n1")
+    rule = events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"), driver=DRIVER))
+    found = []
+    for event in (rule, events.DevicesKnown(known=False)):
+        rig.feed(event)
+        found.append([one.evicts for one in rig.view.verdicts("n1", pod.shared)])
+    assert found == [[False, True], []]
+
+
 def test_nodes_lose_the_taints_of_devices_that_are_not_followed_any_more():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.slice(gpu_0=tainted())
@@ -468,6 +484,16 @@ def test_of_two_taints_of_a_key_the_one_with_another_value_goes_on():
     rig.advance(40)
     rig.slice(gpu_0=Device((), (HARMLESS, DeviceTaint(KEY, "80", "NoExecute", START))))
     assert leaves_after(rig, 20)
+
+
+def test_of_two_taints_of_a_key_with_other_values_one_goes_on_and_the_other_begins():
+    rig = two_of_a_key()
+    rig.slice(gpu_0=Device((), (HARMFUL,)))
+    rig.advance(40)
+    rig.slice(gpu_0=Device((), (DeviceTaint(KEY, "80", "NoExecute"), DeviceTaint(KEY, "81", "NoExecute"))))
+    histories = [history for _, history in rig.view.node("n1").device_taints]
+    assert [len(one.spans) for one in histories] == [2, 1]
+    assert histories[1].spans[0].since == rig.wall
 
 
 def test_an_older_generation_does_not_count():

@@ -516,3 +516,18 @@ def test_nothing_is_kept_of_a_policy_that_is_gone():
     assert kept((world.claims, world.limiter.zones), "brief") == []
     for part in (world.limiter.guards, world.queues, machine._outbox, machine._judging._draining, machine._guarding):
         assert [name for name, found in vars(part).items() if isinstance(found, dict) and "brief" in found] == []
+
+
+def test_nothing_is_kept_of_a_node_that_is_gone_after_it_was_drained():
+    rig = Rig(limited(zone_health=ZoneHealth(min_nodes=1)))
+    rig.node("n2", "sla=980", labels={ZONE: "b"})
+    rig.pod("b", gt(), node="n2")
+    rig.node("n1", "sla=980", labels={ZONE: "a"})
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940", labels={ZONE: "a"})
+    rig.settle("a")
+    rig.gone("a")
+    rig.feed(events.NodeGone("n1"))
+    rig.wake()
+    rig.out, rig.ordered = [], []
+    assert kept(rig.machine, "n1", without=rig.world.limiter) == []

@@ -111,6 +111,16 @@ def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
     assert found.device_taints == ()
 
 
+def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
+    rig = Rig(synced=False)
+    shared = rig.pod("a", gt()).shared
+    found = []
+    for value in ("980", "940"):
+        rig.node("n1", f"sla={value}")
+        found += [one.evicts for one in rig.view.verdicts("n1", shared)]
+    assert found == [False, True]
+
+
 def test_pods_are_those_of_the_node():
     rig = Rig()
     rig.pod("a")
