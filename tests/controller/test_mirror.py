@@ -38,6 +38,12 @@ def test_changes_and_deletions(mirror):
     assert (mirror.get("a"), mirror.get("b")) == (None, {})
 
 
+def test_an_object_that_says_nothing_of_interest_is_none():
+    mirror = Mirror("nodes", Metrics(), lambda one: one.metadata.labels or None)
+    deliver(mirror, node_object("a"), node_object("b", labels={"x": "y"}), node_object("b"))
+    assert len(mirror) == 0
+
+
 def test_each_change_is_told():
     told: list[str] = []
     mirror = Mirror("nodes", Metrics(), lambda one: one.metadata.name, lambda: told.append(str(len(mirror))))

@@ -54,6 +54,11 @@ def test_who_paused_it(rig):
     assert told == [("resumed", "spec.paused is not set any more: the mode is DryRun")]
 
 
+def test_a_policy_without_a_mode_enforces_when_it_is_resumed(rig):
+    rig.see(paused=True)
+    assert rig.see() == [("resumed", "spec.paused is not set any more: the mode is Enforce")]
+
+
 def test_a_pause_by_a_file_names_nobody(rig):
     told = rig.see(mode="Enforce", limits={"guard": {"minPods": 5}}, paused=True)
     assert told == [("paused", "spec.paused is set"), ("edited", "spec.mode is Enforce, it was DryRun")]

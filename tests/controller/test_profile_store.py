@@ -266,6 +266,15 @@ def test_what_does_not_count_is_kept_up_to_a_size():
     assert kept_out in store.valid
 
 
+def test_the_size_of_what_is_kept_is_that_of_its_specs():
+    store = Store(max_waiting_bytes=10_000)
+    filled(store)
+    for number in range(10):
+        store.seen(large(f"z{number}"))
+    dropped = [one for one in store.observed.values() if "change its labels to have it read" in one.problem]
+    assert len(dropped) > 5
+
+
 def test_a_spec_that_is_no_text_is_a_fault_of_the_object(store):
     obj = stored("a") | {"spec": msgspec.Raw(b'{"tolerations": "\xff"}')}
     store.seen(obj)

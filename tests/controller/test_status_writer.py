@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
+from taintwarden.api.status import ProfileStatus
+from taintwarden.controller.status_patches import StatusPatcher
 from taintwarden.controller.status_writer import (
     PAUSE,
     PROFILES_PER_TURN,
@@ -668,6 +670,17 @@ async def test_profiles_that_change_all_the_time_take_turns():
     await stage.run(1.5 * REFRESH_SECONDS)
     assert {status["matchedPods"] for status in of_profiles(stage, before).values()} == {1}
     assert len(of_profiles(stage, before)) == PROFILES_PER_TURN + 3
+
+
+async def test_what_was_written_again_is_the_last_in_turn():
+    async def write(_key: str, _status: object) -> None:
+        pass
+
+    observed = {key: ObservedObject(1) for key in "ab"}
+    patcher = StatusPatcher("profile", write, observed, Clock())
+    for key, pods in (("a", 1), ("b", 1), ("a", 2)):
+        await patcher.tell(key, ProfileStatus(matched_pods=pods), observed[key], [])
+    assert patcher.oldest_first() == ["b", "a"]
 
 
 def test_a_namespace_with_many_profiles_delays_no_other():

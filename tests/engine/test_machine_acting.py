@@ -824,6 +824,43 @@ def test_all_pods_of_a_node_wait_for_the_same_pause_after_a_read_that_failed():
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
 
 
+def test_a_read_of_an_older_version_than_the_stream_has_delivered_is_repeated():
+    rig = Rig()
+    node = rig.node("n1", "sla=940", version=50)
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.feed(events.NodeChecked("n1", 49, REACHED + 5))
+    rig.out = []
+    rig.advance(2)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_a_node_that_is_created_again_is_read_by_a_request_of_its_own():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.out = []
+    again = rig.node("n1", "sla=940", uid="another")
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+    rig.feed(events.NodeChecked("n1", again.resource_version, REACHED + 5))
+    rig.wake()
+    assert rig.evictions() == ["a"]
+
+
+def test_a_node_that_is_created_again_does_not_wait_since_reads_of_the_one_before_failed():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.feed(events.CheckFailed("n1"))
+    rig.wake()
+    rig.out = []
+    rig.node("n1", "sla=940", uid="another")
+    rig.pod("b", gt(), version=REACHED + 5)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
 def test_a_node_that_is_gone_when_it_is_read_evicts_nobody():
     rig = Rig()
     rig.node("n1", "sla=940")

@@ -307,6 +307,17 @@ def test_a_retry_that_was_not_sent_leaves_open_whether_the_call_before_was_carri
     assert rig.phase("b") is Phase.BLOCKED
 
 
+def test_a_pod_whose_call_may_have_been_carried_out_delays_no_other_once_it_may_stay():
+    rig = Rig(limited(node_max_concurrent=1))
+    for name in "ab":
+        rig.pod(name)
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == ["a"]
+    rig.settle("a", Outcome.FAILED)
+    rig.pod("a", gt("900"))
+    assert rig.evictions() == ["b"]
+
+
 def test_an_accepted_eviction_is_ahead_for_no_policy():
     rig = Rig(limited("p", spec={"taints": [{"key": "sla"}]}), limited("q", guard=GUARD))
     rig.pod("a")
@@ -436,6 +447,19 @@ def test_nothing_is_kept_of_a_namespace_that_is_gone():
     rig.gone("a")
     rig.feed(events.NamespaceGone("shop"))
     assert list(rig.world.verdicts._profiled) == []
+
+
+def test_nothing_is_kept_of_a_namespace_that_is_gone_before_its_pods():
+    rig = Rig()
+    for name in ("brief", "other"):
+        rig.feed(events.NamespaceSeen(name, {}))
+    rig.pod("a", gt("900"), namespace="brief")
+    rig.node("n1", "sla=980")
+    rig.feed(events.NamespaceGone("brief"))
+    rig.node("n1", "sla=940")
+    rig.gone("a")
+    rig.feed(events.NamespaceGone("other"))
+    assert "brief" not in list(rig.world.verdicts._profiled)
 
 
 def test_pods_that_opt_out_are_told_of_once_a_policy_selects_their_namespace():

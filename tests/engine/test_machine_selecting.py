@@ -5,12 +5,12 @@ import json
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, exists, gt, limited
+from engine.rig import START, Rig, exists, gt, limited, owner
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
-from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
+from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Share, Toleration
 from taintwarden.engine.selectors import EVERYTHING
 
 WEB = Owner("ReplicaSet", "web", "uid-web")
@@ -567,6 +567,17 @@ def test_a_pod_that_is_bound_to_another_node_during_the_call_is_evicted_from_the
     assert "n2" in [command.pod.node for command in rig.take(commands.Evict)]
 
 
+def test_a_pod_that_a_list_has_on_another_node_counts_once_for_its_workload():
+    rig = Rig(limited(max_unavailable=Share(number=1)))
+    rig.wants(owner(), 2)
+    for name in "ab":
+        rig.pod(name, gt(), owner=owner(), ready=True)
+    moved = rig.make_pod("a", gt(), owner=owner(), ready=True, node="n2")
+    rig.feed(events.PodsSeen((moved,)), events.PodsListed({"uid-a": "n2", "uid-b": "n1"}))
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == ["b"]
+
+
 def test_a_node_that_only_pods_name_is_forgotten_with_them():
     rig = Rig()
     rig.pod("a", node="n9")
@@ -668,6 +679,17 @@ def test_a_save_that_failed_is_tried_again_with_what_is_known_then():
     rig.advance(2)
     [again] = rig.take(commands.SaveHistory)
     assert [value for value, *_ in json.loads(again.text)["sla:NoExecute"]["values"]] == ["940", "930"]
+
+
+def test_a_save_that_failed_is_not_tried_again_when_the_taint_is_gone():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    rig.answer(commands.SaveHistory, WriteOutcome.FAILED)
+    rig.node("n1")
+    rig.out = []
+    rig.advance(60)
+    assert rig.take(commands.SaveHistory) == []
 
 
 def test_an_annotation_that_somebody_removed_is_written_again():

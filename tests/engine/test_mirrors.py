@@ -204,6 +204,24 @@ def test_another_node_of_the_same_name_is_labelled_afresh():
     assert written(rig) == [("n1", says("x"))]
 
 
+def test_labels_that_failed_to_be_written_are_not_tried_again_when_the_value_is_back():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x", labels=says("y"))
+    mirrored(rig, WriteOutcome.FAILED)
+    rig.node("n1", "sla=y", labels=says("y"))
+    rig.out = []
+    rig.advance(60)
+    assert written(rig) == []
+
+
+def test_what_labels_of_another_node_of_the_same_name_cannot_say_is_told_again():
+    rig = Rig(placing())
+    for uid in ("first", "second"):
+        rig.out = []
+        rig.node("n1", "sla=900", "sla=990:NoSchedule", uid=uid)
+        assert [one.node_uid for one in rig.take(commands.NotMirrored)] == [uid]
+
+
 def test_answer_about_a_node_that_is_gone_changes_nothing():
     rig = Rig(placing())
     rig.node("n1", "sla=x")
@@ -375,6 +393,28 @@ def test_a_rival_that_gives_up_is_forgotten():
     assert written(rig) == [("n1", says("x"))]
 
 
+@pytest.mark.parametrize("gone", [False, True], ids=["they are right", "the node is gone"])
+def test_labels_need_not_be_compared_later_when(gone):
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    Rival(rig).fight(60)
+    assert rig.machine._mirroring.next_at() is not None
+    if gone:
+        rig.feed(events.NodeGone("n1"))
+    else:
+        rig.node("n1", "sla=x", labels=says("x"))
+    assert rig.machine._mirroring.next_at() is None
+
+
+def test_labels_of_another_node_of_the_same_name_are_corrected_at_once():
+    rig = Rig(placing())
+    rig.node("n1", "sla=x")
+    Rival(rig).fight(60)
+    rig.out = []
+    rig.node("n1", "sla=x", labels=says("theirs"), uid="another")
+    assert written(rig) == [("n1", says("x"))]
+
+
 def test_a_new_leader_corrects_at_once():
     rig = Rig(placing())
     rig.node("n1", "sla=x")
@@ -490,6 +530,13 @@ def test_the_other_node_that_goes_makes_one_enough():
 
 
 REMOVED = {"effect.taintwarden.io/sla": "Removed"}
+
+
+def test_a_follower_that_sees_what_was_placed_comes_to_rest():
+    rig = Rig(policy(), leading=False)
+    for name in ("n1", "n2", "n3"):
+        rig.node(name, labels=NOT_THERE)
+    assert written(rig) == []
 
 
 def test_labels_that_are_being_removed_are_left_alone_and_written_nowhere():

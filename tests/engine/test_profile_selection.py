@@ -593,3 +593,15 @@ def test_deadlines_are_those_of_the_naive_model(world, pod_comes):
     if pod_comes >= len(world.changes):
         stage.pod("a", *world.native, extended=world.annotated, labels=world.labels)
     assert stage.deadline("a") == expected(world)
+
+
+def test_nothing_is_kept_of_a_namespace_that_was_evaluated():
+    stage = Stage(timings=Timings(silence=math.inf, profile_rest=10.0))
+    stage.node("n1", "sla=940")
+    stage.pod("a", gt("900"), namespace="brief")
+    stage.give("fast", gt("930"), namespace="brief")
+    stage.take_away("fast", namespace="brief")
+    stage.gone("a")
+    stage.advance(21)
+    stage.feed(events.Woke())
+    assert stage.machine._judging._rests_until == {}

@@ -188,6 +188,16 @@ def test_a_dry_run_is_in_time():
     assert "a" not in [name for _, name in risks(rig)]
 
 
+def test_it_is_not_told_again_when_others_come():
+    rig = Rig(spot())
+    rig.budget(allowed=0)
+    rig.pod("a", grace_seconds=200, ready=True)
+    warn(rig)
+    rig.pod("b", grace_seconds=200, ready=True)
+    rig.advance(5)
+    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["a", "b"]
+
+
 def test_those_who_make_it_are_not_told():
     rig = Rig(spot())
     rig.pod("a", grace_seconds=SECONDS)
@@ -434,6 +444,14 @@ def test_nothing_is_remembered_of_pods_that_are_gone():
     rig.gone("a")
     reclaims = rig.machine._reclaims
     assert (reclaims._claims, reclaims._alike, reclaims.next_in(rig.now)) == ({}, {}, None)
+
+
+def test_nothing_is_remembered_of_a_deadline_that_was_replaced():
+    rig = held()
+    rig.change(spot(seconds=30))
+    assert len(rig.machine._reclaims._alike) == 1
+    rig.gone("a")
+    assert rig.machine._reclaims._alike == {}
 
 
 def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
