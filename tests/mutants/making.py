@@ -23,10 +23,13 @@ class Mutant(NamedTuple):
     """The whole module with it."""
 
 
-def mutants(path: Path, most: int, seed: int) -> list[Mutant]:
-    """Mutants of a module in the order of its lines: all, or with ``most`` so many of them chosen at random."""
+def mutants(path: Path, most: int, seed: int, *, removals: bool = False) -> list[Mutant]:
+    """Mutants of a module in the order of its lines: all, or with ``most`` so many of them chosen at random.
+
+    ``removals``: only those that leave out a call or a ``del``.
+    """
     text = path.read_text()
-    visitor = _Visitor(_OPERATORS, IgnoredCode(set(), set(), set()))
+    visitor = _Visitor(_REMOVALS if removals else _OPERATORS, IgnoredCode(set(), set(), set()))
     module = MetadataWrapper(cst.parse_module(text)).visit(visitor)
     found = [one for one in visitor.mutations if isinstance(one.contained_by_top_level_function, cst.FunctionDef)]
     if 0 < most < len(found):
@@ -78,12 +81,12 @@ def _returned(node: cst.Return) -> Iterator[cst.CSTNode]:
         yield node.with_changes(value=cst.Name("None"))
 
 
+_REMOVALS = [(cst.Expr, _nothing), (cst.Del, _nothing)]
 _OPERATORS = [
     # One change of a text is enough, case is not another.
     *(one for one in mutators.mutation_operators if one[1] is not mutators.operator_string),
     (cst.BaseString, lambda node: islice(mutators.operator_string(node), 1)),
-    (cst.Expr, _nothing),
-    (cst.Del, _nothing),
+    *_REMOVALS,
     (cst.If, _negated),
     (cst.Return, _returned),
 ]
