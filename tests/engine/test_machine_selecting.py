@@ -5,12 +5,12 @@ import json
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, exists, gt, limited, owner
+from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
-from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Share, Toleration
+from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
 from taintwarden.engine.selectors import EVERYTHING
 
 WEB = Owner("ReplicaSet", "web", "uid-web")
@@ -565,17 +565,6 @@ def test_a_pod_that_is_bound_to_another_node_during_the_call_is_evicted_from_the
     rig.settle("web", outcome)
     rig.advance(900)
     assert "n2" in [command.pod.node for command in rig.take(commands.Evict)]
-
-
-def test_a_pod_that_a_list_has_on_another_node_counts_once_for_its_workload():
-    rig = Rig(limited(max_unavailable=Share(number=1)))
-    rig.wants(owner(), 2)
-    for name in "ab":
-        rig.pod(name, gt(), owner=owner(), ready=True)
-    moved = rig.make_pod("a", gt(), owner=owner(), ready=True, node="n2")
-    rig.feed(events.PodsSeen((moved,)), events.PodsListed({"uid-a": "n2", "uid-b": "n1"}))
-    rig.node("n1", "sla=940")
-    assert rig.evictions() == ["b"]
 
 
 def test_a_node_that_only_pods_name_is_forgotten_with_them():

@@ -410,6 +410,7 @@ def test_labels_of_another_node_of_the_same_name_are_corrected_at_once():
     rig = Rig(placing())
     rig.node("n1", "sla=x")
     Rival(rig).fight(60)
+    rig.node("n1", "sla=x", labels=says("x"))
     rig.out = []
     rig.node("n1", "sla=x", labels=says("theirs"), uid="another")
     assert written(rig) == [("n1", says("x"))]
