@@ -8,7 +8,7 @@ from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import GuardReport, InvalidTaint, LimitReport, Machine, PolicyReport, ZoneReport
 from taintwarden.engine.machine.reports import DevicesReport
-from taintwarden.engine.model import GuardAction
+from taintwarden.engine.model import GuardAction, Operator
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -49,6 +49,14 @@ def test_each_limit_and_budget_tells_how_many_it_holds(measured):
     assert measured.value("limited_evictions", limit="policy-rate") == 5
     assert measured.value("limited_evictions", limit="budget") == 3
     assert measured.value("budget_blocked_evictions", budget="shop/web") == 3
+
+
+@pytest.mark.parametrize("operator", list(Operator))
+def test_evaluations_by_each_operator_have_a_series_from_the_start(operator):
+    metrics = Metrics()
+    Gauges(metrics, Machine().view)
+    labels = {"operator": operator, "result": "tolerated"}
+    assert metrics.registry.get_sample_value("taintwarden_evaluations_total", labels) == 0
 
 
 @pytest.mark.parametrize(("zone", "state"), [("eu/a", 2), ("eu/b", 1), ("eu/c", 0)])

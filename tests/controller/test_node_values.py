@@ -89,6 +89,7 @@ def test_labels_and_annotations_may_be_empty():
         ("Ubuntu 24.04.3 LTS", "Ubuntu_24.04.3_LTS"),
         ("Debian GNU/Linux 12 (bookworm)", "Debian_GNU_Linux_12_bookworm"),
         ("-5", "-5"),
+        ("_XL_", "XL"),
         ("a\nb\x1b[31m", "a_b_31m"),
         ("größer", "gr_er"),
         ("", ""),

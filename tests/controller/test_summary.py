@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from controller import NOW, pod, policy, verdict
-from taintwarden.api.status import MAX_BLOCKED_BUDGETS, MAX_LIMITS, MAX_ZONES, PodState
-from taintwarden.controller.summary import conditions, summary
+from taintwarden.api.status import MAX_BLOCKED_BUDGETS, MAX_LIMITS, MAX_ZONES, NextPod, PodState
+from taintwarden.controller.summary import MAX_MESSAGE_CHARACTERS, conditions, summary
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import (
     BadNode,
@@ -68,6 +68,12 @@ def test_nobody_has_to_leave():
 
 def test_nobody_is_due_yet():
     assert progress(pending=2, next_deadline=NOW) == ("Pending", f"2 pods have to leave; the first is due at {DUE}")
+
+
+def test_streams_that_are_cut_off_are_told():
+    status, reason, message = told("Progressing", pending=2, blind=("nodes", "pods"))
+    assert (status, reason) == ("False", "Blind")
+    assert "nodes" in message
 
 
 def test_one_pod_is_one():
@@ -314,6 +320,12 @@ def state(phase: Phase, *, due_in: float = -1.0, limit: str = "", outcome: Outco
     return one.state
 
 
+def held(**more: Any) -> NextPod:
+    claim = ClaimView(pod(), verdict(), WallTime(NOW), Phase.READY, "window", **more)
+    [one] = summary(entry(next_pods=(claim,)), AT).next_pods
+    return one
+
+
 def test_before_its_deadline_a_pod_is_scheduled():
     assert state(Phase.WAITING, due_in=10.0) is PodState.SCHEDULED
 
@@ -331,6 +343,16 @@ def test_a_pod_that_a_budget_holds_is_blocked(limit):
 @pytest.mark.parametrize("limit", ["max-unavailable", "per-node"])
 def test_a_pod_that_another_limit_holds_waits(limit):
     assert state(Phase.BLOCKED, limit=limit) is PodState.WAITING
+
+
+def test_a_pod_that_is_held_says_by_what_and_until_when():
+    found = held(detail="x" * 1_000, until=MonotonicTime(1_005.0))
+    assert (found.limit, found.until) == ("window", LATER)
+    assert found.message == "x" * MAX_MESSAGE_CHARACTERS + "..."
+
+
+def test_a_pod_that_is_held_for_ever_has_no_time():
+    assert held(until=MonotonicTime(math.inf)).until is None
 
 
 def test_a_pod_that_was_let_back_into_its_line_waits():
