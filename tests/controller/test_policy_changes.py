@@ -93,3 +93,11 @@ def test_a_spec_of_the_wrong_type_has_no_fields(rig):
     rig.generation += 1
     rig.changes.seen({"metadata": {"name": "sla", "uid": "u", "generation": rig.generation}, "spec": "nonsense"})
     assert [kind for kind, _ in rig.told] == ["edited"]
+
+
+def test_a_spec_that_cannot_be_decoded_has_no_fields(rig):
+    rig.generation += 1
+    meta = {"name": "sla", "uid": "u", "generation": rig.generation}
+    rig.changes.seen({"metadata": meta, "spec": msgspec.Raw(b"{")})
+    assert [kind for kind, _ in rig.told] == ["edited"]
+    assert rig.see(mode="Enforce") == [("edited", "spec.mode is Enforce, it was not set")]

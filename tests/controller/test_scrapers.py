@@ -156,6 +156,20 @@ async def test_what_is_remembered_is_bounded(api, clock):
     assert len(made._allowed) == len(made._refused) == scrapers.MAX_REMEMBERED
 
 
+async def test_who_was_refused_again_is_remembered_longer_than_others(api, clock):
+    made = Scrapers(api.client, clock)
+    await made.access("Bearer bad")
+    for number in range(scrapers.MAX_REMEMBERED - 1):
+        clock.now += 1
+        await made.access(f"Bearer {number}")
+    clock.now += scrapers.REFUSED_SECONDS
+    for token in ("bad", "another"):
+        await made.access(f"Bearer {token}")
+    asked = api.asked
+    await made.access("Bearer bad")
+    assert api.asked == asked
+
+
 async def test_no_token_is_kept(api, clock):
     made = Scrapers(api.client, clock)
     await made.access("Bearer good")
