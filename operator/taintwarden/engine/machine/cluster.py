@@ -311,8 +311,8 @@ class Cluster:
         state = self.nodes.get(node)
         return None if state is None else state.pods.get(uid)
 
-    def put(self, pod: Pod) -> Pod | None:
-        """Store a pod. Returns what was known of it."""
+    def put(self, pod: Pod) -> None:
+        """Store a pod."""
         state = self.state(pod.node)
         known = state.pods.get(pod.uid)
         state.pods[pod.uid] = pod
@@ -321,7 +321,6 @@ class Cluster:
             self.classes[pod.shared] += 1
             if known is not None:
                 self._discount(state, known)
-        return known
 
     def remove(self, node: str, uid: str) -> Pod | None:
         """Remove a pod. Returns what was known of it."""
