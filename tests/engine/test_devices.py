@@ -734,6 +734,16 @@ def test_the_history_is_stored_with_the_node():
     assert history.value == "990"
 
 
+def test_the_history_of_a_device_that_no_pod_has_any_more_is_stored_no_longer():
+    rig = Devices()
+    rig.slice(gpu_0=tainted("990"))
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a")
+    assert stored(rig) != ""
+    rig.gone("a")
+    assert [one.text for one in rig.ordered if isinstance(one, commands.SaveHistory)] == [""]
+
+
 @pytest.mark.parametrize("first", ["devices", "synced", "devices before pods"])
 def test_a_restart_moves_no_deadline(first):
     policy = for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))

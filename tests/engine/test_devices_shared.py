@@ -179,6 +179,16 @@ def test_of_a_group_whose_pods_are_gone_nothing_is_left():
     assert kept(rig.machine, "uid-a") == []
 
 
+def test_a_claim_of_a_group_concerns_those_of_its_pods_that_are_left():
+    rig = Devices()
+    for name in ("a", "b"):
+        rig.pod(name, group=TRAINING)
+    rig.gone("a")
+    of_group(rig)
+    broken(rig)
+    assert rig.evicted == ["b"]
+
+
 def test_nothing_is_left_of_a_group_whose_pods_and_claim_are_gone():
     rig = Devices()
     for name in ("a", "b"):

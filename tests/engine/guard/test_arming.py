@@ -246,6 +246,7 @@ def test_settings_changed_by_a_person_arm_it_if_that_is_within_the_new_limit():
     bench = Bench().trip(300)
     bench.change(max_percent=30)
     assert bench.look() is Turn.ARMED
+    assert bench.guard.ahead.causes == {}
 
 
 def test_settings_that_still_allow_too_few_leave_it_tripped():

@@ -134,6 +134,12 @@ def test_no_budget_is_asked_for_a_pod_that_has_not_started():
     assert bench.admits(msgspec.structs.replace(pod, running=False))
 
 
+def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():
+    bench = Bench(1)
+    bench.budgets.leave(msgspec.structs.replace(bench.pod("a"), running=False))
+    assert bench.admits()
+
+
 def test_a_budget_that_is_not_observed_holds():
     bench = Bench()
     bench.see(5, observed=False)
