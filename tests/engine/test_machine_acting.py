@@ -814,6 +814,19 @@ def test_a_read_that_failed_is_repeated_after_a_pause():
     assert rig.evictions() == []
 
 
+def test_a_pod_that_comes_during_the_pause_after_a_read_that_failed_is_evicted_after_the_next():
+    rig = Rig()
+    node = rig.node("n1", "sla=940")
+    rig.pod("a", gt(), version=REACHED + 5)
+    rig.feed(events.CheckFailed("n1"))
+    rig.wake()
+    rig.pod("b", gt(), version=REACHED + 5)
+    rig.advance(2)
+    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
+    rig.wake()
+    assert rig.evictions() == ["a", "b"]
+
+
 def test_all_pods_of_a_node_wait_for_the_same_pause_after_a_read_that_failed():
     rig = Rig()
     rig.node("n1", "sla=940")

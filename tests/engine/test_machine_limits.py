@@ -6,6 +6,7 @@ import pytest
 from engine.kept import kept
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
+from taintwarden.engine.limits.refusal import THROTTLED
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import Owner, Policy, Reclaim, Share, Window, ZoneHealth
 
@@ -779,3 +780,38 @@ def test_an_eviction_that_its_budget_never_counts_holds_the_next_one_for_some_se
     assert rig.evictions() == []
     rig.advance(1, step=0.5)
     assert rig.evictions() == ["b"]
+
+
+# -- what answers say of other calls -----------------------------------------------------------------------------------
+
+
+def test_no_call_is_made_while_the_api_server_requests_a_pause():
+    rig = Rig(limited())
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.THROTTLED, retry_after=30.0)
+    rig.pod("b")
+    assert rig.evictions() == ["a"]
+    assert rig.claim("b").limit == THROTTLED
+    rig.advance(30)
+    assert "b" in rig.evictions()
+
+
+def test_a_namespace_whose_call_failed_gets_few_further_ones():
+    rig = Rig(limited(), overall_rate=8.0)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.DENIED)
+    rig.out = []
+    for number in range(6):
+        rig.pod(f"p{number}")
+    rig.pod("other", namespace="bank")
+    assert rig.evictions() == ["p0", "p1", "other"]
+
+
+def test_a_namespace_has_half_of_the_rate_while_pods_of_another_wait():
+    rig = Rig(limited(), overall_rate=4.0)
+    pods = [rig.make_pod(f"p{number}") for number in range(6)]
+    rig.feed(events.PodsSeen((*pods, rig.make_pod("z", namespace="bank"))))
+    rig.node("n1", "sla=940")
+    assert "z" in rig.evictions()

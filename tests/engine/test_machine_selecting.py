@@ -777,10 +777,10 @@ def test_the_history_of_a_node_that_opts_out_is_kept():
     assert "940" in saved.text
 
 
-@pytest.mark.parametrize("of_node", [False, True], ids=["the pod opts out", "its node opts out"])
-def test_each_policy_that_leaves_a_pod_on_a_node_that_is_removed_says_so(of_node):
+@pytest.mark.parametrize(("of_pod", "of_node"), [(True, False), (False, True), (True, True)])
+def test_each_policy_that_leaves_a_pod_on_a_node_that_is_removed_says_so(of_pod, of_node):
     rig = Rig(*(msgspec.structs.replace(policy(name), reclaim=Reclaim(120)) for name in "pq"))
-    rig.pod("a", do_not_evict=not of_node)
+    rig.pod("a", do_not_evict=of_pod)
     rig.node("n1", "sla=940", do_not_evict=of_node)
     claims = rig.view.claims("uid-a")
     assert [(one.policy.name, one.phase) for one in claims] == [("p", Phase.EXEMPT), ("q", Phase.EXEMPT)]

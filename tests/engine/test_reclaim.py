@@ -198,6 +198,14 @@ def test_it_is_not_told_again_when_others_come():
     assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["a", "b"]
 
 
+def test_a_pod_that_opts_out_will_not_make_it_however_much_time_there_is():
+    rig = Rig(spot())
+    rig.pod("a", do_not_evict=True)
+    warn(rig)
+    [risk] = told(rig, commands.DeadlineAtRisk)
+    assert risk.reason.startswith("it is not evicted, since")
+
+
 def test_those_who_make_it_are_not_told():
     rig = Rig(spot())
     rig.pod("a", grace_seconds=SECONDS)
