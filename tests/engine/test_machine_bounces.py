@@ -252,6 +252,16 @@ def test_a_pod_that_changes_has_not_come_back():
     assert rig.evictions() == ["b"]
 
 
+def test_a_held_pod_is_evicted_when_another_taint_evicts_it():
+    rig = bouncing()
+    rig.node("n1", "sla=900", "other=1", added=rig.wall)
+    rig.pod("next", exists("other", toleration_seconds=20), **WEB)
+    rig.advance(19)
+    assert rig.evictions() == []
+    rig.advance(2)
+    assert rig.evictions() == ["next"]
+
+
 def test_who_is_gone_is_not_remembered():
     rig = bouncing(times=0)
     for number in range(20):

@@ -555,3 +555,13 @@ def test_nothing_is_kept_of_a_node_that_is_gone_after_it_was_drained():
     rig.wake()
     rig.out, rig.ordered = [], []
     assert kept(rig.machine, "n1", without=rig.world.limiter) == []
+
+
+def test_evictions_of_a_policy_that_is_gone_are_not_counted_any_more():
+    rig = Rig(limited())
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.settle("a")
+    assert rig.machine._acting.accepted(limited()) == 1
+    rig.change(limited("q"))
+    assert rig.machine._acting.accepted(limited()) == 0

@@ -8,7 +8,8 @@ from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import THROTTLED
 from taintwarden.engine.machine import Outcome, Phase, commands, events
-from taintwarden.engine.model import Owner, Policy, Reclaim, Share, Window, ZoneHealth
+from taintwarden.engine.model import Node, Owner, Policy, Reclaim, Share, SpreadConstraint, Window, ZoneHealth
+from taintwarden.engine.selectors import LabelSelector
 
 ONE = Share(number=1)
 ANY_SIZE = ZoneHealth(min_nodes=0)
@@ -815,3 +816,19 @@ def test_a_namespace_has_half_of_the_rate_while_pods_of_another_wait():
     rig.feed(events.PodsSeen((*pods, rig.make_pod("z", namespace="bank"))))
     rig.node("n1", "sla=940")
     assert "z" in rig.evictions()
+
+
+# -- the spread of a workload ------------------------------------------------------------------------------------------
+
+
+def test_pods_that_leave_do_not_count_for_their_domain():
+    rig = Rig(limited())
+    by_zone = (SpreadConstraint(ZONE, LabelSelector()),)
+    for node in "ab":
+        rig.node(node, labels={ZONE: node})
+        for number in range(2):
+            rig.pod(f"{node}{number}", node=node, owner=owner(), spread=by_zone)
+    taints = rig.make_taints("sla=940")
+    rig.feed(*(events.NodeSeen(Node(name, f"uid-{name}", {ZONE: name}, taints, rig.version())) for name in "ab"))
+    rig.wake()
+    assert rig.evictions() == ["a0", "b0", "a1", "b1"]
