@@ -397,6 +397,22 @@ def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api
     assert deletions(rig) == [("a", False)]
 
 
+def test_the_time_of_a_budget_starts_again_when_it_would_let_the_pod_go():
+    rig = crowd(limited(spec=THEN_DELETE, node_max_concurrent=1), "a")
+    rig.budget(allowed=0, healthy_enough=True)
+    spoil(rig)
+    rig.gone("stranger", until=rig.wall + 500)
+    rig.advance(40)
+    rig.pod("a", gt(), ready=False)
+    rig.advance(5)
+    rig.pod("a", gt(), ready=True)
+    rig.gone("stranger")
+    rig.advance(59.75)
+    assert deletions(rig) == []
+    rig.advance(0.25)
+    assert deletions(rig) == [("a", True)]
+
+
 def test_a_pod_whose_deadline_moves_is_asked_about_afresh():
     rig = Rig(limited(spec=THEN_DELETE))
     rig.budget(allowed=0)
