@@ -40,7 +40,11 @@ class Rates(Judge):
         judges.on_eviction.append(self._evicted)
 
     def answered(self, request: Request, code: int) -> None:
-        if request.order.what in ("evict", "delete") and not 200 <= code < 300:
+        if not 200 <= code < 300:
+            self.withheld(request)
+
+    def withheld(self, request: Request) -> None:
+        if request.order.what in ("evict", "delete"):
             self._returned.setdefault(request.order.policy, []).append(self.world.agenda.now)
 
     def _evicted(self, eviction: "Eviction") -> None:
