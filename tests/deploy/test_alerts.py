@@ -42,6 +42,7 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_budget_blocked_evictions{instance="a", policy="sla", budget="shop/web"}': "_x10 1x20 _x50",
     'taintwarden_blocked_evictions{instance="a", policy="sla", reason="blocked"}': "0x10 1x20 0x50",
     'taintwarden_blocked_evictions{instance="a", policy="sla", reason="refused"}': "0x30 2x2 0x48",
+    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="postponed"}': "0x30 2x25 0x25",
     'taintwarden_evictions_total{instance="a", policy="sla", outcome="evicted"}': "0x10 0+1x12 12x60",
     'taintwarden_missed_deadlines_total{instance="a", policy="sla", reason="not-evicted"}': "4x80",
     'taintwarden_missed_deadlines_total{instance="a", policy="tried", reason="not-evicted"}': "0+1x80",
@@ -202,10 +203,18 @@ def group(case: Case) -> dict[str, object]:
     return {"name": case.alert, "interval": "1m", "input_series": series, "promql_expr_test": tests}
 
 
+POSTPONED = Case(
+    "TaintwardenEvictionsRefused",
+    {'taintwarden_blocked_evictions{instance="a", policy="sla", reason="postponed"}': "0x9 2x60"},
+    {"policy": "sla", "reason": "postponed"},
+    began=40,
+)
+
+
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What promtool found, by the name of the test; one run for all."""
-    groups = [silent_group("ordinary", ORDINARY), *map(group, CASES)]
+    groups = [silent_group("ordinary", ORDINARY), *map(group, CASES), group(POSTPONED) | {"name": "postponed"}]
     return rule_faults(groups, tmp_path_factory.mktemp("alerts"))
 
 
@@ -225,6 +234,10 @@ def test_an_ordinary_hour_has_no_alert(faults):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.alert)
 def test_an_alert_fires_in_time_and_alone(faults, case):
     assert faults[case.alert] == ""
+
+
+def test_evictions_that_a_webhook_wants_later_fire_one_after_half_an_hour(faults):
+    assert faults["postponed"] == ""
 
 
 def test_each_source_is_one_object():

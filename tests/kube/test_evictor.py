@@ -140,7 +140,7 @@ ROWS = [
     ("no-token", status(401, "Unauthorized", "Unauthorized"), Outcome.REFUSED, "Unauthorized"),
     ("bad-request", status(400, "BadRequest", "no such field"), Outcome.REFUSED, "field"),
     ("webhook-denies", status(403, "Forbidden", DENIES), Outcome.DENIED, "is frozen"),
-    ("webhook-denies-with-429", status(429, "TooManyRequests", DENIES), Outcome.DENIED, "is frozen"),
+    ("webhook-wants-it-later", status(429, "TooManyRequests", DENIES), Outcome.POSTPONED, "is frozen"),
     ("webhook-denies-with-404", status(404, "NotFound", DENIES), Outcome.DENIED, "is frozen"),
     ("policy-denies", status(422, "Invalid", POLICY_DENIES), Outcome.DENIED, "failed expression"),
     ("webhook-fails", status(500, "InternalError", WEBHOOK_FAILS), Outcome.WEBHOOK_FAILED, "connection refused"),

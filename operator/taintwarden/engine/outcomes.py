@@ -22,6 +22,8 @@ class Outcome(StrEnum):
     """500, more than one PodDisruptionBudget: permanent until a person changes something."""
     DENIED = "denied"
     """An admission webhook or policy rejects it: permanent until a person changes something."""
+    POSTPONED = "postponed"
+    """An admission webhook answers 429: later. That of KubeVirt does so while it migrates a virtual machine."""
     WEBHOOK_FAILED = "webhook-failed"
     """An admission webhook does not answer, or answers with an error."""
     REFUSED = "refused"
@@ -47,7 +49,7 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     ``why`` it delays pods, in the words of status and ``explain``. ``back_off``: first and longest seconds until the
     next call for the pod. ``is_over``: the watch has to report that the pod is gone. ``is_shared``: other calls in the
     namespace are likely to fail, too. ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: calls for other
-    pods wait as well. ``needs_person``: it does not change by itself.
+    pods wait as well. ``may_last_seconds``: for so long it may end by itself; after that a person has to look.
     """
 
     why: str = ""
@@ -56,28 +58,31 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     is_shared: bool = False
     by_budget: bool = False
     pauses: bool = False
-    needs_person: bool = False
+    may_last_seconds: float = 60.0
 
 
 # The reasons for the delays: a budget allows a disruption when a replacement is Ready, after seconds at the earliest;
-# an overloaded or unavailable API server needs few calls; a refusal may come from a rule that is changed soon; two
-# budgets on one pod remain until a person changes them.
+# an overloaded or unavailable API server needs few calls, and one that restarts takes less than a minute; a refusal may
+# come from a rule that is changed soon; two budgets on one pod remain until a person changes them.
 OUTCOMES: dict[Outcome, OutcomeRow] = {
     Outcome.EVICTED: OutcomeRow(is_over=True),
     Outcome.GONE: OutcomeRow(is_over=True),
     Outcome.BLOCKED: OutcomeRow("a PodDisruptionBudget allows no disruption now", (2.0, 15.0), by_budget=True),
     Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", (1.0, 30.0), pauses=True),
     Outcome.MISCONFIGURED: OutcomeRow(
-        "more than one PodDisruptionBudget selects them", (60.0, 300.0), by_budget=True, needs_person=True
+        "more than one PodDisruptionBudget selects them", (60.0, 300.0), by_budget=True, may_last_seconds=0.0
     ),
     Outcome.DENIED: OutcomeRow(
-        "an admission webhook or policy rejects their eviction", (5.0, 60.0), is_shared=True, needs_person=True
+        "an admission webhook or policy rejects their eviction", (5.0, 60.0), is_shared=True, may_last_seconds=0.0
+    ),
+    Outcome.POSTPONED: OutcomeRow(
+        "an admission webhook wants their eviction later (429)", (5.0, 60.0), is_shared=True, may_last_seconds=1_800.0
     ),
     Outcome.WEBHOOK_FAILED: OutcomeRow(
-        "an admission webhook for their eviction fails", (1.0, 30.0), is_shared=True, needs_person=True
+        "an admission webhook for their eviction fails", (1.0, 30.0), is_shared=True, may_last_seconds=0.0
     ),
     Outcome.REFUSED: OutcomeRow(
-        "the API server refuses their eviction", (5.0, 60.0), is_shared=True, needs_person=True
+        "the API server refuses their eviction", (5.0, 60.0), is_shared=True, may_last_seconds=0.0
     ),
     Outcome.NAMESPACE_TERMINATING: OutcomeRow(
         "the namespace is being deleted, and its pods with it", (5.0, 60.0), is_shared=True

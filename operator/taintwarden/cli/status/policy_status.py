@@ -27,8 +27,6 @@ from taintwarden.engine.model import Mode
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.rehearsal.liveness import Liveness
 
-LASTING_SECONDS = 60.0
-"""How long calls may fail until a person has to look: an API server that restarts takes less."""
 NEED_PERSON = (SEVERAL_BUDGETS, BUDGET_UNREADABLE)
 """Limits that do not end by themselves."""
 NOT_OBSERVED = "no operator has looked at it yet"
@@ -196,12 +194,10 @@ def _ended(status: PolicyStatus, now: float) -> str:
 
 
 def _refused(status: PolicyStatus, now: float) -> str:
-    """What keeps calls for evictions from being done, and does not pass by itself, or did not for a minute."""
+    """What keeps calls for evictions from being done, and does not pass by itself, or did not for long."""
     for one in status.limits:
-        is_outcome = one.limit in wording.CALL_OUTCOMES
-        is_lasting = is_outcome and now - (one.since_at or now) >= LASTING_SECONDS
-        needs_person = one.limit in NEED_PERSON or (is_outcome and Outcome(one.limit).row.needs_person)
-        if needs_person or is_lasting:
+        lasted, is_outcome = now - (one.since_at or now), one.limit in wording.CALL_OUTCOMES
+        if one.limit in NEED_PERSON or (is_outcome and lasted >= Outcome(one.limit).row.may_last_seconds):
             wait = "waits" if one.pods == 1 else "wait"
             return f"{wording.pods(one.pods)} {wait}: {wording.HOLDS[one.limit]}"
     return ""

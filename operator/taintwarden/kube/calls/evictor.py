@@ -102,7 +102,7 @@ def outcome_of(error: ApiError) -> Result:
     403   cause ``DisruptionBudget``     BLOCKED       from 1.37 on: its controller has to confirm evictions first
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
           "disruption budget" said
-    429   a webhook said it              DENIED        not the API server's flow control
+    429   a webhook said it              POSTPONED     not the API server's flow control
     429   otherwise                      THROTTLED     the API server's flow control
     500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods
           PodDisruptionBudget"
@@ -113,7 +113,7 @@ def outcome_of(error: ApiError) -> Result:
     ===== ============================== ============= ==================================================
     """
     message = error.message
-    if by_admission := _of_admission(message):
+    if by_admission := _of_admission(error.code, message):
         return Result(by_admission, message, error.retry_after)
     if error.is_about_another:
         return Result(Outcome.GONE, message)
@@ -134,7 +134,7 @@ def outcome_of(error: ApiError) -> Result:
     return Result(Outcome.FAILED, message, error.retry_after)
 
 
-def _of_admission(message: str) -> Outcome | None:
+def _of_admission(code: int, message: str) -> Outcome | None:
     """Whether an admission webhook or policy is the cause (apiserver's ``webhook/errors`` and ``policy/validating``).
 
     It chooses the code: a webhook that answers 429 or 404 must not be taken for the API server.
@@ -142,7 +142,7 @@ def _of_admission(message: str) -> Outcome | None:
     if "failed calling webhook" in message:
         return Outcome.WEBHOOK_FAILED
     if message.startswith("admission webhook ") or "denied request: " in message:
-        return Outcome.DENIED
+        return Outcome.POSTPONED if code == 429 else Outcome.DENIED
     return None
 
 
