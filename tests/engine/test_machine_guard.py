@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, gt, limited
+from engine.rig import START, Rig, gt, limited, policy
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Profile, Reclaim, Taint
@@ -245,6 +245,22 @@ def test_a_blind_machine_opens_nothing():
     rig.feed(events.ViewChanged("pods", live=True))
     rig.wake()
     assert len(told(rig, commands.GuardTripped)) == 1
+
+
+def test_pods_whose_calls_failed_for_another_policy_count():
+    rig = Rig(GUARDED, policy("q", taints=[{"key": "flag"}]))
+    for number in range(4):
+        rig.pod(f"p{number}", gt())
+    rig.node("n1", "sla=980", "flag=x")
+    store(rig)
+    begun = calls(rig)
+    rig.node("n1", "sla=940")
+    for name in begun:
+        rig.settle(name, Outcome.FAILED)
+    assert len(begun) == 4
+    store(rig)
+    assert len(told(rig, commands.GuardTripped)) == 1
+    assert len(calls(rig)) == 4
 
 
 def test_one_policys_guard_holds_no_other_back():

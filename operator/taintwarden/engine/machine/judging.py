@@ -305,8 +305,8 @@ class Judging:
     # -- what is ahead --------------------------------------------------------------------------------------------
 
     def _expect(self, guard: Guard, claim: Claim, pod: Pod) -> None:
-        """Inform the guard of the policy."""
-        if claim.grounds.exempt or self._world.limiter.departures.is_leaving(pod.uid):
+        """Inform the guard of the policy, unless the eviction counts already."""
+        if claim.grounds.exempt or guard.has_taken(pod.uid) or self._is_being_evicted(pod):
             return
         world, policy, since = self._world, claim.policy, claim.verdict.met_from
         in_force_since = max(since, world.set_back_from, world.selected_at(policy, pod))
@@ -315,6 +315,11 @@ class Judging:
         is_own = world.caused_at(pod) > in_force_since + ROUNDING_SECONDS
         due = Due(pod.uid, claim.due_at, pod.bound_at, since, pod.namespace, pod.node, is_own)
         guard.expect(due, world.now)
+
+    def _is_being_evicted(self, pod: Pod) -> bool:
+        """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""
+        evictee = self._world.claims.evictees.get(pod.uid)
+        return evictee is not None and any(one.phase in (Phase.IN_FLIGHT, Phase.LEAVING) for one in evictee.claims)
 
     # -- what stands ----------------------------------------------------------------------------------------------
 
