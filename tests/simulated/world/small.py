@@ -26,13 +26,13 @@ from taintwarden.engine.model import Budget, Instant, MonotonicTime, Node, Pod, 
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 START = 1_700_000_000.0
-GUARD_LIMIT = 2
+GUARD_LIMIT, WINDOW_SECONDS = 2, 600
 MOST_CHANGES = 4
 TICK_SECONDS = 1.0
 STREAMS = ("nodes", "pods", "budgets")
 PODS = {"p1": "n1", "p2": "n1", "p3": "n2"}
 SHOP = LabelSelector((Requirement("app", SelectorOperator.IN, ("b",)),))
-GUARD = {"minPods": GUARD_LIMIT, "maxPercent": 1, "windowSeconds": 600, "settleSeconds": 1}
+GUARD = {"minPods": GUARD_LIMIT, "maxPercent": 1, "windowSeconds": WINDOW_SECONDS, "settleSeconds": 1}
 POLICIES = (
     policy("p", taints=[{"key": "sla"}], limits={"guard": GUARD}),
     policy("q", taints=[{"key": "flag"}], timing={"violationGraceSeconds": 2}),
@@ -88,6 +88,7 @@ class Small:
         self.record_version = 0
         self.evicted: list[str] = []
         """UIDs of pods that ``p`` has evicted."""
+        self._evicted_at: list[float] = []
         self.may_trip = False
         """More pods had to leave at a time than the guard allows, or may have, as far as the record tells."""
         self.changes = 0
@@ -304,10 +305,12 @@ class Small:
         self.queues["pods"].append(uid)
         if order.verdict.policy.name == "p":
             self.evicted.append(uid)
-            if len(self.evicted) > GUARD_LIMIT:
+            self._evicted_at.append(self.at)
+            within = sum(self.at - one < WINDOW_SECONDS for one in self._evicted_at)
+            if within > GUARD_LIMIT:
                 self._breach("guard", f"{self.evicted} were evicted, {GUARD_LIMIT} may be")
             counted = sum(pods for _, pods in self.record.spent)
-            if counted < len(self.evicted):
+            if counted < within:
                 self._breach("record", f"the record counts {counted}, and {self.evicted} were evicted")
         return "evicted"
 
