@@ -22,6 +22,7 @@ import pytest
 from admission.workloads import ANNOTATION
 from controlplane import ApiError, Cluster, ControlPlane, Operator, Webhook, webhook_setup
 from controlplane.api_server import LOOPBACK, free_port
+from e2e.answered import lateness
 from e2e.tenants import LATEST_SECONDS, MOST_BYTES
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
@@ -188,9 +189,8 @@ def hostile_annotations(cluster: Cluster) -> None:
 
 def judge(told: Story, operator: Operator, webhook: Webhook) -> None:
     told.operator_bytes, told.webhook_bytes = peak_bytes(operator), peak_bytes(webhook)
+    told.lateness = lateness(operator.logs, "/victim-", VICTIMS)
     lines = operator.logs()
-    settled = [line for line in lines if line.get("event") == "eviction-settled" and "/victim-" in line.get("pod", "")]
-    told.lateness = [line["lateness"] for line in settled if line.get("outcome") == "evicted"]
     told.lost = sum(line.get("event") == "leadership-lost" for line in lines)
     told.tracebacks = sum("Traceback" in json.dumps(line) for line in lines)
     invalid = [line for line in lines if line.get("event") == "toleration-invalid"]

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, Operator, wait_until
+from controlplane import Cluster, ControlPlane, Json, Operator, wait_until
+from e2e.answered import lateness
 from e2e.tenants import (
     LATEST_SECONDS,
     MOST_BYTES,
@@ -153,9 +154,11 @@ def play(seen: Story, target: ControlPlane, tenant: Tenant, folder: Path) -> Non
 
 
 def judge(seen: Story, *replicas: Operator) -> None:
-    lines = [line for one in replicas for line in one.logs()]
-    settled = [line for line in lines if line.get("event") == "eviction-settled" and "/victim-" in line.get("pod", "")]
-    seen.lateness = [line["lateness"] for line in settled if line.get("outcome") == "evicted"]
+    def logs() -> list[Json]:
+        return [line for one in replicas for line in one.logs()]
+
+    seen.lateness = lateness(logs, "/victim-", VICTIMS)
+    lines = logs()
     seen.lost = sum(line.get("event") == "leadership-lost" for line in lines)
     seen.bytes_at_most = [peak_bytes(one) for one in replicas]
     print(  # noqa: T201 - docs/security.md has these figures

@@ -7,7 +7,6 @@ plane of the tests, or the installation on kind.
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 import pytest
 
 from controlplane import OPERATOR_NAMESPACE, ApiError, Client, Cluster, Json, Target, wait_until
+from e2e.answered import lateness
 from e2e.tenants import (
     LATEST_SECONDS,
     MOST_BYTES,
@@ -346,12 +346,11 @@ def play(story: Story, scene: Scene, attack: Attack, victim: str, zone: str) -> 
                 wait_until(lambda: not admin.find("pods", last, OTHERS), PATIENCE_SECONDS, f"{last} to be evicted")
                 if attack.holds:  # a busy machine makes the attacker slow
                     wait_until(lambda: seen.held, PATIENCE_SECONDS, "something to be held")
-            time.sleep(SAMPLE_SECONDS)  # its log line is written after the answer
         finally:
             scene.ended.set()
         seen.done = acting.result()
         watching.result()
-    seen.lateness = lateness(scene.ground, victim)
+    seen.lateness = lateness(scene.ground.logs, f"{OTHERS}/{victim}-", VICTIMS)
     admin.delete_all("pods", OTHERS)
     return seen
 
@@ -375,12 +374,6 @@ def look(seen: Seen, status: Json) -> None:
             elif one["reason"] == "HoldsNamespace":
                 seen.held.add(one["message"])
     seen.zones |= {f"{one['zone']} {one['state']}" for one in status.get("zones", []) if one["state"] != "Normal"}
-
-
-def lateness(ground: Ground, victim: str) -> list[float]:
-    settled = [line for line in ground.logs() if line.get("event") == "eviction-settled"]
-    own = [line for line in settled if f"{OTHERS}/{victim}-" in line.get("pod", "")]
-    return [line["lateness"] for line in own if line.get("outcome") == "evicted"]
 
 
 def tell(story: Story) -> None:
