@@ -9,16 +9,21 @@ from e2e.limit_scenes import GOOD, LEAVE_SECONDS, STATUS_SECONDS, LimitScene
 from e2e.stories import PATIENCE_SECONDS, PodRef, Stories, Story, Told, taint
 
 GUARDED, RESET, APPLIED = "guarded", "guard-reset", "guard-applied"
+SHARE, FEWER = "guard-share", "guard-fewer"
 ALLOWED = 5
 PODS = 8
 SETTLE_SECONDS = 8
 """So long a wave may take: nodes fall one after the other, and on a busy machine that takes a while."""
 OBSERVED_SECONDS = SETTLE_SECONDS + 5
 GUARD = {"minPods": ALLOWED, "maxPercent": 20, "windowSeconds": 600, "settleSeconds": SETTLE_SECONDS}
+HALF = {"base": "None", "guard": {"settleSeconds": 2}, "evictionsPerSecond": 1, "burst": 1}
+"""Half of few pods may be evicted, more slowly than they are counted."""
 POLICIES = {
     GUARDED: {"limits": {"base": "None", "guard": GUARD}},
     RESET: {"limits": {"guard": GUARD}},
     APPLIED: {"limits": {"guard": GUARD}},
+    SHARE: {"limits": HALF},
+    FEWER: {"limits": HALF},
 }
 STORIES = Stories()
 
@@ -107,3 +112,33 @@ def a_reset_lets_them_go(scene: LimitScene) -> None:
     scene.wait(lambda: RESET_ANNOTATION not in annotations_of(scene), PATIENCE_SECONDS, "the annotation to be removed")
     scene.wait_condition("GuardTripped", "False")
     assert scene.status()["observedGeneration"] == generation
+
+
+def nearly_half(scene: LimitScene) -> tuple[str, list[PodRef]]:
+    """A node that all pods have to leave, once two have left, and the pods of another one. None is replaced."""
+    bad, fine = scene.nodes(GOOD, a=2)
+    scene.fill([bad], 10)
+    staying = scene.fill([fine], 12)
+    scene.wait_pods_seen(fine)
+    zero(scene, [bad])
+    scene.wait(lambda: len(scene.pods_on([bad])) <= 8, LEAVE_SECONDS, "two pods to leave")
+    return bad, staying
+
+
+@STORIES.under(SHARE)
+def a_wave_that_it_has_let_pass_ends_although_the_pods_become_fewer(scene: LimitScene) -> None:
+    bad, staying = nearly_half(scene)
+    scene.wait(lambda: not scene.pods_on([bad]), LEAVE_SECONDS, "all to leave")
+    scene.stays(*staying, until=time.monotonic())
+    assert scene.status()["guard"]["open"] is False
+
+
+@STORIES.under(FEWER)
+def fewer_pods_for_another_reason_make_the_rest_wait_for_the_next_window(scene: LimitScene) -> None:
+    bad, staying = nearly_half(scene)
+    for pod in staying:
+        scene.cluster.delete("pods", pod.name, scene.namespace)
+    entry = scene.wait_limit("guard-window")
+    assert entry["until"] > entry["since"]
+    assert scene.status()["guard"]["open"] is False
+    assert scene.pods_on([bad])
