@@ -293,13 +293,18 @@ def created(uid: str, **limits: object) -> Policy:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_retry_that_was_not_sent_leaves_open_whether_the_call_before_was_carried_out():
+def one_at_a_time_and_the_first_call_failed() -> Rig:
     rig = Rig(limited(node_max_concurrent=1))
     for name in "ab":
         rig.pod(name)
     rig.node("n1", "sla=940")
     assert rig.evictions() == ["a"]
     rig.settle("a", Outcome.FAILED)
+    return rig
+
+
+def test_a_retry_that_was_not_sent_leaves_open_whether_the_call_before_was_carried_out():
+    rig = one_at_a_time_and_the_first_call_failed()
     rig.advance(5)
     assert rig.evictions() == ["a"]
     rig.settle("a", Outcome.NOT_SENT)
@@ -308,12 +313,7 @@ def test_a_retry_that_was_not_sent_leaves_open_whether_the_call_before_was_carri
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_delays_no_other_once_it_may_stay():
-    rig = Rig(limited(node_max_concurrent=1))
-    for name in "ab":
-        rig.pod(name)
-    rig.node("n1", "sla=940")
-    assert rig.evictions() == ["a"]
-    rig.settle("a", Outcome.FAILED)
+    rig = one_at_a_time_and_the_first_call_failed()
     rig.pod("a", gt("900"))
     assert rig.evictions() == ["b"]
 

@@ -48,6 +48,16 @@ def store(rig: Rig, seconds: float = 5.0) -> None:
         rig.advance(0.25)
 
 
+def nearly_half_of_all(**options) -> Rig:
+    """28 of 60 pods have to leave, and half of them may."""
+    rig = crowd(guarded(min_pods=None), 28, **options)
+    rig.node("n2", "sla=980")
+    for number in range(32):
+        rig.pod(f"fine{number}", gt(), node="n2")
+    spoil(rig)
+    return rig
+
+
 def leave_one_by_one(rig: Rig, most: int = 1_000) -> list[str]:
     """Pods are evicted, gone in a second and not replaced, while there are any. Returns all that were evicted."""
     rig.advance(1)
@@ -107,22 +117,14 @@ def test_the_share_is_of_all_pods_that_the_policy_may_evict():
 
 
 def test_pods_that_have_left_and_were_not_replaced_yet_lower_no_limit():
-    rig = crowd(guarded(min_pods=None), 28)
-    rig.node("n2", "sla=980")
-    for number in range(32):
-        rig.pod(f"fine{number}", gt(), node="n2")
-    spoil(rig)
+    rig = nearly_half_of_all()
     left = leave_one_by_one(rig)
     assert len(left) == 28
     assert told(rig, commands.GuardTripped) == []
 
 
 def test_the_next_leader_knows_how_many_there_were():
-    rig = crowd(guarded(min_pods=None), 28, leading=False)
-    rig.node("n2", "sla=980")
-    for number in range(32):
-        rig.pod(f"fine{number}", gt(), node="n2")
-    spoil(rig)
+    rig = nearly_half_of_all(leading=False)
     for number in range(20):
         rig.feed(events.GuardRestored("p", GuardRecord(spent=((rig.wall, number + 1),), enforces=(1, START))))
         rig.gone(f"p{number}")
@@ -134,11 +136,7 @@ def test_the_next_leader_knows_how_many_there_were():
 
 
 def test_fewer_pods_for_another_reason_lower_it_and_the_rest_waits_for_the_next_window():
-    rig = crowd(guarded(min_pods=None), 28)
-    rig.node("n2", "sla=980")
-    for number in range(32):
-        rig.pod(f"fine{number}", gt(), node="n2")
-    spoil(rig)
+    rig = nearly_half_of_all()
     leave_one_by_one(rig, most=10)
     for number in range(32):
         rig.gone(f"fine{number}", "n2")
