@@ -64,7 +64,9 @@ class Guard:
         self._rehearsed = Spent()
         """The same for evictions of a dry run."""
         self._population = Peak()
+        """How many pods the policy might evict, as they were counted."""
         self._current_slot = MonotonicTime(0.0)
+        """The end of the slot in which they are counted now."""
         self._taken: dict[str, tuple[MonotonicTime, Share]] = {}
         """UID -> the slot in which its eviction counts, and for whom, until it is settled."""
         self._generation: int | None = None
