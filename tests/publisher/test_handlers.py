@@ -21,6 +21,7 @@ from publisher.scene import body
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_publisher import handlers, rounds
 from taintwarden_publisher.cluster import Cluster, configuration
+from taintwarden_publisher.reporting import Report
 from taintwarden_publisher.rounds import Tools
 
 CRDS = Path(__file__).parents[2] / "crds"
@@ -175,3 +176,35 @@ async def test_a_fault_of_ours_is_measured(prometheus, session, tmp_path, monkey
         monkeypatch.setattr(rounds, "decide", lambda _: {}["a fault"])
         run.create()
         await until(lambda: run.stuck() == 1, "the metric")
+
+
+class Stopped:
+    """As kopf says it to a daemon: for a reason at once, or after one wait."""
+
+    def __init__(self, reason: kopf.DaemonStoppingReason | None = None) -> None:
+        self.reason = reason
+
+    def __bool__(self) -> bool:
+        return self.reason is not None
+
+    async def wait(self, _seconds: float) -> None:
+        self.reason = kopf.DaemonStoppingReason.RESOURCE_DELETED
+
+
+@pytest.mark.parametrize(
+    ("reason", "rounds_played"),
+    [(kopf.DaemonStoppingReason.OPERATOR_EXITING, 0), (kopf.DaemonStoppingReason.RESOURCE_DELETED, 1)],
+)
+async def test_an_event_that_is_queued_at_the_exit_plays_no_round(reason, rounds_played, monkeypatch):
+    played: list[str] = []
+
+    async def play(_self: rounds.Rounds, *_: Any) -> tuple[Report, list[Any]]:
+        played.append("sla")
+        return Report(()), []
+
+    monkeypatch.setattr(rounds.Rounds, "play", play)
+    daemons = handlers.Daemons(Tools(None, None, Metrics()))
+    one = kopf.Body({"metadata": {"name": "sla"}, "spec": {}})
+    await daemons.run(one, kopf.Memo(), Stopped(reason), {}, {})
+    await daemons.run(one, kopf.Memo(), Stopped(), {}, {})
+    assert len(played) == rounds_played

@@ -1,6 +1,6 @@
 """What kopf calls: a daemon for each TaintPublisher, its deletion, and an index of who has which key."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,6 +44,7 @@ def register(
     registry: kopf.OperatorRegistry, tools: Tools, load: Callable[[], Awaitable[client.Configuration]]
 ) -> None:
     """All handlers of the process. ``load`` reads how to reach the API server, as it is now."""
+    daemons = Daemons(tools)
 
     @kopf.on.startup(registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
@@ -77,24 +78,8 @@ def register(
         cancellation_backoff=STOP_SECONDS,
         cancellation_timeout=STOP_SECONDS,
     )
-    async def publish(
-        name: str,
-        body: kopf.Body,
-        memo: kopf.Memo,
-        stopped: kopf.DaemonStopped,
-        **kwargs: Any,
-    ) -> None:
-        publishers: kopf.Index[str, Claim] = kwargs["publishers"]
-        sources: kopf.Index[str, str] = kwargs["sources"]
-        rounds = memo.setdefault("rounds", Rounds(name, tools))
-
-        def taken() -> str:
-            others = [one for store in list(publishers.values()) for one in store]
-            policies = {key: list(store) for key, store in list(sources.items())}
-            return claims.taken(claims.claim(body), others, policies)
-
-        with tools.metrics.publisher_objects.track_inprogress():
-            await _follow(body, rounds, stopped, taken, tools)
+    async def publish(body: kopf.Body, memo: kopf.Memo, stopped: kopf.DaemonStopped, **kwargs: Any) -> None:
+        await daemons.run(body, memo, stopped, kwargs["publishers"], kwargs["sources"])
 
     @kopf.on.delete(GROUP, VERSION, PLURAL, registry=registry, id="withdraw")
     async def withdraw(name: str, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
@@ -107,6 +92,38 @@ def register(
         """A user may have removed the finalizer instead of waiting for the taints to be removed."""
         if type == "DELETED":
             tools.metrics.forget_publisher(name)
+
+
+class Daemons:
+    """What the daemon of each object does."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._is_exiting = False
+        """Events that are queued when the process exits start daemons again, and kopf cancels these in mid-write."""
+
+    async def run(
+        self,
+        body: kopf.Body,
+        memo: kopf.Memo,
+        stopped: kopf.DaemonStopped,
+        publishers: Mapping[str, Iterable[Claim]],
+        sources: Mapping[str, Iterable[str]],
+    ) -> None:
+        """Publish the values of one object until it is deleted, or until the process exits."""
+        if self._is_exiting:
+            return
+
+        def taken() -> str:
+            others = [one for store in list(publishers.values()) for one in store]
+            policies = {key: list(store) for key, store in list(sources.items())}
+            return claims.taken(claims.claim(body), others, policies)
+
+        rounds = memo.setdefault("rounds", Rounds(str(body.metadata.name), self._tools))
+        with self._tools.metrics.publisher_objects.track_inprogress():
+            await _follow(body, rounds, stopped, taken, self._tools)
+        if kopf.DaemonStoppingReason.OPERATOR_EXITING in (stopped.reason or ()):
+            self._is_exiting = True
 
 
 async def _follow(
