@@ -25,7 +25,7 @@ from e2e.stories import (
 )
 
 ASKING, ASKING_MUCH, FORCING = "asking", "asking-much", "forcing"
-PRESSING, PRESSING_LATER = "pressing", "pressing-later"
+PRESSING, PRESSING_LATER, PRESSING_AGAIN = "pressing", "pressing-later", "pressing-again"
 TIMEOUT_SECONDS = 5
 LATER_SECONDS = 25
 """Within it something is seen, told and acted on."""
@@ -34,6 +34,10 @@ POLICIES = {
     ASKING_MUCH: {"eviction": {"method": "Evict"}},
     PRESSING: {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": TIMEOUT_SECONDS}},
     PRESSING_LATER: {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": LATER_SECONDS}},
+    PRESSING_AGAIN: {
+        "eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": LATER_SECONDS},
+        "limits": {"base": "None", "perNode": {"maxConcurrent": 1}},
+    },
     FORCING: {"eviction": {"method": "Delete"}},
 }
 STORIES = Stories()
@@ -120,6 +124,25 @@ def what_a_budget_allows_in_time_is_evicted(scene: Scene) -> None:
     scene.cluster.set_disruptions_allowed("web-budget", scene.namespace, 1)
     scene.leaves(pod, tainted, slack=LATER_SECONDS)
     assert disruption_target(scene, pod)["reason"] == "EvictionByEvictionAPI"
+
+
+@STORIES.under(PRESSING_AGAIN)
+def the_time_starts_again_once_the_budget_would_let_the_pod_go(scene: Scene) -> None:
+    """As it lets pods go that are not ready. A pod that stops on the same node holds this one meanwhile."""
+    node = scene.node()
+    stopping = scene.pod("stopping", node, toleration("Exists"), grace_seconds=3600)
+    scene.cluster.delete("pods", stopping.name, scene.namespace)
+    pod = scene.pod("web", node, labels=APP)
+    scene.cluster.create_pdb("web-budget", scene.namespace, APP)
+    tainted = scene.taint(node, taint("940"))
+    scene.stays(pod, until=tainted + OBSERVED_SECONDS)
+    scene.cluster.report_phase(pod.name, scene.namespace, "Running", ready=False)
+    scene.stays(pod, until=tainted + 2 * OBSERVED_SECONDS)
+    ready = time.monotonic()
+    scene.cluster.report_phase(pod.name, scene.namespace, "Running")
+    scene.cluster.delete("pods", stopping.name, scene.namespace, grace_seconds=0)
+    scene.leaves(pod, ready, LATER_SECONDS, slack=RETRY_SECONDS + SLACK_SECONDS)
+    assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
 
 
 @STORIES.under(FORCING)
