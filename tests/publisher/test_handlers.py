@@ -5,7 +5,7 @@ It knows no JSON patches, by which kopf writes finalizers: objects have theirs, 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,8 @@ async def running(prometheus: Answers, session: aiohttp.ClientSession, tmp_path:
     for name in ("taintpublishers", "taintevictionpolicies"):
         cluster.create("customresourcedefinitions", yaml.safe_load((CRDS / f"{name}.yaml").read_text()))
     prometheus.says(vector({"a1": 985}))
-    async with cluster.serve() as server:
+    async with AsyncExitStack() as served:
+        server = await served.enter_async_context(cluster.serve())
         kubeconfig = str(server.write_kubeconfig(tmp_path / "kubeconfig"))
 
         async def load() -> client.Configuration:
@@ -97,12 +98,14 @@ async def running(prometheus: Answers, session: aiohttp.ClientSession, tmp_path:
                 kopf.operator(registry=registry, clusterwide=True, standalone=True, ready_flag=ready, stop_flag=stop)
             )
             await ready.wait()
-            yield Running(cluster, prometheus, tools)
+            run = Running(cluster, prometheus, tools)
+            yield run
             stop.set()
-            with suppress(
-                TimeoutError
-            ):  # of a wait inside kopf: it raises at its end what the waits that it cancels raise
-                await task
+            await until(lambda: not run.objects(), "the end of its rounds")
+            # kopf waits five seconds for tasks that are newer than itself: for those of these connections
+            await session.close()
+            await served.aclose()
+            await task
 
 
 async def test_an_object_is_published_and_followed(prometheus, session, tmp_path):
@@ -169,6 +172,7 @@ async def test_an_object_that_is_gone_without_its_deletion_being_handled_is_not_
         run.cluster.store.modify("taintpublishers", "sla", "", lambda one: one["metadata"].update(finalizers=[]))
         run.cluster.store.delete("taintpublishers", "sla")
         await until(lambda: run.stuck() is None, "the end of its series")
+        await until(lambda: run.objects() == 0, "the end of its rounds")
 
 
 async def test_a_fault_of_ours_is_measured(prometheus, session, tmp_path, monkeypatch):

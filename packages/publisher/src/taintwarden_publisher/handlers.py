@@ -88,9 +88,10 @@ def register(
             raise kopf.TemporaryError(left, delay=RETRY_SECONDS)
 
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry, id="gone")
-    def gone(name: str, type: str | None, **_: Any) -> None:  # noqa: A002 - kopf names it
+    def gone(name: str, type: str | None, memo: kopf.Memo, **_: Any) -> None:  # noqa: A002 - kopf names it
         """A user may have removed the finalizer instead of waiting for the taints to be removed."""
         if type == "DELETED":
+            memo["is_gone"] = True  # kopf would let the daemon run, or start it
             tools.metrics.forget_publisher(name)
 
 
@@ -111,8 +112,10 @@ class Daemons:
         sources: Mapping[str, Iterable[str]],
     ) -> None:
         """Publish the values of one object until it is deleted, or until the process exits."""
-        if self._is_exiting:
-            return
+
+        def is_wanted() -> bool:
+            is_over = stopped or memo.get("is_gone") or "deletionTimestamp" in body.metadata
+            return not (is_over or self._is_exiting)
 
         def taken() -> str:
             others = [one for store in list(publishers.values()) for one in store]
@@ -121,19 +124,20 @@ class Daemons:
 
         rounds = memo.setdefault("rounds", Rounds(str(body.metadata.name), self._tools))
         with self._tools.metrics.publisher_objects.track_inprogress():
-            await _follow(body, rounds, stopped, taken, self._tools)
+            await _follow(body, rounds, stopped, is_wanted, taken, self._tools)
         if kopf.DaemonStoppingReason.OPERATOR_EXITING in (stopped.reason or ()):
             self._is_exiting = True
 
 
 async def _follow(
-    body: kopf.Body, rounds: Rounds, stopped: kopf.DaemonStopped, taken: Callable[[], str], tools: Tools
+    body: kopf.Body,
+    rounds: Rounds,
+    stopped: kopf.DaemonStopped,
+    is_wanted: Callable[[], bool],
+    taken: Callable[[], str],
+    tools: Tools,
 ) -> None:
-    """Play rounds until the object is deleted. A change of it ends a round that writes, and begins the next."""
-
-    def is_wanted() -> bool:
-        return not stopped and "deletionTimestamp" not in body.metadata
-
+    """Play rounds as long as they are wanted. A change of the object ends a round that writes, and begins the next."""
     while is_wanted():
         generation = body.metadata.get("generation")
 
