@@ -6,7 +6,6 @@ suffices to have the requests of the whole cluster sent to another server.
 """
 
 import asyncio
-import time
 
 from taintwarden.certificates.rotation import AUTHORITY, NEXT_AUTHORITY, TRUSTED
 from taintwarden.kube.calls.webhook_calls import ConfigurationKind, apply_bundle, read_configurations, read_secret
@@ -49,7 +48,8 @@ async def spread(client: Client, namespace: str, service: str, wait_seconds: flo
 
 async def _bundle(client: Client, namespace: str, service: str, wait_seconds: float) -> bytes:
     """What the Secret says that API servers shall trust, once it has an authority."""
-    until = time.monotonic() + wait_seconds
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_seconds
     while True:
         problem = f"the Secret {namespace}/{service} has no authority"
         try:
@@ -57,9 +57,9 @@ async def _bundle(client: Client, namespace: str, service: str, wait_seconds: fl
             if content.get(TRUSTED) and (content.get(AUTHORITY) or content.get(NEXT_AUTHORITY)):
                 return content[TRUSTED]
         except KubeError:
-            if time.monotonic() >= until:
+            if loop.time() >= until:
                 raise
-        if time.monotonic() >= until:
+        if loop.time() >= until:
             msg = f"{problem}: taintwarden webhook writes one when it runs, unless --webhook-certificates is external"
             raise UntrustedError(msg)
         await asyncio.sleep(POLL_SECONDS)
