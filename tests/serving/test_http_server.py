@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 from collections.abc import AsyncIterator
 
@@ -11,6 +10,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
 
 from patience import until
+from serving.uncollected import uncollected
 from taintwarden.serving import http_server
 from taintwarden.serving.http_server import HttpServer, StrangersFilter
 from taintwarden.serving.listening import ConnectionLimits
@@ -110,25 +110,19 @@ STAYED = NO_HTTP | REFUSED
 @pytest.mark.parametrize("what", STAYED.values(), ids=STAYED)
 async def test_nothing_of_it_stays_until_the_collector_runs(server, port, what):
     """The operator's runs after some thousands of connections: with 16 KiB of each, that is half a gigabyte."""
-    await sent(port, what)  # with what only the first one brings
-    gc.collect()
-    gc.disable()
-    try:
-        before = handlers()
+    with uncollected() as number_of:
+        await sent(port, what)
+        last_one = number_of(web.RequestHandler)
         for _ in range(3):
             await sent(port, what)
         await until(lambda: server.connections == 0)
-        assert handlers() == before
-    finally:
-        gc.enable()
+        assert number_of(web.RequestHandler) <= last_one
 
 
 @pytest.mark.parametrize("said", [b"\0" * 10_000_000, b"GET / HTTP/1.1\r\n\r\n" + b"\0" * 10_000_000])
 async def test_what_follows_something_that_is_no_http_does_not_stay(server, port, said):
     """Each piece of it would be refused again, and stay."""
-    gc.collect()
-    gc.disable()
-    try:
+    with uncollected() as number_of:
         for _ in range(3):
             _, writer = await asyncio.open_connection(HOST, port)
             writer.write(said)
@@ -136,13 +130,7 @@ async def test_what_follows_something_that_is_no_http_does_not_stay(server, port
                 await writer.drain()
             writer.transport.abort()
         await until(lambda: server.connections == 0)
-        assert not sum(isinstance(each, HttpProcessingError) for each in gc.get_objects())
-    finally:
-        gc.enable()
-
-
-def handlers() -> int:
-    return sum(isinstance(each, web.RequestHandler) for each in gc.get_objects())
+        assert number_of(HttpProcessingError) == 0
 
 
 @pytest.mark.parametrize("what", ["a line that is none", "a header that is none", "a path that is none"])

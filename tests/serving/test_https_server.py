@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import datetime
-import gc
 import gzip
 import json
 import socket
@@ -27,6 +26,7 @@ from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
 from patience import until
 from serving.clients import open_ones
+from serving.uncollected import uncollected
 from taintwarden.certificates.pairs import make_authority, make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.operators import ALL_GATES
@@ -346,19 +346,14 @@ async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(
     """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
     await server.keeper.look()
     more = {} if said == "nothing" else {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME}
-    gc.collect()
-    gc.disable()
-    try:
-        before = server_connections()
+    with uncollected() as number_of:
         for _ in range(3):
             _, writer = await asyncio.open_connection(HOST, port, **more)
-            await until(lambda: server_connections() > before)
+            await until(lambda: number_of(asyncio.BufferedProtocol) > 0)
             writer.write(SAID.get(said, b""))
             await asyncio.sleep(0.1)
             writer.transport.abort()
-            await until(lambda: server_connections() == before)
-    finally:
-        gc.enable()
+            await until(lambda: number_of(asyncio.BufferedProtocol) == 0)
 
 
 async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
@@ -369,10 +364,6 @@ async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
     writer.transport.abort()
     labels = {"webhook": "validate", "result": "broken-off"}
     await until(lambda: metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 1)
-
-
-def server_connections() -> int:
-    return sum(isinstance(each, asyncio.BufferedProtocol) for each in gc.get_objects())
 
 
 async def test_both_families_are_served(api, metrics):
