@@ -280,7 +280,7 @@ class Judges:
         times = [leader.led_since, leader.synced_at, world.lease.changed_at, leader.frozen_until]
         times += [stream.well_since for stream in leader.streams.values()]
         for one in world.wire.weather:
-            if one.namespace in ("", pod.namespace) or one.behaviour == "throttle":  # then all calls pause
+            if one.namespace in ("", pod.namespace) or one.behaviour in ("throttle", "silly"):  # all calls pause
                 times.append(min(now, one.end + one.seconds + LONGEST_BACKOFF_SECONDS))
         if leader.skew != world.plan.skews[world.replicas.index(leader)]:
             return now
