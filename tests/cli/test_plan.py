@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
-from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.policies import POLICIES, Run, empty_cluster, running, set_status
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
 
@@ -266,6 +267,17 @@ async def test_guard_that_opens_is_told_with_its_cause(cluster, run):
     assert guard["cause"]
     assert (plan["held"], result.exit_code) == (3, 10)
     assert plan["endedAfterSeconds"] <= 60  # until the guard would hold less; nobody need play an hour of nothing
+
+
+async def test_a_guard_that_has_counted_evictions_allows_its_share_of_the_pods_that_are_there(cluster, run):
+    for number in range(17):
+        add_pod(cluster, f"fine-{number}", "b1")
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    replace_policy(cluster, limits={**NO_LIMITS, "guard": {}})
+    set_status(cluster, guard={"open": False, "spent": [{"until": now, "pods": 4}]})
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert plan["guards"] == []  # 4 + 3 of 20 pods, of which half may be evicted
+    assert plan["leaving"] == 3
 
 
 async def test_profile_that_tolerates_the_taint_keeps_them(cluster, run):

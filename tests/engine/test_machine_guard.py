@@ -135,6 +135,19 @@ def test_the_next_leader_knows_how_many_there_were():
     assert told(rig, commands.GuardTripped) == []
 
 
+def test_a_record_that_is_read_before_the_pods_are_listed_does_not_hide_them():
+    rig = Rig(guarded(min_pods=None), synced=False, leading=False)
+    rig.feed(events.GuardRestored("p", GuardRecord(spent=((rig.wall, 4),), enforces=(1, START))))
+    rig.node("n1", "sla=940")
+    rig.node("n2", "sla=980")
+    for number in range(20):
+        rig.pod(f"p{number}", gt(), node="n1" if number < 3 else "n2")
+    rig.feed(events.Synced(), events.LeadershipChanged(leading=True))
+    store(rig)
+    assert told(rig, commands.GuardTripped) == []
+    assert len(calls(rig)) == 3
+
+
 def test_fewer_pods_for_another_reason_lower_it_and_the_rest_waits_for_the_next_window():
     rig = nearly_half_of_all()
     leave_one_by_one(rig, most=10)

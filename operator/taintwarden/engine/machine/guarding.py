@@ -82,6 +82,10 @@ class Guarding:
             known.pop(name, None)
         self._held = {key: None for key in self._held if key[0] != name}
 
+    def synced(self) -> None:
+        """Everything is listed. What was counted before, for a record that was read early, lacks pods."""
+        self._populations = {}
+
     def devices_known(self) -> None:
         """Devices became known, or are not any more: a policy for them may evict other pods than before."""
         self._populations = {}
