@@ -89,6 +89,29 @@ def test_pods_whose_node_is_read_again_wait_since_they_were_due():
     assert told(rig).limits == (LimitReport("guard", 5, START, None),)
 
 
+def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
+    rig = crowd(limited(guard=GuardSettings(min_pods=9, settle_seconds=300)), *"abcd")
+    due = rig.wall
+    rig.advance(10)
+    assert told(rig).limits == (LimitReport("guard-settling", 4, due, due + 300),)
+    rig.advance(290)
+    assert "guard-settling" not in dict(limits(rig))
+
+
+def test_pods_whose_wave_is_too_large_already_wait_for_a_guard_that_has_tripped():
+    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=300)), *"abcd")
+    rig.advance(10)
+    assert told(rig).limits == (LimitReport("guard", 4, rig.wall - 10, None),)
+
+
+def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
+    rig = Rig(limited(guard=GuardSettings(min_pods=9, settle_seconds=300)))
+    rig.pod("a", gt(violation_grace_seconds=60))
+    rig.node("n1", "sla=940")
+    rig.advance(10)
+    assert told(rig).limits == ()
+
+
 def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
     rig = crowd(limited(max_unavailable=ONE), "a", "b", timings=Timings(silence=5.0))
     node = rig.node("n1", "sla=940")

@@ -6,6 +6,7 @@ from taintwarden.engine.model import MonotonicTime
 
 WINDOW = "window"
 GUARD = "guard"
+GUARD_SETTLING = "guard-settling"
 GUARD_RECORD = "guard-record"
 GUARD_WINDOW = "guard-window"
 ALL_ZONES_FULL = "all-zones-full"
@@ -34,6 +35,7 @@ STALE_VIEW = "stale-view"
 HOLDS = {
     WINDOW: "it is outside the windows of the policy",
     GUARD: "the guard holds them, because too many would be evicted",
+    GUARD_SETTLING: "the guard waits until the wave is complete",
     GUARD_RECORD: "the guard waits for its record to be stored",
     GUARD_WINDOW: "as many pods as the guard allows were evicted within its window",
     ALL_ZONES_FULL: "every zone is Full, which looks like a fault of the monitoring",

@@ -8,6 +8,7 @@ from taintwarden.engine.limits.refusal import (
     BUDGET,
     BUDGET_LIMITS,
     GUARD,
+    GUARD_SETTLING,
     NODE_CHECK,
     SEVERAL_BUDGETS,
     STALE_VIEW,
@@ -113,6 +114,8 @@ class ClaimViews:
         if claim.failed is not None and not awaits_node:
             limit = _BY_BUDGETS.get(claim.failed, claim.failed.value)
             return Refusal(limit, claim.not_before if phase is Phase.DELAYED else None, detail=claim.message)
+        if phase is Phase.DELAYED and not awaits_node:
+            return self._settling(claim)
         if phase not in (Phase.READY, Phase.BLOCKED) and not awaits_node:
             return None
         if self._world.blind:
@@ -123,6 +126,12 @@ class ClaimViews:
         if phase is Phase.READY or (of_all is not None and of_all.limit in (WINDOW, GUARD, ALL_ZONES_FULL)):
             refusal = of_all  # all claims behind the first of their lane wait for the same limit
         return refusal
+
+    def _settling(self, claim: Claim) -> Refusal:
+        """The wave of a due claim may still grow; its guard may hold it by now."""
+        guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
+        is_held = guard is not None and guard.halts
+        return Refusal(GUARD) if is_held else Refusal(GUARD_SETTLING, claim.not_before)
 
     def budgets(self, claim: Claim, pod: Pod) -> list[str]:
         """The budgets that block a due pod, by their status or by an answer of the API server."""

@@ -206,6 +206,8 @@ class Reports:
             holding = self._views.holding(claim)
             if holding is not None:
                 since = claim.waits_since(holding.limit, now.monotonic)
+                if claim.ready_since is None:  # its wave is not complete
+                    since = now.monotonic_at(min(claim.due_at, now.wall))
                 tally.limits.setdefault(holding.limit, _Held(since)).add(since, holding.until)
             if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
