@@ -450,6 +450,12 @@ def test_the_next_call_is_not_told_as_past(until, told):
     assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(f": no, 2 calls, the next one {told}")
 
 
+def test_when_a_limit_lets_the_next_pod_go_is_told_as_of_a_pod():
+    held = listed(limit="policy-rate", until="2026-01-31T12:00:40Z")
+    told = explained(pod(GT), BAD_NODE, held).waits_for
+    assert told == "limit policy-rate of policy sla: the rate of the policy; the next may be evicted in 40s"
+
+
 def test_a_budget_is_told_once():
     held = listed(limit="budget", message="PodDisruptionBudget shop/web allows no disruption now")
     told = explained(pod(GT), BAD_NODE, held, budget()).waits_for

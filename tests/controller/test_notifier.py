@@ -316,7 +316,7 @@ def test_held_by_a_budget(told):
 def test_held_by_a_budget_for_a_while(told):
     told.notice(commands.HeldByBudget(pod(), verdict(), BUDGET_SAYS_NO, NOW))
     assert told.log == info("eviction-held", reason=BUDGET_SAYS_NO, until=DUE)
-    assert told.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete).")
+    assert told.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete), unless a limit holds it then.")
 
 
 CAME_BACK = "ReplicaSet web was evicted from node n1 by taint sla=940:NoExecute 3 times in a row, and came back"

@@ -67,7 +67,7 @@ def test_nobody_has_to_leave():
 
 
 def test_nobody_is_due_yet():
-    assert progress(pending=2, next_deadline=NOW) == ("Pending", f"2 pods have to leave; the first is due at {DUE}")
+    assert progress(pending=2, next_deadline=NOW) == ("Pending", f"2 pods have to leave, the first at {DUE}")
 
 
 def test_streams_that_are_cut_off_are_told():

@@ -39,6 +39,20 @@ def test_an_exact_time_has_microseconds(moment, text):
     assert wording.exactly(moment) == text
 
 
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (1_700_000_000.0, "2023-11-14T22:13:20Z"),
+        (1_699_999_999.999_999, "2023-11-14T22:13:20Z"),
+        (1_700_000_000.000_000_5, "2023-11-14T22:13:20Z"),
+        (1_700_000_000.4, "2023-11-14T22:13:21Z"),
+        (1e30, "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_until_when_something_waits_is_never_told_too_early(moment, text):
+    assert wording.until(moment) == text
+
+
 @pytest.mark.parametrize(("number", "said"), [(0, "0 pods"), (1, "1 pod"), (2, "2 pods")])
 def test_pods_are_counted_as_people_count(number, said):
     assert wording.pods(number) == said

@@ -223,9 +223,11 @@ class Notifier:
         log.info("eviction-settled", **_facts(notice), outcome="gone")
 
     def _held_by_budget(self, notice: commands.HeldByBudget) -> None:
-        until = {} if notice.until is None else {"until": wording.at(notice.until)}
+        until = {} if notice.until is None else {"until": wording.until(notice.until)}
         log.info("eviction-held", **_facts(notice), reason=notice.reason, **until)
-        end = f"It is deleted at {until['until']} (EvictThenDelete)." if until else "It waits until that changes."
+        end = "It waits until that changes."
+        if until:
+            end = f"It is deleted at {until['until']} (EvictThenDelete), unless a limit holds it then."
         note = f"Has to leave {notice.pod.node}, but {notice.reason}. {end}"
         self._pod_event(notice.pod, WARNING, "EvictionBlocked", "Evict", note)
 
@@ -234,7 +236,7 @@ class Notifier:
         log.info("eviction-bounced", **_facts(notice), in_a_row=notice.in_a_row)
 
     def _held_as_bouncing(self, notice: commands.HeldAsBouncing) -> None:
-        until = wording.at(notice.until)
+        until = wording.until(notice.until)
         log.warning("eviction-bouncing", **_facts(notice), reason=notice.reason, until=until)
         note = f"Waits until {until}: {notice.reason}. {wording.comes_back(notice.pod)}."
         self._pod_event(notice.pod, WARNING, "EvictionBouncing", "Evict", note)

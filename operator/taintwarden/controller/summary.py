@@ -139,8 +139,7 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "True", reason, f"{have}; {wording.held(main.limit, main.pods, main.since, _until(main))}"
     if entry.next_deadline is None:
         return "True", "Pending", have
-    first = ", the first" if is_dry else "; the first is due"  # it may be long ago: nothing follows from it
-    return "True", "Pending", f"{have}{first} at {wording.at(entry.next_deadline)}"
+    return "True", "Pending", f"{have}, the first at {wording.at(entry.next_deadline)}"
 
 
 def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
@@ -171,7 +170,7 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
 
 def _limit(one: LimitReport) -> LimitStatus:
     until = _until(one)
-    return LimitStatus(one.limit, one.pods, wording.at(one.since), None if until is None else wording.at(until))
+    return LimitStatus(one.limit, one.pods, wording.at(one.since), None if until is None else wording.until(until))
 
 
 def _until(one: LimitReport) -> float | None:
@@ -194,7 +193,7 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
         limit=claim.limit,
         message=printable(claim.detail, MAX_MESSAGE_CHARACTERS),
         attempts=claim.attempts if claim.failed is not None else 0,
-        until=None if claim.until is None or math.isinf(claim.until) else wording.at(now.wall_at(claim.until)),
+        until=None if claim.until is None or math.isinf(claim.until) else wording.until(now.wall_at(claim.until)),
     )
 
 

@@ -33,6 +33,11 @@ def at(moment: float) -> str:
     return _written(math.floor(_within(moment)), "seconds")
 
 
+def until(moment: float) -> str:
+    """The same of the end of a wait: nothing happens before it. Less than a microsecond is the error of a sum."""
+    return _written(min(math.ceil(_within(moment) - 1e-6), math.floor(_END)), "seconds")
+
+
 def exactly(moment: float) -> str:
     """A time as Kubernetes' MicroTime, which is read back as the same time."""
     return _written(_within(moment), "microseconds")
@@ -84,10 +89,10 @@ def several(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
-def held(limit: str, number: int, since: float, until: float | None) -> str:
+def held(limit: str, number: int, since: float, ends: float | None) -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
     told = f"{limit} holds {number} since {at(since)}: {HOLDS.get(limit, limit)}"
-    return told if until is None else f"{told}; the next may be evicted at {at(until)}"
+    return told if ends is None else f"{told}; the next may be evicted at {until(ends)}"
 
 
 def waiting(limit: str, policy: str, number: int = 1) -> str:
