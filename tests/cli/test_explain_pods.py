@@ -14,6 +14,11 @@ from localcluster import LocalCluster
 SELECTOR = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}
 
 
+def gt(value: int) -> dict[str, str]:
+    one = {"key": "sla", "operator": "Gt", "value": str(value), "effect": "NoExecute"}
+    return {"taintwarden.io/tolerations": json.dumps([one])}
+
+
 @pytest.fixture
 def cluster() -> LocalCluster:
     """Of shop/web one pod is on a bad node and one on a good one; another pod is none of its own."""
@@ -105,8 +110,61 @@ async def test_workload_names_no_publisher(cluster, run):
     assert told["published"] == []
 
 
+async def staying(run: Run, *subject: str) -> tuple[int, str]:
+    result = await run("explain", *subject)
+    return result.exit_code, " ".join(result.stdout.partition("POD ")[0].split())
+
+
 async def test_pods_that_stay(run):
-    assert (await run("explain", "node", "b1")).exit_code == 0
+    code, told = await staying(run, "node", "b1")
+    assert (code, told.partition("Staying ")[2]) == (
+        0,
+        "1 pod: taint sla=980:NoExecute is tolerated by sla Gt '950':NoExecute",
+    )
+
+
+async def test_who_stays_of_a_workload_whose_other_pods_leave(run):
+    assert "Staying 1 pod: taint sla=980:NoExecute is tolerated by" in (await staying(run, "deployment", "shop/web"))[1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "why"),
+    [
+        ({"exclude": {"namespaces": ["shop"]}}, None, "not by sla: exclude.namespaces lists shop"),
+        ({}, {"taintwarden.io/do-not-evict": "true"}, "not by sla: the pod opts out with taintwarden.io/do-not-evict"),
+        ({"taints": [{"key": "other"}]}, None, "1 pod: no policy acts on its taints"),
+    ],
+)
+async def test_pods_that_a_policy_does_not_select_stay_for_that_reason(cluster, run, spec, annotations, why):
+    cluster.delete(POLICIES, "sla")
+    cluster.create(POLICIES, policy(**spec))
+    for name in ("web-0", "other"):
+        cluster.store.delete("pods", name, "shop")
+    add_pod(cluster, "stays", "a1", annotations=annotations)
+    code, told = await staying(run, "node", "a1")
+    assert (code, told.partition("Staying ")[2].removeprefix("1 pod: taint sla=900:NoExecute: ")) == (0, why)
+
+
+async def test_pods_that_a_reclaim_leaves_stay_for_its_reason(cluster, run):
+    cluster.delete(POLICIES, "sla")
+    cluster.create(POLICIES, policy(reclaim={"deadlineSeconds": 60}))
+    add_pod(cluster, "stays", "a1", annotations={"taintwarden.io/do-not-evict": "true"})
+    assert "1 pod: policy sla leaves it on a node that will be gone" in (await staying(run, "node", "a1"))[1]
+
+
+async def test_pods_of_a_node_without_taints_stay(cluster, run):
+    cluster.store.modify("nodes", "b1", "", lambda one: one["spec"].update(taints=[]))
+    assert "Staying 1 pod: its node has no taints" in (await staying(run, "node", "b1"))[1]
+
+
+async def test_of_many_reasons_to_stay_the_most_frequent_are_told(cluster, run):
+    for number in range(9):
+        add_pod(cluster, f"own-{number}", "b1", annotations=gt(900 + number))
+    add_pod(cluster, "own-9", "b1", annotations=gt(901))
+    told = (await staying(run, "node", "b1"))[1]
+    assert told.count("Staying") == 6
+    assert "Staying 2 pods: taint sla=980:NoExecute is tolerated by sla Gt '901'" in told
+    assert told.endswith("Staying 5 pods: 5 other reasons; explain pod tells them")
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.sources import Source
 
 NOT_SELECTED = "NotSelected"
+NOTHING_EVICTS = "no taint that a policy acts on makes it leave"
+"""Why a pod stays that no policy could evict now; its taints have the reasons."""
 _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 
@@ -92,7 +94,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 def _why_it_stays(left: list[ClaimView]) -> str:
     """``left``: claims of policies that leave the pod on a node that will be removed."""
     if not left:
-        return "no taint that a policy acts on makes it leave"
+        return NOTHING_EVICTS
     return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
 
 

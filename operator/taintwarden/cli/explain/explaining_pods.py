@@ -1,19 +1,20 @@
 """Explains each pod of a workload or node as ``explain pod`` does, and counts those that have to leave."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from taintwarden.cli.explain.explaining import explain
-from taintwarden.cli.explain.explanation import Fate, PodExplanation
+from taintwarden.cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain
+from taintwarden.cli.explain.explanation import Fate, PodExplanation, TaintExplanation
 from taintwarden.cli.explain.published_taints import PublishedTaint, published
 from taintwarden.cli.output import printable
 from taintwarden.cli.rendering import Lines, render, rows
 from taintwarden.controller import wording
-from taintwarden.engine.model import Gates
+from taintwarden.engine.model import Gates, Taint
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.surroundings import around
@@ -25,6 +26,9 @@ FATES = {
     Fate.PENDING: "pending",
     Fate.NOT_ACTED_ON: "not acted on",
 }
+
+REASONS = 5
+"""How many reasons to stay are told."""
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
@@ -104,6 +108,8 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
+    for why in _staying(answer):
+        lines.add("Staying", why)
     yield lines.grid
     if answer.pods:
         yield Text("")
@@ -114,6 +120,33 @@ def _pending(answer: PodsExplanation) -> str:
     pending = [one for one in answer.pods if one.fate is Fate.PENDING]
     told = dict.fromkeys(one.scheduler or one.reason for one in pending)
     return f"{wording.pods(len(pending))}: {'; '.join(told)}" if pending else ""
+
+
+def _staying(answer: PodsExplanation) -> Iterator[str]:
+    """How many pods stay for which reasons, the most frequent first."""
+    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate in (Fate.STAYS, Fate.NOT_ACTED_ON))
+    shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]
+    for why, number in shown:
+        yield f"{wording.pods(number)}: {why}"
+    if more := len(counted) - len(shown):
+        rest = counted.total() - sum(number for _, number in shown)
+        yield f"{wording.pods(rest)}: {wording.several(more, 'other reason')}; explain pod tells them"
+
+
+def _why_it_stays(one: PodExplanation) -> str:
+    """What each taint that a policy names means for the pod, as ``explain pod`` says it."""
+    if one.reason != NOTHING_EVICTS:
+        return one.reason
+    told = [why for taint in one.taints for why in _why_it_evicts_none(taint)]
+    return "; ".join(told) or ("no policy acts on its taints" if one.taints else "its node has no taints")
+
+
+def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
+    if taint.verdict != NOT_SELECTED:
+        yield taint.reason
+        return
+    for other in taint.other_policies:
+        yield f"taint {Taint(taint.key, taint.value, taint.effect)}: not by {other.policy}: {other.reason}"
 
 
 def _row(one: PodExplanation) -> tuple[str, ...]:
