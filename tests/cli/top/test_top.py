@@ -69,6 +69,24 @@ async def test_a_pod_that_its_budget_blocks(cluster, run):
     assert "■○" in (await run("top", "--once")).stdout
 
 
+@pytest.mark.parametrize(
+    ("eviction", "blocked", "mark"),
+    [
+        ({"method": "Delete"}, 0, "▲○"),
+        ({"method": "EvictThenDelete", "pdbTimeoutSeconds": 30}, 1, "■○"),
+        ({"method": "EvictThenDelete", "pdbTimeoutSeconds": 30}, 0, "▲○"),  # its time is over
+    ],
+)
+async def test_a_pod_that_is_deleted_in_spite_of_its_budget_waits_for_something_else(
+    cluster, run, eviction, blocked, mark
+):
+    cluster.store.create("poddisruptionbudgets", budget("web"))
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(eviction=eviction))
+    set_status(cluster, conditions=[condition("Accepted", "True")], pending=1, blocked=blocked, limitedBy="per-node")
+    shown = (await run("top", "--once")).stdout
+    assert (mark in shown, "limit per-node of policy sla" in shown) == (True, not blocked)
+
+
 @pytest.mark.parametrize(("spec", "said"), [({"paused": True}, "is paused"), ({"mode": "DryRun"}, "is in mode DryRun")])
 async def test_a_policy_that_does_not_enforce_would_evict(cluster, run, spec, said):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(spec))

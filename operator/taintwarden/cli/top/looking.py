@@ -13,7 +13,7 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.machine import ClaimView, GuardReport, View
-from taintwarden.engine.model import Gates, Mode, Policy, Taint
+from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint
 from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.rehearsal.deployments import unready_webhook
 from taintwarden.rehearsal.liveness import read_liveness
@@ -152,7 +152,8 @@ def judged(snapshot: Snapshot, gates: Gates) -> Look:
     modes = {one.name: one.mode for one in rehearsal.policies}
     summaries = summarize([one for one in stored.values() if named(one)[1]], (), snapshot.now).policies
     limits = {one.name: _limit(one) for one in summaries}
-    judge = _Judge(view, modes, limits, snapshot.now)
+    blocked = {one.name for one in summaries if one.blocked}
+    judge = _Judge(view, modes, limits, blocked, snapshot.now)
     leaving = _leaving(snapshot.pods)
     nodes = [judge.node(name, leaving.get(name, [])) for name in sorted(view.nodes)]
     policies = []
@@ -182,8 +183,12 @@ def _counted(guard: GuardReport) -> tuple[int, int]:
 class _Judge:
     """What the view says of a node and its pods."""
 
-    def __init__(self, view: View, modes: dict[str, Mode], limits: dict[str, str], now: float) -> None:
+    def __init__(
+        self, view: View, modes: dict[str, Mode], limits: dict[str, str], blocked: set[str], now: float
+    ) -> None:
         self._view = view
+        self._blocked = blocked
+        """The policies of which budgets block pods, as the operator reports it."""
         self._modes = modes
         self._limits = limits
         self._now = now
@@ -215,6 +220,11 @@ class _Judge:
     def _enforces(self, policy: Policy) -> bool:
         return self._modes.get(policy.name) is Mode.ENFORCE
 
+    def _heeds_budgets(self, policy: Policy) -> bool:
+        """Whether budgets can block pods of a policy. When the time of EvictThenDelete is over, the operator knows."""
+        method = policy.eviction.method
+        return method is Method.EVICT or (method is Method.EVICT_THEN_DELETE and policy.name in self._blocked)
+
     def _fate_of(self, verdict: TaintVerdict, pod: PodLook) -> PodMark:
         if verdict.evicts:
             return pod.fate if str(verdict.taint) == pod.taint else PodMark.SCHEDULED
@@ -228,7 +238,7 @@ class _Judge:
             shown.fate = PodMark.WOULD_LEAVE
             shown.holds = f"policy {policy.name} is {_mode(self._modes.get(policy.name))}"
         elif claim.due_at <= self._now:
-            refusals = [refusal for _, refusal in self._view.budgets(pod) if refusal is not None]
+            refusals = [one for _, one in self._view.budgets(pod) if one is not None and self._heeds_budgets(policy)]
             shown.fate = PodMark.BLOCKED if refusals else PodMark.OVERDUE
             limit = self._limits.get(policy.name, "")
             shown.holds = refusals[0].detail if refusals else waiting(limit, policy.name) if limit else "due now"
