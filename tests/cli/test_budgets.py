@@ -52,7 +52,7 @@ def test_budgets_come_by_name():
     ("given", "why"),
     [
         ({"allowed": 1}, ""),
-        ({"allowed": 0}, "it allows no disruption now: 1 pods are healthy, 1 have to be"),
+        ({"allowed": 0}, "it allows no disruption now: 1 pod is healthy, 1 has to be"),
         ({"allowed": 1, "status": {"observedGeneration": 0}}, "its controller has not looked at it yet"),
         (
             {"status": {"currentHealthy": 0}, "unhealthyPodEvictionPolicy": "AlwaysAllow"},

@@ -45,7 +45,7 @@ def test_nodes_that_are_not_tolerated_and_the_one_that_is():
 
 def test_a_pod_that_no_node_may_get():
     answer = explained(pending(), named("a", shut("940")))
-    assert answer.reason == "none of the 1 nodes may get it"
+    assert answer.reason == "the only node may not get it"
 
 
 def test_without_nodes():
@@ -169,7 +169,7 @@ def test_a_pod_that_nothing_keeps_pending_is_sent_to_the_scheduler():
 
 def test_a_pod_that_suits_no_node_is_told_what_to_do():
     answer = explained(stored(WEB, PLACES), named("a", shut("940"), **says("940")), PLACES, INJECTED)
-    assert answer.reason == "none of the 1 nodes may get it"
+    assert answer.reason == "the only node may not get it"
     assert answer.remedy.startswith("add a node, correct a value, or loosen the toleration")
     assert answer.remedy.endswith(AGAIN)
 
@@ -307,7 +307,7 @@ def test_a_pod_of_a_daemon_set_is_told_about_its_own_node():
 def test_a_node_that_the_pod_itself_leaves_out_is_not_blamed_on_placement():
     web = owned(pending(extended=[ABOVE], spec={"nodeName": "", "nodeSelector": {"disk": "ssd"}}))
     answer = explained(stored(web, PLACES), named("a", disk="hdd"), PLACES, INJECTED)
-    assert answer.reason == "none of the 1 nodes may get it"
+    assert answer.reason == "the only node may not get it"
     assert answer.remedy.startswith("label a node so that it matches")
 
 

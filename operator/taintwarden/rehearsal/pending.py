@@ -74,7 +74,7 @@ class _Case:
         self._written = candidate.written
         self._namespace_labels = namespace_labels
         self._number = number
-        self._none = f"none of the {number} nodes may get it"
+        self._none = "the only node may not get it" if number == 1 else f"none of the {number} nodes may get it"
         self._again = recreate(pod)
         self._of_daemon_set = pod.controller is not None and pod.controller.kind == DAEMON_SET
         own = set(_named_nodes(pod)) if self._of_daemon_set else obstacles.keys()

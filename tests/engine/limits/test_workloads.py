@@ -266,7 +266,7 @@ def test_a_refusal_says_how_many_are_missing():
     refused = bench.workloads.refuse(bench.pods["b"], Share(percent=25), 0.0)
     assert refused is not None
     assert (refused.limit, refused.until) == (MAX_UNAVAILABLE, None)
-    assert refused.detail == "1 of 4 pods of ReplicaSet web are missing, and 1 (25%) may be"
+    assert refused.detail == "1 of 4 pods of ReplicaSet web is missing, and at most 1 (25%) may be"
 
 
 # -- controllers that are not known ------------------------------------------------------------------------------------

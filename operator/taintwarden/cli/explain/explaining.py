@@ -200,7 +200,11 @@ def _blocked_by(answer: PodExplanation, policy: Policy) -> Iterator[str]:
         yield f"its PodDisruptionBudgets have to be repaired: the Eviction API refuses a pod with several ({names})"
     elif answer.budgets and not answer.budgets[0].allows:
         patience = policy.eviction.pdb_timeout_seconds
-        limit = f", at most {wording.duration(patience)}" if policy.eviction.method is Method.EVICT_THEN_DELETE else ""
+        limit = (
+            f", {wording.duration(patience)} at most, then it is deleted"
+            if policy.eviction.method is Method.EVICT_THEN_DELETE
+            else ""
+        )
         yield f"for PodDisruptionBudget {names}{limit}: {answer.budgets[0].reason}"
 
 
@@ -214,7 +218,8 @@ def _budgets(evaluation: Evaluation) -> Iterator[BudgetExplanation]:
             why = "its controller has not looked at it yet"
         elif refusal is not None and status is not None:
             healthy, desired = status.current_healthy, status.desired_healthy
-            why = f"it allows no disruption now: {healthy} pods are healthy, {desired} have to be"
+            counted = f"1 pod is healthy, {desired}" if healthy == 1 else f"{healthy} pods are healthy, {desired}"
+            why = f"it allows no disruption now: {counted} {'has' if desired == 1 else 'have'} to be"
         yield BudgetExplanation(budget.name, refusal is None, why)
 
 

@@ -142,7 +142,8 @@ class Workloads(Limit):
         spare = share.of(wanted)
         if missing + 1 <= spare:
             return None
-        detail = f"{missing} of {wanted} pods of {owner} are missing, and {spare} ({share}) may be"
+        are = "is" if missing == 1 else "are"
+        detail = f"{missing} of {wanted} pods of {owner} {are} missing, and at most {spare} ({share}) may be"
         return Refusal(MAX_UNAVAILABLE, until, _key(key), detail)
 
     def _awaited(self, workload: _Workload, now: MonotonicTime) -> MonotonicTime | None:

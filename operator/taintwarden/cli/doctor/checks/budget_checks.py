@@ -27,7 +27,8 @@ def _never(context: Context) -> Iterator[Found]:
     for subject, (budget, groups) in found.items():
         if why := _why_never(budget):
             policies = dict.fromkeys(policy.name for group in groups for policy in _asking(context, group))
-            message = f"{why}, and policy {', '.join(policies)} may evict pods that it selects"
+            named = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
+            message = f"{why}, and {named} may evict pods that it selects"
             yield Found(subject, message, pods=sum(group.count for group in groups))
 
 

@@ -73,7 +73,8 @@ def _unplaceable(context: Context, group: PodGroup, nodes: "_Nodes") -> Iterator
             blocking[str(taint)] = None
     if candidates:
         taints = ", ".join([*blocking][:_NAMED]) + (" and others" if len(blocking) > _NAMED else "")
-        message = f"its tolerations hold on none of the {candidates} nodes that it could be on: {taints}"
+        where = "do not hold on the only node" if candidates == 1 else f"hold on none of the {candidates} nodes"
+        message = f"its tolerations {where} that it could be on: {taints}"
         yield Found(group.subject, message, severity=Severity.WARNING)
 
 
