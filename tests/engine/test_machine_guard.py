@@ -148,6 +148,25 @@ def test_a_record_that_is_read_before_the_pods_are_listed_does_not_hide_them():
     assert len(calls(rig)) == 3
 
 
+def test_a_leader_that_leads_again_counts_no_eviction_that_it_did_not_make():
+    rig = Rig(guarded(min_pods=5))
+    rig.budget("web", 0)
+    for number in range(4):
+        rig.pod(f"p{number}", gt())
+    spoil(rig)
+    for term in range(2, 6):
+        store(rig)
+        record = told(rig, commands.SaveGuard)[-1].record
+        assert sum(pods for _, pods in record.spent) == 1  # reserved
+        rig.feed(events.LeadershipChanged(leading=False))
+        rig.advance(60)
+        rig.feed(events.GuardRestored("p", record), events.LeadershipChanged(leading=True, term=term))
+        rig.budget("web", 1)
+        rig.budget("web", 0)
+        rig.wake()
+    assert told(rig, commands.GuardTripped) == []
+
+
 def test_fewer_pods_for_another_reason_lower_it_and_the_rest_waits_for_the_next_window():
     rig = nearly_half_of_all()
     leave_one_by_one(rig, most=10)

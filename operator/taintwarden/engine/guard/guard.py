@@ -430,7 +430,11 @@ class Guard:
     # -- what is stored -------------------------------------------------------------------------------------------
 
     def restore(self, record: GuardRecord, now: Instant) -> None:
-        """Apply the record that the previous leader stored."""
+        """Apply the record that the previous leader stored.
+
+        What it reserved may not have happened. This process knows that of the record that it stored itself.
+        """
+        is_own = (record.term, record.spent) == (self._stored.term, self._stored.spent)
         self._stored = record
         self._current_slot = self._slot(now)
         self._counted()  # the leader is about to evict pods, which are there still
@@ -440,11 +444,8 @@ class Guard:
         self._is_announced = bool(record.cause)
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-        latest = now.wall + self.settings.window_seconds / SLOTS
-        self._spent = Spent()
-        for at, pods in sorted(record.spent):
-            if pods:
-                self._spent.note(now.monotonic_at(min(at, latest)), pods=pods)
+        if not is_own:
+            self._restore_spent(record, now)
         self._quota = record.accepted or 0
         self._released_at = None if record.released_at is None else WallTime(record.released_at)
         self.reset = record.reset
@@ -455,6 +456,14 @@ class Guard:
         self._forecast_again(now)
         self._reserved = Reservation()
         self._unsaved, self._changed = False, True
+
+    def _restore_spent(self, record: GuardRecord, now: Instant) -> None:
+        """The past evictions of a record, what it reserves included."""
+        latest = now.wall + self.settings.window_seconds / SLOTS
+        self._spent = Spent()
+        for at, pods in sorted(record.spent):
+            if pods:
+                self._spent.note(now.monotonic_at(min(at, latest)), pods=pods)
 
     def _forecast_again(self, now: Instant) -> None:
         """The record has only the number of the released pods."""
