@@ -16,11 +16,11 @@ FAILING = [one for one in Outcome if one.row.why and one is not Outcome.NOT_SENT
 OF_CALLS = [one for one in FAILING if not one.row.by_budget]
 
 
-def problem(limit: str, seconds: float) -> str:
+def problem(limit: str, seconds: float, enforces: str = "True") -> str:
     """What status says of a policy of which this has delayed pods for so long."""
     status = {
         "observedGeneration": 1,
-        "conditions": [condition("Accepted", "True")],
+        "conditions": [condition("Accepted", "True"), condition("Enforcing", enforces)],
         "limits": [{"limit": limit, "pods": 14, "since": wording.at(NOW - seconds)}],
     }
     stored = policy() | {"status": status}
@@ -48,9 +48,19 @@ def test_budgets_that_a_person_has_to_correct(limit):
     assert problem(limit, 1) == f"14 pods wait: {wording.HOLDS[limit]}"
 
 
-@pytest.mark.parametrize("limit", ["budget", "policy-rate", "bounce"])
+@pytest.mark.parametrize("limit", ["window", "policy-rate", "max-unavailable"])
 def test_what_only_takes_time_needs_nobody(limit):
     assert problem(limit, 3_600) == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "alert"), [("budget", "TaintwardenBudgetBlocked"), ("bounce", "TaintwardenWorkloadBounces")]
+)
+def test_what_does_not_end_for_as_long_as_its_alert_waits_needs_a_person(limit, alert):
+    (seconds,) = (one.seconds for one in alerts() if one.name == alert)
+    assert problem(limit, seconds - 10) == ""
+    assert problem(limit, seconds + 10) == f"14 pods wait: {wording.HOLDS[limit]}"
+    assert problem(limit, seconds + 10, enforces="False") == ""
 
 
 def test_a_policy_whose_operator_is_cut_off_needs_a_person():

@@ -20,7 +20,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.world import Json, policy
 from localcluster import LocalCluster
 from taintwarden.cli.status import showing
-from taintwarden.controller.wording import at, exactly, guard_advice
+from taintwarden.controller.wording import at, exactly, guard_advice, held
 from taintwarden.rehearsal import liveness
 
 SINCE = "2026-01-31T12:00:00Z"
@@ -134,6 +134,14 @@ async def test_times_are_ages_and_countdowns(cluster, run, now):
         r"12 pods have to leave; held for 2m3[012]s",
     ):
         assert re.search(told, shown), shown
+
+
+async def test_the_end_of_a_wait_is_not_told_as_past(cluster, run, now):
+    limits = [{"limit": "window", "pods": 9, "since": at(now - 150), "until": at(now - 9)}]
+    resting = condition("Progressing", "True", held("window", 9, now - 150, now - 9))
+    set_status(cluster, "sla", **BUSY | {"limits": limits, "conditions": [*FINE, resting]})
+    shown = " ".join((await run("status", "sla")).stdout.split())
+    assert shown.count("the next may be evicted now") == 2
 
 
 async def test_a_narrow_terminal_says_what_it_does_not_show(run, narrow):

@@ -5,7 +5,7 @@ import re
 from taintwarden.controller.times import moment
 from taintwarden.controller.wording import ago, duration, relative
 
-_WITHIN = re.compile(r"\b(?:(?P<word>since|at) )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
+_WITHIN = re.compile(r"\b(?:(?P<word>since|may be evicted at|at) )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
 
 
 class Times:
@@ -36,6 +36,10 @@ class Times:
         """``2s ago``, of what has happened; or ``at`` that time."""
         return f"at {time}" if self._utc else ago(-self.age(time), 0.0)
 
+    def ahead(self, time: str) -> str:
+        """``in 30s``, of what is to come: ``now`` if its time has passed; or ``at`` that time."""
+        return f"at {time}" if self._utc else relative(max(-self.age(time), 0.0), 0.0)
+
     def since(self, time: str) -> str:
         """``for 2m``; or ``since`` that time."""
         return f"since {time}" if self._utc else f"for {duration(max(self.age(time), 0.0))}"
@@ -50,4 +54,6 @@ class Times:
         return text if self._utc else _WITHIN.sub(self._replaced, text)
 
     def _replaced(self, found: re.Match[str]) -> str:
-        return self.since(found["time"]) if found["word"] == "since" else self.told(found["time"])
+        if (word := found["word"] or "").startswith("may be evicted"):
+            return f"may be evicted {self.ahead(found['time'])}"
+        return self.since(found["time"]) if word == "since" else self.told(found["time"])

@@ -28,7 +28,7 @@ FATES = {
 }
 
 REASONS = 5
-"""How many reasons to stay are told."""
+"""How many reasons to stay are listed."""
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):

@@ -34,7 +34,8 @@ Exit codes:
   2   wrong flags or kubeconfig
   10  you have to act: the operator does not report, the webhook has no ready replica, a policy is not
       accepted, its newest version was not observed, calls for its evictions fail, its guard holds pods,
-      every zone is Full, or pods are killed with their node
+      every zone is Full, pods are killed with their node, a PodDisruptionBudget has held pods for half
+      an hour, or a workload that comes back to its node for 5 minutes
 
 JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, devicesProblem, pausedBy,
 progress, selectedNodes, degradedNodes, pending, blocked, evicted, heldInvalid, invalidTaints[], nextDeadline,

@@ -3,6 +3,7 @@
 The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,13 +23,13 @@ from taintwarden.api.status import (
 )
 from taintwarden.controller import wording
 from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.engine.limits.refusal import BUDGET_UNREADABLE, SEVERAL_BUDGETS
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
 from taintwarden.engine.model import Mode
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.rehearsal.liveness import Liveness
 
-NEED_PERSON = (SEVERAL_BUDGETS, BUDGET_UNREADABLE)
-"""Limits that do not end by themselves."""
+MAY_LAST_SECONDS = {SEVERAL_BUDGETS: 0.0, BUDGET_UNREADABLE: 0.0, BUDGET: 1_800.0, BOUNCE: 300.0}
+"""Limits that do not always end by themselves: after so long a person has to look, as the alerts say."""
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL = "MassEviction", "AllZonesFull"
 """Reasons of the condition GuardTripped while it holds."""
@@ -193,11 +194,17 @@ def _ended(status: PolicyStatus, now: float) -> str:
     return wording.node_end(bad[0], now) + more if bad else ""
 
 
-def _refused(status: PolicyStatus, now: float) -> str:
-    """What keeps calls for evictions from being done, and does not pass by itself, or did not for long."""
+def _enforces(said: Mapping[str, Condition]) -> bool:
+    """Whether the policy evicts pods, as far as its status says."""
+    return "Enforcing" not in said or said["Enforcing"].status is ConditionStatus.TRUE
+
+
+def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
+    """What keeps pods from being evicted, and does not pass by itself, or did not for long."""
     for one in status.limits:
-        lasted, is_outcome = now - (one.since_at or now), one.limit in wording.CALL_OUTCOMES
-        if one.limit in NEED_PERSON or (is_outcome and lasted >= Outcome(one.limit).row.may_last_seconds):
+        is_outcome = one.limit in wording.CALL_OUTCOMES
+        may_last = Outcome(one.limit).row.may_last_seconds if is_outcome else MAY_LAST_SECONDS.get(one.limit, math.inf)
+        if now - (one.since_at or now) >= may_last and (enforces or one.limit not in (BUDGET, BOUNCE)):
             wait = "waits" if one.pods == 1 else "wait"
             return f"{wording.pods(one.pods)} {wait}: {wording.HOLDS[one.limit]}"
     return ""
@@ -242,7 +249,8 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
         answer.accepted = accepted.status if accepted else "Unknown"
         if accepted is not None and accepted.status is not ConditionStatus.TRUE:
             answer.problem = f"it is not accepted: {accepted.message}"
-    answer.problem = answer.problem or _cut_off(said) or _ended(status, now) or _refused(status, now)
+    answer.problem = answer.problem or _cut_off(said) or _ended(status, now)
+    answer.problem = answer.problem or _refused(status, now, enforces=_enforces(said))
     answer.problem = answer.problem or _held_by_guard(answer)
     if answer.devices_problem and not answer.problem:
         answer.problem = f"condition DevicesKnown is False: {answer.devices_problem}"

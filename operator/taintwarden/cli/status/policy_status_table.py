@@ -113,7 +113,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         if guard.open or guard.zones_full or guard.holds_namespace:
             lines.add("  says", times.within(guard.message))
     for limit in policy.limits:
-        until = f"; the next may be evicted {times.told(limit.until)}" if limit.until else ""
+        until = f"; the next may be evicted {times.ahead(limit.until)}" if limit.until else ""
         why = waiting(limit.limit, policy.name, limit.pods)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
     for budget in policy.blocked_budgets:
