@@ -280,6 +280,19 @@ async def test_a_guard_that_has_counted_evictions_allows_its_share_of_the_pods_t
     assert plan["leaving"] == 3
 
 
+async def test_calls_that_fail_now_are_taken_to_succeed_and_that_is_said(cluster, run):
+    since = "2026-01-31T12:00:00Z"
+    limits = [{"limit": "policy-rate", "pods": 3, "since": since}, {"limit": "denied", "pods": 1, "since": since}]
+    set_status(cluster, limits=limits)
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert plan["notes"] == [
+        (
+            "calls for evictions of policy sla fail now (denied: an admission webhook or policy rejects their "
+            "eviction); here they succeed"
+        )
+    ]
+
+
 async def test_profile_that_tolerates_the_taint_keeps_them(cluster, run):
     cluster.create("tolerationprofiles", profile("loose", toleration("Gt", "850"), app="web"))
     plan = await planned(run, "--node", "a1", *DROP)

@@ -136,6 +136,15 @@ async def test_times_are_ages_and_countdowns(cluster, run, now):
         assert re.search(told, shown), shown
 
 
+async def test_what_the_api_server_says_is_shown_once(cluster, run):
+    refused = {"limit": "denied", "message": 'webhook "quota" denied it: no', "attempts": 2}
+    pods = [{**BUSY["nextPods"][0], "name": name, **refused} for name in ("a", "b")]
+    limits = [{"limit": "denied", "pods": 2, "since": SINCE}]
+    set_status(cluster, "sla", **BUSY | {"limits": limits, "nextPods": pods})
+    shown = " ".join((await run("status", "sla")).stdout.split())
+    assert shown.count('says webhook "quota" denied it: no') == 1
+
+
 async def test_the_end_of_a_wait_is_not_told_as_past(cluster, run, now):
     limits = [{"limit": "window", "pods": 9, "since": at(now - 150), "until": at(now - 9)}]
     resting = condition("Progressing", "True", held("window", 9, now - 150, now - 9))

@@ -103,6 +103,19 @@ def test_of_several_limits_the_main_one_is_told():
     assert "policy-rate holds 97" in progress(pending=120, limits=(RATE, other))[1]
 
 
+def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
+    failing = LimitReport("webhook-failed", 1, NOW, NOW + 5)
+    said = progress(pending=4, limits=(LimitReport("max-unavailable", 3, NOW, None), failing))
+    assert said == (
+        "Limited",
+        (
+            f"4 pods have to leave; max-unavailable holds 3 since {DUE}: their workload cannot lose another Ready pod "
+            f"now; webhook-failed holds 1 since {DUE}: an admission webhook for their eviction fails; "
+            f"the next call is made at {LATER}"
+        ),
+    )
+
+
 def test_budgets_say_how_many_and_which():
     budgets = (("shop/web", 8), ("shop/db", 1))
     assert progress(pending=9, blocked=9, limits=(BUDGET,), budgets=budgets) == (

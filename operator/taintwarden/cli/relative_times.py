@@ -5,7 +5,9 @@ import re
 from taintwarden.controller.times import moment
 from taintwarden.controller.wording import ago, duration, relative
 
-_WITHIN = re.compile(r"\b(?:(?P<word>since|may be evicted at|at) )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
+_WITHIN = re.compile(
+    r"\b(?:(?P<word>since|(?:may be evicted|call is made) at|at) )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
+)
 
 
 class Times:
@@ -54,6 +56,7 @@ class Times:
         return text if self._utc else _WITHIN.sub(self._replaced, text)
 
     def _replaced(self, found: re.Match[str]) -> str:
-        if (word := found["word"] or "").startswith("may be evicted"):
-            return f"may be evicted {self.ahead(found['time'])}"
-        return self.since(found["time"]) if word == "since" else self.told(found["time"])
+        word, time = found["word"] or "", found["time"]
+        if word == "since":
+            return self.since(time)
+        return f"{word.removesuffix(' at')} {self.ahead(time)}" if word.endswith(" at") else self.told(time)

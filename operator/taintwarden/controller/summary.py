@@ -136,7 +136,10 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
     if main is not None:
         reason = "Failing" if main.limit in wording.CALL_OUTCOMES else "Limited"
-        return "True", reason, f"{have}; {wording.held(main.limit, main.pods, main.since, _until(main))}"
+        # Calls that fail are named although a limit holds more pods: perhaps it does because of them.
+        failing = (one for one in entry.limits if one is not main and one.limit in wording.FAILING)
+        told = (wording.held(one.limit, one.pods, one.since, _until(one)) for one in (main, *failing))
+        return "True", reason, "; ".join([have, *told])
     if entry.next_deadline is None:
         return "True", "Pending", have
     return "True", "Pending", f"{have}, the first at {wording.at(entry.next_deadline)}"

@@ -24,6 +24,8 @@ _END = END_OF_TIME.timestamp()
 
 CALL_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 """Limits that are how the last calls ended."""
+FAILING = CALL_OUTCOMES - {Outcome.NOT_SENT.value}
+"""Those of calls that were made."""
 HOLDS = refusal.HOLDS | {outcome.value: row.why for outcome, row in OUTCOMES.items() if row.why and not row.by_budget}
 """Limit, or outcome of the last call -> why it delays pods."""
 
@@ -92,7 +94,12 @@ def several(number: int, what: str) -> str:
 def held(limit: str, number: int, since: float, ends: float | None) -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
     told = f"{limit} holds {number} since {at(since)}: {HOLDS.get(limit, limit)}"
-    return told if ends is None else f"{told}; the next may be evicted at {until(ends)}"
+    return told if ends is None else f"{told}; {next_one(limit)} at {until(ends)}"
+
+
+def next_one(limit: str) -> str:
+    """What the end of a wait for a limit, or after a failed call, is: a time follows."""
+    return "the next call is made" if limit in CALL_OUTCOMES else "the next may be evicted"
 
 
 def waiting(limit: str, policy: str, number: int = 1) -> str:

@@ -29,13 +29,13 @@ from taintwarden.engine.model import (
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
-from taintwarden.rehearsal.conditions import is_kept_from_enforcing
+from taintwarden.rehearsal.conditions import is_kept_from_enforcing, limits_of
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.node_candidates import Candidates
 from taintwarden.rehearsal.plan import Plan, Replacement
 from taintwarden.rehearsal.recording import Recording, is_replaced
-from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal
+from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal, named
 from taintwarden.rehearsal.returning import Returning
 from taintwarden.rehearsal.snapshot import Snapshot
 
@@ -196,6 +196,11 @@ class Play:
             yield wording.devices_unknown(self._snapshot.devices_problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
+        for stored in self._snapshot.policies:
+            failing = [one for one, _ in limits_of(stored) if one in wording.FAILING]
+            if failing:
+                why = f"{failing[0]}: {wording.HOLDS[failing[0]]}"
+                yield f"calls for evictions of policy {named(stored)[1]} fail now ({why}); here they succeed"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):

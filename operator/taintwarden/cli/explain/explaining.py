@@ -181,7 +181,7 @@ def _refused_by(answer: PodExplanation, pod: Pod, policy: str, stored: Mapping[s
         tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
         again = ""
         if mine.until_at is not None:  # which is as of the last report, and the call may be made by now
-            next_one = ", the next one" if mine.limit in wording.CALL_OUTCOMES else "; the next may be evicted"
+            next_one = ", the next one" if mine.limit in wording.CALL_OUTCOMES else f"; {wording.next_one(mine.limit)}"
             again = f"{next_one} {wording.relative(max(mine.until_at, now), now)}"
         yield f"{_waiting(mine.limit, policy, stored)}{said}{tries}{again}"
 

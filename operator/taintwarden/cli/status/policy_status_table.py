@@ -14,7 +14,7 @@ from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
 from taintwarden.cli.rendering import Lines
 from taintwarden.cli.status.policy_status import PolicySummary, StatusSummary
-from taintwarden.controller.wording import drained, node_end, pods, waiting
+from taintwarden.controller.wording import CALL_OUTCOMES, drained, next_one, node_end, pods, waiting
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
 _DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "DEGRADED", "ACCEPTED", "MODE")
@@ -113,9 +113,12 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         if guard.open or guard.zones_full or guard.holds_namespace:
             lines.add("  says", times.within(guard.message))
     for limit in policy.limits:
-        until = f"; the next may be evicted {times.ahead(limit.until)}" if limit.until else ""
+        until = f"; {next_one(limit.limit)} {times.ahead(limit.until)}" if limit.until else ""
         why = waiting(limit.limit, policy.name, limit.pods)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
+        if limit.limit in CALL_OUTCOMES:
+            for says in dict.fromkeys(one.message for one in policy.next_pods if one.limit == limit.limit):
+                lines.add("  says", says)
     for budget in policy.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
     for end in policy.reclaims:

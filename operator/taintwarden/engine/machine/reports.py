@@ -22,6 +22,8 @@ from taintwarden.engine.outcomes import Outcome
 
 NEXT_PODS = 10
 """How many of the next pods a report lists."""
+_OF_CALLS = frozenset(outcome.value for outcome in Outcome)
+"""Calls that fail come before a limit that delays as many pods: it may be their consequence."""
 CLAIMS_AT_ONCE = 1_000
 """Claims that are counted in one slice: it takes 2 to 4 ms."""
 
@@ -389,4 +391,4 @@ def _limits(held: Mapping[str, _Held], now: Instant) -> tuple[LimitReport, ...]:
     for limit, pods in held.items():
         at = None if pods.until is None else max(now.wall, now.wall_at(pods.until))
         found.append(LimitReport(limit, pods.count, now.wall_at(pods.since), at))
-    return tuple(sorted(found, key=lambda one: (-one.pods, one.limit)))
+    return tuple(sorted(found, key=lambda one: (-one.pods, one.limit not in _OF_CALLS, one.limit)))
