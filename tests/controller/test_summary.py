@@ -110,7 +110,7 @@ def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
         "Limited",
         (
             f"4 pods have to leave; max-unavailable holds 3 since {DUE}: their workload cannot lose another Ready pod "
-            f"now; webhook-failed holds 1 since {DUE}: an admission webhook for their eviction fails; "
+            f"now; webhook-failed holds 1 since {DUE}: an admission webhook for its eviction fails; "
             f"the next call is made at {LATER}"
         ),
     )

@@ -64,6 +64,12 @@ def test_every_limit_and_outcome_says_why_it_holds():
     assert set(wording.HOLDS) == limits | outcomes - {"blocked", "misconfigured"}  # which the budgets' limits say
 
 
+@pytest.mark.parametrize("limit", wording.HOLDS)
+def test_what_holds_one_pod_is_about_one(limit):
+    for told in (wording.held(limit, 1, 0.0, None), wording.waiting(limit, "sla", 1)):
+        assert not {"their", "them"} & set(told.replace(",", "").split())
+
+
 def test_what_holds_is_told_with_number_and_time():
     said = wording.held("policy-rate", 97, 1_700_000_000.0, 1_700_000_010.0)
     assert said == (

@@ -1,6 +1,7 @@
 """The sentences of Events, logs, status and ``explain``: which taint, why, until when."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -93,7 +94,7 @@ def several(number: int, what: str) -> str:
 
 def held(limit: str, number: int, since: float, ends: float | None) -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
-    told = f"{limit} holds {number} since {at(since)}: {HOLDS.get(limit, limit)}"
+    told = f"{limit} holds {number} since {at(since)}: {why_held(limit, number)}"
     return told if ends is None else f"{told}; {next_one(limit)} at {until(ends)}"
 
 
@@ -105,17 +106,27 @@ def next_one(limit: str) -> str:
 def waiting(limit: str, policy: str, number: int = 1) -> str:
     """What so many due pods wait for, in one clause: a limit, or how the last calls ended."""
     if limit in CALL_OUTCOMES:
-        return hindered(Outcome(limit)) if number == 1 else Outcome(limit).row.why
+        return why_held(limit, number)
     if limit == refusal.GUARD:
         return (
             f"the guard of policy {policy} holds {'it' if number == 1 else 'them'}, because too many would be evicted"
         )
-    return f"limit {limit} of policy {policy}: {HOLDS.get(limit, limit)}"
+    return f"limit {limit} of policy {policy}: {why_held(limit, number)}"
+
+
+def why_held(limit: str, number: int) -> str:
+    """Why a limit, or how the last calls ended, delays so many pods."""
+    why = HOLDS.get(limit) or (Outcome(limit).row.why if limit in CALL_OUTCOMES else limit)
+    return _of_one(why) if number == 1 else why
+
+
+def _of_one(text: str) -> str:
+    return re.sub(r"\bthem\b", "it", re.sub(r"\btheir\b", "its", text))
 
 
 def hindered(outcome: Outcome) -> str:
     """Why a call did not evict one pod."""
-    return outcome.row.why.replace("their eviction", "its eviction").replace("selects them", "selects it")
+    return _of_one(outcome.row.why)
 
 
 def blind(streams: Iterable[str]) -> str:

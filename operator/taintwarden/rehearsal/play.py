@@ -199,7 +199,7 @@ class Play:
         for stored in self._snapshot.policies:
             failing = [one for one, _ in limits_of(stored) if one in wording.FAILING]
             if failing:
-                why = f"{failing[0]}: {wording.HOLDS[failing[0]]}"
+                why = f"{failing[0]}: {wording.why_held(failing[0], 2)}"
                 yield f"calls for evictions of policy {named(stored)[1]} fail now ({why}); here they succeed"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"

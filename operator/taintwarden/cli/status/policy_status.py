@@ -206,7 +206,7 @@ def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
         may_last = Outcome(one.limit).row.may_last_seconds if is_outcome else MAY_LAST_SECONDS.get(one.limit, math.inf)
         if now - (one.since_at or now) >= may_last and (enforces or one.limit not in (BUDGET, BOUNCE)):
             wait = "waits" if one.pods == 1 else "wait"
-            return f"{wording.pods(one.pods)} {wait}: {wording.HOLDS[one.limit]}"
+            return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.pods)}"
     return ""
 
 
