@@ -142,7 +142,7 @@ async def test_what_the_api_server_says_is_shown_once(cluster, run):
     limits = [{"limit": "denied", "pods": 2, "since": SINCE}]
     set_status(cluster, "sla", **BUSY | {"limits": limits, "nextPods": pods})
     shown = " ".join((await run("status", "sla")).stdout.split())
-    assert shown.count('says webhook "quota" denied it: no') == 1
+    assert shown.count('answer webhook "quota" denied it: no') == 1
 
 
 async def test_the_end_of_a_wait_is_not_told_as_past(cluster, run, now):

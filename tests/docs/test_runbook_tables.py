@@ -77,11 +77,11 @@ def everything() -> list[str]:
         held_invalid=3,
         invalid_taints=(InvalidTaintStatus("n1", "sla=x:NoExecute", 2),),
         guard=GuardSummary(open=True, since=AT, cause="taint sla", message="it holds"),
-        limits=(LimitStatus("budget", 1, AT),),
+        limits=(LimitStatus("denied", 1, AT),),
         blocked_budgets=(BlockedBudget("shop", "web", 1),),
         reclaims=(ReclaimStatus("n1", AT, 1, 0, 0),),
         zones=(ZoneStatus("z", "Full", 1, 1),),
-        next_pods=(NextPod("shop", "web-0", "n1", "sla=1:NoExecute", AT, "Waiting"),),
+        next_pods=(NextPod("shop", "web-0", "n1", "sla=1:NoExecute", AT, "Blocked", "denied", "no", 2),),
     )
     return lines_of(one)
 
@@ -107,5 +107,5 @@ def test_the_lines_below_it_have_labels_that_are_printed(block: Block):
 def test_the_labels_of_everything_are_found():
     assert labels_of(everything()) == [
         *("Problem", "Now", "Next", "Invalid", "Guard", "  cause", "  says"),
-        *("Limit", "Budget", "Reclaim", "Zone", "Next pod"),
+        *("Limit", "  answer", "Budget", "Reclaim", "Zone", "Next pod"),
     ]

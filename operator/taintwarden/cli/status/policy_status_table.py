@@ -117,8 +117,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         why = waiting(limit.limit, policy.name, limit.pods)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
         if limit.limit in CALL_OUTCOMES:
-            for says in dict.fromkeys(one.message for one in policy.next_pods if one.limit == limit.limit):
-                lines.add("  says", says)
+            for answer in dict.fromkeys(one.message for one in policy.next_pods if one.limit == limit.limit):
+                lines.add("  answer", answer)
     for budget in policy.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
     for end in policy.reclaims:
