@@ -164,7 +164,8 @@ class Trips(Guards):
         times = {self.world.agenda.now: None}
         for kind in ("nodes", "policies", "profiles"):
             for one in past[kind].values():
-                times.update((at + 1.0, None) for at in one.times)
+                for at in one.times:  # a value that is bad for a moment is enough; and it is seen later
+                    times |= {at: None, at + 1.0: None}
         evictions = {one.at: None for one in self.judges.evictions}
         there = {at: self._population_at(rules, at) + self._evicted(rules, at) for at in sorted(times | evictions)}
         return any(self._count(rules, namespace, at) > self._limit(rules, there, at) for at in sorted(times))
