@@ -413,6 +413,64 @@ def test_the_time_of_a_budget_starts_again_when_it_would_let_the_pod_go():
     assert deletions(rig) == [("a", True)]
 
 
+def slowly_pressing(**budget) -> Rig:
+    """A pod that a budget blocks, under a policy that may evict the next pod in 50 seconds only."""
+    rig = crowd(limited(spec=THEN_DELETE, evictions_per_second=0.02, burst=1), "a")
+    rig.budget(allowed=0, **budget)
+    assert spoil(rig) == []
+    rig.pod("b", namespace="other")
+    assert rig.evictions() == ["b"]
+    return rig
+
+
+def assert_deleted_in(rig: Rig, seconds: float) -> None:
+    rig.advance(seconds - 0.25)
+    assert deletions(rig) == []
+    rig.advance(0.25)
+    assert deletions(rig) == [("a", True)]
+
+
+def test_the_time_starts_again_also_if_nothing_asks_meanwhile():
+    rig = slowly_pressing(healthy_enough=True)
+    rig.advance(40)
+    rig.pod("a", owner=owner(), ready=False)
+    rig.advance(5)
+    rig.pod("a", owner=owner(), ready=True)
+    assert_deleted_in(rig, 60)
+
+
+def test_the_time_starts_again_when_the_budget_admits_pods_that_are_not_ready():
+    rig = slowly_pressing()
+    rig.advance(30)
+    rig.pod("a", owner=owner(), ready=False)
+    rig.advance(5)
+    rig.budget(allowed=0, healthy_enough=True)
+    rig.advance(5)
+    rig.budget(allowed=0)
+    rig.advance(5)
+    rig.pod("a", owner=owner(), ready=True)
+    assert_deleted_in(rig, 55)
+
+
+def test_the_time_goes_on_while_the_budget_admits_no_pod_that_is_not_ready():
+    rig = slowly_pressing()
+    rig.advance(40)
+    rig.pod("a", owner=owner(), ready=False)
+    rig.advance(5)
+    rig.pod("a", owner=owner(), ready=True)
+    assert_deleted_in(rig, 15)
+
+
+def test_the_time_starts_again_when_no_budget_selects_the_pod_meanwhile():
+    rig = slowly_pressing()
+    rig.advance(40)
+    rig.pod("a", owner=owner(), ready=True, labels={"app": "free"})
+    rig.budget(allowed=0, app="web")
+    rig.advance(5)
+    rig.budget(allowed=0)
+    assert_deleted_in(rig, 60)
+
+
 def test_a_pod_whose_deadline_moves_is_asked_about_afresh():
     rig = Rig(limited(spec=THEN_DELETE))
     rig.budget(allowed=0)

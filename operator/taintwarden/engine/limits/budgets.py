@@ -13,7 +13,7 @@ UNSEEN_SECONDS = 10.0
 class _Account:
     """The evictions that count against one budget, and since when it allows none."""
 
-    __slots__ = ("known_since", "refuses_since", "under_way", "unseen", "updates")
+    __slots__ = ("known_since", "refuses_since", "refuses_unready_since", "under_way", "unseen", "updates")
 
     def __init__(self, now: MonotonicTime) -> None:
         self.known_since = now
@@ -23,6 +23,8 @@ class _Account:
         self.unseen: list[MonotonicTime] = []
         """Accepted evictions that the budget's status may not include yet: until when they count."""
         self.refuses_since: MonotonicTime | None = None
+        self.refuses_unready_since: MonotonicTime | None = None
+        """Pods that are not Ready, which it may admit although it allows no disruption."""
 
     def left(self, budget: Budget, now: MonotonicTime) -> int:
         """How many evictions it allows beyond those that its status does not include."""
@@ -57,10 +59,10 @@ class Budgets(Limit):
             account = self._accounts[str(budget)] = _Account(now)
         account.updates += 1
         account.unseen = []
-        if budget.observed and budget.allowed > 0:
-            account.refuses_since = None
-        elif account.refuses_since is None:
-            account.refuses_since = now
+        allows = budget.observed and budget.allowed > 0
+        account.refuses_since = _since(account.refuses_since, now, holds=not allows)
+        refuses_unready = not (allows or budget.healthy_enough)
+        account.refuses_unready_since = _since(account.refuses_unready_since, now, holds=refuses_unready)
         if before is None or before.selector != budget.selector:
             account.known_since = now
             self._select_again(budget.namespace)
@@ -90,9 +92,11 @@ class Budgets(Limit):
         if not budgets:
             return None
         accounts = [self._accounts[str(budget)] for budget in budgets]
+        known_since = max(account.known_since for account in accounts)
         if len(budgets) > 1 or budgets[0].selector is None:  # refused whatever their status, also if it is not Ready
-            return max(account.known_since for account in accounts)
-        return None if not pod.ready and budgets[0].healthy_enough else accounts[0].refuses_since
+            return known_since
+        since = accounts[0].refuses_since if pod.ready else accounts[0].refuses_unready_since
+        return None if since is None else max(since, known_since)
 
     def _select_again(self, namespace: str) -> None:
         for pod_class in [one for one in self._selecting if one.namespace == namespace]:
@@ -186,3 +190,10 @@ def _key(name: str, *, ready: bool) -> str:
 
 def _shared_key(namespace: str) -> str:
     return f"budgets/{namespace}"
+
+
+def _since(before: MonotonicTime | None, now: MonotonicTime, *, holds: bool) -> MonotonicTime | None:
+    """Since when something holds: None if it does not."""
+    if not holds:
+        return None
+    return now if before is None else before

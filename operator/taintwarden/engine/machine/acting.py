@@ -194,8 +194,6 @@ class Acting:
         """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
         if claim.policy.eviction.method is Method.DELETE:
             return True
-        if self._world.limiter.budgets.refuses_since(pod) is None:
-            claim.budget_refused_at = None  # it may go now, for example since it is not Ready: the time starts again
         at = self._deleted_at(claim, pod)
         return at is not None and self._world.now.monotonic >= at
 

@@ -225,6 +225,11 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         if self.budget_refused_at is None:
             self.budget_refused_at = now
 
+    def change_pod(self, refused_since: MonotonicTime | None, now: MonotonicTime) -> None:
+        """The pod is another than before, which its budgets had refused since then; None: they would have let it go."""
+        if self.budget_refused_at is not None:
+            self.budget_refused_at = max(self.budget_refused_at, now if refused_since is None else refused_since)
+
     def hold(self, refusal: Refusal, *, is_reported: bool) -> None:
         """A limit refuses it."""
         self.refusal = refusal

@@ -279,11 +279,13 @@ class Judging:
 
     def changed(self, before: Pod, pod: Pod) -> None:
         """A pod with claims differs from ``before``: its place, and what limits answer, may change."""
-        for claim in self._world.claims.of(pod.uid):
+        world = self._world
+        for claim in world.claims.of(pod.uid):
+            claim.change_pod(world.limiter.budgets.refuses_since(before), world.now.monotonic)
             if before.shared is not pod.shared and claim.phase in (*QUEUED, Phase.REHEARSED):
-                self._world.queues.wait(claim)
+                world.queues.wait(claim)
             elif before.ready != pod.ready and claim.phase is Phase.BLOCKED:
-                self._world.queues.ask_again(claim)
+                world.queues.ask_again(claim)
 
     def ask_blocked_again(self, uids: Iterable[str]) -> None:
         """The node of these pods changed, by its labels or a cordon: other limits may apply."""
