@@ -293,6 +293,38 @@ async def test_calls_that_fail_now_are_taken_to_succeed_and_that_is_said(cluster
     ]
 
 
+async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run):
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 5}})
+    set_status(cluster, guard={"open": False, "spent": [{"until": now, "pods": 4}]})
+    shown = " ".join((await run("plan", "--node", "a1", *DROP)).stdout.split())
+    assert "of policy sla trips after 2s: 4 evicted in the last 10m + 3 pods would leave = 7, 5 may; nothing" in shown
+
+
+@pytest.mark.parametrize(
+    ("taint", "told"),
+    [
+        ("sla=98O:NoExecute", "pods with a comparison toleration are judged by its last valid value, 980"),
+        ("sla=980:NoExecute", ""),
+    ],
+)
+async def test_a_mistyped_value_is_told(cluster, run, taint, told):
+    replace_policy(cluster, taints=[{"key": "sla", "valueType": "Integer"}], limits=NO_LIMITS)
+    result = await run("plan", "--node", "a1", "--taint", taint)
+    shown = " ".join(result.stdout.split())
+    assert result.exit_code == (10 if told else 0)
+    assert ("Invalid " in shown, told in shown) == (bool(told), True)
+    found = await planned(run, "--node", "a1", "--taint", taint)
+    why = "'O' at position 3 is no digit"
+    assert found["invalid"] == ([f"{taint} on 1 node cannot be compared ({why}): {told} (policy sla)"] if told else [])
+
+
+async def test_what_was_mistyped_before_the_change_is_not_of_it(cluster, run):
+    cluster.store.modify("nodes", "b1", "", lambda one: one["spec"]["taints"][0].update(value="x"))
+    add_pod(cluster, "fine", "b1")
+    assert (await planned(run, "--node", "a1", *DROP))["invalid"] == []
+
+
 async def test_profile_that_tolerates_the_taint_keeps_them(cluster, run):
     cluster.create("tolerationprofiles", profile("loose", toleration("Gt", "850"), app="web"))
     plan = await planned(run, "--node", "a1", *DROP)

@@ -320,17 +320,8 @@ class Notifier:
         policy, judged = verdict.policy, verdict.judged_value
         facts = {"node": notice.node, "taint": str(verdict.taint), "policy": policy.name}
         log.warning("taint-value-invalid", **facts, held=held, judged_by=judged)
-        fate = "are" if policy.mode is Mode.ENFORCE else "would be"
-        if not held:
-            effect = f"pods with a comparison toleration {fate} evicted (onInvalidValue: Evict)"
-        elif judged is None:
-            effect = "it evicts no pod, as no valid value of it is known"
-        else:
-            effect = f"pods with a comparison toleration are judged by its last valid value, {judged}"
-        note = (
-            f"{_mode(policy)}Taint {verdict.taint} is invalid ({wording.invalid_value(verdict)}): {effect} "
-            f"(policy {policy.name})"
-        )
+        effect = f"{wording.invalid_effect(verdict, held=held)} (policy {policy.name})"
+        note = f"{_mode(policy)}Taint {verdict.taint} is invalid ({wording.invalid_value(verdict)}): {effect}"
         self._node_event(notice.node, notice.node_uid, "InvalidTaintValue", note)
 
     def _not_mirrored(self, notice: commands.NotMirrored) -> None:

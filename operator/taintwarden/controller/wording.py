@@ -13,7 +13,7 @@ from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import BadNodes
-from taintwarden.engine.model import Gates, Pod, Policy, Taint, Toleration
+from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import OUTCOMES, Outcome
 
@@ -262,6 +262,16 @@ def comes_back(pod: Pod) -> str:
 def invalid_value(verdict: TaintVerdict) -> str:
     """Why a taint's value cannot be compared."""
     return invalid_taint(verdict.taint, verdict.policy, verdict.tolerations.relevant_to(verdict.taint.key))
+
+
+def invalid_effect(verdict: TaintVerdict, *, held: bool) -> str:
+    """What a value that cannot be compared means for pods. ``held``: it evicts none, or its last valid one decides."""
+    if not held:
+        fate = "are" if verdict.policy.mode is Mode.ENFORCE else "would be"
+        return f"pods with a comparison toleration {fate} evicted (onInvalidValue: Evict)"
+    if verdict.judged_value is None:
+        return "it evicts no pod, as no valid value of it is known"
+    return f"pods with a comparison toleration are judged by its last valid value, {verdict.judged_value}"
 
 
 def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Toleration]) -> str:

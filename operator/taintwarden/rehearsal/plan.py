@@ -72,6 +72,9 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
 
     policy: str
     pods: int
+    evicted: int
+    """Evictions of its last window that count for all."""
+    window_seconds: float
     limit: int
     population: int | None
     """Pods that the policy may evict; None if the guard was tripped before."""
@@ -119,6 +122,8 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     spared: list[str] = []
     """Pods that had to leave before the change, and no longer have to."""
     guards: list[PlannedGuard] = []
+    invalid: list[str] = []
+    """Changed values that cannot be compared, and what that means for pods."""
     notes: list[str] = []
     """Reasons why this plan is uncertain."""
 
@@ -136,4 +141,4 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def needs_a_person(self) -> bool:
         """Whether you should review the plan before you make the change."""
-        return bool(self.held or self.ends_with_node or self.nowhere or self.returning or self.guards)
+        return bool(self.held or self.ends_with_node or self.nowhere or self.returning or self.guards or self.invalid)

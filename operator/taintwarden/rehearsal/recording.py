@@ -25,6 +25,8 @@ class Recording:
         self._past_guards: list[PlannedGuard] = []
         self._already: dict[str, str] = {}
         """Pods that had to leave before the change: name by UID."""
+        self._invalid: dict[tuple[str, str], list[str]] = {}
+        """The nodes of each value that cannot be compared, by the taint and what that means."""
 
     @property
     def halted(self) -> dict[str, float]:
@@ -39,6 +41,7 @@ class Recording:
                 opened = guard.record.open_since - now.wall
                 self._trip(policy.name, guard.record.cause, guard.expected, opened, now)
         self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting()}
+        self._invalid = {}
 
     def _acting(self) -> Iterator[ClaimView]:
         """The claims of policies that act."""
@@ -58,6 +61,10 @@ class Recording:
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
                 told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
                 told.late = command.reason
+            case commands.InvalidValue(verdict=verdict):
+                effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
+                why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
+                self._invalid.setdefault((str(verdict.taint), why), []).append(command.node)
             case commands.GuardTripped():
                 self._trip(command.policy.name, command.cause, command.waiting, at, now, command.population)
             case commands.GuardArmed():
@@ -90,6 +97,10 @@ class Recording:
         return numbers(pods) | {
             "pods": pods,
             "spared": sorted(name for uid, name in self._already.items() if uid not in self._pods),
+            "invalid": [
+                f"{taint} on {wording.several(len(nodes), 'node')} {why}"
+                for (taint, why), nodes in self._invalid.items()
+            ],
             "guards": [*self._past_guards, *self._guards.values()],
         }
 
@@ -102,6 +113,8 @@ class Recording:
         self._guards[name] = PlannedGuard(
             policy=name,
             pods=pods,
+            evicted=guard.evicted,
+            window_seconds=guard.window_seconds,
             limit=guard.limit,
             population=population,
             cause=cause,

@@ -57,13 +57,13 @@ Exit codes:
   1   the cluster cannot be reached, or has no such nodes
   2   wrong flags or unusable files
   10  look first: a guard trips, pods wait at the end, end with their node, have no other node, or may come back to
-      a node that they have to leave
+      a node that they have to leave, or a new value cannot be compared
 
 JSON and YAML have: at, changes[], changedNodes, changedDevices, horizonSeconds, endedAfterSeconds, assumptions,
 leaving, held, later, wouldLeave, endsWithNode, nowhere, returning, pods[] (namespace, name, node, policy, taint,
 fate, deadline, already, order, at, afterSeconds, deleted, waitedSeconds, limit, reason, budgets[], replacement,
-replacedOn, returnsTo, late), spared[], guards[], notes[]. With --sweep: at, key, effect, nodes, pods, policies[],
-would[], steps[] (value, leaving, more, workloads, trips[]), notes[].
+replacedOn, returnsTo, late), spared[], guards[], invalid[], notes[]. With --sweep: at, key, effect, nodes, pods,
+policies[], would[], steps[] (value, leaving, more, workloads, trips[]), notes[].
 """
 
 

@@ -64,9 +64,15 @@ def _head(plan: Plan) -> Lines:
             "" if guard.closed_after_seconds is None else f" and is armed after {duration(guard.closed_after_seconds)}"
         )
         effect = "nothing is evicted meanwhile" if guard.halts else "it only reports"
-        text = f"of policy {guard.policy} {when}{closed}: {pods(guard.pods)} would leave, {guard.limit} may; {effect}"
+        leave = f"{pods(guard.pods)} would leave"
+        if guard.evicted:
+            past = f"{guard.evicted} evicted in the last {duration(guard.window_seconds)}"
+            leave = f"{past} + {leave} = {guard.evicted + guard.pods}"
+        text = f"of policy {guard.policy} {when}{closed}: {leave}, {guard.limit} may; {effect}"
         lines.add("Guard", text, "bold red")
         lines.add("", guard.cause)
+    for invalid in plan.invalid:
+        lines.add("Invalid", invalid, "bold red")
     lines.add("Spared", f"need not leave any more: {pods(len(plan.spared))}" if plan.spared else None, "green")
     for note in plan.notes:
         lines.add("Note", note, "yellow")
