@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.policies import POLICIES, Run, empty_cluster, running, set_status
+from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
+from taintwarden.controller import wording
 
 STRICT = toleration("Gt", "950")
 NO_LIMITS = {"base": "None"}
@@ -291,6 +292,14 @@ async def test_calls_that_fail_now_are_taken_to_succeed_and_that_is_said(cluster
             "eviction); here they succeed"
         )
     ]
+
+
+async def test_an_operator_that_sees_no_changes_is_told_once(cluster, run):
+    cluster.create(POLICIES, policy("other", taints=[{"key": "other"}]))
+    says = wording.blind(["poddisruptionbudgets"])
+    for name in ("sla", "other"):
+        set_status(cluster, name, conditions=[condition("Progressing", "False", says, "Blind")])
+    assert (await planned(run, "--node", "a1", *DROP))["notes"] == [says]
 
 
 async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run):

@@ -57,6 +57,12 @@ def guard_says(stored: Mapping[str, Any]) -> str:
     return str(told[0].get("message") or "") if told else ""
 
 
+def cut_off(stored: Mapping[str, Any]) -> str:
+    """What the operator says of a policy while it receives no changes of some objects; empty if it does."""
+    told = [one for one in conditions(stored) if (one.get("type"), one.get("reason")) == ("Progressing", "Blind")]
+    return str(told[0].get("message")) if told else ""
+
+
 def is_kept_from_enforcing(stored: Mapping[str, Any]) -> bool:
     """Whether this version of a policy in mode Enforce evicts no pods because the operator runs with --dry-run."""
     spec, metadata = stored.get("spec"), stored.get("metadata")

@@ -29,7 +29,7 @@ from taintwarden.engine.model import (
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
-from taintwarden.rehearsal.conditions import is_kept_from_enforcing, limits_of
+from taintwarden.rehearsal.conditions import cut_off, is_kept_from_enforcing, limits_of
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.node_candidates import Candidates
@@ -196,6 +196,7 @@ class Play:
             yield wording.devices_unknown(self._snapshot.devices_problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
+        yield from filter(None, dict.fromkeys(map(cut_off, self._snapshot.policies)))
         for stored in self._snapshot.policies:
             failing = [one for one, _ in limits_of(stored) if one in wording.FAILING]
             if failing:

@@ -59,7 +59,7 @@ HOLDS = {
     BUDGET_UNREADABLE: "a PodDisruptionBudget of their namespace cannot be read",
     EVALUATION: "their namespace has changes that are not evaluated yet",
     NODE_CHECK: "their node is read again before the eviction",
-    STALE_VIEW: "the operator is disconnected from the API server",
+    STALE_VIEW: "the operator receives no changes of some objects from the API server",
 }
 """Name of a limit -> why it delays pods. The last three are no limits of a policy: decisions need data."""
 
