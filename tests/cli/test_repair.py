@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.devices import DRIVER, KEY, claim, for_devices, serve, sick, slice_of
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.test_plan import add_pod
 from cli.world import history, namespace, policy, taint
@@ -97,6 +98,32 @@ async def test_nothing_is_bad(cluster, run):
     cluster.store.delete("pods", "web-0", "shop")
     result = await run("repair", "sla")
     assert (result.exit_code, result.stdout) == (0, "# policy sla: no bad value\n")
+
+
+async def test_what_a_driver_writes_of_a_device_is_named_and_needs_a_person(cluster, run):
+    serve(cluster)
+    uid = cluster.store.get("pods", "web-1", "shop")["metadata"]["uid"]
+    cluster.create("resourceslices", slice_of("b1", gpu_0=[sick()]))
+    cluster.create("resourceclaims", claim(device=f"{DRIVER}/b1/gpu-0", uids=(uid,)))
+    cluster.create(POLICIES, for_devices())
+    result = await run("repair", "gpu")
+    device = f"{KEY}=79:NoSchedule of device {DRIVER}/b1/gpu-0"
+    told = f"# b1: {device}, 1 pod has to leave; its driver or a DeviceTaintRule writes it: no command restores it\n"
+    assert (result.exit_code, result.stdout) == (10, told)
+    found = json.loads((await run("repair", "gpu", "-o", "json")).stdout)
+    assert (found["repairs"], found["others"]) == ([], [{"node": "b1", "taint": device, "source": "", "leaving": 1}])
+
+
+async def test_what_is_read_from_a_node_is_named_and_needs_a_person(cluster, run):
+    cluster.create(POLICIES, policy("tier", taints=[{"key": "tier", "from": {"label": "tier"}}]))
+    cluster.store.modify("nodes", "b1", "", lambda one: one["metadata"].update(labels={"tier": "bad"}))
+    entry = {"key": "tier", "operator": "Equal", "value": "good", "effect": "NoExecute"}
+    add_pod(cluster, "picky", "b1", annotations={"taintwarden.io/tolerations": json.dumps([entry])})
+    result = await run("repair", "tier")
+    told = (
+        "# b1: tier=bad:NoExecute, 1 pod has to leave; it is read from label tier of the node: no command restores it\n"
+    )
+    assert (result.exit_code, result.stdout) == (10, told)
 
 
 async def test_apply_sets_the_value_and_leaves_other_taints(cluster, run):

@@ -34,6 +34,31 @@ class Repair(msgspec.Struct, rename="camel", kw_only=True):
         return str(Taint(self.key, self.value or "", self.effect))
 
 
+class Other(msgspec.Struct, rename="camel", kw_only=True):
+    """A taint that makes pods leave and that no command restores: another component writes its value."""
+
+    node: str
+    taint: str
+    source: str
+    """What of the node it is read from; empty: it is a taint of a device."""
+    leaving: int
+    """Pods on the node that have to leave now because of the taint."""
+
+
+def others(view: View, policy: Policy) -> list[Other]:
+    """What makes pods leave beside taints that clients write: values of nodes, and taints of devices, by node."""
+    found = []
+    for name in sorted(view.nodes):
+        node = view.node(name)
+        if node is None or policy not in node.policies:
+            continue
+        for taint in dict.fromkeys(taint for taint, _ in (*node.taints, *node.device_taints)):
+            leaving = sum(one.evicts for one, _ in _verdicts(view, node, policy, taint))
+            if leaving and (taint.source or taint.origin is not None):
+                found.append(Other(node=name, taint=str(taint), source=str(taint.source), leaving=leaving))
+    return found
+
+
 def repairs(view: View, policy: Policy, gates: Gates, now: float) -> list[Repair]:
     """The taints on which a policy acts and that have a bad value, by node.
 

@@ -15,6 +15,9 @@ history has the last 16 values of each taint that a policy acts on. Look at the 
 
   taintwarden repair sla | sh
 
+Values that are read from nodes, and taints of devices, are named if pods have to leave because of them: another
+component writes them, and no command restores them.
+
 Nothing is written without --apply, which sets these values itself: it shows the commands first, and asks on a terminal;
 scripts pass --yes. A node that was changed since it was read is not written.
 
@@ -31,9 +34,10 @@ Exit codes:
   0   each bad value has an earlier good one, or there is no bad value
   1   the cluster cannot be reached, there is no such policy, you declined, or a node was not changed
   2   wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
-  10  a bad value has no earlier good one: correct it yourself
+  10  a bad value has no earlier good one, or another component writes it: correct it yourself
 
-JSON and YAML have: at, policy, repairs[] (node, key, effect, current, value, since, seconds, leaving, leavingAfter).
+JSON and YAML have: at, policy, repairs[] (node, key, effect, current, value, since, seconds, leaving, leavingAfter),
+others[] (node, taint, source, leaving).
 """
 
 

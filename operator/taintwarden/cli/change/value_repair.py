@@ -15,7 +15,7 @@ from taintwarden.controller.wording import at, duration, pods
 from taintwarden.engine.model import Taint
 from taintwarden.rehearsal.reading import read_snapshot
 from taintwarden.rehearsal.rehearsal import taught
-from taintwarden.rehearsal.repairing import Repair, repairs
+from taintwarden.rehearsal.repairing import Other, Repair, others, repairs
 from taintwarden.settings import Settings
 
 FINE, PERSON = 0, 10
@@ -25,11 +25,13 @@ class _Repairs(msgspec.Struct):
     at: str
     policy: str
     repairs: list[Repair]
+    others: list[Other]
 
     @property
     def resource_names(self) -> list[str]:
         """The nodes with a bad value."""
-        return [f"node/{one.node}" for one in self.repairs]
+        nodes = [*(one.node for one in self.repairs), *(one.node for one in self.others)]
+        return [f"node/{name}" for name in dict.fromkeys(nodes)]
 
 
 def repair(policy: str, applied: bool, yes: bool, output: str, **flags: object) -> None:
@@ -37,12 +39,13 @@ def repair(policy: str, applied: bool, yes: bool, output: str, **flags: object) 
     if applied and output != "table":
         raise click.UsageError("--apply prints commands: leave out --output")
     settings, now = settings_of(flags), time.time()
-    found = _find(settings, policy, now)
+    found, rest = _find(settings, policy, now)
     if output != "table":
-        write_data(_Repairs(at(now), policy, found), output)
+        write_data(_Repairs(at(now), policy, found, rest), output)
     else:
         context = f" --context {settings.context}" if settings.context else ""
-        write("\n".join(_lines(found, context)) or f"# policy {printable(policy)}: no bad value")
+        lines = [*_lines(found, context), *map(_line, rest)]
+        write("\n".join(lines) or f"# policy {printable(policy)}: no bad value")
     good = [one for one in found if one.value is not None]
     if applied and good:
         confirm(f"Set these {len(good)} taints?", "set them", yes=yes)
@@ -51,10 +54,10 @@ def repair(policy: str, applied: bool, yes: bool, output: str, **flags: object) 
             click.echo(f"taintwarden: {printable(failure)}", err=True)
         if failures:
             sys.exit(REFUSED)
-    sys.exit(FINE if len(good) == len(found) else PERSON)
+    sys.exit(FINE if len(good) == len(found) and not rest else PERSON)
 
 
-def _find(settings: Settings, name: str, now: float) -> list[Repair]:
+def _find(settings: Settings, name: str, now: float) -> tuple[list[Repair], list[Other]]:
     snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
     gates = settings.gates
     rehearsal = taught(snapshot, gates)
@@ -62,15 +65,14 @@ def _find(settings: Settings, name: str, now: float) -> list[Repair]:
     if policy is None:
         why = rehearsal.policy_problems.get(name, "it does not exist")
         fail(f"cannot use TaintEvictionPolicy {name}: {why}", REFUSED)
-    return repairs(rehearsal.view, policy, gates, now)
+    return repairs(rehearsal.view, policy, gates, now), others(rehearsal.view, policy)
 
 
 def _lines(found: list[Repair], context: str) -> list[str]:
     lines = []
     for one in found:
         current = Taint(one.key, one.current, one.effect)
-        leave = f"{pods(one.leaving)} {'has' if one.leaving == 1 else 'have'} to leave"
-        told = f"# {one.node}: {current} for {duration(one.seconds)}, {leave}"
+        told = f"# {one.node}: {current} for {duration(one.seconds)}, {_leave(one.leaving)}"
         if one.value is None:
             lines.append(printable(f"{told}; no earlier good value is known"))
             continue
@@ -78,3 +80,15 @@ def _lines(found: list[Repair], context: str) -> list[str]:
         lines.append(printable(told + after))
         lines.append(printable(f"kubectl taint node {one.node} {one.taint} --overwrite{context}"))
     return lines
+
+
+def _line(one: Other) -> str:
+    """What makes pods leave, and who writes it."""
+    writer = "its driver or a DeviceTaintRule writes it"
+    if one.source:
+        writer = f"it is read from {one.source} of the node"
+    return printable(f"# {one.node}: {one.taint}, {_leave(one.leaving)}; {writer}: no command restores it")
+
+
+def _leave(number: int) -> str:
+    return f"{pods(number)} {'has' if number == 1 else 'have'} to leave"
