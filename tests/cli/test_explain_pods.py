@@ -149,7 +149,9 @@ async def test_pods_that_a_reclaim_leaves_stay_for_its_reason(cluster, run):
     cluster.delete(POLICIES, "sla")
     cluster.create(POLICIES, policy(reclaim={"deadlineSeconds": 60}))
     add_pod(cluster, "stays", "a1", annotations={"taintwarden.io/do-not-evict": "true"})
-    assert "1 pod: policy sla leaves it on a node that will be gone" in (await staying(run, "node", "a1"))[1]
+    told = (await staying(run, "node", "a1"))[1]
+    assert "1 pod: policy sla leaves it on a node that will be gone" in told
+    assert told.count("Reclaim node a1 is gone ") == 1
 
 
 async def test_pods_of_a_node_without_taints_stay(cluster, run):

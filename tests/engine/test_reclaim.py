@@ -342,6 +342,15 @@ def test_the_end_of_a_node_is_reported_with_the_pods_that_cannot_leave_it():
     assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1, at_risk=1)]
 
 
+def test_a_pod_that_is_deleted_in_time_in_spite_of_its_budget_is_not_at_risk():
+    rig = held(spot(spec={"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 600}}))
+    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1)]
+    rig.advance(SECONDS - 1, step=1.0)
+    assert [one.delete for one in told(rig, commands.Evict)] == [True]
+    rig.settle("a", Outcome.REFUSED)
+    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1, at_risk=1)]
+
+
 def test_a_pod_that_has_time_is_not_at_risk():
     rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
     rig.pod("a", grace_seconds=40)

@@ -199,13 +199,17 @@ def _blocked_by(answer: PodExplanation, policy: Policy) -> Iterator[str]:
     if len(answer.budgets) > 1:
         yield f"its PodDisruptionBudgets have to be repaired: the Eviction API refuses a pod with several ({names})"
     elif answer.budgets and not answer.budgets[0].allows:
-        patience = policy.eviction.pdb_timeout_seconds
-        limit = (
-            f", {wording.duration(patience)} at most, then it is deleted"
-            if policy.eviction.method is Method.EVICT_THEN_DELETE
-            else ""
-        )
-        yield f"for PodDisruptionBudget {names}{limit}: {answer.budgets[0].reason}"
+        yield f"for PodDisruptionBudget {names}{_patience(policy)}: {answer.budgets[0].reason}"
+
+
+def _patience(policy: Policy) -> str:
+    """For how long a budget can block a pod, if not indefinitely."""
+    if policy.eviction.method is not Method.EVICT_THEN_DELETE:
+        return ""
+    most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most"
+    if policy.reclaim is not None:
+        most += " and no longer than leaves it its grace before its node is gone"
+    return f", {most}, then it is deleted"
 
 
 def _budgets(evaluation: Evaluation) -> Iterator[BudgetExplanation]:

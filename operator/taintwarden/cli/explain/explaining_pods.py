@@ -12,6 +12,7 @@ from taintwarden.cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, exp
 from taintwarden.cli.explain.explanation import Fate, PodExplanation, TaintExplanation
 from taintwarden.cli.explain.published_taints import PublishedTaint, published
 from taintwarden.cli.output import printable
+from taintwarden.cli.relative_times import Times
 from taintwarden.cli.rendering import Lines, render, rows
 from taintwarden.controller import wording
 from taintwarden.engine.model import Gates, Taint
@@ -104,6 +105,8 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     for one in answer.published:
         lines.add("Published", one.told(answer.at))
     lines.add("Leaving", f"{answer.leaving} of {wording.pods(len(answer.pods))}", "bold red" if answer.leaving else "")
+    for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
+        lines.add("Reclaim", Times(answer.at).within(end), "yellow")
     lines.add("Pending", _pending(answer), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):

@@ -8,10 +8,11 @@ from typing import NamedTuple, Self
 import msgspec
 
 from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.limits.refusal import BUDGET_LIMITS
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, WallTime, later
+from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, WallTime, later
 from taintwarden.engine.order import OrderKey, place_of
 
 TOLERANCE_SECONDS = 1.0
@@ -168,7 +169,7 @@ class Reclaims:
 
     def _is_at_risk(self, claim: Claim) -> bool:
         is_held = claim.phase in (Phase.EXEMPT, Phase.BLOCKED, Phase.DELAYED) or claim.failed is not None
-        return is_held or claim.key in self._at_risk
+        return (is_held and not _is_deleted_in_time(claim)) or claim.key in self._at_risk
 
     def forecast(self, rate: float | None, now: Instant, most: int) -> Iterator[commands.DeadlineAtRisk]:
         """Pods that will not have stopped gracefully by their hard deadline, at ``rate`` evictions per second.
@@ -230,6 +231,15 @@ class Reclaims:
             return None
         self._at_risk.add(key)
         return commands.DeadlineAtRisk(pod, claim.verdict, alike.hard_at, reason)
+
+
+def _is_deleted_in_time(claim: Claim) -> bool:
+    """Whether only a budget holds a pod, which it does until the latest moment at most."""
+    if claim.policy.eviction.method is not Method.EVICT_THEN_DELETE or claim.grounds.exempt:
+        return False
+    if claim.failed is not None:
+        return claim.failed.row.by_budget
+    return claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit in BUDGET_LIMITS
 
 
 def _left(alike: _Alike, position: int, rate: float | None, now: Instant) -> float:
