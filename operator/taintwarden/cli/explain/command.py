@@ -122,9 +122,9 @@ def pod(**given: object) -> None:
     imported("taintwarden.cli.explain.answering:explain_pod")(**given)
 
 
-_MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for.
-Those that leave first come first. `taintwarden explain pod` says more about each. Pending pods are counted, with what
-the scheduler says.{more}
+_MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for; and
+why the others stay. Those that leave first come first. `taintwarden explain pod` says more about each. Pending pods
+are counted, with what the scheduler says.{more}
 
 It needs the right to get {needs}, and to list pods, namespaces, poddisruptionbudgets,
 taintevictionpolicies and tolerationprofiles; of nodes, too, if a pod is Pending.
