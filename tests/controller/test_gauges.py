@@ -59,6 +59,13 @@ def test_evaluations_by_each_operator_have_a_series_from_the_start(operator):
     assert metrics.registry.get_sample_value("taintwarden_evaluations_total", labels) == 0
 
 
+@pytest.mark.parametrize(("limit", "waited"), [("policy-rate", 0.0), ("denied", 0.0), ("guard-settling", None)])
+def test_each_limit_whose_wait_is_measured_has_a_series_from_the_start(limit, waited):
+    metrics = Metrics()
+    Gauges(metrics, Machine().view)
+    assert metrics.registry.get_sample_value("taintwarden_limit_wait_seconds_count", {"limit": limit}) == waited
+
+
 @pytest.mark.parametrize(("zone", "state"), [("eu/a", 2), ("eu/b", 1), ("eu/c", 0)])
 def test_the_state_of_a_zone_is_a_number_that_grows_with_the_trouble(measured, zone, state):
     assert measured.value("zone_state", zone=zone) == state

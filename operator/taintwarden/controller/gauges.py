@@ -6,6 +6,7 @@ from heapq import nlargest
 
 from taintwarden.controller import wording
 from taintwarden.controller.notifier import MISSED
+from taintwarden.engine.limits.refusal import GUARD_SETTLING
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
 from taintwarden.telemetry.metrics import Metrics
@@ -26,7 +27,8 @@ class Gauges:
         self._judged: dict[tuple[str, str], int] = {}
         self._begun: set[str] = set()
         for limit in wording.HOLDS:
-            metrics.limit_wait.labels(limit)
+            if limit != GUARD_SETTLING:  # is not measured: each decision waits for it
+                metrics.limit_wait.labels(limit)
         for operator in Operator:
             metrics.evaluations.labels(operator, "tolerated")
         for result in ("violated", "invalid"):
