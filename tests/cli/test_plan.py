@@ -328,6 +328,15 @@ async def test_a_mistyped_value_is_told(cluster, run, taint, told):
     assert found["invalid"] == ([f"{taint} on 1 node cannot be compared ({why}): {told} (policy sla)"] if told else [])
 
 
+async def test_a_mistyped_value_is_told_of_a_node_without_pods_too(cluster, run):
+    replace_policy(cluster, taints=[{"key": "sla", "valueType": "Integer"}], limits=NO_LIMITS)
+    plan = await planned(run, "--node", "b1", "--taint", "sla=98O:NoExecute")
+    why = "'O' at position 3 is no digit"
+    assert plan["invalid"] == [f"sla=98O:NoExecute cannot be compared ({why}): no pod is affected now (policy sla)"]
+    replace_policy(cluster, limits=NO_LIMITS)
+    assert (await planned(run, "--node", "b1", "--taint", "sla=high:NoExecute"))["invalid"] == []  # any text will do
+
+
 async def test_what_was_mistyped_before_the_change_is_not_of_it(cluster, run):
     cluster.store.modify("nodes", "b1", "", lambda one: one["spec"]["taints"][0].update(value="x"))
     add_pod(cluster, "fine", "b1")

@@ -10,6 +10,7 @@ import msgspec
 
 from taintwarden.controller import wording
 from taintwarden.engine.derived import derivations
+from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.guard.guard import NARROW_SECONDS
 from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
@@ -123,6 +124,8 @@ class Play:
             progress(self.at, self.gone)
         ended = self.at if moment is None else horizon
         self.at = ended
+        recorded = self._recording.end(self.instant, self._places)
+        recorded["invalid"] += self._unaffecting(of_nodes, changed)
         return Plan(
             at=wording.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
@@ -132,7 +135,7 @@ class Play:
             ended_after_seconds=round(ended, 3),
             assumptions=self._assumptions,
             notes=[*paused, *self._notes(), *ineffective],
-            **self._recording.end(self.instant, self._places),
+            **recorded,
         )
 
     def _planned(self, node: NodeObject, changes: Sequence[Change]) -> Node:
@@ -164,6 +167,18 @@ class Play:
         for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
             if not any(policy.selector_for(taint) for policies in selecting for policy in policies):
                 yield f"no policy acts on {taint} on these nodes: it is left to Kubernetes"
+
+    def _unaffecting(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
+        """The changed values that cannot be compared as their policy expects, and that affect no pod."""
+        nodes = [node for one in changed if (node := self._view.node(one.metadata.name)) is not None]
+        for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
+            for policy in dict.fromkeys(acting_policy(taint, node.policies) for node in nodes):
+                selector = policy.selector_for(taint) if policy else None
+                if policy is None or selector is None or selector.value_type is None:
+                    continue
+                why = wording.invalid_taint(taint, policy, ())
+                if why and not self._recording.has_reported(taint):
+                    yield f"{taint} cannot be compared ({why}): no pod is affected now (policy {policy.name})"
 
     def _ineffective_on_devices(self, changes: Sequence[Change]) -> Iterator[str]:
         """The changed devices that no pod has, and their taints on which no policy acts."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from taintwarden.controller import wording
 from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
-from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, WallTime
+from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, Taint, WallTime
 from taintwarden.rehearsal.ideal import Places
 from taintwarden.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement, numbers
 
@@ -74,6 +74,10 @@ class Recording:
                     self._past_guards.append(closed)
             case _:
                 pass
+
+    def has_reported(self, taint: Taint) -> bool:
+        """Whether it was recorded that the value of a taint cannot be compared."""
+        return any(told == str(taint) for told, _ in self._invalid)
 
     def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
         """The API server accepts the eviction with this number."""
