@@ -97,6 +97,22 @@ def test_a_wrong_value_is_refused(name, value):
     assert f"/{name}" in refused(**{name: value}).replace(".", "/")
 
 
+@pytest.mark.parametrize(
+    ("alone", "needs"),
+    [
+        ({"webhooks.callers.names": ["kube-apiserver"]}, {"webhooks.callers.configMap": "api-servers"}),
+        ({"webhooks.issuerRef": {"name": "corporate"}}, {"webhooks.certificates": "cert-manager"}),
+    ],
+)
+def test_what_protects_only_beside_another_value_is_refused_alone(alone, needs):
+    """It would be ignored: every client would be answered, or the certificate be one that the webhook makes."""
+    [name], [(other, _)] = alone, needs.items()
+    told = refused(**alone)
+    assert name in told
+    assert other in told
+    assert chart(alone | needs)
+
+
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
