@@ -161,13 +161,57 @@ def test_the_account_of_the_job_goes_with_it():
         assert "hook-succeeded" in annotations["helm.sh/hook-delete-policy"]
 
 
-def test_the_job_has_the_image_and_the_nodes_of_the_operator():
+def trust_pod(**values: Any) -> Json:
+    found: Json = by_key(chart(values))["Job", "taintwarden-webhook-trust"]["spec"]["template"]
+    return found
+
+
+def test_the_job_has_the_image_of_the_operator():
     values = {"image": {"repository": "r.example.com/t", "tag": "7", "pullPolicy": "Always"}}
-    values |= {"imagePullSecrets": [{"name": "s"}], "nodeSelector": {"pool": "system"}}
-    pod = by_key(chart(values))["Job", "taintwarden-webhook-trust"]["spec"]["template"]["spec"]
+    pod = trust_pod(**values, imagePullSecrets=[{"name": "s"}])["spec"]
     [container] = pod["containers"]
     assert (container["image"], container["imagePullPolicy"]) == ("r.example.com/t:7", "Always")
-    assert (pod["imagePullSecrets"], pod["nodeSelector"]) == ([{"name": "s"}], {"pool": "system"})
+    assert pod["imagePullSecrets"] == [{"name": "s"}]
+
+
+OF_PODS: Json = {
+    "nodeSelector": {"pool": "infra"},
+    "tolerations": [{"key": "dedicated", "value": "infra", "effect": "NoSchedule"}],
+    "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
+}
+OF_CONTAINERS: Json = {
+    "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+    "envFrom": [{"configMapRef": {"name": "proxy"}}],
+}
+MARKS: Json = {"podLabels": {"team": "ops"}, "podAnnotations": {"sidecar.istio.io/inject": "false"}}
+
+
+@pytest.mark.parametrize("values", [OF_PODS | OF_CONTAINERS | MARKS, {"webhooks": OF_PODS | OF_CONTAINERS | MARKS}])
+def test_the_job_runs_where_and_as_the_webhook_runs(values):
+    """The installation waits for it, so what lets the webhook's pods run has to let it run."""
+    template = trust_pod(**values)
+    pod = template["spec"]
+    [container] = pod["containers"]
+    assert {name: pod.get(name) for name in OF_PODS} == OF_PODS
+    [variable], sources = OF_CONTAINERS["env"], OF_CONTAINERS["envFrom"]
+    assert variable in container["env"]
+    assert {"name": "TAINTWARDEN_WEBHOOK_SERVICE", "value": "taintwarden-webhook"} in container["env"]
+    assert container["envFrom"] == sources
+    metadata = template["metadata"]
+    assert metadata["labels"] == MARKS["podLabels"] | {"app.kubernetes.io/name": "taintwarden-webhook-trust"}
+    assert metadata["annotations"].items() >= MARKS["podAnnotations"].items()
+
+
+def test_the_job_runs_on_the_nodes_that_the_webhook_has_to_be_on():
+    """By node affinity alone: it need not keep away from the webhook's pods."""
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}
+    assert trust_pod(webhooks={"affinity": affinity})["spec"]["affinity"] == affinity
+
+
+def test_the_job_tolerates_what_the_webhook_tolerates():
+    webhook = by_key(chart())["Deployment", "taintwarden-webhook"]["spec"]["template"]["spec"]
+    assert trust_pod()["spec"]["tolerations"] == webhook["tolerations"]
+    assert "tolerations" not in trust_pod(tolerations=[])["spec"]
 
 
 def webhook_container(**values: Any) -> Json:

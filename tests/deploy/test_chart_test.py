@@ -57,6 +57,18 @@ def test_each_url_is_that_of_a_service(protected):
     assert {(host, int(port)) for host, port in (url.split("/")[2].split(":") for url in urls)} == services
 
 
+def test_its_pod_runs_where_and_as_the_pods_of_the_operator_run():
+    """A sidecar that is injected where `podAnnotations` forbid it for all others would never let it end."""
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}
+    of_pod = {"dnsConfig": {"options": [{"name": "ndots", "value": "1"}]}, "affinity": affinity}
+    marks = {"podLabels": {"team": "ops"}, "podAnnotations": {"sidecar.istio.io/inject": "false"}}
+    [pod] = pods(**of_pod, **marks)
+    assert {name: pod["spec"].get(name) for name in of_pod} == of_pod
+    assert pod["metadata"]["labels"] == {"app.kubernetes.io/name": "taintwarden-test", "team": "ops"}
+    assert pod["metadata"]["annotations"].items() >= marks["podAnnotations"].items()
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+
+
 def test_nothing_of_the_release_takes_the_pod_for_its_own():
     [pod] = pods(podLabels={"team": "a"})
     labels = pod["metadata"]["labels"]

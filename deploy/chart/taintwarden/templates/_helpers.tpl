@@ -162,6 +162,17 @@ true
 {{- end -}}
 {{- end -}}
 
+{{/*
+Values of the webhook's pods: what is null is the operator's. Arguments: root; own, the values of the webhook; names; into,
+the dictionary that gets them.
+*/}}
+{{- define "taintwarden.asOperator" -}}
+{{- range $name := .names -}}
+{{- $own := index $.own $name -}}
+{{- $_ := set $.into $name (ternary (index $.root.Values $name) $own (kindIs "invalid" $own)) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A service account. Arguments: root, name. */}}
 {{- define "taintwarden.serviceAccount" -}}
 apiVersion: v1
