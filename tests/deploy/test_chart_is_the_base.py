@@ -89,6 +89,14 @@ def test_the_publisher_is_that_of_the_component(base, tmp_path):
     assert len(found.keys() - base.keys()) == 14
 
 
+def test_rules_that_the_cluster_gathers_are_not_given(tmp_path):
+    """Who applies them owns them, and so does the controller that fills them in: helm refuses the next upgrade."""
+    kustomized, charted = base_with(PUBLISHER, tmp_path), by_key(chart({"publisher.enabled": True}))
+    gathered = [one for found in (kustomized, charted) for one in found.values() if "aggregationRule" in one]
+    assert len(gathered) == 2
+    assert [one for one in gathered if "rules" in one] == []
+
+
 def test_every_object_carries_helms_labels(rendered):
     assert [key(one) for one in rendered.values() if not one["metadata"]["labels"].keys() >= HELMS_LABELS] == []
 
