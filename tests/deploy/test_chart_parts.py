@@ -157,7 +157,7 @@ def test_the_account_of_the_job_goes_with_it():
     assert {one["kind"] for one in found} >= {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role"}
     for one in found:
         annotations = one["metadata"]["annotations"]
-        assert annotations["helm.sh/hook"] == "post-install,post-upgrade"
+        assert annotations["helm.sh/hook"] == "post-install,post-upgrade,post-rollback"
         assert "hook-succeeded" in annotations["helm.sh/hook-delete-policy"]
 
 
