@@ -226,7 +226,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.budget_refused_at = now
 
     def change_pod(self, refused_since: MonotonicTime | None, now: MonotonicTime) -> None:
-        """The pod is another than before, which its budgets had refused since then; None: they would have let it go."""
+        """The pod differs from before: since then its budgets had refused it; None: they would have admitted it."""
         if self.budget_refused_at is not None:
             self.budget_refused_at = max(self.budget_refused_at, now if refused_since is None else refused_since)
 
