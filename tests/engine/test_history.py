@@ -117,6 +117,13 @@ def test_after_a_gap_a_later_stamp_is_another_taint(stamp, added):
     assert made.added_at == added
 
 
+@pytest.mark.parametrize("first", [None, 9.0])
+def test_another_taint_is_not_older_than_what_was_seen_of_the_one_before(first):
+    """Its writer states a time at which the node was watched, and had the one before."""
+    made = TaintHistory.begin("980", 10.0, first).observe("940", 50.0).seen("900", 20.0, 90.0, gap=True)
+    assert (made.added_at, made.spans, made.stamp) == (50.0, (Span("900", 50.0),), 20.0)
+
+
 @pytest.mark.parametrize("stamp", [None, 1.0, 9.0])
 def test_after_a_gap_no_other_stamp_is(stamp):
     made = TaintHistory.begin("980", 10.0, 9.0).seen("980", stamp, 30.0, gap=True)

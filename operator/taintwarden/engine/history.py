@@ -60,12 +60,15 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
     appeared_at: float | None = None
 
     @classmethod
-    def begin(cls, value: str, now: float, stamp: float | None = None, *, is_first: bool = True) -> Self:
+    def begin(
+        cls, value: str, now: float, stamp: float | None = None, *, is_first: bool = True, not_before: float = 0.0
+    ) -> Self:
         """The history of a taint first seen ``now`` with ``value``: it counts from its stamp, if that is earlier.
 
-        ``is_first``: nothing is known of the node before, so the taint may have been there.
+        ``is_first``: nothing is known of the node before, so the taint may have been there. ``not_before``: it was not,
+        whatever its stamp says.
         """
-        added_at = _milliseconds(max(0.0, now if stamp is None else min(stamp, now)))
+        added_at = _milliseconds(max(0.0, now if stamp is None else min(max(stamp, not_before), now)))
         appeared_at = None if is_first or added_at >= now else _milliseconds(now)
         return cls(added_at, (Span(value, added_at),), stamp=stamp, appeared_at=appeared_at)
 
@@ -95,7 +98,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         if self.renewed and value == self.value:
             return self
         if gap and self._is_added_again(stamp):
-            return self.begin(value, now, stamp, is_first=False)
+            return self.begin(value, now, stamp, is_first=False, not_before=self.spans[-1].since)
         known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
         return known.observe(value, now)
 
