@@ -198,9 +198,10 @@ async def test_a_pod_goes_when_its_grace_is_over(stage):
     async with stage.running():
         stage.loop.feed(events.LeadershipChanged(leading=True))
         stage.loop.feed(events.NodeSeen(node("940", 2)))
-        await asyncio.sleep(29)
-        assert evictions(stage) == []
+        await asyncio.sleep(27.5)
         stage.loop.feed(events.NodesReached(10))
+        await asyncio.sleep(1.5)
+        assert evictions(stage) == []
         await asyncio.sleep(1.5)
         assert [command.pod.name for command in evictions(stage)] == ["a"]
 
@@ -223,9 +224,9 @@ async def test_an_answer_is_taken_in_at_once(stage):
     async with stage.running():
         stage.loop.feed(events.LeadershipChanged(leading=True))
         stage.loop.feed(events.NodeSeen(node("940", 2)))
-        await asyncio.sleep(29)
+        await asyncio.sleep(27.5)
         stage.loop.feed(events.NodesReached(10))
-        await asyncio.sleep(2)
+        await asyncio.sleep(3.5)
         stage.loop.feed(events.Settled("uid-a", Outcome.EVICTED))
         assert any(isinstance(notice, commands.Evicted) for notice in stage.told)
 

@@ -59,10 +59,10 @@ class Rig:
         self._interner = Interner()
         self.newest_version = 0
         self.feed(events.PoliciesChanged(policies or (policy(),)))
-        self.feed(events.NodesReached(reached))
         if leading:
             self.feed(events.LeadershipChanged(leading=True))
             self.monotonic += 3_600  # buckets are full
+        self.feed(events.NodesReached(reached))
         if synced:
             self.feed(events.Synced())
         self.wake()

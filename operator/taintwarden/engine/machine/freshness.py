@@ -1,7 +1,8 @@
 """Whether what is known of a due pod's node is new enough to evict the pod.
 
 It is if the node stream has spoken lately, and has come as far as the pod's version: a pod that was bound just after a
-taint was removed must not be evicted because of it, and a connection may be open and dead. Otherwise the node is read.
+taint was removed must not be evicted because of it, and a connection may be open and dead. One that comes back to life
+delivers what it held back, and values of long ago among it. Otherwise the node is read.
 A read changes nothing that is known. If it found the version that the stream has delivered, that is the proof. If it
 found a newer one, the claim waits until the stream has delivered that, too: changes in between may matter.
 """
@@ -21,7 +22,9 @@ class Freshness:
     def __init__(self, world: World) -> None:
         self._world = world
         self._reached = -1
-        self._heard_at = MonotonicTime(0.0)
+        self._heard_at: MonotonicTime | None = None
+        self._trusted_from = MonotonicTime(0.0)
+        """Until then the node stream may deliver what it held back."""
         self._reading: dict[str, MonotonicTime] = {}
         """Node -> when a read of it was requested."""
         self._checking: dict[str, list[str]] = {}
@@ -32,12 +35,18 @@ class Freshness:
     def reached(self, resource_version: int) -> None:
         """The node stream has delivered everything up to here."""
         self._reached = max(self._reached, resource_version)
-        self._heard_at = self._world.now.monotonic
+        self._hear()
+
+    def _hear(self) -> None:
+        now, timings = self._world.now.monotonic, self._world.timings
+        if self._heard_at is not None and now > self._heard_at + timings.silence:
+            self._trusted_from = later(now, timings.backlog)
+        self._heard_at = now
 
     def listed(self, resource_version: int) -> None:
         """A list replaces what is known: after a restore of etcd, versions may be lower than before."""
         self._reached = resource_version
-        self._heard_at = self._world.now.monotonic
+        self._heard_at = self._trusted_from = self._world.now.monotonic
         for state in self._world.cluster.nodes.values():
             state.confirmed_version = state.awaited_version = -1
         for name in list(self._checking):
@@ -51,7 +60,8 @@ class Freshness:
         if claim.version > self._reached and claim.version > state.confirmed_version:
             return False
         silence = self._world.timings.silence
-        return now <= self._heard_at + silence or now <= state.confirmed_at + silence
+        is_heard = self._heard_at is not None and self._trusted_from <= now <= self._heard_at + silence
+        return is_heard or now <= state.confirmed_at + silence
 
     def is_awaited(self, claim: Claim) -> bool:
         """Whether a claim waits for a read of its node, or for the next one after a read that proved nothing."""
@@ -94,7 +104,7 @@ class Freshness:
 
     def seen(self, state: NodeState, version: int) -> None:
         """The stream has delivered this version of a node."""
-        self._heard_at = self._world.now.monotonic
+        self._hear()
         if 0 <= state.awaited_version <= version:
             state.awaited_version = -1
             self._release(state.name)

@@ -46,6 +46,8 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """A wave within this time after a change of a policy or profile is attributed to the change."""
     silence: float = 5.0
     """If the node stream has been silent for so long, a node is read again before pods are evicted from it."""
+    backlog: float = 2.0
+    """So is it for so long after the node stream has spoken again: it may bring what it held back."""
     profile_rest: float = 1.0
     """The pods of one namespace are evaluated again at most once in this time, whatever its tenants change."""
     outage: float = 120.0
