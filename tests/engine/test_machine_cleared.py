@@ -39,6 +39,34 @@ def test_what_was_held_by_a_budget_is_cancelled_once_by_a_pause():
     assert rig.take(commands.Cancelled) == []
 
 
+SPOT = msgspec.structs.replace(limited(), reclaim=Reclaim(120))
+RESTING = {
+    "paused": (limited(), Phase.PAUSED, lambda rig: rig.change(limited(spec={"paused": True}))),
+    "the pod opts out": (SPOT, Phase.EXEMPT, lambda rig: rig.pod("a", do_not_evict=True)),
+    "the node opts out": (SPOT, Phase.EXEMPT, lambda rig: rig.node("n1", "sla=940", do_not_evict=True)),
+}
+
+
+@pytest.mark.parametrize(("given", "phase", "change"), RESTING.values(), ids=RESTING)
+@pytest.mark.parametrize("outcome", [Outcome.NOT_SENT, Outcome.BLOCKED, Outcome.FAILED, Outcome.REFUSED])
+def test_no_call_follows_one_that_failed_after_its_policy_ceased_to_act(given, phase, change, outcome):
+    rig = Rig(given)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == ["a"]
+    change(rig)
+    rig.settle("a", outcome)
+    assert rig.phase("a") is phase
+    assert rig.take(commands.Hindered) == []  # with the time of a next call, which is not made
+    rig.advance(90)
+    assert rig.evictions() == []
+    rig.change(given)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.advance(90)
+    assert rig.evictions() == ["a"]
+
+
 # -- a reset -----------------------------------------------------------------------------------------------------------
 
 

@@ -388,7 +388,8 @@ class Acting:
                 world.queues.wait(other)
         # What the claims are by now: some may have been withdrawn meanwhile.
         self._judging.judge(world.cluster.nodes[evictee.node], pod)
-        if claim.phase is not Phase.ENDED and event.outcome is not Outcome.NOT_SENT:
+        is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
+        if is_retried and event.outcome is not Outcome.NOT_SENT:
             retry_at = world.now.wall_at(claim.not_before)
             details = (event.outcome, event.message, claim.attempts, retry_at)
             world.report(commands.Hindered(pod, claim.verdict, *details))

@@ -268,7 +268,8 @@ class Judging:
         changed = claim.decide(grounds, pod, settles_at)
         if claim.phase not in (*QUEUED, Phase.REHEARSED, Phase.PAUSED, Phase.EXEMPT):
             return
-        if changed:
+        # Its policy may have been paused, or may leave the pod there, since a call was made that has failed now.
+        if changed or claim.rests not in (Phase.WAITING, claim.phase):
             if grounds.policy.reclaim is None:
                 self._reclaims.forget(claim.key)
             self._world.queues.wait(claim)
