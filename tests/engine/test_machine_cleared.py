@@ -147,6 +147,24 @@ def test_the_next_leader_reports_whose_pods_the_guard_holds():
     assert [one.hold for one in rig.take(commands.NamespaceHeld)] == ["namespace shop on node n1"]
 
 
+def test_pods_that_were_released_under_another_leader_do_not_wait_for_those_that_were_not():
+    """This replica knew that they were due before it read that they were released."""
+    rig = Rig(limited(guard=msgspec.structs.replace(GUARD, min_pods=3)), leading=False)
+    rig.node("n1", "sla=940")
+    rig.node("n2")
+    for number in range(10):
+        rig.pod(f"released{number}")
+        rig.pod(f"other{number}", node="n2")
+    assert rig.phase("released0") is Phase.READY
+    rig.feed(events.GuardRestored("p", GuardRecord(accepted=10, released_at=rig.wall, enforces=(GENERATION, START))))
+    rig.advance(10)
+    rig.node("n2", "sla=940")
+    rig.feed(events.LeadershipChanged(leading=True))
+    store(rig)
+    assert rig.world.limiter.guards.by_policy["p"].is_tripped
+    assert rig.evictions() == [f"released{number}" for number in range(10)]
+
+
 def held_namespace() -> Rig:
     """Too many pods of one namespace came to a bad node."""
     rig = Rig(limited(guard=GUARD))
