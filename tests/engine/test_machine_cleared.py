@@ -364,6 +364,44 @@ def test_a_pod_whose_call_may_have_been_carried_out_delays_no_other_once_it_may_
     assert rig.evictions() == ["b"]
 
 
+def test_a_pod_whose_call_got_no_answer_is_not_missing_once_the_watch_would_have_shown_that():
+    """Its policy is paused, so no other call finds out."""
+    share = Share(percent=25)
+    first, second = (limited(name, max_unavailable=share, spec={"taints": [{"key": name}]}) for name in "xy")
+    rig = Rig(first, second)
+    rig.wants(owner(), 4)
+    for number in range(4):
+        rig.node(f"n{number}", *(["x=1"] if number == 0 else []))
+        rig.pod(f"p{number}", node=f"n{number}", ready=True, owner=owner())
+    assert rig.evictions() == ["p0"]
+    rig.settle("p0", Outcome.FAILED)
+    rig.change(limited("x", max_unavailable=share, spec={"taints": [{"key": "x"}], "paused": True}), second)
+    rig.node("n1", "y=1")
+    rig.advance(59)
+    assert rig.evictions() == []
+    rig.advance(2)
+    assert rig.evictions() == ["p1"]
+
+
+def test_nor_has_it_been_evicted_for_the_guard():
+    """Half a minute of time-outs, and then a window that closes, are no evictions."""
+    guard = GuardSettings(min_pods=5, max_percent=1, settle_seconds=0)
+    rig = Rig(limited(guard=guard))
+    for number in range(5):
+        rig.pod(f"p{number}")
+    rig.node("n1", "sla=940")
+    store(rig)
+    assert len(rig.evictions()) == 5
+    for number in range(5):
+        rig.settle(f"p{number}", Outcome.FAILED)
+    rig.feed(events.ViewChanged("pods", live=False))
+    rig.advance(70)
+    rig.feed(events.ViewChanged("pods", live=True))
+    store(rig)
+    assert rig.take(commands.GuardTripped) == []
+    assert rig.world.limiter.guards.by_policy["p"].spent() + rig.world.limiter.guards.by_policy["p"].ahead.total == 5
+
+
 def test_an_accepted_eviction_is_ahead_for_no_policy():
     rig = Rig(limited("p", spec={"taints": [{"key": "sla"}]}), limited("q", guard=GUARD))
     rig.pod("a")

@@ -111,6 +111,11 @@ class Guards(Limit):
         if guard is not None and settlement is not Settlement.UNKNOWN:
             guard.settle(uid, stays=settlement.stays)
 
+    def take_back(self, uid: str) -> None:
+        """The eviction of this pod, whose call got no answer, did not happen."""
+        for guard in self.by_policy.values():
+            guard.settle(uid, stays=True)
+
     def stay(self, uid: str) -> None:
         """No call for this pod is in progress, and whether it is gone is known."""
         for guard in self.by_policy.values():

@@ -51,6 +51,8 @@ class Acting:
         """Blocked claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
         self._released: dict[str, None] = {}
         """Claims on pods that a person released, which move to another lane."""
+        self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        """UIDs of pods whose last call got no answer, by when the watch would have shown that it was carried out."""
 
     def accepted(self, policy: Policy) -> int:
         """How many evictions by a policy the API server has accepted since this replica leads."""
@@ -75,7 +77,7 @@ class Acting:
         if self._released:
             yield 0.0
         slow_at = self._world.limiter.calls.next_slow_at()
-        for at in (slow_at, self._asks.next_at()):
+        for at in (slow_at, self._asks.next_at(), self._doubts.next_at()):
             if at is not None:
                 yield at - now.monotonic
         for lane in self._world.queues.ready_lanes():
@@ -125,6 +127,23 @@ class Acting:
             claim = self._world.claims.by_key.get(key)
             if claim is not None and claim.phase is Phase.BLOCKED:
                 self._world.queues.ask_again(claim)
+        while (uid := self._doubts.pop_due(now)) is not None:
+            self._believe_it_stays(uid)
+
+    def _believe_it_stays(self, uid: str) -> None:
+        """The watch still shows a pod whose last call got no answer long ago: it does not count as evicted any more.
+
+        No other call was made since, which would tell: its policy may be paused, or a limit may hold it for hours.
+        """
+        world, evictee = self._world, self._world.claims.evictees.get(uid)
+        if evictee is None or evictee.call is not None or not evictee.is_uncertain:
+            return
+        evictee.is_uncertain = False
+        world.limiter.guards.take_back(uid)
+        self._ending.stay(evictee.node, uid)
+        pod = world.cluster.pod(evictee.node, uid)
+        if pod is not None:
+            self._judging.judge(world.cluster.nodes[evictee.node], pod)
 
     def release(self, policy: str, uids: list[str]) -> None:
         """A person released these pods."""
@@ -335,6 +354,7 @@ class Acting:
         )
         if evictee.is_uncertain:  # the call may have been carried out: the pod counts as terminating
             world.limiter.settle(event.uid, Settlement.UNKNOWN, world.now)
+            self._doubts.schedule(event.uid, later(world.now.monotonic, world.timings.leaving))
         else:
             unsent = event.outcome is Outcome.NOT_SENT
             world.limiter.settle(event.uid, Settlement.UNSENT if unsent else Settlement.STAYS, world.now)
