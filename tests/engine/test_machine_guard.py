@@ -85,6 +85,52 @@ def test_the_moment_of_its_record_is_not_named_if_something_else_made_a_pod_wait
     assert [one.limit for one in told(rig, commands.Decided)] == ["guard-record", "policy-rate"]
 
 
+REHEARSED_AGAIN = {
+    "labels of the pods change": lambda rig: [rig.pod(f"p{number}", gt(), labels={"a": "b"}) for number in range(8)],
+    "the value jitters": lambda rig: (rig.node("n1", "sla=980"), rig.node("n1", "sla=940")),
+    "the policy changes": lambda rig: rig.change(rehearsing(eviction={"gracePeriodSeconds": 5})),
+}
+
+
+def rehearsing(**spec) -> Policy:
+    return guarded({"mode": "DryRun"} | spec, min_pods=12)
+
+
+@pytest.mark.parametrize("again", REHEARSED_AGAIN.values(), ids=REHEARSED_AGAIN)
+def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again):
+    rig = crowd(rehearsing(), 8)
+    spoil(rig)
+    rig.advance(1)
+    assert len(rig.take(commands.Rehearsed)) == 8
+    again(rig)
+    rig.advance(1)
+    assert told(rig, commands.GuardTripped) == []
+    guard = rig.world.limiter.guards.by_policy["p"]
+    assert (guard.spent(), guard.ahead.total) == (8, 0)
+
+
+def test_other_labels_are_no_reason_to_rehearse_an_eviction_again():
+    rig = crowd(rehearsing(), 1)
+    spoil(rig)
+    rig.out = []
+    rig.pod("p0", gt(), labels={"a": "b"})
+    rig.advance(1)
+    assert rig.notices() == []
+    assert rig.phase("p0") is Phase.REHEARSED
+
+
+def test_a_dry_run_forgets_whom_it_would_have_evicted_with_the_window():
+    rig = crowd(rehearsing(), 8)
+    spoil(rig)
+    rig.advance(1)
+    rig.advance(700, step=10)
+    rig.pod("other")  # has to leave, too
+    rig.advance(1)
+    guard = rig.world.limiter.guards.by_policy["p"]
+    assert guard.spent() == 1
+    assert list(guard._rehearsals) == ["uid-other"]
+
+
 # -- opening -----------------------------------------------------------------------------------------------------------
 
 

@@ -63,6 +63,8 @@ class Guard:
         self._spent = Spent()
         self._rehearsed = Spent()
         """The same for evictions of a dry run."""
+        self._rehearsals: dict[str, tuple[MonotonicTime, Share]] = {}
+        """UID -> the slot in which its rehearsed eviction counts, and for whom; the oldest first."""
         self._population = Peak()
         """How many pods the policy might evict, as they were counted."""
         self._current_slot = MonotonicTime(0.0)
@@ -125,6 +127,7 @@ class Guard:
         if self.ahead.near.get(due.uid) == due:
             return
         self._meet_released(due)
+        self._take_back_rehearsal(due.uid)
         self.ahead.put(due, now)
 
     def _meet_released(self, due: Due) -> None:
@@ -187,13 +190,21 @@ class Guard:
     def rehearse(self, uid: str, now: Instant) -> None:
         """A pod would be evicted now: that counts until the policy enforces, unless a person released the pod."""
         due = self.ahead.near.get(uid)
+        self._take_back_rehearsal(uid)
         if uid not in self.ahead.released:
-            self._rehearsed.note(self._slot(now), due.share if due is not None else FOR_ALL)
+            rehearsal = self._slot(now), due.share if due is not None else FOR_ALL
+            self._rehearsed.note(*rehearsal)
+            self._rehearsals[uid] = rehearsal
         self.forget(uid)
+
+    def _take_back_rehearsal(self, uid: str) -> None:
+        """A pod that is still there to be evicted again was not evicted: it counts once, as it would be then."""
+        if (rehearsal := self._rehearsals.pop(uid, None)) is not None:
+            self._rehearsed.take_back(*rehearsal)
 
     def forget_rehearsals(self) -> None:
         """The policy enforces from now on; the evictions of the dry run did not happen."""
-        self._rehearsed = Spent()
+        self._rehearsed, self._rehearsals = Spent(), {}
         self._changed = True
 
     # -- settings -----------------------------------------------------------------------------------------------
@@ -251,6 +262,10 @@ class Guard:
         self.ahead.let_time_pass(now)
         for past in (self._spent, self._rehearsed, self._population):
             past.let_time_pass(now.monotonic, self.settings.window_seconds)
+        while (oldest := next(iter(self._rehearsals), None)) is not None:
+            if self._rehearsals[oldest][0] + self.settings.window_seconds > now.monotonic:
+                break
+            del self._rehearsals[oldest]
 
     def _trip(self, now: Instant) -> None:
         self.tripped_at = now.wall

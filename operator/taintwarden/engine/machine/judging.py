@@ -283,7 +283,7 @@ class Judging:
         world = self._world
         for claim in world.claims.of(pod.uid):
             claim.change_pod(world.limiter.budgets.refuses_since(before), world.now.monotonic)
-            if before.shared is not pod.shared and claim.phase in (*QUEUED, Phase.REHEARSED):
+            if before.shared is not pod.shared and claim.phase in QUEUED:
                 world.queues.wait(claim)
             elif before.ready != pod.ready and claim.phase is Phase.BLOCKED:
                 world.queues.ask_again(claim)
