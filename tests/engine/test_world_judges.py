@@ -107,6 +107,11 @@ def test_a_write_that_is_made_again_and_again(monkeypatch):
     assert "writes" in judges_of(plan_of(one_falls))
 
 
+def test_a_call_that_is_ordered_again_and_again_and_never_sent(monkeypatch):
+    monkeypatch.setattr(Engine, "may_send", lambda _, order, **__: order.what not in ("evict", "delete"))
+    assert "withheld" in judges_of(plan_of(one_falls))
+
+
 def test_zones_that_are_not_counted(monkeypatch):
     limits = {"base": "None", "zoneHealth": {"minNodes": 0}}
     plan = plan_of(all_fall, limits=limits, timing={"violationGraceSeconds": 15})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from simulated.world import law
 from simulated.world.agenda import EPOCH
 from simulated.world.judges.base import Breach, Judge
-from simulated.world.judges.calls import Calls, Writes
+from simulated.world.judges.calls import Calls, Withheld, Writes
 from simulated.world.judges.guards import GuardRecords, GuardWindows, Resets, Trips
 from simulated.world.judges.knowledge import Knowledge
 from simulated.world.judges.limits import BudgetTimeouts, FullZones, Rates, Spared
@@ -39,6 +39,7 @@ JUDGES: tuple[type[Judge], ...] = (
     Spared,
     Calls,
     Writes,
+    Withheld,
     Held,
     Lost,
     Quiet,

@@ -15,6 +15,8 @@ ROUNDING_CALLS = 5
 EVERY = "*"
 FREE_WRITES = 15
 """Requests of one kind for one object in a window that nothing has to explain: tries again, and conflicts."""
+FREE_WITHHELD = 5
+"""Calls for one pod in a window that were ordered and not sent, and that nothing has to explain."""
 
 
 class Writes(Judge):
@@ -61,6 +63,43 @@ class Writes(Judge):
 
     def _recent(self, key: str) -> int:
         return _within(self._changes.get(key, deque()), self.world.agenda.now)
+
+
+class Withheld(Judge):
+    """A call that the operator itself does not send is not prepared again and again.
+
+    What it decides by may change between the order and the request, and its lease may be lost. In any
+    ``WINDOW_SECONDS`` that happens to a pod ``FREE_WITHHELD`` times at most, and once more for each change of the pod,
+    of its node, or of a policy.
+    """
+
+    name = "withheld"
+
+    def __init__(self, judges: "Judges") -> None:
+        super().__init__(judges)
+        self._withheld: dict[tuple[str, str], deque[float]] = {}
+        self._changes: dict[str, deque[float]] = {}
+
+    def stored(self, kind: str, key: str, before: Any, after: Any) -> None:
+        if kind in ("nodes", "pods", "policies"):
+            changed = EVERY if kind == "policies" else key
+            self._changes.setdefault(changed, deque()).append(self.world.agenda.now)
+
+    def withheld(self, request: Request) -> None:
+        order, now = request.order, self.world.agenda.now
+        if order.what not in ("evict", "delete"):
+            return
+        times = self._withheld.setdefault((request.replica.name, order.key), deque())
+        times.append(now)
+        pod = self.world.store.get("pods", order.key)
+        names = (EVERY, order.key, "" if pod is None else pod.node)
+        changes = sum(_within(self._changes.get(name, deque()), now) for name in names)
+        if _within(times, now) > FREE_WITHHELD + changes:
+            self.breach(
+                order.key,
+                f"{order.what} of {order.key} was ordered {len(times)} times in {WINDOW_SECONDS:g} s without being "
+                f"sent, after {changes} changes",
+            )
 
 
 def _within(times: deque[float], now: float) -> int:
