@@ -67,6 +67,39 @@ def test_no_call_follows_one_that_failed_after_its_policy_ceased_to_act(given, p
     assert rig.evictions() == ["a"]
 
 
+@pytest.mark.parametrize("spec", [{"paused": True}, {"mode": "DryRun"}], ids=["paused", "DryRun"])
+@pytest.mark.parametrize("is_answered", [False, True], ids=["under way", "accepted"])
+def test_a_policy_that_acts_again_makes_no_second_call_for_a_pod(spec, is_answered):
+    first, second = ({"taints": [{"key": key}]} for key in "pq")
+    rig = Rig(limited("p", spec=first), limited("q", spec=second | spec))
+    rig.node("n1", "q=1")
+    rig.pod("a")
+    rig.node("n1", "p=1", "q=1")
+    assert rig.evictions() == ["a"]
+    if is_answered:
+        rig.settle("a")
+    rig.change(limited("p", spec=first), limited("q", spec=second))
+    rig.advance(5)
+    assert rig.evictions() == []
+    if not is_answered:
+        rig.settle("a", Outcome.REFUSED)
+        assert rig.evictions() == ["a"]  # by the other one
+        rig.settle("a", Outcome.REFUSED)
+        assert rig.world.limiter.calls.in_flight == 0
+
+
+def test_a_pod_that_does_not_opt_out_any_more_is_not_called_for_twice():
+    first = limited("p", spec={"taints": [{"key": "p"}], "exclude": {"respectDoNotEvict": False}})
+    second = msgspec.structs.replace(limited("q", spec={"taints": [{"key": "q"}]}), reclaim=Reclaim(120))
+    rig = Rig(first, second)
+    rig.node("n1", "p=1", "q=1")
+    rig.pod("a", do_not_evict=True)
+    assert rig.evictions() == ["a"]
+    rig.pod("a")
+    rig.advance(5)
+    assert rig.evictions() == []
+
+
 # -- a reset -----------------------------------------------------------------------------------------------------------
 
 
