@@ -88,6 +88,23 @@ def test_a_policy_that_acts_again_makes_no_second_call_for_a_pod(spec, is_answer
         assert rig.world.limiter.calls.in_flight == 0
 
 
+def test_a_policy_that_is_paused_during_the_call_of_another_one_expects_no_eviction():
+    first = limited("p", spec={"taints": [{"key": "p"}]})
+    second = {"guard": GUARD, "spec": {"taints": [{"key": "q"}], "timing": {"violationGraceSeconds": 10}}}
+    rig = Rig(first, limited("q", **second))
+    rig.node("n1", "q=1")
+    rig.pod("a")
+    assert len(rig.take(commands.Scheduled)) == 1
+    rig.node("n1", "p=1", "q=1")
+    assert rig.evictions() == ["a"]
+    rig.change(first, limited("q", guard=GUARD, spec=second["spec"] | {"paused": True}))
+    rig.settle("a", Outcome.REFUSED)
+    assert rig.world.limiter.guards.by_policy["q"].ahead.total == 0
+    rig.change(limited("q", guard=GUARD, spec=second["spec"] | {"paused": True}))
+    rig.change(first, limited("q", **second))
+    assert [one.verdict.policy.name for one in rig.take(commands.Scheduled)] == ["q"]  # and is announced again
+
+
 def test_a_pod_that_does_not_opt_out_any_more_is_not_called_for_twice():
     first = limited("p", spec={"taints": [{"key": "p"}], "exclude": {"respectDoNotEvict": False}})
     second = msgspec.structs.replace(limited("q", spec={"taints": [{"key": "q"}]}), reclaim=Reclaim(120))

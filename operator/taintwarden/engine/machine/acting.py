@@ -408,7 +408,10 @@ class Acting:
         world.queues.delay(claim)
         for other in evictee.claims:
             if other.phase is Phase.ASIDE:
+                was_expected = other.was_expected
                 world.queues.wait(other)
+                if other.rests is not Phase.WAITING:  # its policy was paused during the call
+                    self._ending.rest(other, pod, was_expected=was_expected)
         # What the claims are by now: some may have been withdrawn meanwhile.
         self._judging.judge(world.cluster.nodes[evictee.node], pod)
         is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
