@@ -40,9 +40,9 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_zone_state{instance="a", policy="sla", zone="zone-a"}': "0x10 1x2 2x3 0x65",
     'taintwarden_zone_state{instance="a", policy="sla", zone="zone-b"}': "0x80",
     'taintwarden_budget_blocked_evictions{instance="a", policy="sla", budget="shop/web"}': "_x10 1x20 _x50",
-    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="blocked"}': "0x10 1x20 0x50",
-    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="refused"}': "0x30 2x2 0x48",
-    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="postponed"}': "0x30 2x25 0x25",
+    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="blocked"}': "_x10 1x20 stale",
+    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="refused"}': "_x30 2x2 stale",
+    'taintwarden_blocked_evictions{instance="a", policy="sla", reason="postponed"}': "_x9 2x25 stale",
     'taintwarden_evictions_total{instance="a", policy="sla", outcome="evicted"}': "0x10 0+1x12 12x60",
     'taintwarden_missed_deadlines_total{instance="a", policy="sla", reason="not-evicted"}': "4x80",
     'taintwarden_missed_deadlines_total{instance="a", policy="tried", reason="not-evicted"}': "0+1x80",
@@ -124,7 +124,7 @@ CASES = [
     ),
     Case(
         "TaintwardenEvictionsRefused",
-        {'taintwarden_blocked_evictions{instance="a", policy="sla", reason="misconfigured"}': "0x9 2x60"},
+        {'taintwarden_blocked_evictions{instance="a", policy="sla", reason="misconfigured"}': "_x9 2x60"},
         {"policy": "sla", "reason": "misconfigured"},
     ),
     Case(
@@ -205,7 +205,7 @@ def group(case: Case) -> dict[str, object]:
 
 POSTPONED = Case(
     "TaintwardenEvictionsRefused",
-    {'taintwarden_blocked_evictions{instance="a", policy="sla", reason="postponed"}': "0x9 2x60"},
+    {'taintwarden_blocked_evictions{instance="a", policy="sla", reason="postponed"}': "_x9 2x60"},
     {"policy": "sla", "reason": "postponed"},
     began=40,
 )
