@@ -117,7 +117,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         why = waiting(limit.limit, policy.name, limit.pods)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
         if limit.limit in CALL_OUTCOMES:
-            for answer in dict.fromkeys(one.message for one in policy.next_pods if one.limit == limit.limit):
+            for answer in _answers(policy, limit.limit):
                 lines.add("  answer", answer)
     for budget in policy.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
@@ -130,6 +130,15 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         told = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
         lines.add("Next pod", told)
     return lines
+
+
+def _answers(policy: PolicySummary, outcome: str) -> list[str]:
+    """What the API server said to calls that ended so, of answers that differ by the name of the pod the first."""
+    found: dict[str, str] = {}
+    for one in policy.next_pods:
+        if one.limit == outcome and one.message:
+            found.setdefault(one.message.replace(one.name, ""), one.message)
+    return list(found.values())
 
 
 def _guard_text(policy: PolicySummary, times: Times) -> str:
