@@ -456,6 +456,13 @@ def test_when_a_limit_lets_the_next_pod_go_is_told_as_of_a_pod():
     assert told == "limit policy-rate of policy sla: the rate of the policy; the next may be evicted in 40s"
 
 
+def test_a_deletion_that_fails_does_not_wait_for_the_budget_any_more():
+    refused = listed(limit="refused", message="no right to delete", attempts=2)
+    refused["spec"]["eviction"] = {"method": "EvictThenDelete"}
+    told = explained(pod(GT), BAD_NODE, refused, budget()).waits_for
+    assert told == "the API server refuses its eviction: no right to delete, 2 calls"
+
+
 def test_a_budget_is_told_once():
     held = listed(limit="budget", message="PodDisruptionBudget shop/web allows no disruption now")
     told = explained(pod(GT), BAD_NODE, held, budget()).waits_for

@@ -159,7 +159,9 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
         told.append(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}")
     else:
         told += _refused_by(answer, claim.pod, policy.name, stored, evaluation.now)
-    if policy.eviction.method is not Method.DELETE:
+    mine = next_pod(stored, claim.pod)
+    fails = mine is not None and mine.limit in wording.FAILING
+    if policy.eviction.method is Method.EVICT or (policy.eviction.method is Method.EVICT_THEN_DELETE and not fails):
         told += _blocked_by(answer, policy)
     return "; then ".join(told) or "for nothing: it is due now"
 
