@@ -168,8 +168,18 @@ async def test_invalid_taints_are_named_with_their_nodes(cluster, run):
     taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(10)]
     set_status(cluster, "sla", heldInvalid=23, invalidTaints=taints)
     shown = " ".join((await run("status", "sla")).stdout.split())
-    assert "sla=98O:NoExecute on a0 cannot be compared: 2 pods judged by its last valid value" in shown
+    judged = "2 pods judged by its last valid value; if it had none, it evicts none of them"
+    assert f"sla=98O:NoExecute on a0 cannot be compared: {judged}" in shown
     assert "3 pods with other invalid taints: kubectl get events" in shown
+
+
+async def test_invalid_taints_of_a_policy_that_evicts_for_them(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(timing={"onInvalidValue": "Evict"}))
+    set_status(cluster, "sla", invalidTaints=[{"node": "a0", "taint": "sla=98O:NoExecute", "pods": 1}])
+    shown = " ".join((await run("status", "sla")).stdout.split())
+    assert "cannot be compared: 1 pod has to leave, since onInvalidValue is Evict" in shown
+    told = json.loads((await run("status", "sla", "-o", "json")).stdout)
+    assert told["policies"][0]["onInvalidValue"] == "Evict"
 
 
 async def test_only_policy_in_detail(cluster, run):

@@ -24,7 +24,7 @@ from taintwarden.api.status import (
 from taintwarden.controller import wording
 from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
-from taintwarden.engine.model import Mode
+from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.rehearsal.liveness import Liveness
 
@@ -76,6 +76,8 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     evicted: int = 0
     held_invalid: int = 0
     invalid_taints: tuple[InvalidTaintStatus, ...] = ()
+    on_invalid_value: str = OnInvalidValue.HOLD.value
+    """What these values do, by ``timing.onInvalidValue``."""
     next_deadline: str | None = None
     guard: GuardSummary | None = None
     """None: the policy has no guard, or the operator has not read the policy yet."""
@@ -213,6 +215,8 @@ def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
 def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     meta, spec = stored["metadata"], stored.get("spec") or {}
     answer = PolicySummary(name=meta["name"], mode=str(spec.get("mode", "Enforce")), accepted="Unknown")
+    timing = spec.get("timing")
+    answer.on_invalid_value = str((timing or {}).get("onInvalidValue", answer.on_invalid_value))
     if spec.get("paused"):
         answer.mode, answer.paused_by = Mode.PAUSED.value, (meta.get("annotations") or {}).get(PAUSED_BY_ANNOTATION)
     try:

@@ -15,6 +15,7 @@ from taintwarden.cli.relative_times import Times
 from taintwarden.cli.rendering import Lines
 from taintwarden.cli.status.policy_status import PolicySummary, StatusSummary
 from taintwarden.controller.wording import CALL_OUTCOMES, drained, next_one, node_end, pods, waiting
+from taintwarden.engine.model import OnInvalidValue
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
 _DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "DEGRADED", "ACCEPTED", "MODE")
@@ -100,13 +101,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times)
     lines.add("Now", None if policy.is_paused else times.within(policy.progress))
     lines.add("Next", policy.next_deadline and f"the first pod is {times.due(policy.next_deadline)}")
-    for taint in policy.invalid_taints:
-        judged = f"{pods(taint.pods)} judged by its last valid value, if it had one"
-        told = f"{taint.taint} on {taint.node} cannot be compared: {judged}"
-        lines.add("Invalid", told, "yellow")
-    if more := policy.held_invalid - sum(one.pods for one in policy.invalid_taints):
-        where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
-        lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
+    for invalid in _invalid(policy):
+        lines.add("Invalid", invalid, "yellow")
     if (guard := policy.guard) is not None:
         lines.add("Guard", _guard_text(policy, times), "bold red" if guard.open or guard.zones_full else "")
         lines.add("  cause", guard.cause and f"when it tripped: {guard.cause}")
@@ -130,6 +126,18 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         told = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
         lines.add("Next pod", told)
     return lines
+
+
+def _invalid(policy: PolicySummary) -> Iterator[str]:
+    """The taints whose values cannot be compared, and what that means for pods."""
+    for taint in policy.invalid_taints:
+        judged = "judged by its last valid value; if it had none, it evicts none of them"
+        if policy.on_invalid_value == OnInvalidValue.EVICT:
+            judged = f"{'has' if taint.pods == 1 else 'have'} to leave, since onInvalidValue is Evict"
+        yield f"{taint.taint} on {taint.node} cannot be compared: {pods(taint.pods)} {judged}"
+    if more := policy.held_invalid - sum(one.pods for one in policy.invalid_taints):
+        where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
+        yield f"{pods(more)} with other invalid taints: {where}"
 
 
 def _answers(policy: PolicySummary, outcome: str) -> list[str]:
