@@ -208,6 +208,13 @@ def test_the_job_runs_on_the_nodes_that_the_webhook_has_to_be_on():
     assert trust_pod(webhooks={"affinity": affinity})["spec"]["affinity"] == affinity
 
 
+def test_the_job_has_each_limit_that_the_webhook_has():
+    """A ResourceQuota for `limits.cpu` admits no pod without one."""
+    limits = {"cpu": "1", "ephemeral-storage": "1Gi", "memory": "2Gi"}
+    [container] = trust_pod(webhooks={"resources": {"limits": limits}})["spec"]["containers"]
+    assert container["resources"]["limits"] == limits | {"memory": "128Mi"}
+
+
 def test_the_job_tolerates_what_the_webhook_tolerates():
     webhook = by_key(chart())["Deployment", "taintwarden-webhook"]["spec"]["template"]["spec"]
     assert trust_pod()["spec"]["tolerations"] == webhook["tolerations"]

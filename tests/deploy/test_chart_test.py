@@ -69,6 +69,12 @@ def test_its_pod_runs_where_and_as_the_pods_of_the_operator_run():
     assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
 
 
+def test_its_pod_has_each_limit_that_the_operator_has():
+    [pod] = pods(resources={"limits": {"cpu": "1", "memory": "2Gi"}})
+    [container] = pod["spec"]["containers"]
+    assert container["resources"]["limits"] == {"cpu": "1", "memory": "64Mi"}
+
+
 def test_nothing_of_the_release_takes_the_pod_for_its_own():
     [pod] = pods(podLabels={"team": "a"})
     labels = pod["metadata"]["labels"]
