@@ -78,6 +78,22 @@ def test_an_unknown_value_is_refused(name, value):
 
 
 @pytest.mark.parametrize(
+    ("values", "ports"),
+    [
+        ({"httpPort": 8443, "metrics": {"protected": True}}, "taintwarden: http 8443, metrics 8443"),
+        ({"webhooks": {"httpPort": 9443}}, "taintwarden-webhook: http 9443, webhook 9443"),
+        (
+            {"schedulerExtender": {"enabled": True, "port": 8080}},
+            "taintwarden-scheduler-extender: http 8080, webhook 8080",
+        ),
+    ],
+)
+def test_a_process_with_two_ports_that_are_one_is_refused(values, ports):
+    """It would end as soon as it starts."""
+    assert f"{ports}: the ports of a process have to differ" in refused(**values)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("replicas", "two"),

@@ -29,6 +29,11 @@ environment, ports, volumes and volumeMounts of its own; image, if it has one of
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if lt (values $ports | uniq | len) (len $ports) -}}
+{{- $named := list -}}
+{{- range $port, $number := $ports -}}{{- $named = append $named (printf "%s %v" $port $number) -}}{{- end -}}
+{{- fail (printf "%s: %s: the ports of a process have to differ" .name (join ", " $named)) -}}
+{{- end -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
