@@ -42,7 +42,7 @@ from taintwarden.kube.calls.lease import LEASE_NAME, Lease
 from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
 from taintwarden.kube.calls.recorder import Recorder
-from taintwarden.kube.errors import ApiError
+from taintwarden.kube.errors import ApiError, Unreachable
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.wire.resources import (
@@ -61,8 +61,8 @@ from taintwarden.telemetry.metrics import Metrics, Process
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Pods are no garbage and have no cycles: looking at all of them every few hundred objects is work for nothing."""
-STARTING_SECONDS = 30
-"""How long an API server that answers may take to get ready."""
+STARTING_SECONDS = 30.0
+"""How long an API server may take to be reached and to get ready. Then the process ends, and is started again later."""
 
 log = structlog.get_logger()
 
@@ -75,6 +75,8 @@ class AppTimings(msgspec.Struct, frozen=True, kw_only=True):
     lease: LeaseTimings = LeaseTimings()
     refresh_seconds: float = REFRESH_SECONDS
     """Between two reports of all policies at least."""
+    starting_seconds: float = STARTING_SECONDS
+    """How long it waits for the API server when it starts."""
     stop_seconds: float = 5.0
     """How long the operator waits for calls in progress when it stops."""
 
@@ -198,7 +200,7 @@ class App:
         await app.client.__aenter__()
         try:
             for resource in (POLICIES, PROFILES):
-                await _first_answer(partial(check_definition, app.client, resource))
+                await app._first_answer(partial(check_definition, app.client, resource))
         except BaseException:
             await app.client.__aexit__()
             raise
@@ -261,6 +263,23 @@ class App:
         if reads_more:
             self.following.read_again(NODES)
 
+    async def _first_answer(self, ask: Callable[[], Awaitable[None]]) -> None:
+        """An answer of a server that may have to get ready first: after its own start, or for a new definition.
+
+        A node that has just booted may not reach it yet: its pods start before the rules of its Services are there.
+        """
+        ends_at = self._clock().monotonic + self._timings.starting_seconds
+        while True:
+            try:
+                return await ask()
+            except (ApiError, Unreachable, CredentialsError) as error:
+                is_last = self._clock().monotonic >= ends_at
+                if is_last or (isinstance(error, ApiError) and error.code != 429 and error.code < 500):
+                    raise
+                name = "credentials-not-ready" if isinstance(error, CredentialsError) else "api-server-not-ready"
+                log.warning(name, reason=str(error))
+            await asyncio.sleep(1.0)
+
     # -- tasks ----------------------------------------------------------------------------------------------------
 
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -301,23 +320,6 @@ class App:
 
     def _feed(self, event: events.Event) -> None:
         self.loop.feed(event)
-
-
-async def _first_answer(ask: Callable[[], Awaitable[None]]) -> None:
-    """An answer of a server that may have to get ready first: after its own start, or for a new definition."""
-    for _ in range(STARTING_SECONDS):
-        try:
-            await ask()
-        except ApiError as error:
-            if error.code != 429 and error.code < 500:
-                raise
-            log.warning("api-server-not-ready", reason=str(error))
-        except CredentialsError as error:
-            log.warning("credentials-not-ready", reason=str(error))
-        else:
-            return
-        await asyncio.sleep(1.0)
-    await ask()
 
 
 async def run(settings: Settings, timings: AppTimings = AppTimings()) -> BaseException | None:  # noqa: B008 - it is frozen

@@ -301,7 +301,27 @@ async def test_an_api_server_that_is_not_there_is_an_error(scene: Whole, tmp_pat
     file = tmp_path / "elsewhere"
     file.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", scene.kubeconfig.read_text()))
     with pytest.raises(KubeError):
-        await app_module.App.connect(app_module.Settings(kubeconfig=str(file)))
+        await app_module.App.connect(
+            app_module.Settings(kubeconfig=str(file)), app_module.AppTimings(starting_seconds=0.0)
+        )
+
+
+async def test_an_api_server_that_is_not_reached_yet_is_waited_for(
+    scene: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pods of a node that boots start before it leads to the Service of the API server."""
+    sleeps = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+
+    monkeypatch.setattr(app_module.asyncio, "sleep", sleep)
+    cut = scene.faults.cut(path="/taintevictionpolicies$", times=4)
+    app = await app_module.App.connect(scene.settings())
+    monkeypatch.undo()
+    await app.client.__aexit__()
+    assert sleeps
+    assert cut.times == 0
 
 
 async def test_an_api_server_without_our_definitions_is_an_error(scene: Whole) -> None:
