@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from click.testing import CliRunner
 
 from controlplane import Cluster, wait_until
 from e2e.household import APPS, BAD, DRIVER, SECONDS
@@ -13,24 +12,9 @@ from kind.household import Command, Home, home
 from kind.installation import Installation, KubeCtl
 from kind.nodes import engine, on_node
 from kind.scene import is_ready
-from taintwarden.cli import main
 
 OBSERVED_SECONDS = 4.0  # how long "stays" is looked at
 NODE_SECONDS = 120
-
-
-@pytest.fixture(scope="module")
-def command(request: pytest.FixtureRequest) -> Command:
-    where = ["--kubeconfig", str(request.config.getoption("--kubeconfig"))]
-    where += ["--context", request.config.getoption("--context")]
-
-    def execute(*words: str) -> tuple[int, str]:
-        done = CliRunner().invoke(main, [*words, *where])
-        if done.exception and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return done.exit_code, done.stdout
-
-    return execute
 
 
 @pytest.fixture

@@ -93,6 +93,12 @@ def test_the_release_runs(operator: Installation) -> None:
     assert operator.metric(operator.leader(), "taintwarden_stale_view") == 0
 
 
+def test_the_release_is_upgraded_without_more_flags(cluster: Cluster, helm: list[str | Path]) -> None:
+    """Nothing that it gives is owned by a controller of the cluster, as the rules of a ClusterRole may be."""
+    run(tool("helm"), "upgrade", "taintwarden", CHART, *VALUES, *helm)
+    Installation(cluster).wait_complete(2)
+
+
 def test_its_publisher_asks_and_reports(cluster: Cluster, reader: str) -> None:
     """With the rights and behind the metrics that the chart gives it."""
     publisher = Installation(cluster, PUBLISHER, token=reader)
