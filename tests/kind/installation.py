@@ -111,6 +111,15 @@ class Installation:
 
         wait_until(complete, SECONDS, "all replicas of the operator")
 
+    def wait_budget(self) -> None:
+        """Wait until its controller has seen that a replica may go: it may still count one that was replaced."""
+
+        def allows() -> bool:
+            status: Json = self.cluster.get("poddisruptionbudgets", self.name, OPERATOR_NAMESPACE).get("status", {})
+            return bool(status.get("disruptionsAllowed"))
+
+        wait_until(allows, SECONDS, "the budget to allow a disruption")
+
     def replace_restarted(self) -> None:
         """Make new pods of those whose container was started again: for them kubelets wait ever longer."""
         for pod in self.pods():

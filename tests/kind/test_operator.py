@@ -90,6 +90,7 @@ def test_a_tainted_node_keeps_its_replica_of_the_operator(scene: Scene, operator
 def test_a_drained_node_gives_its_replica_away(scene: Scene, operator: Installation, waiting) -> None:
     leader = operator.leader()
     node, name = leader["spec"]["nodeName"], leader["metadata"]["name"]
+    operator.wait_budget()
     operator.cluster.patch("nodes", node, {"spec": {"unschedulable": True}})
     try:
         since = time.monotonic()
