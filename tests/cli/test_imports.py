@@ -5,7 +5,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import click
@@ -88,18 +90,39 @@ def test_completing_flags_and_values_is_quick():
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> str:
     """Of a cluster that does not answer."""
-    path = tmp_path / "kubeconfig"
-    path.write_text("""
-clusters: [{name: away, cluster: {server: "http://127.0.0.1:9"}}]
-users: [{name: me, user: {}}]
-contexts: [{name: away, context: {cluster: away, user: me}}]
+    return written(tmp_path, "http://127.0.0.1:9")
+
+
+def written(folder: Path, server: str) -> str:
+    path = folder / "kubeconfig"
+    path.write_text(f"""
+clusters: [{{name: away, cluster: {{server: "{server}"}}}}]
+users: [{{name: me, user: {{}}}}]
+contexts: [{{name: away, context: {{cluster: away, user: me}}}}]
 current-context: away
 """)
     return str(path)
 
 
-def test_the_operator_imports_nothing_that_draws_and_no_kopf(kubeconfig):
-    packages = imported("run", "--kubeconfig", kubeconfig, code=1)
+@pytest.fixture
+def unauthorized(tmp_path: Path) -> Iterator[str]:
+    """The kubeconfig of a cluster that refuses everything: the operator waits for one that does not answer."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(401)
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        Thread(target=server.serve_forever).start()
+        yield written(tmp_path, f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+
+
+def test_the_operator_imports_nothing_that_draws_and_no_kopf(unauthorized):
+    packages = imported("run", "--kubeconfig", unauthorized, code=1)
     assert packages >= {"aiohttp", "structlog"}
     assert packages & {"kopf", "rich", "cryptography"} == set()
 
