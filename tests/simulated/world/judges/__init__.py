@@ -48,6 +48,8 @@ JUDGES: tuple[type[Judge], ...] = (
 )
 LONGEST_BACKOFF_SECONDS = 80.0
 """After that long whatever was refused, denied or lost has been tried again."""
+RULES_SECONDS = 1.0
+"""So late the streams of policies, profiles and namespaces may be compared with that of pods."""
 HOOKS = (
     "stored",
     "restored",
@@ -188,8 +190,10 @@ class Judges:
         Each stream may be late by itself: any state of the pod, of its node and of the rules of that time may be meant.
         """
         past, end, slack = self.world.store.past, self.world.agenda.now, self.clock_spread + 0.05
-        if (created := past["pods"].get(pod.uid)) is not None:
-            begin = max(begin, created.times[0])  # rules that changed since then applied to it before
+        rules_begin = begin
+        if (created := past["pods"].get(pod.uid)) is not None:  # what was so before concerns it as far as it is late
+            rules_begin = max(begin, created.times[0] - RULES_SECONDS)
+            begin = max(begin, created.times[0] - 0.001)  # the node may change in the same moment, after it
         pods = self.moments(begin, end, created)
         states_of_pod = {one.serial: one for one in (self.pod_at(pod.uid, at) or pod for at in pods)}
         for state in states_of_pod.values():
@@ -201,7 +205,7 @@ class Judges:
                 known = self.knowledge.known(request.replica, states) or states
                 if known[-1][1] is not states[-1][1]:
                     known = [*known, states[-1]]
-                for when in self.moments(begin, end, *self.rules_about(pod)):
+                for when in self.moments(rules_begin, end, *self.rules_about(pod)):
                     scene = self.world.truth_at(when)
                     for reading in (states, known):
                         for demand in self._by(request.order.policy, scene, state, reading, bound_at, when):

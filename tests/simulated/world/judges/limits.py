@@ -219,7 +219,7 @@ class Spared(Judge):
         assert owner is not None
         past = self.world.store.past
         pods = [one for one in past["pods"].values() if any(state and state.owner == owner for state in one.states)]
-        at, least = eviction.request.ordered_at, 10**9
+        least = 10**9
         for moment in self._moments(eviction, pods):
             workload = past["workloads"][owner.uid].at(moment)
             if workload is None:
@@ -228,8 +228,7 @@ class Spared(Judge):
                 bool(state and state.ready and state.stopping_until is None) for state in (p.at(moment) for p in pods)
             )
             asked = sum(
-                one is not eviction
-                and one.request.ordered_at <= at
+                _was_asked(one, eviction)
                 and one.at > moment
                 and (state := self.judges.pod_at(one.pod.uid, moment)) is not None
                 and state.ready
@@ -247,13 +246,20 @@ class Spared(Judge):
             for one in self.world.store.past["pods"].values()
             if any(state and state.node == node for state in one.states)
         ]
-        at, least = eviction.request.ordered_at, 10**9
+        least = 10**9
         for moment in self._moments(eviction, pods):
             stopping = sum(bool(state and state.stopping_until is not None) for state in (p.at(moment) for p in pods))
-            asked = sum(one is not eviction and one.request.ordered_at <= at and one.at > moment for one in others)
+            asked = sum(_was_asked(one, eviction) and one.at > moment for one in others)
             least = min(least, stopping + asked + 1 - most)
         if least > 0:
             self.breach(node, f"{eviction.pod.uid} was evicted from {node}, where {least} pods too many were stopping")
+
+
+def _was_asked(other: "Eviction", eviction: "Eviction") -> bool:
+    """Whether another eviction was ordered before. Of two policies in the same moment, either may have been first."""
+    if other is eviction or other.request.ordered_at > eviction.request.ordered_at:
+        return False
+    return other.policy == eviction.policy or other.request.ordered_at < eviction.request.ordered_at
 
 
 def _is_sibling(one: Pod, other: Pod) -> bool:
