@@ -118,10 +118,14 @@ def test_after_a_gap_a_later_stamp_is_another_taint(stamp, added):
 
 
 @pytest.mark.parametrize("first", [None, 9.0])
-def test_another_taint_is_not_older_than_what_was_seen_of_the_one_before(first):
-    """Its writer states a time at which the node was watched, and had the one before."""
+def test_another_taint_with_a_stamp_of_when_the_one_before_was_seen_counts_from_now(first):
     made = TaintHistory.begin("980", 10.0, first).observe("940", 50.0).seen("900", 20.0, 90.0, gap=True)
-    assert (made.added_at, made.spans, made.stamp) == (50.0, (Span("900", 50.0),), 20.0)
+    assert (made.added_at, made.spans, made.stamp) == (90.0, (Span("900", 90.0),), 20.0)
+
+
+def test_so_does_one_with_a_stamp_of_before_the_last_one_appeared():
+    made = TaintHistory.begin("980", 50.0, 10.0, is_first=False).seen("900", 20.0, 90.0, gap=True)
+    assert (made.added_at, made.stamp) == (90.0, 20.0)
 
 
 @pytest.mark.parametrize("stamp", [None, 1.0, 9.0])

@@ -61,14 +61,15 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
 
     @classmethod
     def begin(
-        cls, value: str, now: float, stamp: float | None = None, *, is_first: bool = True, not_before: float = 0.0
+        cls, value: str, now: float, stamp: float | None = None, *, is_first: bool = True, absent_at: float = -math.inf
     ) -> Self:
         """The history of a taint first seen ``now`` with ``value``: it counts from its stamp, if that is earlier.
 
-        ``is_first``: nothing is known of the node before, so the taint may have been there. ``not_before``: it was not,
-        whatever its stamp says.
+        ``is_first``: nothing is known of the node before, so the taint may have been there. ``absent_at``: another one
+        was there instead, so that a stamp before then is of another clock, or means nothing.
         """
-        added_at = _milliseconds(max(0.0, now if stamp is None else min(max(stamp, not_before), now)))
+        is_known = stamp is not None and stamp > absent_at
+        added_at = _milliseconds(max(0.0, min(stamp, now) if is_known and stamp is not None else now))
         appeared_at = None if is_first or added_at >= now else _milliseconds(now)
         return cls(added_at, (Span(value, added_at),), stamp=stamp, appeared_at=appeared_at)
 
@@ -98,7 +99,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         if self.renewed and value == self.value:
             return self
         if gap and self._is_added_again(stamp):
-            return self.begin(value, now, stamp, is_first=False, not_before=self.spans[-1].since)
+            return self.begin(value, now, stamp, is_first=False, absent_at=self.held_since)
         known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
         return known.observe(value, now)
 
