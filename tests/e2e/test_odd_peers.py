@@ -1,5 +1,6 @@
 """Peers that are slow or odd, on a real API server: webhooks that hang or refuse, and nodes that stop working twice."""
 
+import contextlib
 import datetime
 import socket
 import time
@@ -8,15 +9,30 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane import ControlPlane, EvictionDenial, Json, sleep_until, wait_until
-from e2e.stories import SLACK_SECONDS, Scene, Stories, Story, Told, calls, taint, telling, toleration
+from e2e.stories import (
+    POLICY_LABEL,
+    SLACK_SECONDS,
+    Scene,
+    Stories,
+    Story,
+    Told,
+    calls,
+    taint,
+    telling,
+    toleration,
+)
 
 RECLAIMED, RATED, DEAD = "odd-reclaimed", "odd-rated", "odd-dead"
+FIRST, SECOND = "odd-first", "odd-second"
+FLAG = "flag"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 PER_SECOND = 10
 POLICIES = {
     RECLAIMED: {"reclaim": {"deadlineSeconds": 120}},
     RATED: {"limits": {"base": "None", "evictionsPerSecond": PER_SECOND, "burst": 1}},
     DEAD: {"taints": [{"key": NOT_READY}, {"key": UNREACHABLE}]},
+    FIRST: {},
+    SECOND: {"nodeSelector": {"matchLabels": {POLICY_LABEL: FIRST}}, "taints": [{"key": FLAG}], "paused": True},
 }
 STORIES = Stories()
 WEBHOOKS = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -111,6 +127,42 @@ def hanging_webhook(scene: Scene, port: int, seconds: int = HANGS_SECONDS) -> Js
         "admissionReviewVersions": ["v1"],
     }
     return {"metadata": {"name": scene.namespace}, "webhooks": [webhook]}
+
+
+@STORIES.under(FIRST)
+def a_policy_that_acts_again_makes_no_second_call(scene: Scene) -> None:
+    """Two policies want the pod to leave, and a webhook keeps the call of one of them."""
+    node = scene.node()
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        scene.cluster.create(WEBHOOKS, hanging_webhook(scene, port, seconds=1))
+        try:
+            scene.cluster.create_pod("other-0", scene.namespace)
+            scene.cluster.patch("namespaces", scene.namespace, {"metadata": {"labels": {HANGS_LABEL: "true"}}})
+            wait_asked(scene, scene.namespace)
+            scene.cluster.patch(WEBHOOKS, scene.namespace, hanging_webhook(scene, port))
+            pod = scene.pod("web", node)
+            connections = accepted_so_far(deaf)
+            tainted = scene.taint(node, taint("940"), taint("x", FLAG))
+            deaf.settimeout(HEARD_SECONDS)
+            connections.append(deaf.accept()[0])  # the call of the first policy
+            scene.cluster.patch("taintevictionpolicies", SECOND, {"spec": {"paused": False}})
+            scene.stays(pod, until=tainted + HANGS_SECONDS + OBSERVED_SECONDS)
+        finally:
+            scene.cluster.delete(WEBHOOKS, scene.namespace)
+    for connection in connections:
+        connection.close()
+    scene.leaves(pod, time.monotonic(), slack=HANGS_SECONDS + LEAVE_SECONDS + SLACK_SECONDS)
+
+
+def accepted_so_far(server: socket.socket) -> list[socket.socket]:
+    """The connections that wait. Nothing is read from them, as if nobody were there."""
+    found: list[socket.socket] = []
+    server.settimeout(0)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            found.append(server.accept()[0])
+    return found
 
 
 @STORIES.under(RATED)
