@@ -190,10 +190,11 @@ class Judges:
         Each stream may be late by itself: any state of the pod, of its node and of the rules of that time may be meant.
         """
         past, end, slack = self.world.store.past, self.world.agenda.now, self.clock_spread + 0.05
-        rules_begin = begin
+        rules_begin, created_at = begin, 0.0
         if (created := past["pods"].get(pod.uid)) is not None:  # what was so before concerns it as far as it is late
-            rules_begin = max(begin, created.times[0] - RULES_SECONDS)
-            begin = max(begin, created.times[0] - 0.001)  # the node may change in the same moment, after it
+            created_at = created.times[0]
+            rules_begin = max(begin, created_at - RULES_SECONDS)
+            begin = max(begin, created_at - 0.001)  # the node may change in the same moment, after it
         pods = self.moments(begin, end, created)
         states_of_pod = {one.serial: one for one in (self.pod_at(pod.uid, at) or pod for at in pods)}
         for state in states_of_pod.values():
@@ -208,7 +209,8 @@ class Judges:
                 for when in self.moments(rules_begin, end, *self.rules_about(pod)):
                     scene = self.world.truth_at(when)
                     for reading in (states, known):
-                        for demand in self._by(request.order.policy, scene, state, reading, bound_at, when):
+                        moment = max(when, created_at)
+                        for demand in self._by(request.order.policy, scene, state, reading, bound_at, moment):
                             yield demand, demand.due - EPOCH - request.sent_at - slack
 
     def _by(
