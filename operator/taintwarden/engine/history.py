@@ -68,8 +68,8 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STOR
         ``is_first``: nothing is known of the node before, so the taint may have been there. ``absent_at``: another one
         was there instead, so that a stamp before then is of another clock, or means nothing.
         """
-        is_known = stamp is not None and stamp > absent_at
-        added_at = _milliseconds(max(0.0, min(stamp, now) if is_known and stamp is not None else now))
+        counts_from = now if stamp is None or stamp <= absent_at else min(stamp, now)
+        added_at = _milliseconds(max(0.0, counts_from))
         appeared_at = None if is_first or added_at >= now else _milliseconds(now)
         return cls(added_at, (Span(value, added_at),), stamp=stamp, appeared_at=appeared_at)
 
