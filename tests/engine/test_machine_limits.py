@@ -461,6 +461,17 @@ def test_the_time_goes_on_while_the_budget_admits_no_pod_that_is_not_ready():
     assert_deleted_in(rig, 15)
 
 
+def test_the_time_of_a_pod_that_is_not_ready_goes_on_when_its_budget_reports_the_same():
+    rig = crowd(limited(spec=THEN_DELETE))
+    rig.pod("a", owner=owner(), ready=False)
+    rig.budget(allowed=0)
+    spoil(rig)
+    for _ in range(4):
+        rig.advance(10)
+        rig.budget(allowed=0)
+    assert_deleted_in(rig, 20)
+
+
 def test_the_time_starts_again_when_no_budget_selects_the_pod_meanwhile():
     rig = slowly_pressing()
     rig.advance(40)

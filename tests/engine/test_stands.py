@@ -93,6 +93,28 @@ def test_an_eviction_does_not_stand_while_the_node_stream_is_silent():
     assert asked(rig, order)
 
 
+def test_a_value_that_a_silent_stream_held_back_evicts_nothing_before_the_next_one():
+    rig = Rig(limited(), timings=Timings())
+    rig.pod("a", gt())
+    rig.node("n1", "sla=980")
+    rig.monotonic += 60
+    rig.node("n1", "sla=940")
+    assert rig.take(commands.Evict) == []
+    rig.node("n1", "sla=980")
+    rig.advance(10)
+    assert rig.take(commands.Evict) == []
+
+
+def test_a_stream_that_speaks_all_the_time_is_believed_at_once():
+    rig = Rig(limited(), timings=Timings())
+    rig.pod("a", gt())
+    for _ in range(5):
+        rig.node("n1", "sla=980")
+        rig.monotonic += 4
+    rig.node("n1", "sla=940")
+    assert len(rig.take(commands.Evict)) == 1
+
+
 def test_an_eviction_does_not_stand_while_a_clock_that_was_set_back_is_before_the_deadline():
     rig = Rig(limited())
     rig.pod("a", Toleration("sla", "Exists", toleration_seconds=100))
