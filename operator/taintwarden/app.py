@@ -42,7 +42,7 @@ from taintwarden.kube.calls.lease import LEASE_NAME, Lease
 from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
 from taintwarden.kube.calls.recorder import Recorder
-from taintwarden.kube.errors import ApiError, Unreachable
+from taintwarden.kube.errors import ApiError, Unreachable, Untrusted
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.wire.resources import (
@@ -273,8 +273,8 @@ class App:
             try:
                 return await ask()
             except (ApiError, Unreachable, CredentialsError) as error:
-                is_last = self._clock().monotonic >= ends_at
-                if is_last or (isinstance(error, ApiError) and error.code != 429 and error.code < 500):
+                is_refusal = isinstance(error, ApiError) and error.code != 429 and error.code < 500
+                if is_refusal or isinstance(error, Untrusted) or self._clock().monotonic >= ends_at:
                     raise
                 name = "credentials-not-ready" if isinstance(error, CredentialsError) else "api-server-not-ready"
                 log.warning(name, reason=str(error))

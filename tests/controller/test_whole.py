@@ -16,7 +16,7 @@ from controller.whole import TIMINGS, Whole, whole
 from controlplane.api_server import free_port
 from patience import PATIENCE_SECONDS, until
 from taintwarden import app as app_module
-from taintwarden.kube.errors import ConfigError, KubeError
+from taintwarden.kube.errors import ConfigError, KubeError, Untrusted
 
 WAVE = [f"web-{number}" for number in range(20)]
 ROCKS = [f"rock-{number}" for number in range(5)]
@@ -322,6 +322,21 @@ async def test_an_api_server_that_is_not_reached_yet_is_waited_for(
     await app.client.__aexit__()
     assert sleeps
     assert cut.times == 0
+
+
+async def test_an_api_server_that_is_not_trusted_is_an_error_at_once(
+    scene: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def untrusted(*_: object) -> None:
+        asked.append(True)
+        raise Untrusted("another authority")
+
+    monkeypatch.setattr(app_module, "check_definition", untrusted)
+    with pytest.raises(Untrusted):
+        await app_module.App.connect(scene.settings())
+    assert len(asked) == 1
 
 
 async def test_an_api_server_without_our_definitions_is_an_error(scene: Whole) -> None:

@@ -5,6 +5,7 @@ nowhere.
 """
 
 import copy
+import json
 import os
 import subprocess
 import time
@@ -369,9 +370,10 @@ class TestAKubeconfigThatDoesNotWork:
     def test_a_port_where_nobody_listens(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
         server = f"https://{LOOPBACK}:{free_port()}"
         path = write_kubeconfig(tmp_path / "config", server, own_control_plane.ca, token="any")
-        code, lines = self.run(f"--kubeconfig={path}")
-        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
-        assert server.removeprefix("https://") in lines[0]
+        code, (*waits, last) = self.run(f"--kubeconfig={path}")
+        assert code == self.NO_CLUSTER
+        assert {json.loads(line)["event"] for line in waits} == {"api-server-not-ready"}
+        assert server.removeprefix("https://") in last
 
     def test_a_token_that_is_refused(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
         path = write_kubeconfig(tmp_path / "config", own_control_plane.server, own_control_plane.ca, token="wrong")

@@ -49,7 +49,8 @@ KEY = ("taintwarden.io", "taintkeys", "publish")
 def granted() -> set[tuple[str, str, str]]:
     """What the shipped roles say."""
     documents = [one for folder in (*MANIFESTS, PUBLISHER) for one in access_documents(folder)]
-    roles = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in documents if "rules" in one}
+    given = (one for one in documents if one["kind"] in ("Role", "ClusterRole"))
+    roles = {(one["kind"], one["metadata"]["name"]): one.get("rules", []) for one in given}
     return rights(rule for role in bound(documents, {PUBLISHER_SERVICE_ACCOUNT}) for rule in roles[role])
 
 

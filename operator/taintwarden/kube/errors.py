@@ -40,6 +40,10 @@ class Fenced(KubeError):  # noqa: N818 - reads as what it says
     """The reason of the request was gone when it was to be sent, so it was not sent."""
 
 
+class Untrusted(Unreachable):
+    """The certificate of the server is not trusted. Nothing was sent."""
+
+
 class TooLong(Unreachable):
     """The answer is longer than it may be, and was not read to its end."""
 

@@ -8,9 +8,9 @@ import msgspec
 
 from taintwarden.api.text import printable
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.errors import TooLong, Unreachable
+from taintwarden.kube.errors import TooLong, Unreachable, Untrusted
 from taintwarden.kube.http.http_session import HttpSession
-from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Request, TooLongError
+from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Request, TooLongError, UntrustedServerError
 from taintwarden.kube.wire.answers import read_refusal
 
 REQUEST_TIMEOUT_SECONDS = 30.0
@@ -145,4 +145,9 @@ def _quoted(body: bytes) -> str:
 
 def _unreachable(error: BaseException) -> Unreachable:
     text = printable(str(error) or type(error).__name__, 200)
-    return TooLong(text) if isinstance(error, TooLongError) else Unreachable(text)
+    match error:
+        case TooLongError():
+            return TooLong(text)
+        case UntrustedServerError():
+            return Untrusted(text)
+    return Unreachable(text)

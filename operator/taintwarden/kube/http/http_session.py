@@ -13,7 +13,7 @@ from yarl import URL
 from taintwarden.api.text import printable, without_userinfo
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import Fenced
-from taintwarden.kube.http.messages import Answer, Request, TooLongError
+from taintwarden.kube.http.messages import Answer, Request, TooLongError, UntrustedServerError
 from taintwarden.kube.http.pacing import paced
 
 CONNECT_SECONDS: Final = 5.0
@@ -202,6 +202,8 @@ class _OsErrors:
             case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
                 msg = f"{self._late} {self._seconds:g} s"
                 raise TimeoutError(msg) from error
+            case aiohttp.ClientConnectorCertificateError():
+                raise UntrustedServerError(_described(error)) from None
             case aiohttp.ClientError():
                 raise ConnectionError(_described(error)) from None
             case RuntimeError():  # of uvloop and of aiohttp, when what they use was closed meanwhile

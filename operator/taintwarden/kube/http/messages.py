@@ -12,6 +12,10 @@ MAX_ANSWER_BYTES: Final = 8 * 2**20
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
 
 
+class UntrustedServerError(ConnectionError):
+    """The certificate of the server is of an authority that is not trusted, or for another name. Nothing was sent."""
+
+
 class TooLongError(ConnectionError):
     """An answer has more bytes than the caller takes. The connection is closed."""
 
