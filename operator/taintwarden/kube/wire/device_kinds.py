@@ -23,29 +23,10 @@ class DeviceTaintObject(msgspec.Struct, gc=False, rename="camel"):
     time_added: str | None = None
 
 
-class AttributeObject(msgspec.Struct, gc=False, rename={"number": "int", "flag": "bool"}):
-    """``spec.devices[].attributes{}``: one of these. Lists have no text, and count as absent."""
-
-    string: str | None = None
-    number: Int64 | None = None
-    flag: bool | None = None
-    version: str | None = None
-
-    @property
-    def text(self) -> str | None:
-        """What selectors compare."""
-        if self.flag is not None:
-            return "true" if self.flag else "false"
-        if self.number is not None:
-            return str(self.number)
-        return self.version if self.string is None else self.string
-
-
 class DeviceObject(msgspec.Struct):
     """``spec.devices[]``."""
 
     name: str = ""
-    attributes: dict[str, AttributeObject] = {}
     taints: list[DeviceTaintObject] = []
 
 

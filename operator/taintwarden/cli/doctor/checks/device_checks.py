@@ -6,7 +6,7 @@ from taintwarden.cli.doctor.check import Check, Found, Severity
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden.controller import wording
-from taintwarden.controller.device_handlers import device_claim, device_slice, selected_attributes, taint_rule
+from taintwarden.controller.device_handlers import device_claim, device_slice, taint_rule
 from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import acting_policy, judge
 from taintwarden.engine.model import DeviceEffect, Taint, Toleration, TolerationSecondsMode
@@ -26,11 +26,11 @@ def _not_served(context: Context) -> Iterator[Found]:
 
 
 def _inventory(context: Context) -> DeviceInventory:
-    found, attributes = DeviceInventory(), selected_attributes(context.policies)
+    found = DeviceInventory()
     for one in context.snapshot.slices:
-        found.put_slice(one.metadata.name, device_slice(one, attributes))
+        found.put_slice(one.metadata.name, device_slice(one))
     for rule in context.snapshot.taint_rules:
-        found.put_rule(rule.metadata.name, taint_rule(rule), ())
+        found.put_rule(rule.metadata.name, taint_rule(rule))
     return found
 
 
