@@ -20,7 +20,7 @@ from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice,
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
 from taintwarden.kube.watch.frames import FrameDecoder
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, DeviceClaimSpec, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import Identity
 from taintwarden.kube.wire.resources import DEVICE_CLAIMS
 from taintwarden.telemetry.metrics import Metrics
@@ -29,6 +29,7 @@ EVERY = frozenset((EVERY_DRIVER,))
 AT = "2026-01-01T00:00:00Z"
 TAINT = {"key": "health", "value": "79", "effect": "NoSchedule", "timeAdded": AT}
 GPU = {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+EXISTS = {"key": "health", "operator": "Exists"}
 POD = {"resource": "pods", "name": "a", "uid": "uid-a"}
 
 
@@ -94,6 +95,31 @@ def test_tolerations_stand_in_the_order_in_which_they_count():
         Toleration("health", "Exists", toleration_seconds=5),
         Toleration("health", "Exists", toleration_seconds=60),
     )
+
+
+@pytest.mark.parametrize(
+    ("request_", "allocated"),
+    [
+        ({"name": "gpu", "exactly": {"tolerations": [EXISTS]}}, "gpu"),
+        ({"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}, "gpu/h100"),
+    ],
+)
+@pytest.mark.parametrize("copied", [[], [EXISTS]])
+def test_what_a_claim_asks_to_tolerate_counts_though_its_scheduler_did_not_copy_it(request_, allocated, copied):
+    obj = claim_object({**GPU, "request": allocated, "tolerations": copied})
+    spec = msgspec.convert({"devices": {"requests": [request_]}}, DeviceClaimSpec)
+    found = device_claim(msgspec.structs.replace(obj, spec=spec))
+    assert found is not None
+    assert found.uses[0].tolerations == (Toleration("health", "Exists"),)
+
+
+def test_what_a_claim_asks_to_tolerate_is_of_the_devices_of_that_request():
+    obj = claim_object({**GPU, "request": "gpu/a100"})
+    asked = {"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}
+    spec = msgspec.convert({"devices": {"requests": [asked]}}, DeviceClaimSpec)
+    found = device_claim(msgspec.structs.replace(obj, spec=spec))
+    assert found is not None
+    assert found.uses[0].tolerations == ()
 
 
 def test_a_claim_may_be_for_a_pod_group_of_its_namespace():

@@ -208,6 +208,18 @@ def test_a_pod_for_which_the_claim_is_reserved_later_leaves_too():
     assert rig.evicted == ["a", "b"]
 
 
+def test_a_pod_for_which_the_claim_is_reserved_no_longer_stays():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    for name in "ab":
+        rig.pod(name)
+    rig.claim("a", "b")
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    assert rig.claimed() == ["a"]
+    rig.advance(120)
+    assert rig.evicted == ["a"]
+
+
 def test_all_pods_that_share_a_device_leave():
     rig = Devices()
     for name in ("a", "b"):

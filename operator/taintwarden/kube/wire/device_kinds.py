@@ -77,7 +77,7 @@ class TaintRuleObject(msgspec.Struct):
 
 
 class DeviceTolerationObject(msgspec.Struct, gc=False, rename="camel"):
-    """``status.allocation.devices.results[].tolerations[]``."""
+    """``tolerations[]`` of a request for devices, and of an allocated one."""
 
     key: str = ""
     operator: str = ""
@@ -86,9 +86,37 @@ class DeviceTolerationObject(msgspec.Struct, gc=False, rename="camel"):
     toleration_seconds: Int64 | None = None
 
 
-class AllocatedDevice(msgspec.Struct):
-    """``status.allocation.devices.results[]``."""
+class SubRequestObject(msgspec.Struct):
+    """``spec.devices.requests[].exactly``, or one of ``firstAvailable[]``, which has a name."""
 
+    name: str = ""
+    tolerations: list[DeviceTolerationObject] = []
+
+
+class RequestObject(msgspec.Struct, rename="camel"):
+    """``spec.devices.requests[]``."""
+
+    name: str = ""
+    exactly: SubRequestObject | None = None
+    first_available: list[SubRequestObject] = []
+
+
+class DeviceRequests(msgspec.Struct):
+    """``spec.devices`` of a ResourceClaim."""
+
+    requests: list[RequestObject] = []
+
+
+class DeviceClaimSpec(msgspec.Struct):
+    """``spec`` of a ResourceClaim."""
+
+    devices: DeviceRequests = msgspec.field(default_factory=DeviceRequests)
+
+
+class AllocatedDevice(msgspec.Struct):
+    """``status.allocation.devices.results[]``. ``request`` has the name of a subrequest behind a slash."""
+
+    request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -127,4 +155,5 @@ class DeviceClaimObject(msgspec.Struct):
     """A resource.k8s.io/v1 ResourceClaim."""
 
     metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    spec: DeviceClaimSpec = msgspec.field(default_factory=DeviceClaimSpec)
     status: DeviceClaimStatus = msgspec.field(default_factory=DeviceClaimStatus)
