@@ -213,12 +213,22 @@ async def test_without_a_right_no_device_evicts(cluster, run, what):
 
 async def test_an_object_that_cannot_be_read_counts_as_absent(cluster, run):
     fill(cluster, gpu_0=[sick()])
-    broken = slice_of("n2", gpu_0=[]) | {"spec": {"devices": "none"}}
+    broken = slice_of("n2", gpu_0=[]) | {"spec": {"devices": "none"}}  # of no node
     cluster.create("resourceslices", broken)
     cluster.create(POLICIES, for_devices())
     found = await told(run, "explain", "pod", "shop/web-0")
     assert found["fate"] == "Leaves"
     assert any(one.startswith("ResourceSlice slice-n2 cannot be read") for one in found["notes"])
+
+
+async def test_slices_of_other_nodes_are_not_read_to_explain_a_pod(cluster, run):
+    """A kubelet may write any number of them."""
+    fill(cluster, gpu_0=[sick()])
+    cluster.create("resourceslices", slice_of("n2", gpu_0=[]) | {"spec": {"devices": "none", "nodeName": "n2"}})
+    cluster.create(POLICIES, for_devices())
+    found = await told(run, "explain", "pod", "shop/web-0")
+    assert found["fate"] == "Leaves"
+    assert not any("ResourceSlice" in one for one in found["notes"])
 
 
 # -- plan ------------------------------------------------------------------------------------------------------------
