@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from taintwarden.cli.doctor.inventory import Inventory, PendingPods, PodGroup
+from taintwarden.cli.status.event_timeline import Happening
 from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject
 from taintwarden.kube.wire.kinds import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus
@@ -106,7 +107,6 @@ class OperatorSettings(msgspec.Struct):
 
     name: str
     gates: Gates = Gates()
-    dry_run: bool = False
     replicas: int = 1
     account: str = ""
     """Its service account."""
@@ -120,13 +120,6 @@ class BuiltIn(StrEnum):
     RUNS = "runs"
     PERHAPS = "perhaps"
     """A kube-controller-manager runs, and its list of controllers cannot be read."""
-
-
-class Trial(msgspec.Struct, frozen=True):
-    """Whether the API server accepts a pod whose native toleration has this operator."""
-
-    operator: str
-    accepted: bool
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -144,8 +137,6 @@ class Rights(msgspec.Struct):
     asked: int = 0
     missing: tuple[Missing, ...] = ()
     missed: int = 0
-    unlimited: str = ""
-    """Why the policies of ``deploy/base/admission-policy.yaml`` do not limit the account; empty if they do."""
 
 
 class DoctorSnapshot(Snapshot):
@@ -169,7 +160,8 @@ class DoctorSnapshot(Snapshot):
     operator: OperatorSettings | None = None
     built_in: BuiltIn = BuiltIn.PERHAPS
     built_in_for_devices: BuiltIn = BuiltIn.PERHAPS
-    trials: Sequence[Trial] = ()
+    cancelled: Sequence[Happening] = ()
+    """The operator's Events about evictions that were cancelled in the last hour."""
     webhooks_answer: bool | None = None
     """Whether the API server rejects what only the webhooks reject; None if that is not known."""
     rights: Rights | None = None

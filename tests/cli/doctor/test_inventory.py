@@ -1,22 +1,24 @@
-"""Who uses what plain Kubernetes does not know, counted by topmost owner."""
+"""Pods and templates are grouped by their topmost owner."""
 
 import pytest
 
-from cli.doctor.scene import asking, controlled, replicas, subjects, workload
-from cli.world import pod, profile, toleration
+from cli.doctor.scene import asking, controlled, named, replicas, subjects, workload
+from cli.world import pod, taint, toleration
 from taintwarden.rehearsal.sources import WORKLOADS
 
-annotated = asking("uses-annotation")
-natively = asking("uses-native-comparison")
-profiles = asking("uses-profile")
+nowhere = asking("toleration-holds-nowhere")
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 
 
+def natively(*objects):
+    """Each group with a comparison is a finding."""
+    return nowhere(named("n1", taint("900")), *objects)
+
+
 def test_ten_thousand_pods_of_one_deployment_are_one_line():
-    found = annotated(replicas(10_000, EXISTS, extended=[STRICT]))
+    found = natively(replicas(10_000, EXISTS, extended=[STRICT]))
     assert [(str(one.subject), one.pods, one.template) for one in found] == [("Deployment shop/web", 10_000, True)]
-    assert found[0].message == "sla Gt '950':NoExecute"
 
 
 def test_pods_of_two_revisions_are_one_line():
@@ -57,19 +59,3 @@ def test_template_that_another_workload_makes_is_not_told_twice():
 def test_job_that_has_finished_makes_no_pods():
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
     assert natively(workload("Job", template={"spec": {"tolerations": [STRICT]}}, status=done)) == []
-
-
-def test_versions_count_too():
-    assert len(natively(pod(toleration("SemverGt", "1.28.0")))) == 1
-
-
-def test_profile_with_the_pods_it_selects():
-    (found,) = profiles(replicas(3, EXISTS), profile("strict", STRICT, app="web"), profile("none", STRICT, app="no"))[
-        1:
-    ]
-    assert (str(found.subject), found.pods) == ("TolerationProfile shop/strict", 3)
-
-
-def test_plain_pods_use_nothing():
-    plain = replicas(2, EXISTS, toleration("Equal", "950"))
-    assert annotated(plain) == natively(plain) == profiles(plain) == []
