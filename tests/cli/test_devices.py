@@ -11,6 +11,7 @@ import yaml
 from cli.devices import DRIVER, GPU_0, GPU_1, KEY, claim, for_devices, rule, serve, sick, slice_of
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, answers, explained, namespace, node, only_taint, pod, policy, reasons, taint
+from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from taintwarden.cli.explain.explanation import Fate
 from taintwarden.cli.explain.explanation_table import table
@@ -20,7 +21,7 @@ from taintwarden.rehearsal.manifests import BadInput
 
 SICK = slice_of(gpu_0=[sick()], gpu_1=[])
 EXISTS: Json = {"key": KEY, "operator": "Exists", "effect": "NoSchedule"}
-NO_LIMITS = {"base": "None"}
+NO_LIMITS = LIMITS_OFF
 
 
 # -- explain pod, from files -----------------------------------------------------------------------------------------
@@ -366,15 +367,6 @@ async def test_a_sweep_counts_nodes_alone(cluster, run):
     cluster.create(POLICIES, for_devices("NoSchedule"))
     found = await told(run, "plan", "--sweep", f"{KEY}=79,80:NoSchedule")
     assert (found["nodes"], found["policies"]) == (0, [])
-
-
-async def test_repair_leaves_devices_to_their_driver(cluster, run):
-    fill(cluster, gpu_0=[sick()])
-    cluster.create(POLICIES, for_devices())
-    result = await run("repair", "gpu")
-    [line] = [line for line in result.stdout.splitlines() if KEY in line]
-    assert line.startswith("#")
-    assert "no command restores it" in line
 
 
 async def test_init_writes_no_policy_for_a_taint_of_a_device(cluster, run):

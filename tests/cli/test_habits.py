@@ -8,6 +8,7 @@ import pytest
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.test_plan import add_node, add_pod
 from cli.world import namespace, policy
+from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 
 
@@ -18,7 +19,7 @@ def cluster() -> LocalCluster:
     cluster.create("namespaces", namespace())
     add_node(cluster, "a1", "900")
     add_pod(cluster, "web-0", "a1")
-    cluster.create(POLICIES, policy(limits={"base": "None"}))
+    cluster.create(POLICIES, policy(limits=LIMITS_OFF))
     selector = {"matchLabels": {"app": "web"}}
     for plural in ("deployments", "statefulsets", "daemonsets", "replicasets"):
         cluster.store.create(plural, {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": selector}})
@@ -73,30 +74,6 @@ async def test_the_kubeconfig_stands_before_the_command(run):
 # -- formats ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("template", "text"),
-    [
-        ("{.policies[0].name}", "sla"),
-        ("{.policies[*].mode}", "Enforce"),
-        ('{range .policies[*]}{.name}={.mode}{"\\n"}{end}', "sla=Enforce\n"),
-        ("{.policies[7].name}", ""),
-        ("{.absent}", ""),
-        ("{$.policies[-1]['name']} is there", "sla is there"),
-        ("{range .absent[*]}{.name}{end}none", "none"),
-        ("{.policies[0].selectedNodes}", "0"),
-    ],
-)
-async def test_jsonpath(run, template, text):
-    assert (await run("status", "-o", f"jsonpath={template}")).stdout == text
-
-
-@pytest.mark.parametrize(
-    "template", ["{.a", "{a b}", "{}", '{"\\q"}', "{range .policies[*]}", "{end}", "{.policies[?(@.x)]}"]
-)
-async def test_a_template_that_cannot_be_read(run, template):
-    assert (await run("status", "-o", f"jsonpath={template}")).exit_code == 2
-
-
 async def test_names(run):
     assert (await run("status", "-o", "name")).stdout == "taintevictionpolicy.taintwarden.io/sla\n"
     assert (await run("explain", "node", "a1", "-o", "name")).stdout == "pod/web-0\n"
@@ -113,7 +90,7 @@ async def test_wide_is_not_fitted(run, monkeypatch):
 
 async def test_a_form_that_is_not_known(run):
     result = await run("status", "-o", "xml")
-    assert (result.exit_code, "jsonpath=TEMPLATE" in result.stderr) == (2, True)
+    assert (result.exit_code, "json" in result.stderr) == (2, True)
 
 
 # -- patience ---------------------------------------------------------------------------------------------------------

@@ -52,6 +52,6 @@ def test_the_double_fails_as_the_original_does(status: Json, working_cluster: Wo
     assert ours == status
 
     kubeconfig = working_cluster.admin_kubeconfig
-    shown = run([str(EXECUTABLE), "doctor", "--only", "budget-failed", "-o", "json"], kubeconfig)
+    shown = run([str(EXECUTABLE), "doctor", "--only", "budget-never-allows", "-o", "json"], kubeconfig)
     found = [(one["namespace"], one["name"]) for one in json.loads(shown.stdout)["findings"]]
     assert found == [(NAME, "web")], shown

@@ -87,28 +87,6 @@ def gone(cluster: Cluster, namespace: str) -> list[str]:
     return [one["name"] for one in in_order]
 
 
-def test_paused_policy_evicts_nobody_until_it_is_resumed(
-    cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
-) -> None:
-    name = policy()
-    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
-    paused = as_user("pause", name)
-    assert paused.returncode == FINE
-    assert paused.stdout.startswith(f"policy {name} is paused; its mode stays Enforce (cluster https://")
-    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the operator to see the pause")
-    cluster.set_taints(f"{namespace}-n", [BAD])
-    with pytest.raises(TimeoutError):
-        wait_until(lambda: gone(cluster, namespace), 4, "nobody")
-    assert told(as_user, name)["mode"] == "Paused"
-    would = "paused, 6 pods would be due"
-    wait_until(lambda: would in told(as_user, name)["progress"], WAIT_SECONDS, "the pods to be counted")
-    assert f"policy {name} is {would}" in as_user("plan").stdout.replace("\n            ", " ")
-    assert f"policy {name} is {would}" in as_user("explain", "pod", f"{namespace}/web-0").stdout.replace("\n", " ")
-    resumed = as_user("resume", name).stdout
-    assert resumed.startswith(f"policy {name} is in mode Enforce again; 6 pods would be due (cluster https://")
-    wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
-
-
 def test_open_guard_is_told_of_and_reset(
     cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
 ) -> None:
@@ -154,47 +132,3 @@ def test_plan_is_what_then_happens(
     cluster.set_taints(f"{namespace}-n", [BAD])
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
     assert gone(cluster, namespace) == [one["name"] for one in planned]
-
-
-def test_node_is_explained_and_what_happened_is_told(
-    cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
-) -> None:
-    name = policy(guard={"minPods": 3, "maxPercent": 20})
-    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
-    cluster.set_taints(f"{namespace}-n", [BAD])
-
-    def tripped() -> bool:
-        found = as_user("history", "-o", "json")
-        assert found.returncode == FINE, found.stderr
-        happened = [(one["name"], one["reason"]) for one in json.loads(found.stdout)["happenings"]]
-        return (name, "GuardTripped") in happened
-
-    wait_until(tripped, WAIT_SECONDS, "the guard to be told of")
-    holds, counted = f"the guard of policy {name} holds it: since ", "6 pods due in the next 10m, 3 are allowed"
-
-    def waits() -> bool:
-        explained = as_user("explain", "node", f"{namespace}-n", "-o", "json")
-        found = json.loads(explained.stdout)
-        assert (explained.returncode, found["leaving"]) == (LEAVES, len(pods))
-        # DaemonSets of a cluster of others have pods on every node.
-        mine = [one["waitsFor"] for one in found["pods"] if one["pod"]["namespace"] == namespace]
-        return len(mine) == len(pods) and all(one.startswith(holds) and counted in one for one in mine)
-
-    wait_until(waits, WAIT_SECONDS, "the status to say what the pods wait for")
-
-
-@pytest.mark.parametrize("as_user", [READERS], indirect=True)
-def test_top_needs_the_rights_of_a_reader_only(
-    cluster: Cluster, namespace: str, pods: list[str], policy: Command, operator: Operator, as_user: Command
-) -> None:
-    name = policy(guard={"minPods": 3, "maxPercent": 20})
-    wait_until(lambda: told(as_user, name)["accepted"] == "True", WAIT_SECONDS, "the policy to be looked at")
-    cluster.set_taints(f"{namespace}-n", [BAD])
-    wait_until(lambda: (told(as_user, name)["guard"] or {}).get("cause"), WAIT_SECONDS, "the guard to trip")
-    shown = as_user("top", "--once")
-    assert (shown.returncode, shown.stderr) == (FINE, "")
-    assert "not read" not in shown.stdout
-    assert "guard tripped" in shown.stdout
-    [row] = [line for line in shown.stdout.splitlines() if f"{namespace}-n " in line and "▲" in line]
-    assert row.rstrip().endswith("6 ▲▲▲▲▲▲")
-    assert "the guard of policy" in shown.stdout

@@ -14,10 +14,8 @@ import pytest
 
 from controlplane import Cluster, Operator, Target, wait_until
 from controlplane.binaries import binary
-from controlplane.kubeconfig import write_kubeconfig
 from controlplane.operator_process import BYTECODE, EXECUTABLE
 from e2e import users
-from e2e.stories import conditions
 
 STAYS, CLUSTER_ERROR, LEAVES = 0, 1, 10
 GRACE_SECONDS = 600
@@ -108,49 +106,9 @@ def test_deadline_is_the_operators(
     wait_until(told, 30, f"an Event that says {answer['deadline']}")
 
 
-def test_an_operator_that_rehearses_evicts_nobody_and_that_is_explained(
-    cluster: Cluster, node: str, pod: str, policy: str, start_operator: Callable[..., Operator], explain: Explain
-) -> None:
-    start_operator("--dry-run")
-    cluster.set_taints(node, sla("940"))
-    wait_until(lambda: conditions(cluster, policy).get("Enforcing"), 30, "the operator's word on the policy")
-    told = explain(pod)
-    assert told.returncode == STAYS
-    assert "nothing: the operator runs with --dry-run, so the pod is not evicted" in " ".join(told.stdout.split())
-
-
 def test_kubectl_finds_it(pod: str, policy: str, user: Path) -> None:
     kubectl = shutil.which("kubectl") or str(binary("kubectl"))
     namespace, _, name = pod.partition("/")
     told = run([kubectl, "taintwarden", "explain", "pod", name, "-n", namespace], user)
     assert (told.returncode, told.stderr) == (STAYS, "")
     assert f"Pod         {pod} on node {namespace}-n" in told.stdout
-
-
-@pytest.mark.parametrize("user", [[BUDGET_RULE]], indirect=True)
-def test_budgets_are_told_to_whoever_may_see_them(
-    cluster: Cluster, namespace: str, node: str, pod: str, policy: str, explain: Explain
-) -> None:
-    cluster.create_pdb("web", namespace, {"app": "web"})
-    cluster.set_taints(node, sla("940"))
-    told = explain(pod, "--at", "2099-01-01T00:00:00Z")
-    assert told.returncode == LEAVES
-    assert "then for PodDisruptionBudget web: it allows no disruption now" in " ".join(told.stdout.split())
-    cluster.create_pdb("other", namespace, {"app": "web"}, disruptions_allowed=1)
-    assert "refuses a pod with several (other, web)" in " ".join(explain(pod).stdout.split())
-
-
-@pytest.mark.parametrize(("kubeconfig_of", "words"), [("user", "there is no pod"), ("nobody", "cannot read pods: 401")])
-def test_what_cannot_be_read_is_said_in_one_line(
-    request: pytest.FixtureRequest,
-    control_plane: Target,
-    namespace: str,
-    tmp_path: Path,
-    kubeconfig_of: str,
-    words: str,
-) -> None:
-    nobody = write_kubeconfig(tmp_path / "nobody", control_plane.server, control_plane.ca, token="wrong")
-    kubeconfig = request.getfixturevalue("user") if kubeconfig_of == "user" else nobody
-    told = run([str(EXECUTABLE), "explain", "pod", f"{namespace}/absent"], kubeconfig)
-    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (CLUSTER_ERROR, "", 1)
-    assert told.stderr.startswith(f"taintwarden: {words}")

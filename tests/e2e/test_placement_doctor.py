@@ -10,15 +10,12 @@ import pytest
 
 from controlplane import Json, WorkingCluster, wait_until
 from e2e.household import AFFINITY, BAD, GOOD, POOL, SECONDS, Household
-from e2e.placement_table import Owner
 from e2e.real_town import Servants, served
-from taintwarden.cli.doctor.checks import daemon_sets, pending_pods, placement_checks
+from taintwarden.cli.doctor.check import MADE
+from taintwarden.cli.doctor.checks import placement
 
 pytestmark = pytest.mark.timeout(300)
-CHECKS = [
-    "injection-skipped",
-    *(one.id for module in (pending_pods, placement_checks, daemon_sets) for one in module.CHECKS),
-]
+CHECKS = [one.id for one in MADE if one.run.__module__ == placement.__name__]
 INJECT = "taintwarden.io/inject"
 EFFECT = "effect.taintwarden.io"
 
@@ -126,7 +123,7 @@ def unannotated(house: Household) -> Json:
 
 
 class InjectionSkipped(State):
-    check = "injection-skipped"
+    check = "pending-pods"
     remedy = "see that the webhook runs"
 
     def begin(self) -> None:
@@ -140,7 +137,7 @@ class InjectionSkipped(State):
 
 
 class PendingOutdated(State):
-    check = "pending-outdated"
+    check = "pending-pods"
     remedy = "kubectl delete pod web-"
 
     def begin(self) -> None:
@@ -168,7 +165,7 @@ def labelled(self: State) -> Json:
 
 
 class PendingUnwritten(State):
-    check = "pending-unwritten"
+    check = "pending-pods"
     remedy = "under versionLabels of a policy, then kubectl delete pod"
 
     def begin(self) -> None:
@@ -181,7 +178,7 @@ class PendingUnwritten(State):
 
 
 class PendingUnpublished(State):
-    check = "pending-unpublished"
+    check = "pending-pods"
     remedy = "under versionLabels of a policy"
 
     def begin(self) -> None:
@@ -202,7 +199,7 @@ class PendingUnpublished(State):
 
 
 class PendingNowhere(State):
-    check = "pending-nowhere"
+    check = "pending-pods"
     remedy = "add a node, correct a value"
 
     def begin(self) -> None:
@@ -214,7 +211,7 @@ class PendingNowhere(State):
 
 
 class DaemonsetWaits(State):
-    check = "daemonset-waits"
+    check = "pending-pods"
     remedy = "kubectl rollout restart daemonset/web"
     also = frozenset({"daemonset-incomplete"})
 
@@ -248,86 +245,6 @@ class PlacementMismatch(State):
         self.delete_pods("web")
 
 
-class PlacementEnded(State):
-    check = "placement-ended"
-    remedy = "restart the workloads that name them, then: taintwarden placement remove"
-
-    def begin(self) -> None:
-        self.workload("deployments", self.house.template("web"))
-        self.house.wait(lambda: is_bound(self), "the pod to run")
-        self.client.delete("taintevictionpolicies", self.house.name)
-        self.house.wait_labels({self.house.first: None})
-        self.house.wait(lambda: not self.house.is_completed(), "the webhook to hear of it")
-
-    def follow(self) -> None:
-        self.set_template("deployments", "web", spec={"tolerations": [self.exists()]})
-        wait_until(lambda: self.servants.command("placement", "remove", self.house.key, "--yes")[0] == 0, SECONDS, "it")
-
-
-class PlacementRemoval(State):
-    check = "placement-removal"
-    remedy = "taintwarden placement remove"
-
-    def begin(self) -> None:
-        self.client.delete("taintevictionpolicies", self.house.name)
-        self.house.wait_labels({self.house.first: None})
-        for node in (self.house.first, self.house.second, self.house.bad):
-            self.client.patch("nodes", node, {"metadata": {"labels": {f"{EFFECT}/{self.house.key}": "Removed"}}})
-
-    def follow(self) -> None:
-        assert self.servants.command("placement", "remove", self.house.key, "--yes")[0] == 0
-
-
-class PlacementVolumes(State):
-    check = "placement-volumes"
-    remedy = "under versionLabels of a policy"
-
-    def begin(self) -> None:
-        self.house.create(Owner.VOLUME)
-        self.house.wait(lambda: bool(self.house.where(Owner.VOLUME)), "the pod to run")
-        self.list_labels()
-
-    def follow(self) -> None:
-        self.list_labels("example.com/driver")
-
-
-class PlacementTooLarge(State):
-    check = "placement-too-large"
-    remedy = "use fewer nodeSelectorTerms in the template"
-
-    def begin(self) -> None:
-        template = self.house.template("web")
-        template["spec"]["affinity"] = selecting(65)
-        self.workload("deployments", template, replicas=0)
-
-    def follow(self) -> None:
-        self.set_template("deployments", "web", spec={"affinity": selecting(1)})
-
-
-def selecting(terms: int) -> Json:
-    found = [{"matchExpressions": [{"key": f"k{number}", "operator": "Exists"}]} for number in range(terms)]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
-
-
-class SpreadHonorsTaints(State):
-    check = "spread-honors-taints"
-    remedy = "set nodeTaintsPolicy to Ignore"
-
-    def begin(self) -> None:
-        self.inject(on=False)
-        template = self.house.template("web")
-        template["spec"] |= {"tolerations": [self.exists()], "topologySpreadConstraints": [spreading("Honor")]}
-        self.workload("deployments", template, replicas=0)
-
-    def follow(self) -> None:
-        self.set_template("deployments", "web", spec={"topologySpreadConstraints": [spreading("Ignore")]})
-
-
-def spreading(policy: str) -> Json:
-    where = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
-    return {**where, "nodeTaintsPolicy": policy, "labelSelector": {"matchLabels": {"app": "web"}}}
-
-
 class DaemonsetIncomplete(State):
     check = "daemonset-incomplete"
     remedy = "then kubectl rollout restart daemonset/web"
@@ -356,7 +273,7 @@ class PlacementLabels(State):
 
 
 class PlacementInexpressible(State):
-    check = "placement-inexpressible"
+    check = "placement-labels"
     remedy = "use values that the scheduler can compare"
 
     def begin(self) -> None:
@@ -374,7 +291,7 @@ def is_bound(self: State) -> bool:
 STATES = State.__subclasses__()
 
 
-@pytest.mark.parametrize("kind", STATES, ids=lambda kind: kind.check)
+@pytest.mark.parametrize("kind", STATES, ids=lambda kind: kind.__name__)
 def test_one_finding_and_its_remedy(servants: Servants, kind: type[State]) -> None:
     for name in servants.has:
         servants.switch(name, on=True)

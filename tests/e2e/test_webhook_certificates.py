@@ -231,7 +231,7 @@ def upgrade(told: Story, target: ControlPlane, other: Webhook) -> None:
 
 def doctor(target: ControlPlane) -> list[str]:
     """What it finds about the webhooks."""
-    command = [str(EXECUTABLE), "doctor", "--only", "webhook-unanswered", "-o", "json", "--kubeconfig"]
+    command = [str(EXECUTABLE), "doctor", "--only", "webhook-not-answering", "-o", "json", "--kubeconfig"]
     done = subprocess.run([*command, target.admin_kubeconfig], check=False, capture_output=True, text=True, timeout=120)
     return [found["check"] for found in json.loads(done.stdout)["findings"]]
 
@@ -306,7 +306,7 @@ def test_a_broken_secret_is_made_anew_by_the_other(story):
 
 def test_a_wrong_bundle_is_seen_and_the_job_puts_it_right(story):
     assert story.broken == {"wrong": 0, "right": 1}
-    assert story.found == [[], ["webhook-unanswered"]]
+    assert story.found == [[], ["webhook-not-answering"]]
 
 
 def test_the_processes_write_no_configuration(story: Any, own_control_plane: ControlPlane):

@@ -46,9 +46,7 @@ class Equipping:
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
         """The class without devices of each class with some."""
         self._nodes_with: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-        """Driver and name of a pool -> device -> the nodes with pods that have it, and those that it drained."""
-        self._drained: dict[str, dict[DeviceId, None]] = {}
-        """Node -> devices that drained it, and that no pod there has any more."""
+        """Driver and name of a pool -> device -> the nodes with pods that have it."""
         self._are_known = False
 
     # -- pods -----------------------------------------------------------------------------------------------------
@@ -84,51 +82,34 @@ class Equipping:
             if not members:
                 del self._members[group_of(pod)]
 
-    def forget(self, node: str) -> None:
-        """The node is gone, or another one has its name."""
-        for device in list(self._drained.get(node, ())):
-            self._note(device, node, concerned=False, used=False)
-
     def refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
         """Bring the taints of these devices, or of all that its pods have, to a node. Returns whether they changed.
 
-        Those of a device that drained the node stay when its pods are gone: the node is still drained. ``gap``: changes
-        may be missing.
+        ``gap``: changes may be missing.
         """
         if not self._are_known:
             return state.lose_devices()
         if not self._world.synced:  # pods may be missing, and with them devices whose histories are stored
             return False
         if devices is None or state.awaits_devices:
-            devices = {**state.uses, **state.taints_by_device, **dict.fromkeys(sorted(state.draining_devices()))}
+            devices = {**state.uses, **state.taints_by_device}
         found = {device: self._taints(state, device) for device in devices}
         is_changed = state.update_devices(found, self._world.now.wall, gap=gap)
         state.forget_absent(found, partial(self._is_taken_off, state.name))
         is_there = self._world.cluster.nodes.get(state.name) is state
         for device in found:
-            is_used = device in state.uses
-            concerns = is_there and (is_used or state.drains(device))
-            self._note(device, state.name, concerned=concerns, used=is_used)
+            self._note(device, state.name, used=is_there and device in state.uses)
         return is_changed
 
     def _taints(self, state: NodeState, device: DeviceId) -> tuple[TimedTaint, ...]:
-        before = state.taints_by_device.get(device, ())
-        if device in state.uses:
-            return self._inventory.taints(device, state.name, before)
-        if not state.drains(device):
+        if device not in state.uses:
             return ()
-        return tuple(one for one in self._inventory.taints(device, state.name, before) if state.was_drained_by(one[0]))
+        return self._inventory.taints(device, state.name, state.taints_by_device.get(device, ()))
 
-    def _note(self, device: DeviceId, node: str, *, concerned: bool, used: bool) -> None:
-        """Whether a node has pods with a device (``used``), or was drained by it."""
+    def _note(self, device: DeviceId, node: str, *, used: bool) -> None:
+        """Whether a node has pods with a device."""
         place = (device.driver, device.pool)
-        if concerned and not used:
-            self._drained.setdefault(node, {})[device] = None
-        elif device in (drained := self._drained.get(node, {})):
-            del drained[device]
-            if not drained:
-                del self._drained[node]
-        if concerned:
+        if used:
             self._nodes_with.setdefault(place, {}).setdefault(device.device, {})[node] = None
             return
         devices = self._nodes_with.get(place, {})
@@ -156,7 +137,7 @@ class Equipping:
                 self._inventory = DeviceInventory()
             return []
         self._are_known = known
-        self._nodes_with, self._drained = {}, {}
+        self._nodes_with = {}
         pods = [pod for state in self._world.cluster.nodes.values() for pod in state.pods.values()]
         if not known:
             self._inventory = DeviceInventory()
