@@ -368,15 +368,6 @@ async def test_a_sweep_counts_nodes_alone(cluster, run):
     assert (found["nodes"], found["policies"]) == (0, [])
 
 
-async def test_repair_leaves_devices_to_their_driver(cluster, run):
-    fill(cluster, gpu_0=[sick()])
-    cluster.create(POLICIES, for_devices())
-    result = await run("repair", "gpu")
-    [line] = [line for line in result.stdout.splitlines() if KEY in line]
-    assert line.startswith("#")
-    assert "no command restores it" in line
-
-
 async def test_init_writes_no_policy_for_a_taint_of_a_device(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices())

@@ -1,5 +1,6 @@
 """A paused policy stays paused whatever is applied, and the runbook for an edited policy is followed word for word."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -115,11 +116,11 @@ def test_the_runbook_of_an_edited_policy(cluster: Cluster, namespace: str, opera
     assert not [one for one in cluster.items("pods", namespace) if "deletionTimestamp" in one["metadata"]]
 
     def reported() -> str:
-        return typed(desk, "taintwarden history --since 10m -o markdown").output
+        return typed(desk, "taintwarden history --since 10m -o json").output
 
     wait_until(lambda: "PolicyResumed" in reported(), WAIT_SECONDS, "the Events to be written")
-    about = [line.split(" | ")[1:] for line in reported().splitlines() if f" {namespace} |" in line]
-    happened = [(reason, note) for reason, _, note in about if reason.startswith("Policy")]
+    happenings = [one for one in json.loads(reported())["happenings"] if one["name"] == namespace]
+    happened = [(one["reason"], one["note"]) for one in happenings if one["reason"].startswith("Policy")]
     assert [reason for reason, _ in happened][:2] == ["PolicyChanged", "PolicyPaused"]
     assert "spec.taints is" in happened[0][1]
     assert happened[1][1].startswith("Paused by ")

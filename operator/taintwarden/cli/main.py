@@ -33,9 +33,8 @@ _COMMANDS = {
     "pause": CommandEntry("taintwarden.cli.change.pause_command:pause", "Stop policies."),
     "resume": CommandEntry("taintwarden.cli.change.pause_command:resume", "Resume paused policies."),
     "placement": CommandEntry(
-        "taintwarden.cli.change.placement_command:placement", "Show and remove labels of placement."
+        "taintwarden.cli.change.placement_command:placement", "Print and remove labels of placement."
     ),
-    "repair": CommandEntry("taintwarden.cli.change.repair_command:repair", "Restore the last good values of taints."),
     "guard": CommandEntry("taintwarden.cli.change.guard_command:guard", "Release the pods that a tripped guard holds."),
 }
 

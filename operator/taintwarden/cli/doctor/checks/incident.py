@@ -62,8 +62,7 @@ CHECKS = (
         id="policy-guard-open",
         severity=Severity.ERROR,
         finds="policies whose guard has tripped: too many pods would be evicted",
-        remedy="taintwarden pause NAME; taintwarden repair NAME; taintwarden plan --enforce NAME; "
-        "taintwarden resume NAME",
+        remedy="taintwarden pause NAME; correct the cause; taintwarden plan --enforce NAME; taintwarden resume NAME",
         needs=(Source.POLICIES,),
         run=_guard_tripped,
     ),

@@ -10,7 +10,6 @@ from taintwarden.controller.wording import pods as count_of_pods
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.placement import Kept, carried_by, is_mirror_label, keys_of
 from taintwarden.placement.admission.placing import placed_keys, published_labels
-from taintwarden.rehearsal.label_uses import MAX_EXAMPLES
 from taintwarden.rehearsal.places import Place
 from taintwarden.rehearsal.returning import REMEDY, Returning
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, Source, Subject
@@ -82,8 +81,8 @@ def _ended(context: Context) -> Iterator[Found]:
         pods = sum(one.pods for one in named)
         objects = list(dict.fromkeys(str(one.subject) for one in named))
         if objects:
-            more = f" and {len(objects) - MAX_EXAMPLES} more" if len(objects) > MAX_EXAMPLES else ""
-            told += f"; these name them: {', '.join(objects[:MAX_EXAMPLES])}{more}"
+            more = f" and {len(objects) - 10} more" if len(objects) > 10 else ""
+            told += f"; these name them: {', '.join(objects[:10])}{more}"
         remedy = f"restart the workloads that name them, then: {remove}" if objects else remove
         yield Found(Subject(_KEY, kept.key), told, remedy, pods=pods)
 
