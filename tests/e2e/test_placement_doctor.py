@@ -255,27 +255,13 @@ class PlacementEnded(State):
     def begin(self) -> None:
         self.workload("deployments", self.house.template("web"))
         self.house.wait(lambda: is_bound(self), "the pod to run")
-        self.client.delete("taintevictionpolicies", self.house.name)
+        self.house.set_policy(taints=[{"key": self.house.key, "effects": ["PreferNoSchedule"]}], versionLabels=[])
         self.house.wait_labels({self.house.first: None})
         self.house.wait(lambda: not self.house.is_completed(), "the webhook to hear of it")
 
     def follow(self) -> None:
         self.set_template("deployments", "web", spec={"tolerations": [self.exists()]})
         wait_until(lambda: self.servants.command("placement", "remove", self.house.key, "--yes")[0] == 0, SECONDS, "it")
-
-
-class PlacementRemoval(State):
-    check = "placement-removal"
-    remedy = "taintwarden placement remove"
-
-    def begin(self) -> None:
-        self.client.delete("taintevictionpolicies", self.house.name)
-        self.house.wait_labels({self.house.first: None})
-        for node in (self.house.first, self.house.second, self.house.bad):
-            self.client.patch("nodes", node, {"metadata": {"labels": {f"{EFFECT}/{self.house.key}": "Removed"}}})
-
-    def follow(self) -> None:
-        assert self.servants.command("placement", "remove", self.house.key, "--yes")[0] == 0
 
 
 class PlacementVolumes(State):

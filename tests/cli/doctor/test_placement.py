@@ -63,12 +63,11 @@ def test_value_that_no_label_can_express():
 
 # -- what needs labels -----------------------------------------------------------------------------------------------
 
-mismatch, ended, removal, volumes, too_large, spread = map(
+mismatch, ended, volumes, too_large, spread = map(
     asking,
     (
         "placement-mismatch",
         "placement-ended",
-        "placement-removal",
         "placement-volumes",
         "placement-too-large",
         "spread-honors-taints",
@@ -124,12 +123,6 @@ def test_a_key_that_a_policy_places_by_has_not_ended():
     assert ended(placed_node("a1", "980"), PLACES) == []
     rehearsing = policy("placing", taints=[{"key": "sla", "placement": True}], mode="DryRun")
     assert len(ended(scene_node("a1", **NOT_THERE), rehearsing)) == 1
-
-
-def test_a_removal_that_did_not_end():
-    (found,) = removal(scene_node("a1", **{"effect.taintwarden.io/sla": "Removed"}))
-    assert (str(found.subject), found.remedy) == ("Key sla", "taintwarden placement remove sla")
-    assert removal(scene_node("a1", **NOT_THERE)) == []
 
 
 def volume(*keys):

@@ -8,7 +8,7 @@ from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.injected_namespaces import injects, mutating, opted_in
 from taintwarden.controller.wording import pods as count_of_pods
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.placement import Kept, carried_by, is_mirror_label, keys_of
+from taintwarden.engine.placement import Kept, NodeLabels, is_mirror_label, keys_of
 from taintwarden.placement.admission.placing import placed_keys, published_labels
 from taintwarden.rehearsal.places import Place
 from taintwarden.rehearsal.returning import REMEDY, Returning
@@ -22,7 +22,7 @@ _VOLUME = "PersistentVolume"
 def _stale(context: Context) -> Iterator[Found]:
     for name, node in context.nodes.items():
         wanted = context.view.placement_labels(name)
-        told = ", ".join(_differences(_ours(node.node.labels), wanted.labels if wanted else {}))
+        told = ", ".join(_differences(node.node.labels, wanted)) if wanted else ""
         if told:
             yield Found(Subject("Node", name), f"its labels for placement are not in step: {told}")
 
@@ -34,19 +34,15 @@ def _inexpressible(context: Context) -> Iterator[Found]:
             yield Found(Subject("Node", name), f"{subject}: {reason}")
 
 
-def _differences(present: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:
-    for label, value in present.items():
-        if label not in wanted:
-            yield f"{label}={value} is left over"
-    for label, value in wanted.items():
-        if label not in present:
+def _differences(labels: Mapping[str, str], wanted: NodeLabels) -> Iterator[str]:
+    for label in wanted.owned:
+        value, present = wanted.labels.get(label), labels.get(label)
+        if value is None and present is not None:
+            yield f"{label}={present} is left over"
+        elif value is not None and present is None:
             yield f"{label}={value} is missing"
-        elif present[label] != value:
-            yield f"{label} is {present[label]} and should be {value}"
-
-
-def _ours(labels: Mapping[str, str]) -> dict[str, str]:
-    return {label: value for label, value in labels.items() if is_mirror_label(label)}
+        elif value != present:
+            yield f"{label} is {present} and should be {value}"
 
 
 def _mismatch(context: Context) -> Iterator[Found]:
@@ -66,8 +62,7 @@ def _matches(context: Context, place: Place, node: NodeView) -> bool:
     """Whether pods match their node, or will as soon as the operator has written its labels."""
     name, labels = node.node.name, node.node.labels
     wanted = context.view.placement_labels(name)
-    others = {label: value for label, value in labels.items() if not is_mirror_label(label)}
-    return place.fits(name, labels) or place.fits(name, others | (wanted.labels if wanted else {}))
+    return place.fits(name, labels) or (wanted is not None and place.fits(name, wanted.on(labels)))
 
 
 def _ended(context: Context) -> Iterator[Found]:
@@ -85,16 +80,6 @@ def _ended(context: Context) -> Iterator[Found]:
             told += f"; these name them: {', '.join(objects[:10])}{more}"
         remedy = f"restart the workloads that name them, then: {remove}" if objects else remove
         yield Found(Subject(_KEY, kept.key), told, remedy, pods=pods)
-
-
-def _removing(context: Context) -> Iterator[Found]:
-    found: dict[Kept, int] = {}
-    for node in context.nodes.values():
-        for kept in carried_by(node.node.labels).removed:
-            found[kept] = found.get(kept, 0) + 1
-    for kept, number in sorted(found.items()):
-        told = f"its labels are being removed from {number} nodes, and that did not end"
-        yield Found(Subject(_KEY, kept.key), told, f"taintwarden placement remove {kept.key}")
 
 
 def _active(context: Context) -> set[Kept]:
@@ -222,14 +207,6 @@ CHECKS = (
         needs=EVALUATION,
         uses=(*TEMPLATES, Source.PENDING, Source.VOLUMES),
         run=_ended,
-    ),
-    Check(
-        id="placement-removal",
-        severity=Severity.WARNING,
-        finds="keys whose labels were not removed from all nodes, because the command was interrupted",
-        remedy="taintwarden placement remove KEY",
-        needs=(Source.NODES,),
-        run=_removing,
     ),
     Check(
         id="placement-volumes",
