@@ -130,9 +130,9 @@ def delete(house: Household) -> None:
     house.client.delete("taintevictionpolicies", house.name)
 
 
-@pytest.mark.parametrize(("event", "act"), [(Event.EDITED, drop), (Event.DRY_RUN, rehearse), (Event.DELETED, delete)])
+@pytest.mark.parametrize(("event", "act"), [(Event.EDITED, drop), (Event.DRY_RUN, rehearse)])
 def test_placement_ends(servants: Servants, onlooker: Onlooker, event: Event, act: Callable[[Household], None]) -> None:
-    """A pod that waited for a node with a greater value is scheduled, and a new node takes pods as well."""
+    """A pod that waited for a node with a greater value is scheduled."""
     with running(servants) as house:
         house.bare("waiting", "990")
         house.wait(lambda: bool(pending(house, "waiting")), "the pod to wait")
@@ -143,6 +143,16 @@ def test_placement_ends(servants: Servants, onlooker: Onlooker, event: Event, ac
         house.set_value(house.first, BAD)
         expect(house, event, before, since)
         assert onlooker.found(house.name) == []
+
+
+def test_the_policy_is_deleted(servants: Servants) -> None:
+    """Labels keep their last values."""
+    with running(servants) as house:
+        before, since = house.uids(), time.monotonic()
+        delete(house)
+        expect(house, Event.DELETED, before, since)
+        house.set_value(house.first, BAD)
+        expect(house, Event.DELETED, before, since)
 
 
 def test_a_pause_changes_nothing(servants: Servants) -> None:
@@ -160,12 +170,12 @@ def test_a_pause_changes_nothing(servants: Servants) -> None:
 
 @WITH_KUBELET
 def test_the_kubelet_restarts(servants: Servants) -> None:
-    """While all match their node, and after the policy is gone and the value has fallen."""
+    """While all match their node, and after placement has ended and the value has fallen."""
     with with_kubelet(servants) as (house, kubelet):
         before, since = house.uids(), time.monotonic()
         kubelet.restart()
         expect(house, Event.KUBELET, before, since)
-        delete(house)
+        drop(house)
         house.wait_labels({house.first: None})
         house.set_value(house.first, BAD)
         kubelet.restart()
