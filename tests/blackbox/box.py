@@ -89,7 +89,7 @@ class Box(Scene):
         return names
 
     def crowd(
-        self, namespaces: Sequence[str], number: int, node: str, *, annotations: Json | None = None
+        self, namespaces: Sequence[str], number: int, node: str, *, annotations: Json | None = None, prefix: str = "pod"
     ) -> list[PodRef]:
         """So many pods in each of these namespaces, bound to a node. An eviction removes them at once."""
 
@@ -100,7 +100,7 @@ class Box(Scene):
             pod = self.cluster.create("pods", {"metadata": metadata, "spec": spec}, namespace)
             return PodRef(f"{namespace}/{name}", pod["metadata"]["uid"])
 
-        named = [(namespace, f"pod-{index}") for index in range(number) for namespace in namespaces]
+        named = [(namespace, f"{prefix}-{index}") for index in range(number) for namespace in namespaces]
         return at_once([lambda given=given: create(*given) for given in named])
 
     def deny(self, *namespaces: str) -> None:
@@ -145,11 +145,14 @@ class Box(Scene):
 
     def explains(self, pod: PodRef) -> int:
         """The exit code of `explain pod`."""
-        return self.run_command("explain", "pod", f"{self.namespace}/{pod.name}").returncode
+        return self.run_command("explain", "pod", self._full(pod)).returncode
 
     def explanation(self, pod: PodRef) -> Json:
         """What `explain pod` says."""
-        return json.loads(self.run_command("explain", "pod", f"{self.namespace}/{pod.name}", "-o", "json").stdout)
+        return json.loads(self.run_command("explain", "pod", self._full(pod), "-o", "json").stdout)
+
+    def _full(self, pod: PodRef) -> str:
+        return pod.name if "/" in pod.name else f"{self.namespace}/{pod.name}"
 
     def status_code(self) -> int:
         """The exit code of `status` for the first policy."""
