@@ -5,17 +5,19 @@ server and its audit log show. Moments are of the monotonic clock.
 """
 
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane import ControlPlane, Json, wait_until
 from controlplane.cluster import IMAGE
 from controlplane.eviction_denial import DENIED_LABEL
-from controlplane.operator_process import EXECUTABLE
+from controlplane.operator_process import BYTECODE, EXECUTABLE
 from e2e.replay.pod_watch import RUN_LABEL
 from e2e.stories import PodRef, Scene, accepted, conditions, policy
 
@@ -29,7 +31,7 @@ NO_LIMIT: Json = {
     "evictionsPerSecond": 10_000,
     "burst": 10_000,
     "perWorkload": {"maxUnavailable": "100%"},
-    "guard": {"action": "Report", "settleSeconds": 0},
+    "guard": {"maxPercent": 100, "settleSeconds": 0},
 }
 """Every limit of a policy, switched off. Stories have at most two bad nodes, which makes no zone unhealthy."""
 
@@ -141,7 +143,10 @@ class Box(Scene):
     def run_command(self, *args: str) -> "subprocess.CompletedProcess[str]":
         """Run `taintwarden` as an administrator."""
         command = [str(EXECUTABLE), *args, f"--kubeconfig={self.control_plane.admin_kubeconfig}"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False)
+        environment = {**os.environ, **BYTECODE}
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False, env=environment
+        )
 
     def explains(self, pod: PodRef) -> int:
         """The exit code of `explain pod`."""
@@ -168,3 +173,6 @@ class Box(Scene):
             self.cluster.delete_all("pods", name)
             self.cluster.delete("namespaces", name)
         super().clear()
+
+
+NewBox = Callable[[], AbstractContextManager[Box]]

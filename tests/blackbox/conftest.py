@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from blackbox.box import Box
+from blackbox.box import Box, NewBox
 from controlplane import ControlPlane, EvictionDenial, MissingBinariesError, Operator
 from controlplane.binaries import binaries_folder
 from controlplane.comparisons import known_gates
@@ -57,13 +58,25 @@ def denial(control_plane: ControlPlane) -> EvictionDenial:
     return found
 
 
+@pytest.fixture(scope="session")
+def new_box(control_plane: ControlPlane, operator: Operator, watch: PodWatch) -> NewBox:
+    """The scene of a story, removed at its end."""
+
+    @contextmanager
+    def new() -> Iterator[Box]:
+        name = f"box-{uuid.uuid4().hex[:8]}"
+        box = Box(control_plane.client, operator, watch, RUN, name, name, control_plane=control_plane)
+        box.cluster.create_namespace(name)
+        try:
+            yield box
+        finally:
+            box.clear()
+
+    return new
+
+
 @pytest.fixture
-def box(control_plane: ControlPlane, operator: Operator, watch: PodWatch) -> Iterator[Box]:
+def box(new_box: NewBox) -> Iterator[Box]:
     """The scene of one story."""
-    name = f"box-{uuid.uuid4().hex[:8]}"
-    box = Box(control_plane.client, operator, watch, RUN, name, name, control_plane=control_plane)
-    box.cluster.create_namespace(name)
-    try:
+    with new_box() as box:
         yield box
-    finally:
-        box.clear()

@@ -7,7 +7,7 @@ from e2e.stories import PodRef, taint
 
 GOOD, ZERO = taint("980"), taint("0")
 ALLOWED, ON_A_NODE, MANY = 5, 6, 60
-SETTLE_SECONDS, OBSERVED_SECONDS = 3, 5
+SETTLE_SECONDS, OBSERVED_SECONDS = 2, 3
 GUARDED = NO_LIMIT | {"guard": {"minPods": ALLOWED, "maxPercent": 1, "settleSeconds": SETTLE_SECONDS}}
 ABOVE = {"taintwarden.io/tolerations": '[{"key": "sla", "operator": "Gt", "value": "950"}]'}
 
