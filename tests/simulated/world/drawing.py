@@ -12,7 +12,14 @@ GOOD, BAD = ("980", "960"), ("940", "900", "0")
 SLA, FLAG, SPOT, NOTICE = "sla", "flag", "spot", "example.com/notice"
 HEALTH = "gpu.example.com/health"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
-NO_LIMITS: Json = {"base": "None"}
+NO_LIMITS: Json = {
+    "evictionsPerSecond": 10_000,
+    "burst": 10_000,
+    "perWorkload": {"maxUnavailable": "100%"},
+    "guard": {"maxPercent": 100},
+    "bounce": {"maxBackoffSeconds": 0},
+}
+"""Each switched off by its own value."""
 NAMESPACES = ("shop", "bank", "play")
 Step = tuple[float, Callable[[], None]]
 """Weight, and what adds its happenings to the plan."""
