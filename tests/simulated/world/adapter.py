@@ -256,7 +256,7 @@ class Engine:
     def _parse(self, stored: world.Policy) -> Policy:
         known = self._policies.get(stored.name)
         if known is None or known[0] is not stored.spec or (known[1], known[2].uid) != (stored.generation, stored.uid):
-            return parse_policy(_old(jsons.policy(stored)))
+            return parse_policy(jsons.policy(stored))
         return known[2]
 
     def profile(self, key: str, stored: world.Profile | None) -> list[Order | Notice]:
@@ -386,14 +386,3 @@ _DEVICES = {
     "claims": _Stored(DeviceClaimObject, jsons.device_claim),
     "rules": _Stored(TaintRuleObject, jsons.taint_rule),
 }
-
-
-def _old(policy: Json) -> Json:  # until the engine obeys the law
-    limits = dict(policy["spec"].get("limits", {}))
-    if limits.get("bounce", {}).get("maxBackoffSeconds") == 0:
-        limits["bounce"] = {"maxBackoffSeconds": 1}
-    limits["zoneHealth"] = {"minNodes": 1000}
-    if limits.get("guard", {}).get("maxPercent") == 100:
-        limits |= {"base": "None"}
-        del limits["guard"]
-    return policy | {"spec": policy["spec"] | {"limits": limits}}
