@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from engine.kept import held, kept
 from simulated.world import jsons
 from simulated.world import objects as world
 from taintwarden.api.policies import parse_policy
@@ -114,14 +113,6 @@ class Engine:
     def _issue(self, issue: PodIssue) -> None:
         self.issues.append(issue)
         self.reported[issue.uid] = self.reported.get(issue.uid, 0) + 1
-
-    def held(self) -> int:
-        """How many objects it holds on to."""
-        return held(self.machine, self._decoder, self._guards, without=self)
-
-    def kept(self, *names: str) -> list[str]:
-        """Where it holds on to these names, each with the types of the objects on the way."""
-        return kept([self.machine, self._decoder, self._guards], *names, without=self)
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -320,26 +311,6 @@ class Engine:
     def check_failed(self, name: str) -> list[Order | Notice]:
         """A node could not be read."""
         return self.step(events.CheckFailed(name))
-
-    # -- what the machine says of itself ------------------------------------------------------------------------------
-
-    def pending(self) -> dict[tuple[str, str], float]:
-        """(UID, policy) -> the deadline, for each pod that a policy wants to leave."""
-        return {(one.pod.uid, one.policy.name): float(one.due_at) for one in self.machine.view.all_claims()}
-
-    def guard_of(self, policy: str) -> tuple[bool, bool] | None:
-        """Whether the guard of a policy is tripped, and whether it holds pods; None: it has no guard."""
-        report = self.machine.view.guard(policy, self.now)
-        return None if report is None else (report.record.open_since is not None, report.halts)
-
-    def full(self) -> dict[str, bool]:
-        """Policy -> whether all its zones count as Full."""
-        return {one.policy.name: one.all_zones_full for one in self.machine.view.report(self.now)}
-
-
-def spent(guard: Json | None) -> list[tuple[float, int]]:
-    """The evictions that a stored guard counts: until when each number counts from, seconds since 1970."""
-    return [] if guard is None else [(at, pods) for at, pods in guard_record.read(guard).spent]
 
 
 def _translated(command: commands.Command) -> Order | Notice:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LONGEST_SLEEP_SECONDS = 60.0
 EVENTS_BETWEEN_WAKES = 8
 BEHIND_SECONDS = 0.5
-MOST_STEPS_AT_ONCE = 20_000
+MOST_STEPS_AT_ONCE = 2_000
 Work = Callable[[], list[Order | Notice]]
 
 
@@ -310,6 +310,8 @@ class Replica:
         after = self.engine.wake_after()
         if after == 0.0:
             self._count_steps()
+            if self.engine is None:
+                return False
             self._run(self.engine.wake)
             if self.world.cpu.wake:
                 self._busy_until = self.world.agenda.now + self.world.cpu.wake
@@ -330,19 +332,21 @@ class Replica:
         now = self.world.agenda.now
         self._steps_at = (now, count + 1 if at == now else 1)
         if count > MOST_STEPS_AT_ONCE:
-            msg = f"{self.name} never comes to rest at {now:.3f}"
-            raise AssertionError(msg)
+            self._end(RuntimeError("it never comes to rest"))
 
     def _run(self, work: Work) -> None:
         """One piece of work; an error in it ends the process, as it does in an operator."""
         try:
             out = work()
         except Exception as error:  # noqa: BLE001 - whatever it is, a judge states it
-            self.world.record.crashed(self, error)
-            self.kill()
-            self.world.agenda.after(1.0, self.start)
+            self._end(error)
         else:
             self._carry_out(out)
+
+    def _end(self, error: Exception) -> None:
+        self.world.record.crashed(self, error)
+        self.kill()
+        self.world.agenda.after(1.0, self.start)
 
     def _carry_out(self, out: list[Order | Notice]) -> None:
         life = self.life
