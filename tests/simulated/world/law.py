@@ -215,8 +215,8 @@ class Guard:
         """Since when the sum is surely above the allowance."""
         self.held: dict[str, str] = {}
         """What it surely counted since it tripped: UID -> namespace."""
-        self.maybe: dict[str, tuple[float, str]] = {}
-        """What it may have counted: UID -> when last, and the namespace."""
+        self.maybe: dict[str, tuple[float, str, float]] = {}
+        """What it may have counted: UID -> when last, the namespace, and when first."""
         self.grown = [now, now]
         """When one of these two grew last."""
         self.may_be_tripped = False
@@ -245,13 +245,13 @@ class Guard:
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
         if self.held and not self.held.keys() & wants.keys():
             self.held = {}
-        if self.held or (self.above is not None and now - self.above >= SEEN):
-            self.grown[0] = now if surely.keys() - self.held.keys() else self.grown[0]
-            self.held |= surely
         for uid, one in wants.items():
             if one.due.early <= now + window + SEEN:
                 self.grown[1] = self.grown[1] if uid in self.maybe else now
-                self.maybe[uid] = (now, one.pod.namespace)
+                self.maybe[uid] = (now, one.pod.namespace, self.maybe.get(uid, (0, "", now))[2])
+        if self.held or (self.above is not None and now - self.above >= SEEN):
+            self.held |= surely
+            self.grown[0] = max(self.maybe[uid][2] for uid in self.held if uid in self.maybe)
         self.may_be_tripped = self.may_be_tripped and bool(self.maybe.keys() & wants.keys())
         if not self.may_be_tripped:
             self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - window - STALE}
@@ -278,7 +278,7 @@ class Guard:
         past = sum(at > begin for at, _, _ in self.gone)
         if not self.may_be_tripped:
             return past >= allowed
-        counts = Counter(namespace for _, namespace in self.maybe.values())
+        counts = Counter(namespace for _, namespace, _ in self.maybe.values())
         most = max(counts, key=lambda name: (counts[name], name), default="")
         rest, is_quiet = sum(counts.values()) - counts[most], now - self.grown[1] >= 60.0 + SLACK
         return pod.namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
@@ -288,7 +288,7 @@ class Guard:
         if pod.uid in self.released:
             return ""
         self.gone.append((now, pod.uid, pod.namespace))
-        self.maybe.setdefault(pod.uid, (now, pod.namespace))
+        self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
         begin = now - self.settings["windowSeconds"] + 0.1
         past, allowed = sum(at > begin for at, _, _ in self.gone), self.allowance(now, least=False)
         allowed = int(allowed * 1.5) if any(at > begin for at in self.alone.values()) else allowed
@@ -427,7 +427,7 @@ class Judge:
             if known is not None and same:  # an edit: what left still counts
                 guard.gone, guard.people, guard.maybe = known.gone, known.people, known.maybe
             self._guards[rules.uid] = guard
-        if rules.reset and before is not None and not before.reset:
+        if before is not None and bool(rules.reset) != bool(before.reset):  # it is asked for, or was granted
             self._released[rules.uid] |= {
                 one.pod.uid: None for one in self.wants.values() if one.rules.uid == rules.uid
             }
@@ -448,6 +448,8 @@ class Judge:
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
             self._lanes, self._buckets, self._server = {}, {}, [0.0, 0.0]
+            for guard in self._guards.values():
+                guard.grown[1] = self.now
         self._leader, self._term = fact["leader"], fact["term"]
         self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
 
@@ -469,7 +471,10 @@ class Judge:
         for name, bucket in self._buckets_of(want):
             if not bucket.take(self.now):
                 self._breach(name, want.rules.name, f"{want.rules.name} called for {fact['pod']} without a token")
-        want.free, want.passed = None, Counter()
+        want.free = None
+        for other in self.wants.values():
+            if self._lane_of(other) == lane.key:
+                other.passed.clear()
 
     def on_call(self, fact: Json) -> None:
         if fact["id"] not in self.calls:
@@ -730,7 +735,7 @@ class Judge:
             if not rounds or self._pods[one.uid][0][0] > began or not least:
                 began, rounds = call.at, rounds + 1
             last = call.at
-        if most is None or rounds < ROUNDS or self._pods[pod.uid][0][0] <= began:
+        if most is None or rounds < ROUNDS or (least and self._pods[pod.uid][0][0] <= began):
             return 0.0
         return (began if least else last) + min(most, 60.0 * 2 ** (rounds - ROUNDS))
 
