@@ -11,6 +11,7 @@ import yaml
 from cli.devices import DRIVER, GPU_0, GPU_1, KEY, claim, for_devices, rule, serve, sick, slice_of
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, answers, explained, namespace, node, only_taint, pod, policy, reasons, taint
+from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from taintwarden.cli.explain.explanation import Fate
 from taintwarden.cli.explain.explanation_table import table
@@ -20,7 +21,7 @@ from taintwarden.rehearsal.manifests import BadInput
 
 SICK = slice_of(gpu_0=[sick()], gpu_1=[])
 EXISTS: Json = {"key": KEY, "operator": "Exists", "effect": "NoSchedule"}
-NO_LIMITS = {"base": "None"}
+NO_LIMITS = LIMITS_OFF
 
 
 # -- explain pod, from files -----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from kind.household import Command
 from kind.installation import Installation
 from kind.interceptor import HANG_SECONDS, MESSAGE, Interceptor
 from kind.scene import LEAVE_SECONDS, SLACK_SECONDS, Scene
+from limits_off import LIMITS_OFF
 
 FLAG = "flag"
 HOME = "taintwarden-e2e/home"
@@ -88,11 +89,11 @@ def test_pods_whose_calls_failed_for_one_policy_count_at_the_guard_of_the_next(
     scene.wait_running(number)
     interceptor.ask("hang", "web-0")
     guard = {"minPods": 3, "maxPercent": 1, "settleSeconds": 1}
-    scene.policy(limits={"base": "None", "guard": guard})
+    scene.policy(limits={**LIMITS_OFF, "guard": guard})
     scene.wait_enforcing()
     first = f"{scene.name}-first"
     body = scene.cluster.get("taintevictionpolicies", scene.name)
-    spec = {"taints": [{"key": FLAG}], "podSelector": body["spec"]["podSelector"], "limits": {"base": "None"}}
+    spec = {"taints": [{"key": FLAG}], "podSelector": body["spec"]["podSelector"], "limits": LIMITS_OFF}
     kind = {name: body[name] for name in ("apiVersion", "kind")}
     scene.cluster.create("taintevictionpolicies", {**kind, "metadata": {"name": first}, "spec": spec})
     try:
@@ -131,7 +132,7 @@ def test_a_wave_of_half_of_few_pods_waits_for_the_next_window_when_others_go_too
         for node in (bad, fine):
             scene.cluster.patch("nodes", node, {"metadata": {"labels": {HOME: None}}})
     guard = {"windowSeconds": WINDOW_SECONDS, "settleSeconds": 1}
-    scene.policy(limits={"base": "None", "guard": guard, "evictionsPerSecond": 1, "burst": 1})
+    scene.policy(limits={**LIMITS_OFF, "guard": guard, "evictionsPerSecond": 1, "burst": 1})
     scene.wait_enforcing()
     scene.taint(bad)
     on = lambda node: [name for name, where in scene.running().items() if where == node]  # noqa: E731
@@ -153,7 +154,7 @@ def test_a_budget_that_allows_and_then_does_not_delays_each_deletion_by_its_time
     scene.wait_running(3)
     budget = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     scene.cluster.create("poddisruptionbudgets", {"metadata": {"name": "web"}, "spec": budget}, scene.name)
-    scene.policy(eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": TIMEOUT_SECONDS}, limits={"base": "None"})
+    scene.policy(eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": TIMEOUT_SECONDS}, limits=LIMITS_OFF)
     scene.wait_enforcing()
     tainted = scene.taint(node)
     gone: list[float] = []

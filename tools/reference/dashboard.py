@@ -122,7 +122,7 @@ POLICIES = (
     Panel(
         "Nodes that have to be drained",
         "Nodes with pods that have to leave.",
-        ((f"max by (policy) (taintwarden_degraded_nodes{OF_POLICIES})", "{{policy}}"),),
+        ((f"max by (policy) (taintwarden_evicting_nodes{OF_POLICIES})", "{{policy}}"),),
     ),
     Panel(
         "Lateness of evictions",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from limits_off import LIMITS_OFF
 from simulated.world.adapter import Order
 from simulated.world.agenda import EPOCH, Agenda, Noise
 from simulated.world.cluster import Cluster
@@ -201,7 +202,7 @@ class World:
             self.store.delete("budgets", key)
         for name, policy in list(self.store.objects["policies"].items()):
             spec = {key: value for key, value in policy.spec.items() if key != "windows"}
-            spec |= {"mode": "Enforce", "limits": {"base": "None"}}
+            spec |= {"mode": "Enforce", "limits": LIMITS_OFF}
             self.store.change("policies", name, spec=spec, generation=policy.generation + 1)
 
     @property

@@ -1,7 +1,7 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -40,7 +40,6 @@ class NodeState:
 
     __slots__ = (
         "absent",
-        "acting",
         "alike",
         "awaited_version",
         "awaits_devices",
@@ -68,7 +67,7 @@ class NodeState:
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
         self.device_taints: TimedTaints = ()
-        """Of the devices that pods here have, and of those that drained the node."""
+        """Of the devices that pods here have."""
         self.taints_by_device: dict[DeviceId, list[Taint]] = {}
         """The same by device."""
         self.absent: dict[str, TaintHistory] = {}
@@ -79,8 +78,6 @@ class NodeState:
         """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
         """The policies that select this node; None: to be computed again."""
-        self.acting: dict[str, float] | None = None
-        """The same by name, and since when, if that began while the node was watched; None: they are not known yet."""
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
         self.grounds: dict[PodClass, tuple[Grounds, ...]] = {}
         """Why policies evict pods of a class, now or later."""
@@ -131,11 +128,6 @@ class NodeState:
             for device in dict.fromkeys(use.device for use in pod_class.devices):
                 for taint in self.taints_by_device.get(device, ()):
                     yield taint, self.histories[history_name(taint)]
-
-    def act(self, policies: Iterable[Policy], now: float) -> None:
-        """These policies select the node."""
-        known = self.acting
-        self.acting = {one.name: 0.0 if known is None else known.get(one.name, now) for one in policies}
 
     @property
     def is_tainted(self) -> bool:
@@ -240,18 +232,6 @@ class NodeState:
             for name in [name for name, device in named if device is not None and is_taken_off(name, device)]:
                 del self.absent[name]
 
-    def draining_devices(self) -> frozenset[DeviceId]:
-        """The devices because of which pods had to leave, also of taints that are gone at the moment."""
-        known = (self.absent, self.histories) if self.device_taints else (self.absent,)
-        named = (device_of(name) for some in known for name, history in some.items() if history.drains)
-        return frozenset(device for device in named if device is not None)
-
-    def was_drained_by(self, taint: Taint) -> bool:
-        """Whether pods had to leave because of a taint, as far as is remembered."""
-        name = history_name(taint)
-        history = self.histories.get(name) or self.absent.get(name)
-        return history is not None and history.drains
-
     def succeed(self, other: "NodeState") -> None:
         """Another node of this name had these pods, and they have their devices still."""
         self.pods = other.pods
@@ -266,12 +246,6 @@ class NodeState:
     def forget_verdicts(self) -> None:
         """The taints, policies or tolerations changed."""
         self.verdicts, self.grounds, self.alike = {}, {}, {}
-
-    def set_draining(self, name: str, *, drains: bool) -> None:
-        """Set whether pods have to leave, or had to, because of a taint."""
-        history = self.histories[name]
-        if history.drains != drains:
-            self.histories[name] = msgspec.structs.replace(history, drains=drains)
 
     def history_text(self) -> str:
         """The text that the annotation should have: the taints that a policy acts on."""
@@ -291,8 +265,6 @@ class Cluster:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.classes: Tally[PodClass] = Tally()
-        self.changed: dict[str, float] = {}
-        """UID -> when what keeps a pod on its node was changed last (tolerations, opt-outs), if that was seen."""
 
     def state(self, name: str) -> NodeState:
         """The node of this name, which is created if it is not known."""
@@ -330,7 +302,6 @@ class Cluster:
         known = state.pods.pop(uid, None)
         if known is not None:
             self._discount(state, known)
-            self.changed.pop(uid, None)
         if state.node is None and not state.pods:
             del self.nodes[node]
         return known

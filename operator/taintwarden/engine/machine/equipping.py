@@ -42,8 +42,6 @@ class Equipping:
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
         """The class without devices of each class with some."""
-        self._drained: dict[str, frozenset[DeviceId]] = {}
-        """Node -> devices that drained it, and that no pod there has any more."""
         self._are_known = False
 
     # -- pods -----------------------------------------------------------------------------------------------------
@@ -79,27 +77,14 @@ class Equipping:
             if not members:
                 del self._members[group_of(pod)]
 
-    def forget(self, node: str) -> None:
-        """The node is gone, or another one has its name."""
-        self._drained.pop(node, None)
-
     def refresh(self, state: NodeState, *, gap: bool = False) -> bool:
-        """Bring the taints of its devices to a node. Returns whether they changed. ``gap``: changes may be missing.
-
-        Those of a device that drained the node stay when its pods are gone: the node is still drained.
-        """
+        """Bring the taints of its devices to a node. Returns whether they changed. ``gap``: changes may be missing."""
         if not self._are_known:
             return state.lose_devices()
         if not self._world.synced:  # pods may be missing, and with them devices whose histories are stored
             return False
         used = {use.device for pod in state.pods.values() for use in pod.shared.devices}
-        drained = state.draining_devices() - used
-        self._drained.pop(state.name, None)
-        if drained:
-            self._drained[state.name] = drained
         taints = [one for device in sorted(used) for one in self._inventory.taints(device, state.name)]
-        for device in sorted(drained):
-            taints += [one for one in self._inventory.taints(device, state.name) if state.was_drained_by(one[0])]
         is_changed = state.update_devices(tuple(taints), self._world.now.wall, gap=gap)
         state.forget_absent(partial(self._is_taken_off, state.name))
         return is_changed
@@ -136,8 +121,7 @@ class Equipping:
 
     def put_rule(self, name: str, found: TaintRule | None) -> Iterable[str]:
         """A rule is stored like this, or is gone. Returns the nodes that it concerns."""
-        drained = [device for devices in self._drained.values() for device in devices]
-        return self._nodes_of(self._inventory.put_rule(name, found, drained))
+        return self._nodes_of(self._inventory.put_rule(name, found, ()))
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Iterator[Pod]:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
@@ -148,11 +132,7 @@ class Equipping:
 
     def _nodes_of(self, devices: Collection[DeviceId]) -> Iterable[str]:
         consumers = (one for device in devices for one in self._inventory.consumers(device))
-        found = dict.fromkeys(self._nodes[uid] for uid in self._pods_of(consumers) if uid in self._nodes)
-        for name, drained in self._drained.items():
-            if not drained.isdisjoint(devices):
-                found[name] = None
-        return found
+        return dict.fromkeys(self._nodes[uid] for uid in self._pods_of(consumers) if uid in self._nodes)
 
     def _pods_of(self, consumers: Iterable[str]) -> Iterator[str]:
         """The UIDs of pods that claims are reserved for, and of those in PodGroups that they are reserved for."""

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from taintwarden.engine.derived import with_derived
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.draining import Draining
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.equipping import Equipping
 from taintwarden.engine.machine.freshness import Freshness
@@ -29,7 +28,6 @@ class Intake:
         world: the state.
         judging: evaluates pods.
         ending: ends claims.
-        draining: counts nodes.
         mirroring: writes labels.
         freshness: records how far the node stream has come.
         outbox: writes to nodes.
@@ -42,7 +40,6 @@ class Intake:
         world: World,
         judging: Judging,
         ending: Ending,
-        draining: Draining,
         mirroring: Mirroring,
         freshness: Freshness,
         outbox: Outbox,
@@ -52,7 +49,6 @@ class Intake:
         self._devices = Equipping(world)
         self._judging = judging
         self._ending = ending
-        self._draining = draining
         self._mirroring = mirroring
         self._freshness = freshness
         self._outbox = outbox
@@ -114,8 +110,7 @@ class Intake:
     def _forget_node(self, name: str) -> None:
         self._mirroring.forget(name)
         self._outbox.forget(history_key(name))
-        self._draining.forget(name)
-        self._devices.forget(name)
+        self._world.limiter.zones.forget(name)
         self._freshness.forget(name)
 
     def nodes_listed(self, event: events.NodesListed) -> None:
@@ -154,13 +149,7 @@ class Intake:
         world.cluster.put(pod)
         if known is None:
             world.limiter.bounces.came(pod)
-        elif known.shared is not pod.shared:
-            is_alike = world.verdicts.are_alike(self._devices.plain(known.shared), self._devices.plain(pod.shared))
-            if changed_at := world.changed_at(known) if is_alike else world.now.wall:
-                world.cluster.changed[pod.uid] = changed_at
         self._count(pod, known)
-        if known is None or known.shared is not pod.shared:
-            self._draining.recount(world.cluster.nodes[pod.node])
         if known is not None:
             self._judging.changed(known, pod)
         return pod, known is not None and bool(known.shared.devices)
@@ -197,7 +186,6 @@ class Intake:
         if state is not None and known is not None:
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
-            self._draining.recount(state)
             self._devices.lost(known)
             if known.shared.devices:
                 self._refresh([node])
@@ -277,7 +265,6 @@ class Intake:
             self._derive_again()
         world.limiter.configure(world.verdicts.policies, world.now)
         self._guarding.policies_changed()
-        self._draining.policies_changed()
         for state in world.cluster.nodes.values():
             state.policies = None
             state.population = {}
@@ -295,7 +282,7 @@ class Intake:
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
         """A profile changed, or is gone (None): evaluate the pods again whose tolerations changed."""
         world = self._world
-        changed = world.verdicts.set_profile(namespace, name, profile, world.now.wall)
+        changed = world.verdicts.set_profile(namespace, name, profile)
         if changed:
             how = "was deleted" if profile is None else "was created or changed"
             self._guarding.profile_changed(f"TolerationProfile {namespace}/{name} {how}")
@@ -303,7 +290,7 @@ class Intake:
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         """A namespace has these labels, or is gone (None)."""
-        changed = self._world.verdicts.set_namespace(name, labels, self._world.now.wall)
+        changed = self._world.verdicts.set_namespace(name, labels)
         if changed:
             for state in self._world.cluster.nodes.values():
                 state.population = {}

@@ -28,7 +28,7 @@ def _not_running(context: Context) -> Iterator[Found]:
 
 def _guard_tripped(context: Context) -> Iterator[Found]:
     for one in context.summaries:
-        if one.guard is not None and one.guard.open:
+        if one.guard is not None and one.guard.is_tripped:
             cause = one.guard.cause or "the cause is not known yet"
             yield Found(Subject(POLICY, one.name), one.guard.message or f"its guard has tripped: {cause}")
 
