@@ -5,7 +5,6 @@ nowhere.
 """
 
 import copy
-import json
 import os
 import subprocess
 import time
@@ -189,7 +188,7 @@ def test_it_outlives_a_reinstallation_of_the_definitions(
         victim = Unreadable(cluster, told.operator, namespace).victim("evicted", "reinstalled")
         cluster.wait_evicted(victim, namespace, PATIENCE_SECONDS)
         cluster.patch("taintevictionpolicies", "reinstalled", {"spec": {"paused": True}})
-        is_paused = lambda: conditions(cluster, "reinstalled")["Enforcing"]["reason"] == "Paused"  # noqa: E731
+        is_paused = lambda: conditions(cluster, "reinstalled").get("Enforcing", {}).get("reason") == "Paused"  # noqa: E731
         wait_until(is_paused, PATIENCE_SECONDS, "a change to be watched again")
     assert (told.operator.process.pid, told.operator.is_live()) == (pid, True)
 
@@ -300,7 +299,7 @@ class TestAPolicyThatCannotBeRead:
 class TestAKubeconfigThatDoesNotWork:
     """One line that says which file and what is wrong with it, and a code that scripts can use."""
 
-    WRONG_FILE, NO_CLUSTER = 2, 1
+    NO_CLUSTER = 1
 
     def run(self, *args: str | Path) -> tuple[int, list[str]]:
         """The exit code and the lines on standard error."""
@@ -314,14 +313,6 @@ class TestAKubeconfigThatDoesNotWork:
         )
         assert result.stdout == ""
         return result.returncode, result.stderr.splitlines()
-
-    def test_a_port_where_nobody_listens(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
-        server = f"https://{LOOPBACK}:{free_port()}"
-        path = write_kubeconfig(tmp_path / "config", server, own_control_plane.ca, token="any")
-        code, (*waits, last) = self.run(f"--kubeconfig={path}")
-        assert code == self.NO_CLUSTER
-        assert {json.loads(line)["event"] for line in waits} == {"api-server-not-ready"}
-        assert server.removeprefix("https://") in last
 
     def test_a_token_that_is_refused(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
         path = write_kubeconfig(tmp_path / "config", own_control_plane.server, own_control_plane.ca, token="wrong")

@@ -126,13 +126,9 @@ class TestNoClusterNoGreenRun:
             with pytest.raises(ForbiddenContextError, match="refuse the context"):
                 check_context(name, {"TAINTWARDEN_E2E_CONTEXTS": ""})
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [([], "holds no executable etcd"), (["--kubeconfig=any", "--context=production"], "refuse the context")],
-    )
-    def test_the_run_fails(self, tmp_path: Path, options: list[str], message: str) -> None:
+    def test_the_run_fails(self, tmp_path: Path) -> None:
         result = subprocess.run(
-            [sys.executable, "-m", "pytest", "tests/e2e/test_control_plane.py", "-k", "pulse", *options],
+            [sys.executable, "-m", "pytest", "tests/e2e/test_control_plane.py", "-k", "pulse"],
             cwd=ROOT,
             env={**os.environ, "KUBEBUILDER_ASSETS": str(tmp_path), VARIABLE: ""},
             capture_output=True,
@@ -141,4 +137,4 @@ class TestNoClusterNoGreenRun:
             check=False,
         )
         assert result.returncode != 0
-        assert message in result.stdout + result.stderr
+        assert "holds no executable etcd" in result.stdout + result.stderr

@@ -11,7 +11,7 @@ import yaml
 from controlplane import OPERATOR_NAMESPACE, Cluster, Target, wait_until
 from deploy.rendering import CHART, Json, RenderingError, by_key, load, run, tool
 from e2e.rendered_operator import RenderedOperator
-from e2e.stories import annotation, taint, toleration
+from e2e.stories import NO_LIMITS, annotation, taint, toleration
 
 Helm = Callable[..., str]
 DEFINITION = "taintevictionpolicies.taintwarden.io"
@@ -83,7 +83,7 @@ def doomed(cluster: Cluster, namespace: str, create_policy: Callable[..., Any]) 
     tolerates = annotation(toleration("Gt", "950"))
     cluster.create_pod("p1", namespace, node, tolerations=[{"operator": "Exists"}], annotations=tolerates)
     selector = {"matchLabels": {"test": namespace}}
-    create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": {"base": "None"}})
+    create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": NO_LIMITS})
     cluster.set_taints(node, [taint("900")])
     return "p1"
 

@@ -10,6 +10,7 @@ import pytest
 
 from controlplane import ControlPlane, EvictionDenial, Json, sleep_until, wait_until
 from e2e.stories import (
+    NO_LIMITS,
     POLICY_LABEL,
     SLACK_SECONDS,
     Scene,
@@ -29,7 +30,7 @@ NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unr
 PER_SECOND = 10
 POLICIES = {
     RECLAIMED: {"reclaim": {"deadlineSeconds": 120}},
-    RATED: {"limits": {"base": "None", "evictionsPerSecond": PER_SECOND, "burst": 1}},
+    RATED: {"limits": {**NO_LIMITS, "evictionsPerSecond": PER_SECOND, "burst": 1}},
     DEAD: {"taints": [{"key": NOT_READY}, {"key": UNREACHABLE}]},
     FIRST: {},
     SECOND: {"nodeSelector": {"matchLabels": {POLICY_LABEL: FIRST}}, "taints": [{"key": FLAG}], "paused": True},

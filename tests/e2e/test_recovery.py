@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import combinations
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from e2e.replay.pod_watch import PodWatch
 from e2e.replay.stage import hold, release
 from e2e.stories import (
     EARLY_SECONDS,
+    NO_LIMITS,
     PATIENCE_SECONDS,
     SLACK_SECONDS,
     PodRef,
@@ -39,7 +40,7 @@ POLICY = "wave"
 PODS, PER_SECOND = 60, 10
 RATED = {
     "taints": [{"key": "sla"}, {"key": "maintenance"}],
-    "limits": {"base": "None", "evictionsPerSecond": PER_SECOND, "burst": 1},
+    "limits": {**NO_LIMITS, "evictionsPerSecond": PER_SECOND, "burst": 1},
 }
 LONG_WAIT_SECONDS = 60
 STALL_SECONDS = 1  # calls reach the server less evenly than they are sent: the first ones open connections
@@ -293,8 +294,6 @@ class TestTheServerIsAway:
 
 
 SILENT_SECONDS = 15  # longer than a watch may be silent before a node is read
-RESTARTED_SECONDS = 20  # a restart, and the time until it leads
-SKEW = timedelta(seconds=2)
 FRESH = "fresh"
 
 
@@ -359,19 +358,3 @@ class TestWhatItSeesIsOld:
         scene.stays(pod, until=fell + SILENT_SECONDS + SLACK_SECONDS)
         release(link)
         scene.event(pod, "EvictionCancelled")
-
-    def test_a_wrong_clock_and_a_restart_make_no_deadline_earlier(self, scene: Scene) -> None:
-        """The time of a taint is written by whoever adds it, and is not compared with our own."""
-        ahead = [(datetime.now(UTC) + by) for by in (SKEW, timedelta(days=36_500))]
-        skewed, far = [{"timeAdded": one.strftime("%Y-%m-%dT%H:%M:%SZ")} for one in ahead]
-        nodes = scene.node(name="skewed"), scene.node(name="far")
-        violated = scene.pod("violated", nodes[0], toleration("Gt", "950", RESTARTED_SECONDS))
-        tolerated = scene.pod("tolerated", nodes[1], toleration("Exists", "", RESTARTED_SECONDS + 4))
-        scene.taint(nodes[0], taint("980") | skewed)
-        added = scene.taint(nodes[1], taint("940") | far)
-        sleep_until(added + 4)
-        fell = scene.taint(nodes[0], taint("940") | skewed)
-        scene.event(violated, "EvictionScheduled")
-        scene.operator.restart()
-        scene.leaves(violated, fell, RESTARTED_SECONDS)
-        scene.leaves(tolerated, added, RESTARTED_SECONDS + 4)
