@@ -43,7 +43,6 @@ NO_LIMITS = LIMITS_OFF
 
 # How late a pod may leave, beside what the machine lost: objects tell times to the second, and stories are many.
 SLACK_SECONDS = 3.5
-AT_ONCE_SECONDS = SLACK_SECONDS
 EARLY_SECONDS = 0.1  # between our clock readings and the operator's
 PATIENCE_SECONDS = 30.0
 

@@ -18,7 +18,6 @@ from e2e.placement_table import TABLE, Event, Outcome, Owner
 from e2e.servants import Onlooker, Servants, served
 
 OBSERVED_SECONDS = 4.0  # how long "stays" is looked at
-REPORTED_SECONDS = 12.0  # a kubelet reports what it refuses within ten
 
 pytestmark = pytest.mark.timeout(600)
 WITH_KUBELET = pytest.mark.skipif(is_before(minor_of(node_version())), reason="no kubelet is newer than its server")
