@@ -1206,9 +1206,7 @@ def test_devices_that_are_well_do_not_count_where_a_taint_of_the_node_drains_it(
     assert drained(rig) == 1
 
 
-ZONED = Limits(
-    evictions_per_second=None, max_unavailable=None, guard=None, bounce=None, zone_health=ZoneHealth(min_nodes=1)
-)
+ZONED = Limits(evictions_per_second=None, max_unavailable=None, guard=None, bounce=None, zone_health=ZoneHealth())
 
 
 def zoned(history: str = "", *, known: bool = True) -> Devices:

@@ -8,7 +8,7 @@ from engine.rig import START, Rig, exists, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import BounceSettings, Reclaim
 
-TWICE = limited(bounce=BounceSettings(after_evictions=2))
+TWICE = limited(bounce=BounceSettings())
 WEB = {"owner": owner(), "ready": True}
 
 

@@ -6,13 +6,13 @@ import pytest
 from engine.kept import kept
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
-from taintwarden.engine.limits.refusal import THROTTLED
+from taintwarden.engine.limits.refusal import CALLS
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import Node, Owner, Policy, Reclaim, Share, SpreadConstraint, Window, ZoneHealth
 from taintwarden.engine.selectors import LabelSelector
 
 ONE = Share(number=1)
-ANY_SIZE = ZoneHealth(min_nodes=0)
+ANY_SIZE = ZoneHealth()
 FOREIGN = owner("clone", "CloneSet")
 
 
@@ -875,10 +875,10 @@ def test_no_call_is_made_while_the_api_server_requests_a_pause():
     rig = Rig(limited())
     rig.pod("a")
     rig.node("n1", "sla=940")
-    rig.settle("a", Outcome.THROTTLED, retry_after=30.0)
+    rig.settle("a", Outcome.CALLS, retry_after=30.0)
     rig.pod("b")
     assert rig.evictions() == ["a"]
-    assert rig.claim("b").limit == THROTTLED
+    assert rig.claim("b").limit == CALLS
     rig.advance(30)
     assert "b" in rig.evictions()
 

@@ -126,6 +126,8 @@ class Guard:
         self._narrows_at = MonotonicTime(0.0)
         self._taken: dict[str, tuple[MonotonicTime, str]] = {}
         """UID -> the slot and the namespace for which its eviction counts, until it is settled."""
+        self._rehearsed: dict[str, tuple[MonotonicTime, str]] = {}
+        """The same of a dry run, until the pod would be evicted again or no longer has to leave."""
         self._reserved: dict[str, str] = {}
         """UID -> namespace of the evictions that the stored record has."""
         self._wanted: dict[str, str] = {}
@@ -164,6 +166,8 @@ class Guard:
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
             self.released[due.uid] = None
+        if (rehearsed := self._rehearsed.pop(due.uid, None)) is not None:
+            self._past.take_back(*rehearsed)
         self._remove(due.uid)
         if self.due.put(due, now, counts=due.uid not in self.released):
             self._come_near(due)
@@ -184,6 +188,7 @@ class Guard:
         """A pod no longer has to leave, or is gone."""
         self._remove(uid)
         self._reserved.pop(uid, None)
+        self._rehearsed.pop(uid, None)
         if self.released.pop(uid, "") is None:
             self._unsaved = True
 
@@ -198,12 +203,12 @@ class Guard:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
         return uid in self._taken
 
-    def take(self, uid: str, namespace: str, now: Instant) -> None:
+    def take(self, uid: str, namespace: str, now: Instant, *, rehearsed: bool = False) -> None:
         """A pod is evicted now, or would be in a dry run. It counts once, regardless of retries."""
         if uid not in self.released and uid not in self._taken:
             slot = self._slot(now)
             self._past.note(slot, namespace)
-            self._taken[uid] = slot, namespace
+            (self._rehearsed if rehearsed else self._taken)[uid] = slot, namespace
         self._reserved.pop(uid, None)
         self._remove(uid)
 

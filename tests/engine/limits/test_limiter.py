@@ -118,7 +118,7 @@ def test_a_closed_window_refuses_until_it_opens():
 
 
 def test_all_zones_full_refuses_the_whole_policy():
-    bench = Bench(limited(zone_health=ZoneHealth(min_nodes=0)))
+    bench = Bench(limited(zone_health=ZoneHealth()))
     bench.zone("z1", 0, 3)
     assert bench.ask(bench.pod()) == refusal.ALL_ZONES_FULL
 
@@ -130,7 +130,7 @@ def test_a_tripped_guard_refuses():
 
 
 def test_a_released_pod_passes_the_guard_and_full_zones():
-    bench = Bench(limited(guard=GuardSettings(), zone_health=ZoneHealth(min_nodes=0)))
+    bench = Bench(limited(guard=GuardSettings(), zone_health=ZoneHealth()))
     bench.zone("z1", 0, 9)
     bench.trip()
     assert bench.ask(bench.pod(), released=True) == ""
@@ -207,7 +207,7 @@ def test_a_node_refuses_its_pods():
 
 @pytest.mark.parametrize(("good", "limit"), [(1, refusal.ZONE_DEGRADED), (0, refusal.ZONE_FULL)])
 def test_a_bad_zone_slows_its_pods_down(good, limit):
-    bench = Bench(limited(zone_health=ZoneHealth(min_nodes=0)))
+    bench = Bench(limited(zone_health=ZoneHealth()))
     bench.zone("z1", good, 9)
     bench.zone("z2", 9, 0)
     assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", limit]
@@ -304,7 +304,7 @@ HARD = msgspec.structs.replace(
         namespace_evictions_per_second=0.001,
         zone_evictions_per_second=0.001,
         max_unavailable=Share(number=1),
-        zone_health=ZoneHealth(min_nodes=0),
+        zone_health=ZoneHealth(),
         guard=GuardSettings(min_pods=0),
     ),
     windows=NEVER,
