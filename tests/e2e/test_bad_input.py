@@ -1,7 +1,6 @@
 """Mistakes of people on a real API server: each is told where it was made, evicts nobody and stops nothing else.
 
-Annotations, taint values, policies that changed their mind, policies that cannot be read, and kubeconfigs that lead
-nowhere.
+Annotations, policies that cannot be read, and kubeconfigs that lead nowhere.
 """
 
 import copy
@@ -26,13 +25,11 @@ from controlplane.operator_process import BYTECODE, EXECUTABLE
 from e2e.stories import (
     PATIENCE_SECONDS,
     POLICY_LABEL,
-    SLACK_SECONDS,
     TOLERATIONS,
     Scene,
     Stories,
     Story,
     Told,
-    calls,
     conditions,
     policies,
     policy,
@@ -43,20 +40,10 @@ from e2e.stories import (
 )
 
 STRICT = "strict"
-HELD = "held"
-DELETED, PAUSED, REHEARSED = "deleted", "paused", "rehearsed"
-POLICIES: dict[str, Json] = {
-    STRICT: {},
-    HELD: {},
-    DELETED: {},
-    PAUSED: {"paused": True},
-    REHEARSED: {"mode": "DryRun"},
-}
+POLICIES: dict[str, Json] = {STRICT: {}}
 STORIES = Stories()
 CRD = ROOT / "crds" / "taintevictionpolicies.yaml"
 OBSERVED_SECONDS = 8
-SECONDS = 20  # a grace within which a deletion is seen, told and acted on
-CRITICAL = toleration("Gt", "950")
 ANY = toleration("Exists")
 
 
@@ -93,75 +80,6 @@ def a_malformed_annotation_is_told_and_the_native_tolerations_decide(scene: Scen
     fell = scene.taint(node, taint("940"))
     scene.leaves(critical, fell)
     scene.stays(lenient, until=fell + OBSERVED_SECONDS)
-
-
-# -- taint values
-
-
-@STORIES.under(HELD)
-def a_value_that_was_a_number_is_judged_by_it(scene: Scene) -> None:
-    good, bad = scene.node(taint("980"), name="good"), scene.node(taint("920"), name="bad")
-    critical, tolerant = scene.pod("critical", good, CRITICAL), scene.pod("tolerant", bad, toleration("Gt", "900"))
-    scene.wait_seen(good, "980")
-    scene.wait_seen(bad, "920")
-    typo = scene.taint(good, taint("98O"))
-    scene.taint(bad, taint("92O"))
-    assert "sla=98O:NoExecute" in scene.event(good, "InvalidTaintValue")["note"]
-    scene.stays(critical, tolerant, until=typo + OBSERVED_SECONDS)
-    late = scene.pod("late", "", CRITICAL)
-    bound = time.monotonic()
-    scene.cluster.bind_pod("late", scene.namespace, bad)
-    scene.leaves(late, bound)  # 920, the last number, is not above 950
-    wait_until(lambda: scene.status().get("heldInvalid") == 2, PATIENCE_SECONDS, "status.heldInvalid to be 2")
-
-
-# -- policies that changed their mind
-
-
-@STORIES.under(DELETED)
-def a_deleted_policy_stops_acting_at_once(scene: Scene) -> None:
-    node = scene.node()
-    pod = scene.pod("patient", node, toleration("Exists", "", SECONDS))
-    tainted = scene.taint(node, taint("940"))
-    scene.event(pod, "EvictionScheduled")
-    scene.cluster.delete("taintevictionpolicies", scene.policy)
-    scene.event(pod, "EvictionCancelled")
-    assert time.monotonic() < tainted + SECONDS, "too late, or this machine is too busy to judge by"
-    scene.stays(pod, until=tainted + SECONDS + SLACK_SECONDS)
-
-
-@STORIES.under(PAUSED)
-def a_paused_policy_does_nothing_until_it_goes_on(scene: Scene) -> None:
-    node = scene.node()
-    pod = scene.pod("plain", node)
-    tainted = scene.taint(node, taint("940"))
-    scene.stays(pod, until=tainted + OBSERVED_SECONDS)
-    wait_until(lambda: scene.status()["pending"] == 1, PATIENCE_SECONDS, "the pod that would be due to be counted")
-    assert conditions(scene.cluster, scene.policy)["Enforcing"]["status"] == "False"
-    resumed = time.monotonic()
-    scene.cluster.patch("taintevictionpolicies", scene.policy, {"spec": {"paused": None}})
-    scene.leaves(pod, resumed)
-
-
-@STORIES.under(REHEARSED)
-def a_dry_run_says_what_would_go_and_evicts_nobody(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    critical, tolerant = scene.pod("critical", node, CRITICAL), scene.pod("tolerant", node, toleration("Gt", "900"))
-    fell = scene.taint(node, taint("940"))
-    note = scene.event(critical, "EvictionDryRun")["note"]
-    assert "sla=940:NoExecute" in note
-    scene.stays(critical, tolerant, until=fell + OBSERVED_SECONDS)
-    assert scene.events(tolerant, "EvictionDryRun") == []
-    assert conditions(scene.cluster, scene.policy)["Enforcing"]["reason"] == "DryRun"
-    assert scene.operator.metric("taintwarden_evictions_total", policy=scene.policy, outcome="dry-run") == 1
-
-
-def test_nothing_was_asked_of_the_server_where_nothing_acts(own_control_plane: ControlPlane, told: Told) -> None:
-    told.wait()
-    quiet = (a_dry_run_says_what_would_go_and_evicts_nobody, a_deleted_policy_stops_acting_at_once)
-    for story, scene in told.scenes.items():
-        if story.play in quiet:
-            assert calls(own_control_plane, scene.namespace) == [], story
 
 
 def test_the_shipped_rights_suffice(told: Told) -> None:
