@@ -23,7 +23,6 @@ from controlplane import (
 from controlplane import wait_until as wait
 from controlplane.binaries import ROOT, wanted_version
 from controlplane.comparisons import NOT_KNOWN, known_gates
-from controlplane.lateness import VARIABLE
 from controlplane.manifests import documents
 from controlplane.processes import exists
 from controlplane.target import ForbiddenContextError, check_context
@@ -130,7 +129,7 @@ class TestNoClusterNoGreenRun:
         result = subprocess.run(
             [sys.executable, "-m", "pytest", "tests/e2e/test_control_plane.py", "-k", "pulse"],
             cwd=ROOT,
-            env={**os.environ, "KUBEBUILDER_ASSETS": str(tmp_path), VARIABLE: ""},
+            env={**os.environ, "KUBEBUILDER_ASSETS": str(tmp_path)},
             capture_output=True,
             text=True,
             timeout=240,

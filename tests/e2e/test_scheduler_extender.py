@@ -18,10 +18,7 @@ SLA, KUBELET = "node.kubernetes.io/sla", "node.kubernetes.io/kubelet-version"
 KERNEL = "node.kubernetes.io/kernel-version"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
-pytestmark = [
-    pytest.mark.timeout(180),
-    pytest.mark.in_time("the extender answers by what it has heard of, and the scheduler asks it once"),
-]
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ class Installed:
         path = {"name": account, "subresource": "token"}
         token = self.target.client.create("serviceaccounts", {"spec": {}}, self.namespace, **path)["status"]["token"]
         target = self.target
-        return write_kubeconfig(self._folder / f"{account}.kubeconfig", target.product_server, target.ca, token=token)
+        return write_kubeconfig(self._folder / f"{account}.kubeconfig", target.server, target.ca, token=token)
 
     def _applied(self) -> Iterator[Json]:
         """What an installation has, except pods; the Service leads to this machine."""
