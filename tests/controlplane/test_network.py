@@ -4,7 +4,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -83,12 +83,6 @@ def post(pool: urllib3.PoolManager, link: Link, seconds: float = 60) -> urllib3.
 
 def watch(pool: urllib3.PoolManager, link: Link, path: str = NODES, seconds: float = 60) -> bytes:
     return pool.request("GET", f"{link.url}{path}?limit=1&watch=true", timeout=seconds).data
-
-
-def seconds_of(do: Callable[[], object]) -> float:
-    began = time.monotonic()
-    do()
-    return time.monotonic() - began
 
 
 def test_requests_pass_and_are_counted(pool: urllib3.PoolManager, link: Link) -> None:
