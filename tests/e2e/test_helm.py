@@ -99,18 +99,6 @@ def test_the_operator_evicts_with_the_rights_arguments_and_environment_of_the_ch
     assert lease["spec"]["holderIdentity"].startswith("taintwarden-0_")
 
 
-def test_a_dry_run_of_the_release_evicts_nobody(
-    release: Helm, operator: Start, cluster: Cluster, namespace: str, doomed: str
-) -> None:
-    release("upgrade", "taintwarden", CHART, NO_PODS, "--set=dryRun=true")
-    running = operator()
-    rehearsed = lambda: [line for line in running.logs() if line.get("event") == "eviction-rehearsed"]  # noqa: E731
-    [line] = wait_until(rehearsed, WAIT_SECONDS, "the rehearsal")
-    assert line["pod"] == f"{namespace}/{doomed}"
-    assert "deletionTimestamp" not in cluster.get("pods", doomed, namespace)["metadata"]
-    release("upgrade", "taintwarden", CHART, NO_PODS)
-
-
 def test_an_upgrade_brings_changed_definitions(release: Helm, cluster: Cluster, tmp_path: Path) -> None:
     shutil.copytree(CHART, tmp_path / "chart")  # the links are followed, so this is a chart of another version
     path = tmp_path / "chart" / "source" / "crds" / "taintevictionpolicies.yaml"
