@@ -79,7 +79,6 @@ class Intake:
         is_relabelled, cordoned_at = known is None or known.labels != node.labels, state.cordoned_at
         faults = state.update(node, world.now.wall, adopt=not world.leading, gap=listed or was_unreadable)
         self._devices.refresh(state)
-        self._mirroring.saw(node)
         if is_relabelled:
             world.spread.relabel(node.name)
         if is_relabelled or state.cordoned_at != cordoned_at:
