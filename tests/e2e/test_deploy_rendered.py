@@ -75,6 +75,7 @@ VALUES: dict[str, Json] = {
         "metrics": {"protected": True, "certificateSecret": "metrics"},
         "serviceMonitor": {"enabled": True},
         "networkPolicy": {"enabled": True},
+        "publisher": {"enabled": True},
     },
     "another issuer": {"webhooks": {"certificates": "cert-manager", "issuerRef": ISSUER}},
     "openshift": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None}},
