@@ -526,7 +526,10 @@ def test_who_may_scrape_and_who_may_ask_can_be_narrowed():
 def test_what_the_publisher_may_ask_is_that_of_the_overlay_and_can_be_narrowed():
     given = {"networkPolicy.enabled": True, "publisher.enabled": True, "metrics.protected": True}
     made = by_key(chart(given))["NetworkPolicy", "taintwarden-publisher"]["spec"]
-    assert made == by_key(kustomize(BASE.parent / "overlays" / "production"))["NetworkPolicy", "taintwarden-publisher"]["spec"]
+    assert (
+        made
+        == by_key(kustomize(BASE.parent / "overlays" / "production"))["NetworkPolicy", "taintwarden-publisher"]["spec"]
+    )
     peers = [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
     narrow = {"networkPolicy.prometheusAt": peers, "networkPolicy.prometheusPorts": [8443]}
     last = by_key(chart(given | narrow))["NetworkPolicy", "taintwarden-publisher"]["spec"]["egress"][-1]
