@@ -8,12 +8,10 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
-# An API server that is late, for the end-to-end tests: `watches` or `all` (docs/development.md).
-export LATE ?=
 # How many processes run the tests that need no cluster; with 0 they run in the process of pytest itself.
 WORKERS ?= auto
 # The same for the end-to-end tests, which wait for most of their time. Each process has control planes of its own.
-E2E_WORKERS ?= $(if $(findstring --kubeconfig,$(ARGS)),0,2)
+E2E_WORKERS ?= $(if $(findstring --kubeconfig,$(ARGS)),0,3)
 ATHERIS_VERSION := 3.0.0
 MUTMUT_VERSION := 3.8.1
 MERMAID_VERSION := 11.16.0
@@ -112,7 +110,7 @@ cluster: $(READY) control-plane $(if $(findstring --slo,$(ARGS)),prometheus) ## 
 	@PYTHONPATH=tests $(BIN)/python -m controlplane $(ARGS)
 
 test-blackbox: $(READY) control-plane ## promises, judged by the API and the command line alone (four minutes)
-	@$(BIN)/python -m pytest tests/blackbox --numprocesses $(E2E_WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest tests/blackbox --numprocesses 2 --dist loadfile $(ARGS)
 
 test-e2e: $(READY) control-plane deploy-tools karpenter prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e --numprocesses $(E2E_WORKERS) $(ARGS)

@@ -30,7 +30,7 @@ def tolerate(box: Box) -> None:
 
 
 def repair(box: Box) -> None:
-    assert box.run_command("repair", box.policy, "--apply", "--yes").returncode == 0
+    box.taint(f"{box.namespace}-n1", GOOD)
 
 
 EDITS: dict[str, tuple[Callable[[Box], None], int]] = {
