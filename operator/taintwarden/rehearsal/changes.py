@@ -11,7 +11,7 @@ from taintwarden.engine.model import DeviceEffect, DeviceId, Effect, Mode, Taint
 from taintwarden.kube.wire.device_kinds import DeviceObject, DeviceTaintObject, SliceObject
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden.rehearsal.manifests import BadInput
-from taintwarden.rehearsal.node_requirements import NativeRequirement, parse_selector
+from taintwarden.rehearsal.places import NativeRequirement, parse_selector
 from taintwarden.rehearsal.rehearsal import named
 
 AnyTaint = TypeVar("AnyTaint", TaintObject, DeviceTaintObject)

@@ -16,6 +16,8 @@ from taintwarden.api.text import printable
 from taintwarden.rehearsal.yaml_documents import Position, documents, items_of, position
 
 MAX_BYTES = 256 * 2**20
+_OF_SHELLS = ("/dev/fd/", "/proc/")
+"""Pipes that a shell has opened already, such as <(helm template). The opening of others waits for who writes."""
 _TEMPLATE = "{{"
 """Begins an action of a Helm template."""
 
@@ -104,6 +106,9 @@ def _read_text(name: str, shown: str) -> str:
         if name == "-":
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
+            if Path(name).is_fifo() and not name.startswith(_OF_SHELLS):
+                msg = f"{shown}: is a named pipe: write - for standard input"
+                raise BadInput(msg)
             with Path(name).open("rb") as stream:
                 content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:

@@ -6,8 +6,7 @@ import msgspec
 
 from taintwarden.engine.model import Node
 from taintwarden.placement.admission.own_objects import INJECT
-from taintwarden.rehearsal.node_candidates import Candidate
-from taintwarden.rehearsal.obstacles import Obstacle, ObstacleKind
+from taintwarden.rehearsal.node_candidates import Candidate, Obstacle, ObstacleKind
 from taintwarden.rehearsal.places import PlacedPod
 
 NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes are not considered"

@@ -15,9 +15,8 @@ from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.findings_table import catalogue, table
 from taintwarden.cli.doctor.reading import MAX_CONNECTIONS, read_for
 from taintwarden.cli.doctor.snapshot import DoctorSnapshot
-from taintwarden.cli.failures import fail
-from taintwarden.cli.output import printable, write
-from taintwarden.cli.progress import Progress
+from taintwarden.cli.output import fail, printable, write
+from taintwarden.cli.rendering import Progress
 from taintwarden.controller import wording
 from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.sources import Source

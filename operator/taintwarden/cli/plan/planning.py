@@ -8,12 +8,10 @@ import click
 
 from taintwarden.cli.cluster_session import REFUSED, USAGE, ask, settings_of
 from taintwarden.cli.data_output import write_data
-from taintwarden.cli.failures import fail
-from taintwarden.cli.output import printable, write
-from taintwarden.cli.plan import sweep_table
+from taintwarden.cli.output import fail, printable, write
 from taintwarden.cli.plan.command import SHOWN_PODS
-from taintwarden.cli.plan.plan_table import table
-from taintwarden.cli.progress import Progress
+from taintwarden.cli.plan.tables import sweep_table, table
+from taintwarden.cli.rendering import Progress
 from taintwarden.controller.wording import duration
 from taintwarden.rehearsal.changes import Change, Where, parse_removal, parse_taint, read_changes
 from taintwarden.rehearsal.ideal import Assumptions
@@ -96,7 +94,7 @@ def _sweep(
     modes = {one.name: one.mode for one in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
     if output == "table":
-        write(sweep_table.table(found))
+        write(sweep_table(found))
     else:
         write_data(found, output)
 
