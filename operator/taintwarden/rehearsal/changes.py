@@ -1,4 +1,4 @@
-"""Changes of taints on nodes or devices: read from flags and files, applied to both."""
+"""Changes of taints on nodes or devices: read from flags, applied to both."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -46,7 +46,7 @@ class Where(msgspec.Struct, frozen=True):
         for text in self.devices:
             device_id(text)
         if self.devices and (self.nodes or self.zones or self.selectors):
-            msg = "nodes and devices are two changes: write them into a file (--file), one entry for each"
+            msg = "nodes and devices are two changes: plan one after the other"
             raise BadInput(msg)
 
     @property
@@ -233,67 +233,6 @@ def parse_removal(text: str, effects: Effects = Effect) -> tuple[str, str]:
     key, colon, effect = text.partition(":")
     taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text, effects)
     return taint.key, taint.effect if colon else ""
-
-
-def read_changes(content: object, place: str) -> list[Change]:
-    """The changes in a file: a list of ``{node | zone | selector | device, taints, remove}``.
-
-    Raises:
-        BadInput: the file has another form.
-
-    """
-    try:
-        entries = msgspec.convert(content, list[_Entry])
-    except msgspec.ValidationError as error:
-        msg = f"{place}: is no list of changes: {error}"
-        raise BadInput(msg) from error
-    found = []
-    for number, entry in enumerate(entries, 1):
-        try:
-            found.append(entry.change())
-        except BadInput as error:
-            msg = f"{place}: entry {number}: {error}"
-            raise BadInput(msg) from error
-    return found
-
-
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    node: str = ""
-    zone: str = ""
-    selector: str | dict[str, str] = ""
-    device: str = ""
-    taints: list[str | dict[str, Any]] = []
-    remove: list[str] = []
-
-    def change(self) -> Change:
-        text = self.selector
-        if isinstance(text, Mapping):
-            text = ",".join(f"{key}={value}" for key, value in text.items())
-        where = Where(*(((one,) if one else ()) for one in (self.node, self.zone, text, self.device)))
-        where.check()
-        if not (self.node or self.zone or text or self.device):
-            msg = "names no nodes: write node, zone, selector or device"
-            raise BadInput(msg)
-        if not (self.taints or self.remove):
-            msg = "changes nothing: write taints or remove"
-            raise BadInput(msg)
-        effects = where.effects
-        taints = tuple(_entry_taint(one, effects) for one in self.taints)
-        return Change(where, taints, tuple(parse_removal(one, effects) for one in self.remove))
-
-
-def _entry_taint(entry: str | dict[str, Any], effects: Effects) -> Taint:
-    if isinstance(entry, str):
-        return parse_taint(entry, effects)
-    unknown = set(map(str, entry)) - {"key", "value", "effect"}
-    if unknown:
-        msg = f"a taint has no {min(unknown)}: {_FORM}"
-        raise BadInput(msg)
-    for field, value in entry.items():
-        if not isinstance(value, str | None):
-            msg = f'the {field} of a taint is text, and {value!r} is none: write it in quotes, as in value: "900"'
-            raise BadInput(msg)
-    return _taint(entry.get("key") or "", entry.get("value") or "", entry.get("effect") or "", str(entry), effects)
 
 
 def _taint(key: str, value: str, effect: str, text: str, effects: Effects) -> Taint:
