@@ -124,7 +124,9 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
         current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
         _check_removals(change, [one for node in current for one in node.spec.taints])
         for node in current:
-            changed[node.metadata.name] = _changed(change, node)
+            taints = _changed_taints(change, node.spec.taints, TaintObject)
+            spec = msgspec.structs.replace(node.spec, taints=taints)
+            changed[node.metadata.name] = msgspec.structs.replace(node, spec=spec)
     before = {node.metadata.name: node for node in nodes}
     return [node for name, node in changed.items() if node.spec.taints != before[name].spec.taints]
 
@@ -184,11 +186,6 @@ def _check_removals(change: Change, there: Sequence[AnyTaint]) -> None:
         if not any(one.key == key and effect in ("", one.effect) for one in there):
             msg = f"no taint {key}:{effect} to remove on {change.where}" if effect else ""
             raise BadInput(msg or f"no taint {key} to remove on {change.where}")
-
-
-def _changed(change: Change, node: NodeObject) -> NodeObject:
-    taints = _changed_taints(change, node.spec.taints, TaintObject)
-    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
 
 
 def _changed_taints(

@@ -79,7 +79,7 @@ def read_documents(name: str) -> list[Document]:
     shown = "stdin" if name == "-" else printable(name)
     text = _read_text(name, shown)
     try:
-        documents = list(_json(shown, text) or _yaml(shown, text))
+        found = _json(shown, text) or [Document(shown, *one[:3], node=one[3]) for one in documents(text)]
     except BadInput as error:
         msg = f"{shown}: {error}"
         raise BadInput(msg) from error
@@ -95,7 +95,7 @@ def read_documents(name: str) -> list[Document]:
     except RecursionError as error:
         msg = f"{shown}: is nested too deeply"
         raise BadInput(msg) from error
-    return [one for document in documents for one in _unfold(document)]
+    return [one for document in found for one in _unfold(document)]
 
 
 def _read_text(name: str, shown: str) -> str:
@@ -140,11 +140,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         msg = f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice"
         raise BadInput(msg)
     return found
-
-
-def _yaml(file: str, text: str) -> Iterator[Document]:
-    for number, line, content, node in documents(text):
-        yield Document(file, number, line, content, node=node)
 
 
 def _unfold(document: Document) -> Iterator[Document]:

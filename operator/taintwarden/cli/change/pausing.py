@@ -107,7 +107,9 @@ async def _resume(session: Session, name: str) -> str:
 def _paused(stored: StoredPolicy) -> Switch:
     name, mode = stored.metadata.name, stored.spec.mode
     if stored.spec.paused:
-        return Switch(name, Mode.PAUSED.value, None, f"policy {name} is paused already{_since(stored)}")
+        by = stored.metadata.annotations.get(PAUSED_BY_ANNOTATION)
+        told = f"policy {name} is paused already" + (f", by {by}" if by else "")
+        return Switch(name, Mode.PAUSED.value, None, told)
     return Switch(name, mode, Mode.PAUSED.value, f"policy {name} is paused; its mode stays {mode}")
 
 
@@ -121,11 +123,6 @@ def _resumed(stored: StoredPolicy) -> Switch:
     again = f"; {others} sets spec.paused, too: remove it there, or the next apply pauses the policy again"
     told = f"policy {name} is in mode {mode} again{due}{again if others else ''}"
     return Switch(name, Mode.PAUSED.value, mode, told)
-
-
-def _since(stored: StoredPolicy) -> str:
-    by = stored.metadata.annotations.get(PAUSED_BY_ANNOTATION)
-    return f", by {by}" if by else ""
 
 
 async def _told_by(session: Session, reason: str) -> str:

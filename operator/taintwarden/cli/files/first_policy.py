@@ -124,7 +124,8 @@ def _beginning(
         if any(map(is_comparison, relevant)):
             comparing += number
         elif relevant and not pod.daemon_set and pod.namespace not in SYSTEM_NAMESPACES:
-            tolerating[pod.namespace, _label(pod)] += number
+            label = next(((name, pod.labels[name]) for name in APP_LABELS if pod.labels.get(name)), None)
+            tolerating[pod.namespace, label] += number
     return Beginning(
         key,
         _name(key, taken),
@@ -198,10 +199,6 @@ _ORDERS = (
 )
 
 
-def _label(pod: PodClass) -> tuple[str, str] | None:
-    return next(((name, pod.labels[name]) for name in APP_LABELS if pod.labels.get(name)), None)
-
-
 def _name(key: str, taken: Iterable[str]) -> str:
     """A name of an object: of the key, what follows its domain."""
     base = "".join(one if one.isalnum() and one.isascii() else "-" for one in key.rpartition("/")[2].lower())
@@ -246,7 +243,8 @@ def text(found: Beginnings) -> str:
 
 
 def _policy(one: Beginning) -> Iterator[str]:
-    yield f"# The policy for {printable(one.key)}, which {several(one.nodes, 'node')} {_have(one.nodes)}."
+    have = "has" if one.nodes == 1 else "have"
+    yield f"# The policy for {printable(one.key)}, which {several(one.nodes, 'node')} {have}."
     yield f"apiVersion: {API_VERSION}"
     yield f"kind: {POLICY_KIND}"
     yield "metadata:"
@@ -310,9 +308,10 @@ def _profile(one: Beginning, workload: Workload) -> Iterator[str]:
         yield "    matchLabels:"
         yield f"      {workload.label[0]}: {_quoted(workload.label[1])}"
     yield "  tolerations:"
+    opposite = one.operator.replace("Gt", "Lt")
     for effect in one.effects:
         yield f"    - key: {_quoted(one.key)}"
-        yield f"      # Pods stay while the value of the node is above this one; {_opposite(one.operator)}: below."
+        yield f"      # Pods stay while the value of the node is above this one; {opposite}: below."
         yield f"      operator: {one.operator}"
         yield f"      # All nodes are, as the lowest has {printable(one.lowest)}: raise it to what the pods need."
         yield f"      value: {_quoted(one.threshold)}"
@@ -336,14 +335,6 @@ def _why_no_profile(one: Beginning) -> Sequence[str]:
 def _named(workload: Workload) -> str:
     label = "" if workload.label is None else f" with {workload.label[0]}={workload.label[1]}"
     return f"{pods(workload.pods)} of namespace {workload.namespace}{label}"
-
-
-def _have(number: int) -> str:
-    return "has" if number == 1 else "have"
-
-
-def _opposite(operator: str) -> str:
-    return operator.replace("Gt", "Lt")
 
 
 def _quoted(value: str) -> str:
