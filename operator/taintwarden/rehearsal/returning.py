@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
-from taintwarden.engine.placement import Kept, is_mirror_label, keys_of
+from taintwarden.engine.placement import Kept, keys_of
 from taintwarden.engine.scheduling import REPELLING
 from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.places import Place, accepts
@@ -66,11 +66,8 @@ class Returning:
         """Whether the scheduler accepts the node, once the operator has written its labels."""
         name, taints = node.node.name, [taint for taint, _ in node.taints]
         wanted = self._view.placement_labels(name)
-        own = {key: value for key, value in node.node.labels.items() if not is_mirror_label(key)}
-        labels = own | (dict(wanted.labels) if wanted else {})
-        return place.fits(name, labels) and all(
-            accepts(pod_class.tolerations.native, taint, self._gates) for taint in taints
-        )
+        labels, native = wanted.on(node.node.labels) if wanted else node.node.labels, pod_class.tolerations.native
+        return place.fits(name, labels) and all(accepts(native, taint, self._gates) for taint in taints)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
         """Whether the webhook gives the pods that replace it node affinity for the key."""

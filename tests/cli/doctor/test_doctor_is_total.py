@@ -95,7 +95,7 @@ VOLUMES = AFFINITY.map(
         },
     }
 )
-CARRIED = st.dictionaries(st.sampled_from(LABELLED), st.sampled_from(["None", "950", "Removed", ""]), max_size=2)
+CARRIED = st.dictionaries(st.sampled_from(LABELLED), st.sampled_from(["None", "950", ""]), max_size=2)
 WORKLOADS = st.builds(
     lambda kind, name, owners, template, annotations: {
         "kind": kind,

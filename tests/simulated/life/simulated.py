@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from admission.patching import patched
+from limits_off import LIMITS_OFF
 from simulated.cluster import Simulation
 from simulated.life.life import matches, true_labels
 from simulated.life.town import REQUIRED, Json
@@ -14,8 +15,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.operators import ALL_GATES, Match, match
-from taintwarden.engine.placement import Kept, carried_by, mirrored
-from taintwarden.engine.placement.labels import REMOVED, effect_label
+from taintwarden.engine.placement import Kept, keys_of, mirrored
 from taintwarden.placement.admission.known import Known
 from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden.placement.webhook_process import admission_webhooks
@@ -78,7 +78,7 @@ class SimulatedTown:
     def set_policy(self, spec: Json | None) -> None:
         head = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
         meta = {"name": "p", "uid": "p", "generation": 1}
-        whole = {**head, "metadata": meta, "spec": {"limits": {"base": "None"}, **(spec or {})}}
+        whole = {**head, "metadata": meta, "spec": {"limits": LIMITS_OFF, **(spec or {})}}
         self._policy = None if spec is None else whole
         parsed = () if spec is None else (parse_policy(whole),)
         self.known.feed(events.PoliciesChanged(parsed))
@@ -136,18 +136,11 @@ class SimulatedTown:
         placing = self._policy is not None and self._policy["spec"]["taints"][0].get("placement")
         if named or placing:
             return False
-        for mark in (True, False):
-            for name in list(self.sim.nodes):
-                labels = self.sim.nodes[name]["metadata"]["labels"]
-                carried = carried_by(labels)
-                if kept not in carried.kept | carried.removed:
-                    continue
-                rest = {
-                    one: text
-                    for one, text in labels.items()
-                    if (about := mirrored(one)) is None or about.key != self.key
-                }
-                self.sim.set_labels(name, rest | ({effect_label(self.key) or "": REMOVED} if mark else {}))
+        for name in list(self.sim.nodes):
+            labels = self.sim.nodes[name]["metadata"]["labels"]
+            rest = {one: text for one, text in labels.items() if kept not in keys_of([one])}
+            if rest != labels:
+                self.sim.set_labels(name, rest)
                 self.sim.run(self.sim.at + 0.02)
         self._look()
         return True

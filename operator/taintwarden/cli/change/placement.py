@@ -1,9 +1,4 @@
-"""Carries out ``placement remove`` and ``placement labels``.
-
-Labels are removed in two steps that an operator does not undo. First every node says that its labels are being removed,
-so the operator, which would otherwise write them again because other nodes carry them, leaves them. Then they go. Each
-step may be repeated, also after an interruption.
-"""
+"""Carries out ``placement remove`` and ``placement labels``."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +12,6 @@ from taintwarden.cli.output import fail, printable, write
 from taintwarden.cli.rendering import Lines, render
 from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
 from taintwarden.engine.placement import Kept, keys_of, neutral_labels, node_labels
-from taintwarden.engine.placement.labels import REMOVED, effect_label, label_version_label
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
 from taintwarden.placement.admission.advice import named_labels
@@ -213,45 +207,35 @@ async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: f
         if not nodes:
             return len(changed)
         changed |= nodes.keys()
-        problem = await _write(session, {name: _marked(labels, keys) for name, labels in nodes.items()})
-        if not problem:
-            problem = await _write(session, {name: dict.fromkeys(labels) for name, labels in nodes.items()})
+        problem = await _write(session, nodes)
         await asyncio.sleep(pause_seconds)
     left = len(await _carrying(session, keys))
     msg = f"{left} nodes still carry labels: {problem or 'another client writes them'}. Run the command again"
     raise ClusterError(msg)
 
 
-async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, dict[str, str]]:
+async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, list[str]]:
     """The nodes with labels about these keys, and these labels."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, list[str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
         for node in page:
-            labels = node.metadata.labels
-            if ours := {label: labels[label] for label in labels if any(one in keys for one in keys_of((label,)))}:
+            if ours := [label for label in node.metadata.labels if any(one in keys for one in keys_of((label,)))]:
                 found[node.metadata.name] = ours
     return found
 
 
-def _marked(labels: dict[str, str], keys: Sequence[Kept]) -> dict[str, str | None]:
-    """The labels of a node while they are removed: one for each key says so."""
-    here = [one for one in keys_of(labels) if one in keys]
-    marks = [label_version_label(one.key) if one.of_label else effect_label(one.key) for one in here]
-    return {**dict.fromkeys(labels), **{label: REMOVED for label in marks if label is not None}}
+async def _write(session: Session, nodes: dict[str, list[str]]) -> str:
+    """Remove these labels of nodes; returns why one could not be written."""
 
-
-async def _write(session: Session, wanted: dict[str, dict[str, str | None]]) -> str:
-    """Write labels of nodes; returns why one could not be written."""
-
-    async def one(name: str, labels: dict[str, str | None]) -> str:
+    async def one(name: str, labels: list[str]) -> str:
         try:
-            path, body = f"{NODES.path}/{quote(name, safe='')}", {"metadata": {"labels": labels}}
+            path, body = f"{NODES.path}/{quote(name, safe='')}", {"metadata": {"labels": dict.fromkeys(labels)}}
             await session.patch(path, body, f"node {name}", FIELD_MANAGER)
         except ClusterError as error:  # it may be gone
             return str(error)
         return ""
 
-    return next(filter(None, await asyncio.gather(*(one(*pair) for pair in wanted.items()))), "")
+    return next(filter(None, await asyncio.gather(*(one(*pair) for pair in nodes.items()))), "")
 
 
 def _listed(found: object) -> Iterator[Any]:

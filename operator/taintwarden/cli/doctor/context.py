@@ -10,7 +10,7 @@ from taintwarden.cli.status.policy_status import PolicySummary, summarize
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
-from taintwarden.engine.placement import Kept, carried_by
+from taintwarden.engine.placement import Kept, keys_of
 from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.node_candidates import Candidate, Candidates
 from taintwarden.rehearsal.pending import PendingDiagnosis, diagnose
@@ -79,7 +79,7 @@ class Context:
     @cached_property
     def carried(self) -> frozenset[Kept]:
         """The keys whose labels of placement nodes carry."""
-        return frozenset(kept for node in self.nodes.values() for kept in carried_by(node.node.labels).kept)
+        return frozenset(kept for node in self.nodes.values() for kept in keys_of(node.node.labels))
 
     @cached_property
     def taints(self) -> dict[Taint, list[str]]:

@@ -7,7 +7,7 @@ from taintwarden.cli.doctor.check import Found, Severity, check
 from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.cli.doctor.snapshot import BuiltIn, FullBudget
-from taintwarden.controller.device_handlers import device_claim, device_slice, selected_attributes, taint_rule
+from taintwarden.controller.device_handlers import device_claim, device_slice, taint_rule
 from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
 from taintwarden.engine.machine import NodeView
@@ -210,11 +210,11 @@ def _of_devices(context: Context) -> Iterator[Found]:
 
 def devices_of(context: Context) -> DeviceInventory:
     """The devices of the cluster, with their taints."""
-    found, attributes = DeviceInventory(), selected_attributes(context.policies)
+    found = DeviceInventory()
     for one in context.snapshot.slices:
-        found.put_slice(one.metadata.name, device_slice(one, attributes))
+        found.put_slice(one.metadata.name, device_slice(one))
     for rule in context.snapshot.taint_rules:
-        found.put_rule(rule.metadata.name, taint_rule(rule), ())
+        found.put_rule(rule.metadata.name, taint_rule(rule))
     return found
 
 

@@ -8,7 +8,7 @@ from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Operator
-from taintwarden.engine.placement import Kept, is_mirror_label
+from taintwarden.engine.placement import Kept, NodeLabels, is_mirror_label
 from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.node_candidates import ObstacleKind
 from taintwarden.rehearsal.places import Place
@@ -52,23 +52,22 @@ def stale_labels(context: Context) -> Iterator[Found]:
     """New pods are kept off such nodes, or get to them."""
     for name, node in context.nodes.items():
         wanted = context.view.placement_labels(name)
-        ours = {label: value for label, value in node.node.labels.items() if is_mirror_label(label)}
-        if told := ", ".join(_differences(ours, wanted.labels if wanted else {})):
+        if told := ", ".join(_differences(node.node.labels, wanted)) if wanted else "":
             yield Found(Subject("Node", name), f"its labels for placement are not in step: {told}")
         for what, reason in wanted.faults if wanted else ():
             remedy = "use values that the scheduler can compare: integers, or versions of ordinary length"
             yield Found(Subject("Node", name), f"{what}: {reason}", remedy)
 
 
-def _differences(present: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:
-    for label, value in present.items():
-        if label not in wanted:
-            yield f"{label}={value} is left over"
-    for label, value in wanted.items():
-        if label not in present:
+def _differences(labels: Mapping[str, str], wanted: NodeLabels) -> Iterator[str]:
+    for label in wanted.owned:
+        value, present = wanted.labels.get(label), labels.get(label)
+        if value is None and present is not None:
+            yield f"{label}={present} is left over"
+        elif value is not None and present is None:
             yield f"{label}={value} is missing"
-        elif present[label] != value:
-            yield f"{label} is {present[label]} and should be {value}"
+        elif value != present:
+            yield f"{label} is {present} and should be {value}"
 
 
 @check(
@@ -96,8 +95,7 @@ def _matches(context: Context, place: Place, node: NodeView) -> bool:
     """Whether pods match their node, or will as soon as the operator has written its labels."""
     name, labels = node.node.name, node.node.labels
     wanted = context.view.placement_labels(name)
-    others = {label: value for label, value in labels.items() if not is_mirror_label(label)}
-    return place.fits(name, labels) or place.fits(name, others | (wanted.labels if wanted else {}))
+    return place.fits(name, labels) or (wanted is not None and place.fits(name, wanted.on(labels)))
 
 
 @check(
