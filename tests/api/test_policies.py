@@ -192,7 +192,7 @@ def test_reclaim_arrives():
         ({"perWorkload": {}, "zoneHealth": {}, "guard": {}, "bounce": {}}, Limits()),
         ({"perWorkload": {"maxUnavailable": 3}}, Limits(max_unavailable=Share(number=3))),
         ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(max_unavailable=None)),
-        ({"zoneHealth": {"minNodes": 9}}, Limits(zone_health=ZoneHealth(min_nodes=9))),
+        ({"zoneHealth": {"minNodes": 9}}, Limits(zone_health=ZoneHealth())),
         ({"guard": {"minPods": 9}}, Limits(guard=GuardSettings(min_pods=9))),
         ({"bounce": {"afterEvictions": 9}}, Limits(bounce=BounceSettings(after_evictions=9))),
         (LIMITS_OFF, OFF),

@@ -14,7 +14,7 @@ pods that are gone count as evicted, and no others.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -117,6 +117,8 @@ class Guard:
         self._population = _Peak()
         self._counted: Counter[str] = Counter()
         """Pods by namespace, as they were counted since it tripped."""
+        self._stored_counted: Counter[str] = Counter()
+        """The same as another process stored it: its pods are among those that this one counts."""
         self._held: dict[str, None] = {}
         """UIDs of all pods due that were counted since it tripped."""
         self._fresh: dict[str, Due] = {}
@@ -126,6 +128,8 @@ class Guard:
         self._narrows_at = MonotonicTime(0.0)
         self._taken: dict[str, tuple[MonotonicTime, str]] = {}
         """UID -> the slot and the namespace for which its eviction counts, until it is settled."""
+        self._rehearsed: dict[str, tuple[MonotonicTime, str]] = {}
+        """The same of a dry run, until the pod would be evicted again; the oldest first."""
         self._reserved: dict[str, str] = {}
         """UID -> namespace of the evictions that the stored record has."""
         self._wanted: dict[str, str] = {}
@@ -164,6 +168,8 @@ class Guard:
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
             self.released[due.uid] = None
+        if (rehearsed := self._rehearsed.pop(due.uid, None)) is not None:
+            self._past.take_back(*rehearsed)
         self._remove(due.uid)
         if self.due.put(due, now, counts=due.uid not in self.released):
             self._come_near(due)
@@ -198,12 +204,12 @@ class Guard:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
         return uid in self._taken
 
-    def take(self, uid: str, namespace: str, now: Instant) -> None:
+    def take(self, uid: str, namespace: str, now: Instant, *, rehearsed: bool = False) -> None:
         """A pod is evicted now, or would be in a dry run. It counts once, regardless of retries."""
         if uid not in self.released and uid not in self._taken:
             slot = self._slot(now)
             self._past.note(slot, namespace)
-            self._taken[uid] = slot, namespace
+            (self._rehearsed if rehearsed else self._taken)[uid] = slot, namespace
         self._reserved.pop(uid, None)
         self._remove(uid)
 
@@ -233,7 +239,7 @@ class Guard:
         turn: Turn | None = None
         if self._changed:
             self._changed = False
-            if self.tripped_at is None and not self._may_evict(self.evicted() + self.expected()):
+            if self.tripped_at is None and (due := self.expected()) and not self._may_evict(self.evicted() + due):
                 self._trip(now)
             if self.tripped_at is not None:
                 turn = self._look(now)
@@ -279,9 +285,10 @@ class Guard:
 
     def _narrow(self, now: Instant) -> None:
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-        if self.scope == ALL and self._counted:
-            [(largest, pods)] = self._counted.most_common(1)
-            if 2 * (self._counted.total() - pods) <= self.allowance():
+        counted = self.counted()
+        if self.scope == ALL and counted:
+            [(largest, pods)] = counted.most_common(1)
+            if 2 * (counted.total() - pods) <= self.allowance():
                 self._hold_only(largest)
 
     def _is_small(self, counted: Counter[str]) -> bool:
@@ -295,7 +302,8 @@ class Guard:
 
     def _arm(self) -> Turn:
         self.tripped_at, self.cause = None, ""
-        self._counted, self._held, self._standing, self._fresh = Counter(), {}, Counter(), {}
+        self._counted, self._stored_counted = Counter(), Counter()
+        self._held, self._standing, self._fresh = {}, Counter(), {}
         before, self.scope = self.scope, ALL
         self._freed(before)
         self._unsaved = self._changed = True
@@ -303,6 +311,8 @@ class Guard:
 
     def release(self, now: Instant) -> list[str]:
         """A person lets the held pods go; the guard is armed. Returns their UIDs."""
+        if self.is_tripped:
+            self._hold()
         held = [
             uid
             for uid, due in self.due.near.items()
@@ -353,9 +363,9 @@ class Guard:
         """How many pods are due within the window, as far as budgets allow them."""
         return self._count().total()
 
-    def counted(self) -> Mapping[str, int]:
+    def counted(self) -> Counter[str]:
         """Pods by namespace, as they were counted since the guard tripped."""
-        return self._counted
+        return self._counted | self._stored_counted
 
     def _count(self) -> Counter[str]:
         """The pods due within the window by namespace. Of those with a budget as many as it allows."""
@@ -372,6 +382,8 @@ class Guard:
         for due in self.due.let_time_pass(now):
             self._come_near(due)
         self._population.let_time_pass(self._slot(now), now.monotonic, window)
+        while self._rehearsed and next(iter(self._rehearsed.values()))[0] + window <= now.monotonic:
+            del self._rehearsed[next(iter(self._rehearsed))]
         if self._past.let_time_pass(now.monotonic, window):
             self._freed(ALL)
 
@@ -449,7 +461,7 @@ class Guard:
         return GuardRecord(
             self.tripped_at,
             self.cause,
-            tuple(sorted(self._counted.items())) if self.is_tripped else (),
+            tuple(sorted(self.counted().items())) if self.is_tripped else (),
             tuple((round(now.wall_at(end), 3), tuple(sorted(pods.items()))) for end, pods in self._past.slots()),
             (*self._unsure, *self._reserved.items(), *self._wanted.items()),
             released,
@@ -472,18 +484,16 @@ class Guard:
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
-        self._counted, self._held, self._standing = Counter(dict(record.counted)), {}, Counter()
-        self._fresh, self.released = {}, {}
+        self._counted, self._stored_counted = Counter(), Counter(dict(record.counted))
+        self._held, self._standing, self._fresh, self.released = {}, Counter(), {}, {}
         before, self.scope = self.scope, ALL
         self._freed(before)
         known = self.due.all()
         self.due = _DuePods(self.settings.window_seconds)
         for due in known:
             self.expect(due, now)
-        if self.is_tripped:  # the record has no UIDs: those of the counted pods that still have to leave are due now
-            counted, self._counted = self._counted, Counter()
+        if self.is_tripped:
             self._hold()
-            self._counted |= counted
         self._population.note(self.population())
         self._unsaved, self._changed = False, True
 

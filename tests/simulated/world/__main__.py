@@ -14,6 +14,7 @@ from simulated.world.playing import explained, fails_by, play, shrunk
 from simulated.world.themes import THEMES, draw
 from simulated.world.world import World
 
+
 def _play(theme: str, seed: str) -> bool:
     found = play(theme, int(seed))
     for breach in found.breaches:
@@ -50,10 +51,7 @@ def _shrink(theme: str, seed: str, judge: str) -> bool:
     return False
 
 
-COMMANDS: dict[str, Callable[..., bool]] = {
-    one.__name__.removeprefix("_"): one
-    for one in (_play, _seek, _shrink)
-}
+COMMANDS: dict[str, Callable[..., bool]] = {one.__name__.removeprefix("_"): one for one in (_play, _seek, _shrink)}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

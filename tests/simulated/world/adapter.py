@@ -17,7 +17,13 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller import decoding, guard_record
 from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.controller.device_handlers import DeviceClaimHandler, DeviceHandler, SliceHandler, TaintRuleHandler
+from taintwarden.controller.device_handlers import (
+    EVERY_DRIVER,
+    DeviceClaimHandler,
+    DeviceHandler,
+    SliceHandler,
+    TaintRuleHandler,
+)
 from taintwarden.controller.guard_store import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
@@ -94,10 +100,10 @@ class Engine:
         self._decoder = Decoder(lambda: self.now, self._issue)
         self._pending: list[events.Event] = []
         self._guards = GuardStore(self._pending.append, _Issues())  # type: ignore[arg-type]
-        parts = (self._pending.append, Metrics())
+        parts, drivers = (self._pending.append, Metrics()), frozenset((EVERY_DRIVER,))
         self._devices: dict[str, DeviceHandler[Any]] = {
-            "slices": SliceHandler("resourceslices", *parts, frozenset()),
-            "claims": DeviceClaimHandler("resourceclaims", *parts),
+            "slices": SliceHandler("resourceslices", *parts, drivers),
+            "claims": DeviceClaimHandler("resourceclaims", *parts, drivers),
             "rules": TaintRuleHandler("devicetaintrules", *parts),
         }
         self._newest = -1

@@ -174,7 +174,10 @@ class Cluster:
     def _stays(self, pod: Pod, taint: Taint, native: tuple[Toleration, ...]) -> bool:
         """Whether a pod tolerates a taint as it is for ever."""
         profiles = [one for one in self._store.objects["profiles"].values() if one.namespace == pod.namespace]
-        extended = [*(pod.extended or ()), *(t for one in profiles if when.matches(one.selector, pod.labels) for t in one.tolerations)]
+        extended = [
+            *(pod.extended or ()),
+            *(t for one in profiles if when.matches(one.selector, pod.labels) for t in one.tolerations),
+        ]
         tolerations = when.tolerations_for(taint.key, _read(native), _read(tuple(extended)))
         kind, used = when.judged(tolerations, when.Taint(taint.key, taint.value, taint.effect, None))
         return kind == "tolerated" and used is not None and (used.seconds is None or used.operator in when.COMPARISONS)
@@ -189,10 +192,7 @@ class Cluster:
             device
             for device in now.of_pool(node)
             if device not in taken
-            and all(
-                not is_good or self._stays(pod, one, native)
-                for one in now.taints(device)[0]
-            )
+            and all(not is_good or self._stays(pod, one, native) for one in now.taints(device)[0])
         ]
 
     def _allocate(self, pod: Pod) -> None:

@@ -144,5 +144,3 @@ def taint_rule(rule: world.TaintRule) -> Json:
     selector = {"driver": DRIVER, "pool": rule.pool, "device": rule.device}
     named = {name: value for name, value in selector.items() if value is not None}
     return {"metadata": {"name": rule.name}, "spec": {"deviceSelector": named, "taint": _taint(rule.taint)}}
-
-

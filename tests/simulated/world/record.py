@@ -73,7 +73,13 @@ class Record:
             self._changes[(after or before).node] += 1
         if kind not in WRITTEN or (kind == "workloads" and after is not None and not is_watched(after)):
             return
-        if kind == "nodes" and before is not None and after is not None and before.history != after.history and not self._is_writing:
+        if (
+            kind == "nodes"
+            and before is not None
+            and after is not None
+            and before.history != after.history
+            and not self._is_writing
+        ):
             self._note("forgot", name=key)
         found = None if after is None else WRITTEN[kind](after)
         if self._stored.get((kind, key)) != found:
@@ -105,8 +111,16 @@ class Record:
         there = well = False
         if leader is not None and leader.is_alive and leader.synced_at is not None:
             streams = leader.streams
-            writes = [one for one in world.wire.weather if not self._concerns_evictions_only(one) and now < one.end + one.seconds + SETTLED_SECONDS]
-            there = streams["nodes"].is_well and not leader.is_behind and not any(not one.what or "history" in one.what for one in writes)
+            writes = [
+                one
+                for one in world.wire.weather
+                if not self._concerns_evictions_only(one) and now < one.end + one.seconds + SETTLED_SECONDS
+            ]
+            there = (
+                streams["nodes"].is_well
+                and not leader.is_behind
+                and not any(not one.what or "history" in one.what for one in writes)
+            )
             well = all(one.is_well for one in streams.values()) and not leader.is_behind and not writes
             well &= leader.skew == world.plan.skews[world.replicas.index(leader)]
         holder = world.lease.holder
@@ -117,7 +131,9 @@ class Record:
             self._note("state", **state)
 
     def _concerns_evictions_only(self, weather: Any) -> bool:
-        return bool(weather.namespace) or (bool(weather.what) and set(weather.what) <= {"evict", "delete"} and weather.behaviour not in ("connect",))
+        return bool(weather.namespace) or (
+            bool(weather.what) and set(weather.what) <= {"evict", "delete"} and weather.behaviour not in ("connect",)
+        )
 
     def ordered(self, replica: "Replica", order: Order) -> None:
         """A call was decided on."""
@@ -140,7 +156,11 @@ class Record:
             while times[0] < now - WINDOW_SECONDS:
                 times.popleft()
             if len(times) > FREE_REQUESTS + self._changes[order.key] + self._changes[""]:
-                self._error("requests", f"{len(times)} requests in {WINDOW_SECONDS:g} s for {order.what} of {order.key}", order.key)
+                self._error(
+                    "requests",
+                    f"{len(times)} requests in {WINDOW_SECONDS:g} s for {order.what} of {order.key}",
+                    order.key,
+                )
         elif request.verb != "PATCH":
             self.look()
             verb, number = request.verb, self._calls[id(order)]
@@ -168,14 +188,21 @@ class Record:
     def effect(self, request: "Request", found: Answer) -> None:
         """It was carried out."""
         self._is_writing = False
-        if request.order.what in ("evict", "delete") and request.verb != "PATCH" and 200 <= found[0] < 300 and self._was_there:
+        if (
+            request.order.what in ("evict", "delete")
+            and request.verb != "PATCH"
+            and 200 <= found[0] < 300
+            and self._was_there
+        ):
             self.evictions += 1
             self._note("effect", id=self._calls[id(request.order)])
 
     def answered(self, request: "Request", found: Answer) -> None:
         """Its answer came, or it is given up."""
         if request.order.what in ("evict", "delete") and not (request.verb == "PATCH" and 200 <= found[0] < 300):
-            self._note("answer", id=self._calls[id(request.order)], code=found[0], body=found[1].decode(errors="replace"))
+            self._note(
+                "answer", id=self._calls[id(request.order)], code=found[0], body=found[1].decode(errors="replace")
+            )
 
     def crashed(self, replica: "Replica", error: Exception) -> None:
         """An error ends a process."""
@@ -195,14 +222,25 @@ class Record:
 def keys_of(fact: Fact) -> set[str]:
     """Whom a fact is about."""
     spec = ((fact.get("object") or {}).get("spec") or {}) if fact["what"] == "object" else {}
-    return {fact.get("name", ""), fact.get("pod", ""), spec.get("nodeName", ""), fact["what"] if fact["what"] == "state" else ""} - {""}
+    return {
+        fact.get("name", ""),
+        fact.get("pod", ""),
+        spec.get("nodeName", ""),
+        fact["what"] if fact["what"] == "state" else "",
+    } - {""}
 
 
 def _line(fact: Fact) -> str:
     more = {name: value for name, value in fact.items() if name not in ("at", "what")}
     if fact["what"] == "object" and fact["kind"] == "nodes" and fact["object"]:
-        more["object"] = [(one["key"], one["value"], one.get("timeAdded", "")) for one in fact["object"]["spec"]["taints"]]
+        more["object"] = [
+            (one["key"], one["value"], one.get("timeAdded", "")) for one in fact["object"]["spec"]["taints"]
+        ]
     elif fact["what"] == "object" and fact["kind"] == "pods" and fact["object"]:
         pod = fact["object"]
-        more["object"] = (pod["spec"]["nodeName"], pod["metadata"].get("deletionTimestamp", ""), pod["status"]["conditions"][0]["status"])
+        more["object"] = (
+            pod["spec"]["nodeName"],
+            pod["metadata"].get("deletionTimestamp", ""),
+            pod["status"]["conditions"][0]["status"],
+        )
     return f"{fact['at'] - EPOCH:9.3f} {fact['what']} {more}"

@@ -54,7 +54,12 @@ class Stream:
     @property
     def is_well(self) -> bool:
         """Whether what is stored arrives soon."""
-        return self.state is State.LIVE and self._live and self.lag == 0.0 and self._well_at + SETTLED_SECONDS <= self._world.agenda.now
+        return (
+            self.state is State.LIVE
+            and self._live
+            and self.lag == 0.0
+            and self._well_at + SETTLED_SECONDS <= self._world.agenda.now
+        )
 
     @property
     def state(self) -> State:

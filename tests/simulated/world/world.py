@@ -15,6 +15,7 @@ from simulated.world.server import Server
 from simulated.world.store import Store
 from simulated.world.wire import Wire
 
+
 @dataclass
 class Cpu:
     """Seconds of the processor that a step takes: for an event, and for a wake that the machine wanted at once."""

@@ -89,7 +89,7 @@ class Guards(Limit):
     def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction."""
         guard = self.by_policy[request.policy.name]
-        guard.take(request.pod.uid, request.pod.namespace, request.now)
+        guard.take(request.pod.uid, request.pod.namespace, request.now, rehearsed=request.is_rehearsal)
         if not request.is_rehearsal:
             self._asked[request.pod.uid] = guard
 

@@ -123,10 +123,9 @@ class ClaimViews:
         if awaits_node:
             return Refusal(VIEW, detail=NODE_CHECK)
         lane = self._world.queues.lane_of(claim)
-        of_all = self._acting.refused.get(lane.group)
-        if of_all is not None and (phase is Phase.READY or of_all.limit in HOLDING_ALL):
-            return of_all
-        return claim.refusal if phase is Phase.BLOCKED else self._world.queues.parked(lane)
+        of_all = self._acting.refused.get(lane.group) or self._world.queues.parked(lane)
+        is_of_all = phase is Phase.READY or (of_all is not None and of_all.limit in HOLDING_ALL)
+        return of_all if is_of_all else claim.refusal
 
     def _settling(self, claim: Claim) -> Refusal:
         """The wave of a due claim may still grow; its guard may hold it by now."""
