@@ -477,7 +477,7 @@ class Judge:
     def on_order(self, fact: Json) -> None:
         self._settle()
         key = (fact["policy"], fact["pod"])
-        want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1]
+        want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1] or self._once_wanted(key)
         if want is None:
             self._breach("right", fact["pod"], f"{fact['policy']} called for {fact['pod']}, which it never had to")
             return
@@ -537,7 +537,7 @@ class Judge:
             self._server[0] = self.now + EARLY if whom == "server" else self._server[0]
         if whom in ("done", "pod"):
             lane.succeed(is_sure=whom == "done")
-            self._server = [0.0, 0.0]
+            self._server[0] = 0.0
 
     def _answered(self, number: Any, call: Call) -> None:
         call.answered = self.now
@@ -788,7 +788,6 @@ class Judge:
         """Whether the pod had to leave, by anything that the operator may have known when the call went out."""
         want = call.want
         key = (want.rules.name, want.pod.uid)
-        stale = SEEN if self._is_well(STALE) and self.now - self._rules_changed > STALE else STALE
         current = self.wants.get(key)
         if verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None:
             if want.blocked is None or self.now - want.blocked < want.rules.budget_seconds - 2 * SLACK:
@@ -797,29 +796,43 @@ class Judge:
                 )
         if current is not None and current.due.early <= self.now + self.skew:
             return
-        if self._ended.get(key, (0.0, None))[0] >= self.now - stale or self._was_wanted(key, stale):
+        if self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None:
             return
         sentence = f"{key[0]} called for {key[1]}, which need not leave"
         if current is not None:
             sentence = f"{key[0]} called for {key[1]} {current.due.early - self.now:.1f} s early"
         self._breach("right", key[1], sentence)
 
-    def _was_wanted(self, key: tuple[str, str], stale: float) -> bool:
-        """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another."""
-        uid, found = key[1], False
-        pods = [one for at, one in self._pods[uid] if one is not None][-3:]
-        name = pods[-1].node
-        kept, begin = self._nodes[name], self.now - stale
-        count = len(kept)
-        for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), count + 1):
+    def _once_wanted(self, key: tuple[str, str]) -> Want | None:
+        """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another.
+
+        But a pod that is newer than its node is evicted only by what is read of the node.
+        """
+        uid = key[1]
+        pods = [one for _, one in self._pods[uid] if one is not None][-3:]
+        if not pods:
+            return None
+        name, kept = pods[-1].node, self._nodes[pods[-1].node]
+        begin = self.now - self._stale
+        if self.now - self._forgotten.get("", 0.0) > STALE:
+            begin = max(begin, self._pods[uid][0][0])
+        found: Want | None = None
+        for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), len(kept) + 1):
             self._nodes[name] = kept[:index]
             self._known.pop(name, None)
             for pod in pods:
                 for rules, one in self._demands(uid, pod):
-                    found |= rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew
+                    if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
+                        found = Want(rules, pod, one, ())
         self._nodes[name] = kept
         self._known.pop(name, None)
         return found
+
+    @property
+    def _stale(self) -> float:
+        """How old what the operator knows may be now."""
+        is_known = self._is_well(STALE) and self.now - self._rules_changed > STALE
+        return SEEN if is_known else STALE
 
     def _order_is_due(self, call: Call) -> None:
         """Whether no row of the table surely held the pod."""
@@ -868,17 +881,15 @@ class Judge:
         for want in self.wants.values():
             if want is mine or want.free is None or now - want.free < SLACK or want.rules.uid != mine.rules.uid:
                 continue
+            own = [bucket.since for name, bucket in self._buckets_of(want) if name in ("zone", "zone-rate", "namespace-rate")]
+            if None in own:
+                continue
             lane = self._lane_of(want)
             if lane != call.lane.key:
-                if any(bucket.since is None for name, bucket in self._buckets_of(want) if name in ("zone", "zone-rate", "namespace-rate")):
-                    continue
                 want.passed[call.lane.key] += 1
                 if want.passed[call.lane.key] > 3:
-                    self._breach(
-                        "turns",
-                        want.pod.uid,
-                        f"{call.lane.key[1]} had {want.passed[call.lane.key]} turns while {want.pod.uid} waited",
-                    )
+                    sentence = f"{call.lane.key[1]} had {want.passed[call.lane.key]} turns while {want.pod.uid} waited"
+                    self._breach("turns", want.pod.uid, sentence)
             elif not want.failed:
                 a, b = want.due.late // 60, mine.due.early // 60
                 same = a == b == want.due.early // 60 == mine.due.late // 60
