@@ -128,13 +128,20 @@ def values(d: Draw) -> None:
     """Values as processes write them: drift, stairs, counters, times, exporters that flap, codes that rotate."""
     d.cluster(d.chance.randint(2, 4))
     grace = d.pick((20, 60, 300))
-    d.policy("p", (SLA, FLAG), timing={"violationGraceSeconds": grace, "stabilizationWindowSeconds": d.pick((0, 0, 15))})
+    d.policy(
+        "p", (SLA, FLAG), timing={"violationGraceSeconds": grace, "stabilizationWindowSeconds": d.pick((0, 0, 15))}
+    )
     codes = Toleration(FLAG, "In", values=("31", "43"), grace=d.pick((None, 40)))
     version = Toleration(FLAG, "SemverGt", "1.28.0", grace=d.pick((None, 30)))
     below = Toleration(SLA, "Lt", "80")
     for _ in range(d.chance.randint(2, 3)):
         mine = d.pick((above(), above(grace=d.pick((0, 45))), above(seconds=30), below))
-        d.workload(d.chance.randint(1, 3), "any", native=(Toleration(FLAG), mine), extended=d.pick((None, (codes,), (version,))))
+        d.workload(
+            d.chance.randint(1, 3),
+            "any",
+            native=(Toleration(FLAG), mine),
+            extended=d.pick((None, (codes,), (version,))),
+        )
     d.operators(d.pick((1, 2)))
     for name in d.nodes:
         d.add("process", name=name, **d.process(), until=d.at + d.between(100.0, 400.0))
