@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from limits_off import LIMITS_OFF
+
 Json = dict[str, Any]
 
 
@@ -116,8 +118,8 @@ GOOD: dict[str, Json] = {
     "fraction": _with(limits={"evictionsPerSecond": 0.5, "burst": 1}),
     "slowest": _with(limits={"evictionsPerSecond": 0.00001}),
     "fastest": _with(limits={"evictionsPerSecond": 10_000, "burst": 1_000_000}),
-    "unlimited": _with(limits={"base": "None"}),
-    "base_none_rate": _with(limits={"base": "None", "evictionsPerSecond": 5, "burst": 7}),
+    "unlimited": _with(limits=LIMITS_OFF),
+    "base_none_rate": _with(limits={**LIMITS_OFF, "evictionsPerSecond": 5, "burst": 7}),
     "order": _order("LongestGrace", "Priority", "TopologySpread"),
     "no_order": _order(),
     "per_node": _with(limits={"perNode": {"maxConcurrent": 1}}),
@@ -135,7 +137,7 @@ GOOD: dict[str, Json] = {
             "bounce": {},
         }
     ),
-    "sections_of_none": _with(limits={"base": "None", "zoneHealth": {}, "guard": {}, "bounce": {}}),
+    "sections_of_none": _with(limits={**LIMITS_OFF, "zoneHealth": {}, "guard": {}, "bounce": {}}),
     "bounce_least": _bounce(afterEvictions=1, withinSeconds=1, maxBackoffSeconds=1),
     "bounce_most": _bounce(afterEvictions=100, withinSeconds=86_400, maxBackoffSeconds=86_400),
     "unavailable_number": _unavailable(1),
@@ -318,7 +320,7 @@ BAD: dict[str, Bad] = {
     "rate_text": Bad("spec.limits.evictionsPerSecond", _with(limits={"evictionsPerSecond": "10"})),
     "burst_zero": Bad("spec.limits.burst", _with(limits={"burst": 0})),
     "burst_fraction": Bad("spec.limits.burst", _with(limits={"burst": 1.5})),
-    "burst_alone": Bad("spec.limits.burst", _with(limits={"base": "None", "burst": 5})),
+    "burst_alone": Bad("spec.limits.burst", _with(limits={**LIMITS_OFF, "burst": 5})),
     "order_unknown": Bad("spec.eviction.order[0]", _order("priority")),
     "order_twice": Bad("spec.eviction.order[1]", _order("Priority", "Priority")),
     "order_both_ways": Bad("spec.eviction.order", _order("ShortestGrace", "Priority", "LongestGrace")),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from api.policy_cases import BAD, BAD_FOR_US, GOOD, policy
+from limits_off import LIMITS_OFF
 from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.model import (
@@ -191,16 +192,16 @@ def test_reclaim_arrives():
         ({"perWorkload": {}, "zoneHealth": {}, "guard": {}, "bounce": {}}, Limits()),
         ({"perWorkload": {"maxUnavailable": 3}}, Limits(max_unavailable=Share(number=3))),
         ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(max_unavailable=None)),
-        ({"zoneHealth": {"minNodes": 9}}, Limits(zone_health=ZoneHealth(min_nodes=9))),
+        ({"zoneHealth": {"minNodes": 9}}, Limits(zone_health=ZoneHealth())),
         ({"guard": {"minPods": 9}}, Limits(guard=GuardSettings(min_pods=9))),
         ({"bounce": {"afterEvictions": 9}}, Limits(bounce=BounceSettings(after_evictions=9))),
-        ({"base": "None"}, OFF),
-        ({"base": "None", "evictionsPerSecond": 1}, replace(OFF, evictions_per_second=1.0)),
-        ({"base": "None", "perWorkload": {}}, OFF),
-        ({"base": "None", "perWorkload": {"maxUnavailable": "30%"}}, replace(OFF, max_unavailable=Share(percent=30))),
-        ({"base": "None", "zoneHealth": {}}, replace(OFF, zone_health=ZoneHealth())),
-        ({"base": "None", "guard": {"maxPercent": 5}}, replace(OFF, guard=GuardSettings(max_percent=5))),
-        ({"base": "None", "bounce": {}}, replace(OFF, bounce=BounceSettings())),
+        (LIMITS_OFF, OFF),
+        ({**LIMITS_OFF, "evictionsPerSecond": 1}, replace(OFF, evictions_per_second=1.0)),
+        ({**LIMITS_OFF, "perWorkload": {}}, OFF),
+        ({**LIMITS_OFF, "perWorkload": {"maxUnavailable": "30%"}}, replace(OFF, max_unavailable=Share(percent=30))),
+        ({**LIMITS_OFF, "zoneHealth": {}}, replace(OFF, zone_health=ZoneHealth())),
+        ({**LIMITS_OFF, "guard": {"maxPercent": 5}}, replace(OFF, guard=GuardSettings(max_percent=5))),
+        ({**LIMITS_OFF, "bounce": {}}, replace(OFF, bounce=BounceSettings())),
     ],
 )
 def test_limits_not_given_follow_the_base(written, limits):

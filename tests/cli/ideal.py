@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from cli.world import Json
+from limits_off import LIMITS_OFF
 from simulated import Simulation
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import Outcome, Timings, events
@@ -145,7 +146,7 @@ class IdealCluster:
 def draw_policy(chance: Random, name: str) -> Json:
     """A policy on `sla` with limits by chance; two of them share the nodes."""
     pick = chance.choice
-    limits: dict[str, Any] = {"base": "None"}
+    limits: dict[str, Any] = LIMITS_OFF
     if chance.random() < 0.6:
         limits |= {"evictionsPerSecond": pick([0.2, 1.0, 5.0]), "burst": pick([1, 3, 10])}
     if chance.random() < 0.5:

@@ -27,7 +27,7 @@ def complete(line: str) -> list[str]:
         ("taintwarden p", ["pause", "placement", "plan", "publisher"]),
         ("taintwarden placement ", ["labels", "remove"]),
         ("taintwarden guard ", ["reset"]),
-        ("taintwarden doctor --only budget", ["budget-failed", "budgets-several", "budget-never-allows"]),
+        ("taintwarden doctor --only profile", ["profile-without-effect", "profile-tolerates-everything"]),
         ("taintwarden plan --repl", ["--replacement-seconds"]),
         (
             "taintwarden status -o ",

@@ -8,6 +8,7 @@ import pytest
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.test_plan import add_node, add_pod
 from cli.world import namespace, policy
+from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 
 
@@ -18,7 +19,7 @@ def cluster() -> LocalCluster:
     cluster.create("namespaces", namespace())
     add_node(cluster, "a1", "900")
     add_pod(cluster, "web-0", "a1")
-    cluster.create(POLICIES, policy(limits={"base": "None"}))
+    cluster.create(POLICIES, policy(limits=LIMITS_OFF))
     selector = {"matchLabels": {"app": "web"}}
     for plural in ("deployments", "statefulsets", "daemonsets", "replicasets"):
         cluster.store.create(plural, {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": selector}})

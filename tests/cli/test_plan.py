@@ -10,11 +10,12 @@ import yaml
 
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
+from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from taintwarden.controller import wording
 
 STRICT = toleration("Gt", "950")
-NO_LIMITS = {"base": "None"}
+NO_LIMITS = LIMITS_OFF
 DROP = ("--taint", "sla=900:NoExecute")
 
 

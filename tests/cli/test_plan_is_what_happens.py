@@ -5,6 +5,7 @@ import pytest
 
 from cli.ideal import SETTLED_SECONDS, IdealCluster, sla
 from cli.world import Json
+from limits_off import LIMITS_OFF
 from simulated import Simulation
 from simulated.cluster import CALL_SECONDS
 from taintwarden.api.policies import parse_policy
@@ -55,7 +56,7 @@ PODS, NODES = 25, 3
 
 @pytest.mark.parametrize(
     "limits",
-    [{}, {"base": "None", "guard": {}}, {"base": "None", "guard": {"action": "Report"}}],
+    [{}, {**LIMITS_OFF, "guard": {}}, {**LIMITS_OFF, "guard": {"action": "Report"}}],
     ids=["default", "guard-alone", "guard-reports"],
 )
 def test_every_value_falls_to_nothing(limits: Json) -> None:

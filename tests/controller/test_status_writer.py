@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
+from limits_off import LIMITS_OFF
 from simulated import policy
 from taintwarden.api.status import ProfileStatus
 from taintwarden.controller.status_patches import StatusPatcher
@@ -495,7 +496,7 @@ async def test_what_is_written_is_what_the_definition_allows():
 
 
 async def test_what_is_saved_of_a_guard_is_not_written_over():
-    [status] = await Stage(limits={"base": "Default"}).run()
+    [status] = await Stage(limits={}).run()
     assert "guard" not in status
 
 
@@ -520,7 +521,7 @@ async def test_a_guard_that_appears_while_others_are_written_is_not_written_over
     stage.observed |= {"a": ObservedObject(1), "p": ObservedObject(1)}
 
     def change(_: Any) -> Json:
-        stage.step(events.PoliciesChanged((policy("a"), policy("p", limits={"base": "Default"}))))
+        stage.step(events.PoliciesChanged((policy("a"), policy("p", limits={}))))
         return {}
 
     stage.client.answers.append(change)
@@ -543,13 +544,13 @@ async def test_gauges_are_set_by_everybody():
 
 
 async def test_what_limits_hold_is_measured():
-    stage = stage_with_pods(timing={}, limits={"base": "None", "evictionsPerSecond": 0.001, "burst": 1})
+    stage = stage_with_pods(timing={}, limits={**LIMITS_OFF, "evictionsPerSecond": 0.001, "burst": 1})
     await stage.run()
     assert stage.gauge("taintwarden_limited_evictions", policy="p", limit="policy-rate") == 3
 
 
 async def test_guards_and_zones_are_measured():
-    stage = stage_with_pods(limits={"base": "Default"})
+    stage = stage_with_pods(limits={})
     await stage.run()
     assert stage.gauge("taintwarden_guard_tripped", policy="p") == 0
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") == 0
@@ -562,7 +563,7 @@ async def test_judgements_are_counted_once():
 
 
 async def test_a_policy_that_is_gone_is_no_longer_measured():
-    stage = stage_with_pods(limits={"base": "Default"})
+    stage = stage_with_pods(limits={})
     await stage.run()
 
     def delete() -> None:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from contract.api import pod as pod_body
+from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from patience import PATIENCE_SECONDS
 from taintwarden.app import App, AppTimings
@@ -56,7 +57,7 @@ class Whole:
     # -- the cluster -----------------------------------------------------------------------------------------------
 
     def policy(self, name: str = "sla", **spec: Any) -> None:
-        base = {"taints": [{"key": "sla"}], "limits": {"base": "None"}}
+        base = {"taints": [{"key": "sla"}], "limits": LIMITS_OFF}
         self.cluster.create("taintevictionpolicies", {"metadata": {"name": name}, "spec": base | spec})
 
     def profile(self, name: str, *tolerations: Json, labels: dict[str, str] | None = None) -> None:

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
-from e2e.placement_table import TABLE, Owner
 from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
 from taintwarden.engine.placement import MAX_TERMS, encode_version, neutral_labels, node_labels, requirements
 from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
@@ -74,10 +73,3 @@ def test_bounds_are_those_of_the_code():
     text = " ".join(PAGE.prose)
     assert f"more than {MAX_TERMS} terms" in text
     assert f"at most {MAX_KEY_PREFIX_LENGTH} characters" in text
-
-
-def test_the_table_of_what_happens_is_the_one_that_is_seen():
-    """By tests/e2e/test_placement_life.py."""
-    table = PAGE.table("What happens when")
-    assert table.columns == ("event", *Owner)
-    assert table.rows == tuple((event, *row.values()) for event, row in TABLE.items())

@@ -70,7 +70,7 @@ class Rig:
 
     def _store_generations(self) -> None:
         """Since when policies enforce is stored."""
-        for order in [one for one in self.ordered if isinstance(one, commands.SaveGuard) and not one.record.spent]:
+        for order in [one for one in self.ordered if isinstance(one, commands.SaveGuard) and not one.record.reserved]:
             self.ordered.remove(order)
             self.written(order)
 

@@ -1,7 +1,5 @@
 """What was decided change by change is what is decided at once: to judge everything again changes nothing."""
 
-from collections import Counter
-
 import pytest
 
 from engine.rig import Rig, gt
@@ -44,13 +42,7 @@ def decided(rig: Rig) -> dict[str, object]:
 
 
 def _ahead(guard: Guard) -> tuple[object, ...]:
-    ahead = guard.ahead
-    return (
-        dict(ahead.near),
-        dict(ahead.causes),
-        Counter(ahead.by_node),
-        {one: ahead.own(one) for one in ahead.namespaces()},
-    )
+    return dict(guard.due.near), dict(guard.due.groups), dict(guard._standing)
 
 
 @pytest.mark.parametrize("seed", range(15))

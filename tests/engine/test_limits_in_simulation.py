@@ -54,7 +54,7 @@ HELD = {
     "zone rate": msgspec.structs.replace(NO_LIMITS, zone_evictions_per_second=0.001),
     "per node": msgspec.structs.replace(NO_LIMITS, node_max_concurrent=1),
     "max unavailable": msgspec.structs.replace(NO_LIMITS, max_unavailable=Share(number=1)),
-    "all zones full": msgspec.structs.replace(NO_LIMITS, zone_health=ZoneHealth(min_nodes=0)),
+    "all zones full": msgspec.structs.replace(NO_LIMITS, zone_health=ZoneHealth()),
     "guard": msgspec.structs.replace(NO_LIMITS, guard=GuardSettings(max_percent=1, min_pods=1)),
     "all": Limits(
         evictions_per_second=0.001,
@@ -63,7 +63,7 @@ HELD = {
         namespace_evictions_per_second=0.001,
         zone_evictions_per_second=0.001,
         max_unavailable=Share(number=1),
-        zone_health=ZoneHealth(min_nodes=0),
+        zone_health=ZoneHealth(),
         guard=GuardSettings(min_pods=1),
     ),
 }

@@ -45,7 +45,7 @@ class History:
             "node_max_concurrent": 1,
             "guard": GuardSettings(min_pods=chance.choice((2, 100)), max_percent=1, window_seconds=60),
             "bounce": BounceSettings(),
-            "zone_health": ZoneHealth(min_nodes=1),
+            "zone_health": ZoneHealth(),
             "evictions_per_second": 1.0,
         }
         more = {
@@ -180,14 +180,14 @@ class History:
         world = self.rig.world
         limiter = world.limiter
         found = {
-            "calls": [*limiter.calls._fast, *limiter.calls._slow, *limiter.calls._number.items()],
+            "calls": [*limiter.calls._calls, *limiter.calls._quick],
             "terminating": [*limiter.departures._leaving],
             "missing": [*limiter.workloads._leaving],
             "missing of a workload": [key for key, one in limiter.workloads._workloads.items() if one.ready_leaving],
             "budgets": [*limiter.budgets._asked, *(k for k, one in limiter.budgets._accounts.items() if one.under_way)],
             "spread": [*world.spread._leaving],
             "guards": [uid for one in limiter.guards.by_policy.values() for uid in one._taken],
-            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.ahead.near],
+            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.due.near],
             "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
             "queues": [*world.queues._positions],
             "reclaims": [*self.rig.machine._reclaims._claims],

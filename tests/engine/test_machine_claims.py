@@ -95,23 +95,6 @@ def test_a_rehearsal_goes_on_beside_an_eviction():
     assert {type(one).__name__ for one in rig.out} >= {"Evict", "Rehearsed"}
 
 
-def test_pods_that_cannot_be_evicted_do_not_starve_others():
-    """A retry stands behind first calls of the same minute."""
-    rig = Rig(limited(evictions_per_second=1.0, burst=1))
-    rig.node("n1", "sla=980")
-    for number in range(30):
-        rig.pod(f"bad{number:02}", gt())
-    rig.pod("good", gt())
-    rig.node("n1", "sla=940")
-    for _ in range(240):
-        for order in rig.take(commands.Evict):
-            rig.settle(order.pod.name, Outcome.EVICTED if order.pod.name == "good" else Outcome.REFUSED)
-            if order.pod.name == "good":
-                return
-        rig.advance(0.25)
-    raise AssertionError("the good pod was not evicted within a minute")
-
-
 def test_a_pod_is_judged_as_it_is_when_its_eviction_was_not_seen_for_a_minute():
     """It was accepted, and the pod opted out meanwhile."""
     rig = Rig()

@@ -365,7 +365,7 @@ def test_evicting_by_an_invalid_value_is_the_policys_choice():
     assert rig.deadline("a") == 0.0
 
 
-def test_whoever_gains_the_lead_tells_of_invalid_values_and_degraded_nodes():
+def test_whoever_gains_the_lead_tells_of_invalid_values_and_evicting_nodes():
     rig = Rig(leading=False)
     rig.pod("a", gt())
     rig.pod("b", exists("other"))
@@ -725,10 +725,10 @@ def test_a_report_counts_each_policy_for_itself():
     rig.settle("b", Outcome.BLOCKED)
     by_name = {one.policy.name: one for one in rig.view.report(rig.now)}
     told = by_name["slow"]
-    assert (told.selected_nodes, told.degraded_nodes, told.pending, told.blocked) == (3, 2, 2, 0)
+    assert (told.selected_nodes, told.evicting_nodes, told.pending, told.blocked) == (3, 2, 2, 0)
     assert told.next_deadline == START + 60
     told = by_name["fast"]
-    assert (told.selected_nodes, told.degraded_nodes, told.pending, told.blocked) == (2, 1, 1, 1)
+    assert (told.selected_nodes, told.evicting_nodes, told.pending, told.blocked) == (2, 1, 1, 1)
     assert told.blocked_by == {"blocked": 1}
 
 

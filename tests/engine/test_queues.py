@@ -10,30 +10,40 @@ from engine.rig import limited, owner
 from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
+from taintwarden.engine.limits.refusal import Whom
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.machine.queues import Lane, Queues
+from taintwarden.engine.machine.queues import Lane, LaneGroup, Queues
 from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.engine.spread import Spread
 
 NOW = Instant(1_000.0, 100.0)
 X, Y = limited("x"), limited("y")
+OF_X = LaneGroup(soft=True, policy="x")
 
 
 class Bench:
     """Queues with one claim on each pod, by the pod's name."""
 
     def __init__(self) -> None:
-        self.queues = Queues(Spread(lambda _: {}))
+        self.failing: set[tuple[str, str]] = set()
+        self.queues = Queues(Spread(lambda _: {}), lambda lane: lane in self.failing)
         self.interner = Interner()
         self.pods: dict[str, Pod] = {}
         self.claims: dict[str, Claim] = {}
 
-    def wait(self, *names: str, policy: Policy = X, due_at: float = 0.0, hard_at: float | None = None) -> None:
+    def wait(
+        self,
+        *names: str,
+        policy: Policy = X,
+        due_at: float = 0.0,
+        hard_at: float | None = None,
+        namespace: str = "shop",
+    ) -> None:
         """Pods have to leave under a policy."""
         for name in names:
-            shared = self.interner.pod_class("shop", {}, Tolerations())
+            shared = self.interner.pod_class(namespace, {}, Tolerations())
             pod = self.pods.setdefault(name, Pod(name, name, "n1", shared, 0.0, 1))
             given = policy if hard_at is None else msgspec.structs.replace(policy, reclaim=Reclaim(0))
             verdict = TaintVerdict(Taint("sla"), given, Kind.VIOLATED, counts_from=due_at, hard_at=hard_at)
@@ -48,7 +58,7 @@ class Bench:
 
     def block(self, *names: str, key: str = "k", until: float | None = None) -> None:
         for name in names:
-            self.queues.block(self.claims[name], Refusal("limit", until, key))
+            self.queues.block(self.claims[name], Refusal("limit", until, Whom.PODS, key))
 
     def go(self, name: str) -> None:
         """It is being evicted."""
@@ -128,22 +138,13 @@ def test_a_pod_that_is_gone_is_not_looked_for():
 
 
 def test_nobody_is_next_where_nobody_stands():
-    bench = Bench()
-    assert bench.queues.first_ready() is None
-    assert bench.queues.ready_lanes() == []
+    assert Bench().queues.first_ready() is None
 
 
 def test_the_first_in_order_is_next_whenever_it_came():
     bench = Bench()
     bench.ready("b", "c", "a")
     assert bench.next() == "a"
-
-
-def test_the_earliest_of_all_lanes_is_next():
-    bench = Bench()
-    bench.ready("a", policy=X, due_at=300.0)
-    bench.ready("z", policy=Y, due_at=0.0)
-    assert bench.next() == "z"
 
 
 def test_a_hard_deadline_goes_before_every_other():
@@ -158,22 +159,13 @@ def _hard(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, reclaim=Reclaim(120))
 
 
-def test_a_retry_stands_behind_those_that_were_due_before_it():
+def test_a_retry_stands_behind_all_first_calls_of_its_lane():
     bench = Bench()
     bench.wait("a", due_at=0.0)
-    bench.ready("b", due_at=600.0)
+    bench.ready("b", due_at=6_000.0)
     bench.claims["a"].attempts = 1
     bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW, is_released=False)
-    assert bench.next() == "b", "a was due first, and is tried again later than b was due"
-
-
-def test_a_claim_that_is_due_later_stands_behind_a_retry():
-    bench = Bench()
-    bench.wait("a", due_at=0.0)
-    bench.claims["a"].attempts = 1
-    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW, is_released=False)
-    bench.ready("b", due_at=2_000.0, now=at(2_000.0))
-    assert bench.next() == "a"
+    assert bench.next() == "b"
 
 
 def test_released_pods_have_a_lane_of_their_own():
@@ -181,34 +173,116 @@ def test_released_pods_have_a_lane_of_their_own():
     bench.ready("a")
     bench.wait("b")
     bench.queues.make_ready(bench.claims["b"], bench.pods["b"], NOW, is_released=True)
-    assert bench.queues.ready_lanes() == [Lane(soft=True, policy="x"), Lane(soft=True, policy="x", is_released=True)]
-    assert bench.queues.first_ready(besides={Lane(soft=True, policy="x"): None}) is bench.claims["b"]
+    assert bench.queues.first_ready(besides={OF_X: None}) is bench.claims["b"]
 
 
-def test_whether_pods_of_other_namespaces_wait():
-    bench = Bench()
-    assert not bench.queues.others_wait("bank")
-    bench.ready("a")
-    assert (bench.queues.others_wait("shop"), bench.queues.others_wait("bank")) == (False, True)
-    bench.block("a")
-    assert not bench.queues.others_wait("bank")
-    bench.queues.release("k")
-    assert bench.queues.others_wait("bank")
-
-
-def test_lanes_may_be_left_out():
+def test_the_lanes_of_a_policy_may_be_left_out():
     bench = Bench()
     bench.ready("a", policy=X)
     bench.ready("b", policy=Y)
-    first = bench.queues.first_ready(besides={Lane(soft=True, policy="x"): None})
-    assert first is bench.claims["b"]
+    assert bench.queues.first_ready(besides={OF_X: None}) is bench.claims["b"]
 
 
 def test_a_lane_is_forgotten_with_its_last_pod():
     bench = Bench()
     bench.ready("a")
     bench.go("a")
-    assert list(bench.queues.ready_lanes()) == []
+    assert (bench.queues.groups(), bench.queues._lanes) == ([], {})
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+def turns(bench: Bench, number: int) -> str:
+    """Whose pods go, in order, by the first letter of their names."""
+    gone = ""
+    for _ in range(number):
+        claim = bench.queues.first_ready()
+        if claim is None:
+            break
+        lane = bench.queues.lane_of(claim)
+        bench.go(claim.uid)
+        bench.queues.had_turn(lane, failing=lane.key in bench.failing)
+        gone += lane.namespace
+    return gone
+
+
+def test_lanes_take_turns():
+    bench = Bench()
+    bench.ready(*"123", namespace="a")
+    bench.ready(*"456", namespace="b")
+    assert turns(bench, 6) == "ababab"
+
+
+def test_the_next_turn_has_the_lane_that_had_its_last_one_longest_ago():
+    bench = Bench()
+    bench.ready(*"1234", namespace="a")
+    bench.ready(*"5678", namespace="b")
+    turns(bench, 3)
+    bench.ready("9", namespace="c")
+    assert turns(bench, 3) == "cba"
+
+
+def test_a_lane_that_was_empty_has_not_forgotten_its_turn():
+    """Otherwise a namespace whose pods come one at a time would always be first."""
+    bench = Bench()
+    bench.ready(*"123", namespace="a")
+    bench.ready("x", namespace="b")
+    assert turns(bench, 2) == "ab"
+    bench.ready("y", namespace="b")
+    assert turns(bench, 2) == "ab"
+
+
+def test_lanes_that_fail_get_a_quarter_of_the_turns_while_others_could_go():
+    bench = Bench()
+    bench.failing = {("x", "bad")}
+    bench.ready(*[f"bad{number}" for number in range(10)], namespace="bad")
+    bench.ready(*[f"good{number}" for number in range(10)], namespace="good")
+    assert turns(bench, 8).count("bad") == 2
+
+
+def test_lanes_that_fail_get_all_turns_where_no_other_could_go():
+    bench = Bench()
+    bench.failing = {("x", "bad")}
+    bench.ready(*"123", namespace="bad")
+    assert turns(bench, 3) == "badbadbad"
+
+
+def test_a_lane_that_begins_to_fail_moves_behind_the_others():
+    bench = Bench()
+    bench.ready(*"12", namespace="a")
+    bench.ready(*"34", namespace="b")
+    bench.failing = {("x", "a")}
+    bench.queues.failing_changed(("x", "a"))
+    assert turns(bench, 2) == "bb"
+
+
+def test_a_parked_lane_has_no_turn_until_it_is_released():
+    bench = Bench()
+    bench.ready(*"12", namespace="a")
+    bench.ready("3", namespace="b")
+    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", None, Whom.LANE, "k"))
+    assert turns(bench, 3) == "b"
+    bench.queues.release("k")
+    assert turns(bench, 3) == "aa"
+
+
+def test_a_parked_lane_is_released_when_its_time_has_come():
+    bench = Bench()
+    bench.ready("1", namespace="a")
+    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", 150.0, Whom.LANE, "k"))
+    assert bench.queues.next_release_in(NOW) == 50.0
+    bench.queues.release_due(150.0)
+    assert turns(bench, 1) == "a"
+
+
+def test_nothing_is_kept_of_a_parked_lane_whose_pods_are_gone():
+    bench = Bench()
+    bench.ready("1", namespace="a")
+    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", 150.0, Whom.LANE, "k"))
+    bench.end("1")
+    queues = bench.queues
+    assert (queues._parked, queues._parked_by, queues._turns, queues.next_release_in(NOW)) == ({}, {}, {}, None)
 
 
 # -- blocked -----------------------------------------------------------------------------------------------------------
@@ -369,7 +443,7 @@ def test_those_left_behind_are_released_by_time_again():
 def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revision(revisions, first):
     bench = Bench()
     spread = (SpreadConstraint("kubernetes.io/hostname", LabelSelector()),)
-    bench.queues = Queues(counted := Spread(lambda node: {"kubernetes.io/hostname": node}))
+    bench.queues = Queues(counted := Spread(lambda node: {"kubernetes.io/hostname": node}), lambda _: False)
     for name, revision in zip("abc", (revisions[0], revisions[1], revisions[1]), strict=True):
         labels = {"pod-template-hash": revision}
         shared = bench.interner.pod_class("shop", labels, Tolerations(), spread=spread, owner=owner())

@@ -19,7 +19,7 @@ HOSTILE = Limits(
     namespace_evictions_per_second=0.001,
     zone_evictions_per_second=0.001,
     max_unavailable=Share(number=1),
-    zone_health=ZoneHealth(min_nodes=0),
+    zone_health=ZoneHealth(),
     guard=GuardSettings(max_percent=1, min_pods=1),
 )
 """Limits that let next to nobody go."""

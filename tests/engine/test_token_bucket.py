@@ -134,21 +134,6 @@ def test_what_was_filled_until_a_change_was_filled_at_the_old_rate():
     assert [admitted(bucket, 2.0) for _ in range(3)] == [True, True, False]
 
 
-def test_a_token_that_is_given_back_is_there_at_once():
-    bucket = full(0.001, 1)
-    bucket.take(0.0)
-    bucket.give_back()
-    assert [admitted(bucket, 0.0) for _ in range(2)] == [True, False]
-
-
-def test_it_holds_no_more_than_the_burst_whatever_is_given_back():
-    bucket = full(0.001, 2)
-    bucket.take(0.0)
-    for _ in range(5):
-        bucket.give_back()
-    assert [admitted(bucket, 0.0) for _ in range(3)] == [True, True, False]
-
-
 def test_it_is_full_until_a_token_is_taken():
     bucket = full(1.0, 2)
     assert bucket.is_full(0.0)
@@ -165,13 +150,3 @@ def test_a_token_that_is_there_is_available_now():
 def test_a_token_that_is_not_there_is_available_when_it_is_complete():
     bucket = TokenBucket(2.0, 5, empty_at=100.0)
     assert bucket.available_at(100.25) == 100.5
-
-
-def test_a_token_that_is_given_back_is_one():
-    bucket, now, taken = full(1.0, 5), 0.0, 0
-    for _ in range(3):
-        bucket.take(now)
-    bucket.give_back()
-    while admitted(bucket, now):
-        taken += 1
-    assert taken == 3

@@ -9,14 +9,14 @@ from simulated import policy
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import events
 from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.model import BounceSettings, GuardSettings, Policy, Share, ZoneHealth
+from taintwarden.engine.model import BounceSettings, GuardSettings, Policy, Share, Toleration, ZoneHealth
 
 EVERY = {
     "max_unavailable": (None, Share(percent=50)),
     "node_max_concurrent": (None, 1, 2),
     "guard": (None, GuardSettings(min_pods=1, window_seconds=60, settle_seconds=0)),
-    "zone_health": (None, ZoneHealth(min_nodes=2), ZoneHealth(min_nodes=3, halt_small_zones=True)),
-    "bounce": (None, BounceSettings(after_evictions=1)),
+    "zone_health": (None, ZoneHealth((Toleration("other", "Exists"),))),
+    "bounce": (None, BounceSettings()),
     "namespace_evictions_per_second": (None, 0.5),
     "evictions_per_second": (None, 1.0),
 }
@@ -63,9 +63,9 @@ def unwoken(rig: Rig) -> list[str]:
             found += [
                 f"{one.key} by {key}" for one in heads if acting._asks.at(one.key) is None and not _refused(rig, one)
             ]
-    for lane, refusal in acting.refused.items():
-        line = world.queues._lanes.get(lane)
-        if line is not None and refusal.until is None:
+    for lane, line in world.queues._lanes.items():
+        refusal = acting.refused.get(lane.group) or world.queues.parked(lane)
+        if refusal is not None and refusal.until is None:
             claim = line.first_of(line.head())
             if not _refused(rig, claim):
                 found.append(f"{claim.key} by {refusal}")
@@ -74,7 +74,7 @@ def unwoken(rig: Rig) -> list[str]:
 
 def _refused(rig: Rig, claim: Claim) -> Refusal | None:
     pod = rig.world.cluster.nodes[claim.node].pods[claim.uid]
-    return rig.world.limiter.admit(rig.machine._acting._request(claim, pod))
+    return rig.world.limiter.admit(rig.machine._acting._request(claim, pod, others_could_go=True))
 
 
 @pytest.mark.parametrize("seed", range(25))

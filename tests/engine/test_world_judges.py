@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from limits_off import LIMITS_OFF
 from simulated.world import adapter, isolation, server
 from simulated.world.adapter import Engine
 from simulated.world.drawing import SPOT, Draw, above
@@ -67,7 +68,7 @@ def test_who_ignores_nothing_is_not_blamed():
 
 
 def test_a_guard_that_is_not_there(monkeypatch):
-    limits = {"base": "None", "guard": {"minPods": 4, "maxPercent": 1}}
+    limits = {**LIMITS_OFF, "guard": {"minPods": 4, "maxPercent": 1}}
     plan = plan_of(all_fall, limits=limits)
     assert "guard" not in judges_of(plan)
     without(monkeypatch, "guard")
@@ -75,21 +76,21 @@ def test_a_guard_that_is_not_there(monkeypatch):
 
 
 def test_a_rate_that_is_not_kept(monkeypatch):
-    plan = plan_of(lambda d: all_fall(d, 10), limits={"base": "None", "evictionsPerSecond": 1, "burst": 1})
+    plan = plan_of(lambda d: all_fall(d, 10), limits={**LIMITS_OFF, "evictionsPerSecond": 1, "burst": 1})
     assert judges_of(plan) == set()
     without(monkeypatch, "evictionsPerSecond", "burst")
     assert {"rate", "calls"} <= judges_of(plan)
 
 
 def test_a_workload_that_is_not_spared(monkeypatch):
-    plan = plan_of(all_fall, limits={"base": "None", "perWorkload": {"maxUnavailable": 1}})
+    plan = plan_of(all_fall, limits={**LIMITS_OFF, "perWorkload": {"maxUnavailable": 1}})
     assert judges_of(plan) == set()
     without(monkeypatch, "perWorkload")
     assert "spared" in judges_of(plan)
 
 
 def test_a_node_that_is_not_spared(monkeypatch):
-    plan = plan_of(all_fall, limits={"base": "None", "perNode": {"maxConcurrent": 2}})
+    plan = plan_of(all_fall, limits={**LIMITS_OFF, "perNode": {"maxConcurrent": 2}})
     assert judges_of(plan) == set()
     without(monkeypatch, "perNode")
     assert "spared" in judges_of(plan)
@@ -113,7 +114,7 @@ def test_a_call_that_is_ordered_again_and_again_and_never_sent(monkeypatch):
 
 
 def test_zones_that_are_not_counted(monkeypatch):
-    limits = {"base": "None", "zoneHealth": {"minNodes": 0}}
+    limits = {**LIMITS_OFF, "zoneHealth": {"minNodes": 0}}
     plan = plan_of(all_fall, limits=limits, timing={"violationGraceSeconds": 15})
     assert "zones" not in judges_of(plan)
     without(monkeypatch, "zoneHealth")
@@ -183,7 +184,7 @@ def test_a_time_out_that_is_too_short(monkeypatch):
 
 
 def test_a_record_that_is_not_stored(monkeypatch):
-    plan = plan_of(all_fall, limits={"base": "None", "guard": {"minPods": 30, "maxPercent": 1}})
+    plan = plan_of(all_fall, limits={**LIMITS_OFF, "guard": {"minPods": 30, "maxPercent": 1}})
     assert "record" not in judges_of(plan)
     monkeypatch.setattr(server.Server, "write_guard", lambda *_: server.DONE)
     assert "record" in judges_of(plan)
@@ -195,7 +196,7 @@ def test_a_reset_that_nobody_reads(monkeypatch):
         d.add("reset", name="p")
         d.at += 10.0
 
-    plan = plan_of(happen, limits={"base": "None", "guard": {"minPods": 4, "maxPercent": 1}})
+    plan = plan_of(happen, limits={**LIMITS_OFF, "guard": {"minPods": 4, "maxPercent": 1}})
     assert "reset" not in judges_of(plan)
     plain = adapter._policy
     monkeypatch.setattr(adapter, "_policy", lambda policy: plain(replace(policy, reset=None)))
@@ -223,7 +224,7 @@ def test_a_pod_that_is_left_out_in_silence_is_found_by_its_annotation():
 
 def test_the_least_plan_keeps_what_it_fails_by(monkeypatch):
     without(monkeypatch, "guard")
-    plan = plan_of(all_fall, limits={"base": "None", "guard": {"minPods": 4, "maxPercent": 1}})
+    plan = plan_of(all_fall, limits={**LIMITS_OFF, "guard": {"minPods": 4, "maxPercent": 1}})
     least = shrunk(plan, fails_by("guard"))
     assert fails_by("guard")(least)
     assert len(least.happenings) < len(plan.happenings) / 2

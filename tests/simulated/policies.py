@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from limits_off import LIMITS_OFF
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.model import Policy
 
 
 def policy(name: str = "p", **spec: Any) -> Policy:
     """A policy on every NoExecute taint with the limits of ``spec`` and no others, changed by ``spec``."""
-    spec["limits"] = {"base": "None"} | spec.get("limits", {})
+    spec["limits"] = LIMITS_OFF | spec.get("limits", {})
     base: dict[str, Any] = {"taints": [{"key": "*"}]}
     obj = {
         "apiVersion": "taintwarden.io/v1alpha1",

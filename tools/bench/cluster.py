@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import population, stored
 from bench.bulk import MERGE_PATCH, STRATEGIC_PATCH, Bulk, for_each
-from bench.population import Json, Shape
+from bench.population import NO_LIMITS, Json, Shape
 
 # The harness of the end-to-end tests. The one place that knows where it is.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -39,7 +39,7 @@ POLICY = {
     "apiVersion": "taintwarden.io/v1alpha1",
     "kind": "TaintEvictionPolicy",
     "metadata": {"name": "bench"},
-    "spec": {"taints": [{"key": "*"}], "limits": {"base": "None"}},
+    "spec": {"taints": [{"key": "*"}], "limits": NO_LIMITS},
 }
 
 

@@ -36,6 +36,13 @@ TOLERATION_SETS: tuple[list[Json], ...] = (
         {"key": "gpu.example/model", "operator": "Equal", "value": "h100"},
     ],
 )
+NO_LIMITS: Json = {
+    "evictionsPerSecond": 10_000,
+    "perWorkload": {"maxUnavailable": "100%"},
+    "guard": {"maxPercent": 100},
+    "bounce": {"maxBackoffSeconds": 0},
+}
+"""Each limit is switched off by its own value."""
 EXTENDED = '[{"key":"sla.example/hours","operator":"Gt","value":"950","effect":"NoExecute","tolerationSeconds":30}]'
 
 

@@ -109,11 +109,6 @@ POLICIES = (
         states=((0, "armed", GREEN), (1, "tripped", RED)),
     ),
     Panel(
-        "Namespaces that guards hold",
-        "Pods of these namespaces have to leave for a reason of their own, and are too many. All others are evicted.",
-        ((f"max by (policy) (taintwarden_guard_held_namespaces{OF_POLICIES})", "{{policy}}"),),
-    ),
-    Panel(
         "Zones",
         "So many nodes of a Degraded or Full zone would be drained that its evictions are slowed down or stopped.",
         ((f"max by (policy, zone) (taintwarden_zone_state{OF_POLICIES})", "{{zone}} ({{policy}})"),),
@@ -122,7 +117,7 @@ POLICIES = (
     Panel(
         "Nodes that have to be drained",
         "Nodes with pods that have to leave.",
-        ((f"max by (policy) (taintwarden_degraded_nodes{OF_POLICIES})", "{{policy}}"),),
+        ((f"max by (policy) (taintwarden_evicting_nodes{OF_POLICIES})", "{{policy}}"),),
     ),
     Panel(
         "Lateness of evictions",

@@ -7,17 +7,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.field_errors import FieldError, InvalidObject
-from taintwarden.api.objects import label_selector, read_object, requirements
+from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.types import (
+    MAX_RATE,
     POLICY_KIND,
     DeviceTaintSelectorSpec,
-    LimitsBase,
     LimitsSpec,
     PolicyMode,
     PolicyObject,
     SourceSpec,
     TaintSelectorSpec,
     WindowSpec,
+    ZoneHealthSpec,
 )
 from taintwarden.api.window_schedules import parse_duration
 from taintwarden.engine.model import (
@@ -34,6 +35,7 @@ from taintwarden.engine.model import (
     SourceKind,
     TaintSelector,
     Timing,
+    Toleration,
     ValueSource,
     Window,
     ZoneHealth,
@@ -41,10 +43,10 @@ from taintwarden.engine.model import (
 
 T = TypeVar("T")
 
+ALL_PERCENT = 100
+"""Of a guard or a workload: no limit."""
 QUARANTINE_GRACE_SECONDS = 30
 """How long pods have to stop in a quarantine, unless its policy says otherwise: as in Kubernetes by default."""
-NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
-"""What holds with ``base: None`` for what is not given."""
 
 
 def parse_policy(obj: Mapping[str, Any]) -> Policy:
@@ -92,7 +94,6 @@ def _quarantine(policy: Policy) -> Policy:
     """
     exclude, eviction = policy.exclude, policy.eviction
     grace_seconds = QUARANTINE_GRACE_SECONDS if eviction.grace_period_seconds is None else eviction.grace_period_seconds
-    guard = policy.limits.guard and msgspec.structs.replace(policy.limits.guard, holds_own=False)
     if policy.reclaim is not None:
         grace_seconds = min(grace_seconds, policy.reclaim.deadline_seconds)
     return msgspec.structs.replace(
@@ -105,7 +106,7 @@ def _quarantine(policy: Policy) -> Policy:
             respect_do_not_evict=False,
         ),
         eviction=msgspec.structs.replace(eviction, grace_period_seconds=grace_seconds),
-        limits=msgspec.structs.replace(policy.limits, max_unavailable=None, bounce=None, guard=guard),
+        limits=msgspec.structs.replace(policy.limits, max_unavailable=None, bounce=None),
     )
 
 
@@ -118,8 +119,7 @@ def _taint(spec: TaintSelectorSpec) -> TaintSelector:
 
 
 def _device(spec: DeviceTaintSelectorSpec) -> DeviceTaintSelector:
-    selector = requirements(spec.selector.match_attributes, spec.selector.match_expressions)
-    return DeviceTaintSelector(spec.key, spec.driver or "", spec.effects, spec.value_type, selector)
+    return DeviceTaintSelector(spec.key, spec.driver or "", spec.effects, spec.value_type)
 
 
 def _source(spec: SourceSpec | None) -> ValueSource | None:
@@ -128,31 +128,31 @@ def _source(spec: SourceSpec | None) -> ValueSource | None:
 
 
 def _limits(spec: LimitsSpec) -> Limits:
-    base = Limits() if spec.base is LimitsBase.DEFAULT else NO_LIMITS
+    health = spec.zone_health
     return Limits(
-        evictions_per_second=_given(spec.evictions_per_second, base.evictions_per_second),
-        burst=_given(spec.burst, base.burst),
+        evictions_per_second=None if spec.evictions_per_second >= MAX_RATE else spec.evictions_per_second,
+        burst=spec.burst,
         node_max_concurrent=spec.per_node.max_concurrent,
         namespace_evictions_per_second=spec.per_namespace.evictions_per_second,
         zone_evictions_per_second=spec.per_zone.evictions_per_second,
-        max_unavailable=_share(spec.per_workload.max_unavailable, base.max_unavailable),
-        zone_health=_same_fields(spec.zone_health, ZoneHealth) if spec.zone_health else base.zone_health,
-        guard=_same_fields(spec.guard, GuardSettings) if spec.guard else base.guard,
-        bounce=_same_fields(spec.bounce, BounceSettings) if spec.bounce else base.bounce,
+        max_unavailable=_share(spec.per_workload.max_unavailable),
+        zone_health=None if health is None else _zone_health(health),
+        guard=None if spec.guard.max_percent == ALL_PERCENT else _same_fields(spec.guard, GuardSettings),
+        bounce=_same_fields(spec.bounce, BounceSettings) if spec.bounce.max_backoff_seconds else None,
     )
 
 
-def _given(value: T | None, otherwise: T) -> T:
-    return otherwise if value is None else value
+def _zone_health(spec: ZoneHealthSpec) -> ZoneHealth:
+    unhealthy = tuple(Toleration(one.key, one.operator, one.value) for one in spec.unhealthy)
+    return ZoneHealth(unhealthy, spec.threshold, spec.evictions_per_second)
 
 
-def _share(value: int | str | None, otherwise: Share | None) -> Share | None:
-    if value is None:
-        return otherwise
+def _share(value: int | str) -> Share | None:
+    """What a workload may lack; None: all of its pods."""
     if isinstance(value, int):
         return Share(number=value)
     percent = int(value.removesuffix("%"))
-    return Share(percent=percent) if percent < 100 else None
+    return Share(percent=percent) if percent < ALL_PERCENT else None
 
 
 def _window(spec: WindowSpec) -> Window:

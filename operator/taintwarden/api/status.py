@@ -15,7 +15,9 @@ MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10
 MAX_ZONES = 50
 MAX_RECLAIMS = 10
-MAX_SPENT = 64
+MAX_PAST = 64
+MAX_NAMESPACES = 64
+MAX_RESERVED = 512
 MAX_CAUSE_LENGTH = 1_024
 
 
@@ -80,12 +82,13 @@ class NextPod(Status, frozen=True, omit_defaults=True):
 
 
 class LimitStatus(Status, frozen=True, omit_defaults=True):
-    """A limit that holds due pods: how many, since when, and when it may let the next one go, if that is known."""
+    """A limit that holds due pods: how many, since when, when it may admit the next one if that is known, and why."""
 
     limit: str
     pods: Int64
     since: str
     until: str | None = None
+    message: str = ""
 
     @property
     def since_at(self) -> float | None:
@@ -115,7 +118,7 @@ class ZoneStatus(Status, frozen=True):
     zone: str
     state: ZoneState
     nodes: Int64
-    degraded_nodes: Int64
+    unhealthy_nodes: Int64
 
 
 class ReclaimStatus(Status, frozen=True):
@@ -132,11 +135,25 @@ class ReclaimStatus(Status, frozen=True):
     missed: Int64
 
 
-class SpentEvictions(Status, frozen=True):
+class NamespacePods(Status, frozen=True):
+    """So many pods of a namespace. Those of many small ones together have the empty name."""
+
+    namespace: str
+    pods: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class PastEvictions(Status, frozen=True):
     """Evictions that happened before ``until``. They count for one window from then on."""
 
     until: str
-    pods: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    namespaces: tuple[NamespacePods, ...]
+
+
+class ReservedEviction(Status, frozen=True):
+    """A pod that is evicted next."""
+
+    uid: str
+    namespace: str
 
 
 class GuardStatus(Status, frozen=True):
@@ -145,17 +162,15 @@ class GuardStatus(Status, frozen=True):
     As in :class:`PolicyStatus`, None removes what stood there.
     """
 
-    open: bool
-    since: str | None = None
+    tripped_at: str | None = None
     cause: str | None = None
-    would_evict: Int64 | None = None
-    accepted: Int64 | None = None
+    counted: tuple[NamespacePods, ...] = ()
+    evicted: tuple[PastEvictions, ...] = ()
+    reserved: tuple[ReservedEviction, ...] = ()
+    released: Int64 | None = None
     released_at: str | None = None
     reset_granted: str | None = None
-    enforced_generation: Int64 | None = None
-    enforced_since: str | None = None
     term: Int64 = 0
-    spent: tuple[SpentEvictions, ...] = ()
 
 
 class PolicyStatus(Status, frozen=True):
@@ -169,7 +184,7 @@ class PolicyStatus(Status, frozen=True):
     """When the operator reported last: a status that is older than a minute is of an operator that does not run."""
     conditions: tuple[Condition, ...] = ()
     selected_nodes: Int64 = 0
-    degraded_nodes: Int64 = 0
+    evicting_nodes: Int64 = 0
     pending: Int64 = 0
     blocked: Int64 = 0
     evicted: Int64 = 0

@@ -25,6 +25,7 @@ from taintwarden.engine.model import (
     TolerationSecondsMode,
     ValueType,
 )
+from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.placement import value_label
 from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH, label_version_label
 from taintwarden.engine.selectors import SelectorOperator
@@ -52,7 +53,8 @@ class Spec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
 
 Seconds = Annotated[int, Meta(ge=0, le=MAX_INT32)]
-Rate = Annotated[float, Meta(ge=0.00001, le=10_000)]
+MAX_RATE = 10_000
+Rate = Annotated[float, Meta(ge=0.00001, le=MAX_RATE)]
 """Pods per second."""
 LabelKey = Annotated[str, checked(names.check_key, max_length=names.MAX_KEY_LENGTH)]
 LabelValue = Annotated[str, checked(names.check_label_value, max_length=names.MAX_NAME_LENGTH)]
@@ -73,7 +75,7 @@ class RequirementSpec(Spec, frozen=True):
     values: Annotated[tuple[LabelValue, ...], Meta(max_length=64)] = ()
 
 
-def check_requirement(requirement: "RequirementSpec | AttributeRequirementSpec") -> Iterator[FieldError]:
+def check_requirement(requirement: "RequirementSpec") -> Iterator[FieldError]:
     """As in Kubernetes: In and NotIn need values, Exists and DoesNotExist take none."""
     takes_values = requirement.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
     if takes_values and not requirement.values:
@@ -178,27 +180,6 @@ def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
                 )
 
 
-AttributeText = Annotated[str, Meta(max_length=64)]
-"""The value of an attribute. ``NVIDIA H100 80GB HBM3`` is one, and no value of a label."""
-
-
-class AttributeRequirementSpec(Spec, frozen=True):
-    """An entry of ``matchExpressions`` on attributes."""
-
-    key: LabelKey
-    operator: SelectorOperator
-    values: Annotated[tuple[AttributeText, ...], Meta(max_length=64)] = ()
-
-
-class AttributeSelectorSpec(Spec, frozen=True):
-    """Selects devices by their attributes as texts; all requirements must hold, and an empty one selects all."""
-
-    match_attributes: Annotated[dict[LabelKey, AttributeText], Meta(max_length=32)] = field(default_factory=dict)
-    match_expressions: Annotated[
-        tuple[Annotated[AttributeRequirementSpec, checked(check_requirement)], ...], Meta(max_length=32)
-    ] = ()
-
-
 class DeviceTaintSelectorSpec(Spec, frozen=True):
     """Which taints of devices a policy acts on."""
 
@@ -208,7 +189,6 @@ class DeviceTaintSelectorSpec(Spec, frozen=True):
         DeviceEffect.NO_EXECUTE,
     )
     value_type: ValueType | None = None
-    selector: AttributeSelectorSpec = AttributeSelectorSpec()
 
 
 def check_devices(devices: tuple[DeviceTaintSelectorSpec, ...]) -> Iterator[FieldError]:
@@ -253,24 +233,10 @@ class EvictionSpec(Spec, frozen=True):
     method: Method = Method.EVICT
     pdb_timeout_seconds: Seconds = 600
     grace_period_seconds: Seconds | None = None
-    order: Annotated[tuple[OrderBy, ...], checked(no_duplicates, max_length=4)] = (
+    order: Annotated[tuple[OrderBy, ...], checked(no_duplicates, max_length=2)] = (
         OrderBy.PRIORITY,
         OrderBy.TOPOLOGY_SPREAD,
     )
-
-
-def check_eviction(eviction: EvictionSpec) -> Iterator[FieldError]:
-    """Grace cannot be ordered both ways."""
-    both = [one for one in eviction.order if one in (OrderBy.SHORTEST_GRACE, OrderBy.LONGEST_GRACE)]
-    if len(both) > 1:
-        yield FieldError("order", both, "contradict each other", "keep one")
-
-
-class LimitsBase(StrEnum):
-    """What holds for limits that are not given."""
-
-    DEFAULT = "Default"
-    NONE = "None"
 
 
 class PerNodeSpec(Spec, frozen=True):
@@ -288,20 +254,43 @@ class RateSpec(Spec, frozen=True):
 class PerWorkloadSpec(Spec, frozen=True):
     """What a workload may lack."""
 
-    max_unavailable: (
-        Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] | None
-    ) = None
+    max_unavailable: Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] = "25%"
+
+
+class UnhealthyOperator(StrEnum):
+    """How the value of a taint is compared, as in a toleration: the taint is on the left."""
+
+    EXISTS = "Exists"
+    EQUAL = "Equal"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class UnhealthyTaintSpec(Spec, frozen=True):
+    """A taint that means that its node is unhealthy."""
+
+    key: LabelKey
+    operator: UnhealthyOperator = UnhealthyOperator.EXISTS
+    value: LabelValue = ""
+
+
+def check_unhealthy(taint: UnhealthyTaintSpec) -> Iterator[FieldError]:
+    """As in a toleration: Exists takes no value, and Gt and Lt compare integers."""
+    if taint.operator is UnhealthyOperator.EXISTS and taint.value:
+        yield FieldError("value", taint.value, "Exists takes no value", "remove it, or use another operator")
+    elif taint.operator in (UnhealthyOperator.GT, UnhealthyOperator.LT) and (fault := explain_integer(taint.value)):
+        yield FieldError("value", taint.value, fault)
 
 
 class ZoneHealthSpec(Spec, frozen=True):
-    """How a zone slows down by the share of its nodes that the policy drains."""
+    """Which nodes are unhealthy, and how fast pods leave a zone with many of them."""
 
+    unhealthy: Annotated[
+        tuple[Annotated[UnhealthyTaintSpec, checked(check_unhealthy)], ...],
+        checked(no_duplicates, min_length=1, max_length=16),
+    ]
     threshold: Annotated[float, Meta(ge=0.00001, le=1)] = 0.55
-    min_nodes: Annotated[int, Meta(ge=0, le=MAX_INT32)] = 3
-    degraded_evictions_per_second: Rate = 1.0
-    full_evictions_per_second: Rate = 1.0
-    halt_small_zones: bool = False
-    small_zone: Annotated[int, Meta(ge=0, le=MAX_INT32)] = 50
+    evictions_per_second: Rate = 1.0
 
 
 class GuardSpec(Spec, frozen=True):
@@ -322,40 +311,23 @@ def check_guard(guard: GuardSpec) -> Iterator[FieldError]:
 
 
 class BounceSpec(Spec, frozen=True):
-    """When a workload that comes back to the node it was evicted from is held there."""
+    """How long a workload that comes back to the node it was evicted from is held there at most."""
 
-    after_evictions: Annotated[int, Meta(ge=1, le=100)] = 3
-    within_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 600
-    max_backoff_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 3600
+    max_backoff_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 3600
 
 
 class LimitsSpec(Spec, frozen=True):
-    """How fast the policy may evict.
+    """How fast the policy may evict. A limit is switched off by its own value."""
 
-    What is left out follows ``base``, so neither the CRD nor this has a default. A section that is given has its own.
-    """
-
-    base: LimitsBase = LimitsBase.DEFAULT
-    evictions_per_second: Rate | None = None
-    burst: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    evictions_per_second: Rate = 10.0
+    burst: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
     per_node: PerNodeSpec = PerNodeSpec()
     per_namespace: RateSpec = RateSpec()
     per_zone: RateSpec = RateSpec()
     per_workload: PerWorkloadSpec = PerWorkloadSpec()
     zone_health: ZoneHealthSpec | None = None
-    guard: Annotated[GuardSpec, checked(check_guard)] | None = None
-    bounce: BounceSpec | None = None
-
-
-def check_limits(limits: LimitsSpec) -> Iterator[FieldError]:
-    """A burst alone limits nothing."""
-    if limits.base is LimitsBase.NONE and limits.burst is not None and limits.evictions_per_second is None:
-        yield FieldError(
-            "burst",
-            limits.burst,
-            "has no effect without evictionsPerSecond when base is None",
-            "add evictionsPerSecond",
-        )
+    guard: Annotated[GuardSpec, checked(check_guard)] = GuardSpec()
+    bounce: BounceSpec = BounceSpec()
 
 
 class WindowSpec(Spec, frozen=True):
@@ -398,8 +370,8 @@ class PolicySpec(Spec, frozen=True):
     namespace_selector: LabelSelectorSpec = LabelSelectorSpec()
     exclude: ExcludeSpec = ExcludeSpec()
     timing: TimingSpec = TimingSpec()
-    eviction: Annotated[EvictionSpec, checked(check_eviction)] = EvictionSpec()
-    limits: Annotated[LimitsSpec, checked(check_limits)] = LimitsSpec()
+    eviction: EvictionSpec = EvictionSpec()
+    limits: LimitsSpec = LimitsSpec()
     windows: Annotated[tuple[WindowSpec, ...], checked(check_windows, max_length=32)] = ()
     reclaim: ReclaimSpec | None = None
     quarantine: bool = False

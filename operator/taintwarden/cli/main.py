@@ -6,13 +6,13 @@ from taintwarden import __version__
 from taintwarden.cli.lazy import CommandEntry, LazyGroup
 
 _COMMANDS = {
-    "run": CommandEntry("taintwarden.cli.serve.run:run", "Run the operator."),
-    "webhook": CommandEntry("taintwarden.cli.serve.webhook_command:webhook", "Run the admission webhooks."),
+    "run": CommandEntry("taintwarden.cli.serve.commands:run", "Run the operator."),
+    "webhook": CommandEntry("taintwarden.cli.serve.commands:webhook", "Run the admission webhooks."),
     "webhook-trust": CommandEntry(
-        "taintwarden.cli.serve.webhook_trust:webhook_trust", "Let the API servers trust the admission webhooks."
+        "taintwarden.cli.serve.commands:webhook_trust", "Let the API servers trust the admission webhooks."
     ),
     "scheduler-extender": CommandEntry(
-        "taintwarden.cli.serve.scheduler_extender:scheduler_extender", "Run the scheduler extender."
+        "taintwarden.cli.serve.commands:scheduler_extender", "Run the scheduler extender."
     ),
     "publisher": CommandEntry(
         "taintwarden.cli.publisher:publisher", "Publish values of Prometheus as taints of nodes."

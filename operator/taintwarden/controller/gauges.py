@@ -6,7 +6,6 @@ from heapq import nlargest
 
 from taintwarden.controller import wording
 from taintwarden.controller.notifier import MISSED
-from taintwarden.engine.limits.refusal import GUARD_SETTLING
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
 from taintwarden.telemetry.metrics import Metrics
@@ -27,8 +26,7 @@ class Gauges:
         self._judged: dict[tuple[str, str], int] = {}
         self._begun: set[str] = set()
         for limit in wording.HOLDS:
-            if limit != GUARD_SETTLING:  # is not measured: each decision waits for it
-                metrics.limit_wait.labels(limit)
+            metrics.limit_wait.labels(limit)
         for operator in Operator:
             metrics.evaluations.labels(operator, "tolerated")
         for result in ("violated", "invalid"):
@@ -82,7 +80,7 @@ class Gauges:
         metrics.retained.labels(name).set(entry.held_invalid)
         metrics.zones_full.labels(name).set(entry.all_zones_full)
         metrics.pending.labels(name).set(entry.pending)
-        metrics.degraded_nodes.labels(name).set(entry.degraded_nodes)
+        metrics.evicting_nodes.labels(name).set(entry.evicting_nodes)
         metrics.bouncing.labels(name).set(entry.bouncing)
         for reason, pods in entry.blocked_by.items():
             metrics.blocked.labels(name, reason).set(pods)
@@ -97,5 +95,4 @@ class Gauges:
         if entry.devices is not None:
             metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))
         if entry.guard is not None:
-            metrics.guard_tripped.labels(name).set(entry.guard.record.open_since is not None)
-            metrics.guard_holds.labels(name).set(len(entry.guard.own_holds))
+            metrics.guard_tripped.labels(name).set(entry.guard.record.tripped_at is not None)

@@ -1,32 +1,40 @@
 """A guard's record as it stands in ``status.guard``: written exactly, read back with distrust."""
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 
-from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_SPENT, GuardStatus, SpentEvictions
+from taintwarden.api.status import (
+    MAX_CAUSE_LENGTH,
+    MAX_NAMESPACES,
+    MAX_PAST,
+    MAX_RESERVED,
+    GuardStatus,
+    NamespacePods,
+    PastEvictions,
+    ReservedEviction,
+)
 from taintwarden.controller import wording
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.guard import Evictions, GuardRecord
 
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def written(record: GuardRecord) -> dict[str, Any]:
     """The record as a merge patch of ``status.guard``."""
-    is_open = record.open_since is not None
     status = GuardStatus(
-        open=is_open,
-        since=None if record.open_since is None else wording.exactly(record.open_since),
-        cause=record.cause[:MAX_CAUSE_LENGTH] if is_open else None,
-        would_evict=record.would_evict if is_open else None,
-        accepted=record.accepted,
+        tripped_at=None if record.tripped_at is None else wording.exactly(record.tripped_at),
+        cause=None if record.tripped_at is None else record.cause[:MAX_CAUSE_LENGTH],
+        counted=_largest(record.counted),
+        evicted=tuple(PastEvictions(wording.exactly(at), _largest(pods)) for at, pods in _bounded(record.evicted)),
+        reserved=tuple(ReservedEviction(*one) for one in record.reserved[:MAX_RESERVED]),
+        released=record.released,
         released_at=None if record.released_at is None else wording.exactly(record.released_at),
         reset_granted=record.reset or None,
-        enforced_generation=record.enforces[0] if record.enforces else None,
-        enforced_since=wording.exactly(record.enforces[1]) if record.enforces else None,
         term=record.term,
-        spent=tuple(SpentEvictions(wording.exactly(at), pods) for at, pods in _bounded(record.spent)),
     )
     patch: dict[str, Any] = msgspec.to_builtins(status)
     return patch
@@ -40,38 +48,41 @@ def read(stored: object) -> GuardRecord:
 
     """
     status = msgspec.convert(stored, GuardStatus)
-    if not status.open:
-        since = None
-    elif status.since is None:
-        msg = "it is open, and does not say since when"
-        raise ValueError(msg)
-    else:
-        since = _seconds(status.since)
-    spent = tuple((_seconds(one.until), one.pods) for one in status.spent)
-    released_at = None if status.released_at is None else _seconds(status.released_at)
-    enforces = None
-    if status.enforced_generation is not None and status.enforced_since is not None:
-        enforces = status.enforced_generation, _seconds(status.enforced_since)
     return GuardRecord(
-        since,
+        None if status.tripped_at is None else _seconds(status.tripped_at),
         status.cause or "",
-        status.would_evict or 0,
-        status.accepted,
-        released_at,
-        spent,
+        _pairs(status.counted),
+        tuple((_seconds(one.until), _pairs(one.namespaces)) for one in status.evicted),
+        tuple((one.uid, one.namespace) for one in status.reserved),
+        status.released,
+        None if status.released_at is None else _seconds(status.released_at),
         status.reset_granted or "",
-        enforces,
         status.term,
     )
 
 
-def _bounded(spent: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:
+def _pairs(counted: Iterable[NamespacePods]) -> tuple[tuple[str, int], ...]:
+    return tuple((one.namespace, one.pods) for one in counted)
+
+
+def _bounded(evicted: Evictions) -> Evictions:
     """No more than can be stored. What is put together counts until the later time: too many, never too few."""
-    surplus = len(spent) - MAX_SPENT
+    surplus = len(evicted) - MAX_PAST
     if surplus <= 0:
-        return spent
-    merged, rest = spent[: surplus + 1], spent[surplus + 1 :]
-    return ((merged[-1][0], sum(pods for _, pods in merged)), *rest)
+        return evicted
+    merged: Counter[str] = Counter()
+    for _, pods in evicted[: surplus + 1]:
+        merged.update(dict(pods))
+    return ((evicted[surplus][0], tuple(merged.items())), *evicted[surplus + 1 :])
+
+
+def _largest(counted: Iterable[tuple[str, int]]) -> tuple[NamespacePods, ...]:
+    """The namespaces with the most pods, and those of the others together."""
+    ordered = sorted(counted, key=lambda one: (-one[1], one[0]))
+    found = [NamespacePods(*one) for one in ordered[:MAX_NAMESPACES]]
+    if rest := sum(pods for _, pods in ordered[MAX_NAMESPACES:]):
+        found.append(NamespacePods("", rest))
+    return tuple(found)
 
 
 def _seconds(text: str) -> float:

@@ -91,8 +91,6 @@ class Notifier:
                     self._held_as_bouncing(notice)
                 case commands.GuardTripped():
                     self._guard_tripped(notice)
-                case commands.NamespaceHeld():
-                    self._namespace_held(notice)
                 case commands.GuardArmed():
                     self._guard_armed(notice)
                 case commands.EvictionsHalted():
@@ -261,24 +259,6 @@ class Notifier:
             f"{_mode(policy)}{effect}: {counted}. Cause: {_public(notice.cause)}. {wording.guard_advice(policy.name)}"
         )
         self._policy_event(policy, WARNING, "GuardTripped", "Guard", note)
-
-    def _namespace_held(self, notice: commands.NamespaceHeld) -> None:
-        policy = notice.policy
-        cause = notice.cause or "they came to nodes, or got tolerations, that already made them leave"
-        log.warning(
-            "namespace-held",
-            cause=notice.cause,
-            policy=policy.name,
-            hold=notice.hold,
-            pods=notice.pods,
-            limit=notice.limit,
-        )
-        note = (
-            f"{_mode(policy)}The pods of {notice.hold} are not evicted: {wording.pods(notice.pods)} of the namespace "
-            f"would be evicted within one window, and {notice.limit} may be. Cause: {cause}. Other namespaces are not "
-            f"affected. Only if you want these pods evicted: taintwarden guard reset {policy.name}"
-        )
-        self._policy_event(policy, WARNING, "NamespaceHeld", "Guard", note)
 
     def _guard_armed(self, notice: commands.GuardArmed) -> None:
         policy, released = notice.policy, notice.released

@@ -21,7 +21,7 @@ from taintwarden.api.status import (
 )
 from taintwarden.api.text import printable
 from taintwarden.controller import wording
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS, BUDGET_UNREADABLE, SEVERAL_BUDGETS
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import ClaimView, LimitReport, Phase, PolicyReport
 from taintwarden.engine.model import Instant, Mode
@@ -36,7 +36,7 @@ def summary(entry: PolicyReport, now: Instant) -> PolicyStatus:
     """The status of a policy, without its conditions."""
     return PolicyStatus(
         selected_nodes=entry.selected_nodes,
-        degraded_nodes=entry.degraded_nodes,
+        evicting_nodes=entry.evicting_nodes,
         pending=entry.pending,
         blocked=entry.blocked,
         evicted=entry.evicted,
@@ -49,7 +49,8 @@ def summary(entry: PolicyReport, now: Instant) -> PolicyStatus:
         limits=tuple(_limit(one) for one in entry.limits[:MAX_LIMITS]),
         blocked_budgets=tuple(_budget(*one) for one in entry.budgets[:MAX_BLOCKED_BUDGETS]),
         zones=tuple(
-            ZoneStatus(one.zone, ZoneState(one.state), one.nodes, one.degraded_nodes) for one in entry.zones[:MAX_ZONES]
+            ZoneStatus(one.zone, ZoneState(one.state), one.nodes, one.unhealthy_nodes)
+            for one in entry.zones[:MAX_ZONES]
         ),
         reclaims=tuple(
             ReclaimStatus(one.node, wording.at(one.gone_at), one.pods, one.at_risk, one.missed)
@@ -132,12 +133,12 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         f"{wording.pods(entry.pending)} {'would have' if is_dry else 'has' if entry.pending == 1 else 'have'} to leave"
     )
     main = entry.limits[0] if entry.limits else None
-    if entry.blocked and (main is None or main.limit in BUDGET_LIMITS or entry.blocked > main.pods):
+    if entry.blocked and (main is None or main.limit == BUDGET or entry.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
     if main is not None:
-        reason = "Failing" if main.limit in wording.CALL_OUTCOMES else "Limited"
+        reason = "Failing" if main.limit == FAILING else "Limited"
         # Calls that fail are named although a limit holds more pods: perhaps it does because of them.
-        failing = (one for one in entry.limits if one is not main and one.limit in wording.FAILING)
+        failing = (one for one in entry.limits if one is not main and one.limit in (FAILING, CALLS))
         told = (wording.held(one.limit, one.pods, one.since, _until(one)) for one in (main, *failing))
         return "True", reason, "; ".join([have, *told])
     if entry.next_deadline is None:
@@ -146,34 +147,36 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
 
 
 def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
-    if main is not None and main.limit in (SEVERAL_BUDGETS, BUDGET_UNREADABLE):
-        return wording.held(main.limit, main.pods, main.since, _until(main))
-    since = f" since {wording.at(main.since)}" if main is not None and main.limit in BUDGET_LIMITS else ""
+    since = f" since {wording.at(main.since)}" if main is not None and main.limit == BUDGET else ""
     most = f", most of them {entry.budgets[0][0]}" if entry.budgets else ""
     return f"PodDisruptionBudgets block {entry.blocked}{since}{most}"
 
 
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
-    if guard is not None and (record := guard.record).open_since is not None:
-        held = f"no pod of {guard.scope} is evicted, others are" if guard.scope else "no pod is evicted"
+    if guard is not None and (record := guard.record).tripped_at is not None:
+        held = f"no pod of namespace {guard.scope} is evicted, others are" if guard.scope else "no pod is evicted"
         effect = held if guard.halts else "evictions continue (action Report)"
-        counted = wording.too_many(guard.expected, guard.evicted, guard.limit, guard.window_seconds, guard.bad)
-        message = f"since {wording.at(record.open_since)} {effect}: {counted}. {wording.guard_advice(policy.name)}"
+        counted = wording.too_many(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
+        message = f"since {wording.at(record.tripped_at)} {effect}: {counted}. {wording.guard_advice(policy.name)}"
         return "True", "MassEviction", message
     if entry.all_zones_full and entry.pending and policy.mode is not Mode.PAUSED and policy.reclaim is None:
         return "True", "AllZonesFull", wording.all_zones_full(policy, entry.pending, len(entry.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
-    if guard.own_holds and policy.mode is not Mode.PAUSED:
-        return "False", "HoldsNamespace", wording.own_holds(policy.name, guard.own_holds)
-    released = guard.record.accepted
+    released = guard.record.released
     return "False", "Armed", f"a reset released {wording.pods(released)}" if released else ""
 
 
 def _limit(one: LimitReport) -> LimitStatus:
     until = _until(one)
-    return LimitStatus(one.limit, one.pods, wording.at(one.since), None if until is None else wording.until(until))
+    return LimitStatus(
+        one.limit,
+        one.pods,
+        wording.at(one.since),
+        None if until is None else wording.until(until),
+        printable(one.detail, MAX_MESSAGE_CHARACTERS),
+    )
 
 
 def _until(one: LimitReport) -> float | None:
@@ -203,6 +206,6 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
 def _state(claim: ClaimView, now: float) -> PodState:
     if claim.failed is not None:
         return PodState.BLOCKED
-    if claim.phase is Phase.BLOCKED and claim.limit in BUDGET_LIMITS:
+    if claim.phase is Phase.BLOCKED and claim.limit == BUDGET:
         return PodState.BLOCKED
     return PodState.WAITING if claim.due_at <= now else PodState.SCHEDULED

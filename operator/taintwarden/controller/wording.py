@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -15,20 +15,15 @@ from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import BadNodes
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
-from taintwarden.engine.outcomes import OUTCOMES, Outcome
+from taintwarden.engine.outcomes import Outcome
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
-SHOWN_HOLDS = 5
 _BEGINNING = datetime.min.replace(tzinfo=UTC).timestamp()
 _END = END_OF_TIME.timestamp()
 
-CALL_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
-"""Limits that are how the last calls ended."""
-FAILING = CALL_OUTCOMES - {Outcome.NOT_SENT.value}
-"""Those of calls that were made."""
-HOLDS = refusal.HOLDS | {outcome.value: row.why for outcome, row in OUTCOMES.items() if row.why and not row.by_budget}
-"""Limit, or outcome of the last call -> why it delays pods."""
+HOLDS = refusal.HOLDS
+"""Limit -> why it delays pods."""
 
 
 def at(moment: float) -> str:
@@ -100,12 +95,12 @@ def held(limit: str, number: int, since: float, ends: float | None) -> str:
 
 def next_one(limit: str) -> str:
     """What the end of a wait for a limit, or after a failed call, is: a time follows."""
-    return "the next call is made" if limit in CALL_OUTCOMES else "the next may be evicted"
+    return "the next call is made" if limit in (refusal.FAILING, refusal.CALLS) else "the next may be evicted"
 
 
 def waiting(limit: str, policy: str, number: int = 1) -> str:
-    """What so many due pods wait for, in one clause: a limit, or how the last calls ended."""
-    if limit in CALL_OUTCOMES:
+    """What so many due pods wait for, in one clause."""
+    if limit == refusal.FAILING:
         return why_held(limit, number)
     if limit == refusal.GUARD:
         return (
@@ -115,8 +110,8 @@ def waiting(limit: str, policy: str, number: int = 1) -> str:
 
 
 def why_held(limit: str, number: int) -> str:
-    """Why a limit, or how the last calls ended, delays so many pods."""
-    why = HOLDS.get(limit) or (Outcome(limit).row.why if limit in CALL_OUTCOMES else limit)
+    """Why a limit delays so many pods."""
+    why = HOLDS.get(limit, limit)
     return _of_one(why) if number == 1 else why
 
 
@@ -156,10 +151,10 @@ def would_be_due(due: int, later: int) -> str:
     return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")
 
 
-def drained(nodes: int, degraded: int, state: str) -> str:
-    """How a zone fares."""
-    told = f"{state}, {degraded} of {several(nodes, 'node')} {'has' if nodes == 1 else 'have'} to be drained"
-    few = state == ZoneState.NORMAL and 0 < nodes == degraded
+def zone_health(nodes: int, unhealthy: int, state: str) -> str:
+    """The health of a zone."""
+    told = f"{state}, {unhealthy} of {several(nodes, 'node')} {'is' if unhealthy == 1 else 'are'} unhealthy"
+    few = state == ZoneState.NORMAL and 0 < nodes == unhealthy
     return told + (" (too few nodes for another state)" if few else "")
 
 
@@ -183,14 +178,14 @@ def due(moment: float | str, seconds_left: float) -> str:
     return f"at {told}, {relative(seconds_left, 0)}"
 
 
-def too_many(ahead: int, evicted: int, limit: int, window_seconds: float, bad: BadNodes) -> str:
+def too_many(due_pods: int, evicted: int, limit: int, window_seconds: float, bad: BadNodes) -> str:
     """What a tripped guard counts now, and which nodes still make pods leave."""
     window = duration(window_seconds)
-    counted = f"{pods(ahead)} due in the next {window}"
+    counted = f"{pods(due_pods)} due in the next {window}"
     if evicted:
-        counted = f"{evicted} evicted in the last {window} + {ahead} due in the next {window} = {evicted + ahead}"
+        counted = f"{evicted} evicted in the last {window} + {due_pods} due in the next {window} = {evicted + due_pods}"
     told = f"{counted}, {limit} {'is' if limit == 1 else 'are'} allowed"
-    if evicted + ahead <= limit:
+    if evicted + due_pods <= limit:
         told += "; it holds them until none of the wave has to leave any more"
     return told + still_bad(bad)
 
@@ -218,15 +213,6 @@ def guard_advice(policy: str) -> str:
         f"Pause the policy (taintwarden pause {policy}), correct the cause, and check with taintwarden plan what would "
         "be evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
         f"taintwarden guard reset {policy}"
-    )
-
-
-def own_holds(policy: str, holds: Sequence[str]) -> str:
-    """Which pods a guard holds that is armed, and why."""
-    more = f" and {len(holds) - SHOWN_HOLDS} more" if len(holds) > SHOWN_HOLDS else ""
-    return (
-        f"the pods of {', '.join(holds[:SHOWN_HOLDS])}{more} are held: they came to nodes that already made them leave "
-        f"or got other tolerations, and are too many. Only if you want them evicted: taintwarden guard reset {policy}"
     )
 
 

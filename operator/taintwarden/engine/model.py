@@ -91,14 +91,12 @@ class DeviceOrigin(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
     Attributes:
         device: its name.
-        attributes: of the device as texts, by name.
         rule: the DeviceTaintRule that adds the taint; empty: the driver wrote it into its ResourceSlice.
         number: among the taints with the same key and effect from there.
 
     """
 
     device: DeviceId
-    attributes: tuple[tuple[str, str], ...] = ()
     rule: str = ""
     number: int = 0
 
@@ -265,22 +263,18 @@ class TaintSelector(msgspec.Struct, frozen=True):
 class DeviceTaintSelector(msgspec.Struct, frozen=True):
     """Which taints of devices a policy acts on.
 
-    ``key`` is as in :class:`TaintSelector`; ``driver`` is exact, or empty for every driver; ``selector`` selects by the
-    attributes of the device.
+    ``key`` is as in :class:`TaintSelector`; ``driver`` is exact, or empty for every driver.
     """
 
     key: str
     driver: str = ""
     effects: tuple[str, ...] = (DeviceEffect.NO_EXECUTE,)
     value_type: ValueType | None = None
-    selector: LabelSelector = EVERYTHING
 
     def specificity(self, taint: Taint) -> int:
         """How specifically this selects ``taint``, as in :class:`TaintSelector`; a driver makes it more specific."""
         origin = taint.origin
         if origin is None or self.driver not in ("", origin.device.driver):
-            return 0
-        if not self.selector.selects(dict(origin.attributes)):
             return 0
         of_key = TaintSelector(self.key, self.effects).specificity(Taint(taint.key, effect=taint.effect))
         return of_key and 2 * of_key + (self.driver != "")
@@ -315,8 +309,6 @@ class OrderBy(StrEnum):
 
     PRIORITY = "Priority"
     TOPOLOGY_SPREAD = "TopologySpread"
-    SHORTEST_GRACE = "ShortestGrace"
-    LONGEST_GRACE = "LongestGrace"
 
 
 class EvictionSettings(msgspec.Struct, frozen=True):
@@ -343,14 +335,15 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class ZoneHealth(msgspec.Struct, frozen=True):
-    """How evictions in a zone slow down by the share of its nodes that a policy drains; rates are pods per second."""
+    """Which taints mean that a node is unhealthy, and the pace in zones with many such nodes.
 
+    From the ``threshold`` on, a share of the nodes, pods leave a zone at ``evictions_per_second``.
+    """
+
+    unhealthy: tuple[Toleration, ...] = ()
+    """A node is unhealthy if one of these would tolerate one of its taints."""
     threshold: float = 0.55
-    min_nodes: int = 3
-    degraded_evictions_per_second: float = 1.0
-    full_evictions_per_second: float = 1.0
-    halt_small_zones: bool = False
-    small_zone: int = 50
+    evictions_per_second: float = 1.0
 
 
 class GuardAction(StrEnum):
@@ -360,6 +353,8 @@ class GuardAction(StrEnum):
     REPORT = "Report"
 
 
+ROUNDING_SECONDS = 1.0
+"""Times in objects have whole seconds, and are taken as the end of that second."""
 MIN_PODS = 50
 ALWAYS_ALLOWED_PODS = 5
 """The lower bound of half of a small cluster, so that a single small node does not trip the guard."""
@@ -376,8 +371,6 @@ class GuardSettings(msgspec.Struct, frozen=True):
     window_seconds: int = 600
     settle_seconds: int = 2
     action: GuardAction = GuardAction.HALT
-    holds_own: bool = True
-    """Whether it holds pods whose own namespace causes their eviction. In a quarantine that would keep them."""
 
     def limit(self, population: int) -> int:
         """How many of ``population`` pods may be evicted in one window.
@@ -401,18 +394,20 @@ FIRST_BACKOFF_SECONDS = 60.0
 """The first delay of a workload that bounces, unless the policy's maximum is shorter."""
 
 
-class BounceSettings(msgspec.Struct, frozen=True):
-    """When a workload counts as bouncing on a node, and how long its next evictions there are delayed."""
+BOUNCING_EVICTIONS, BOUNCING_SECONDS = 3, 600.0
+"""A workload bounces that was evicted from a node so often in a row, each time within so long of the time before."""
 
-    after_evictions: int = 3
-    within_seconds: int = 600
+
+class BounceSettings(msgspec.Struct, frozen=True):
+    """How long the next evictions of a workload that bounces on a node are delayed at most."""
+
     max_backoff_seconds: int = 3600
 
     def backoff(self, evictions: int) -> float:
         """Seconds from the last of ``evictions`` in a row to the next: doubling, 0 while there are too few."""
-        if evictions < self.after_evictions:
+        if evictions < BOUNCING_EVICTIONS:
             return 0.0
-        doubled = FIRST_BACKOFF_SECONDS * 2.0 ** min(evictions - self.after_evictions, 16)
+        doubled = FIRST_BACKOFF_SECONDS * 2.0 ** min(evictions - BOUNCING_EVICTIONS, 16)
         return min(float(self.max_backoff_seconds), doubled)
 
 
@@ -425,7 +420,7 @@ class Limits(msgspec.Struct, frozen=True):
     namespace_evictions_per_second: float | None = None
     zone_evictions_per_second: float | None = None
     max_unavailable: Share | None = Share(percent=25)
-    zone_health: ZoneHealth | None = ZoneHealth()
+    zone_health: ZoneHealth | None = None
     guard: GuardSettings | None = GuardSettings()
     bounce: BounceSettings | None = BounceSettings()
 

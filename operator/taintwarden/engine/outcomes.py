@@ -3,7 +3,7 @@
 ``outcome_of`` in ``kube/calls/evictor.py`` derives them from the answers of the API server.
 """
 
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 import msgspec
 
@@ -43,54 +43,66 @@ class Outcome(StrEnum):
         return OUTCOMES[self]
 
 
+class Answer(Enum):
+    """What the answer to a call says of others."""
+
+    FINE = auto()
+    """The call succeeded, or concerns its pod alone."""
+    LANE_FAILS = auto()
+    """Other calls of the lane will fail, too."""
+    SERVER_FAILS = auto()
+    """So will all calls, if the answer came at once; a call that hung says that only of its lane."""
+    NONE = auto()
+    """No call was made, or the server was too busy to look at it."""
+
+
 class OutcomeRow(msgspec.Struct, frozen=True):
     """What follows from an outcome.
 
-    ``why`` it delays pods, in the words of status and ``explain``. ``back_off``: first and longest seconds until the
-    next call for the pod. ``is_over``: the watch has to report that the pod is gone. ``is_shared``: other calls in the
-    namespace are likely to fail, too. ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: calls for other
-    pods wait as well. ``may_last_seconds``: for so long it may end by itself; after that a person has to look.
+    ``why`` it delays pods, in the words of status and ``explain``. ``is_over``: the watch has to report that the pod is
+    gone. ``answer``: what it says of other calls. ``back_off``: first and longest seconds until the next call for the
+    pod, if it concerns the pod alone. ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait.
+    ``may_last_seconds``: for so long it may end by itself; after that a person has to look.
     """
 
     why: str = ""
     back_off: tuple[float, float] = (0.0, 0.0)
+    answer: Answer = Answer.FINE
     is_over: bool = False
-    is_shared: bool = False
     by_budget: bool = False
     pauses: bool = False
     may_last_seconds: float = 60.0
 
 
-# The reasons for the delays: a budget allows a disruption when a replacement is Ready, after seconds at the earliest;
-# an overloaded or unavailable API server needs few calls, and one that restarts takes less than a minute; a refusal may
-# come from a rule that is changed soon; two budgets on one pod remain until a person changes them.
+POD_SECONDS = (5.0, 60.0)
+"""First and longest seconds until the next call for a pod whose answer concerns it alone."""
+
 OUTCOMES: dict[Outcome, OutcomeRow] = {
     Outcome.EVICTED: OutcomeRow(is_over=True),
     Outcome.GONE: OutcomeRow(is_over=True),
-    Outcome.BLOCKED: OutcomeRow("a PodDisruptionBudget allows no disruption now", (2.0, 15.0), by_budget=True),
-    Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", (1.0, 30.0), pauses=True),
+    Outcome.BLOCKED: OutcomeRow("a PodDisruptionBudget allows no disruption now", POD_SECONDS, by_budget=True),
     Outcome.MISCONFIGURED: OutcomeRow(
-        "more than one PodDisruptionBudget selects them", (60.0, 300.0), by_budget=True, may_last_seconds=0.0
-    ),
-    Outcome.DENIED: OutcomeRow(
-        "an admission webhook or policy rejects their eviction", (5.0, 60.0), is_shared=True, may_last_seconds=0.0
+        "more than one PodDisruptionBudget selects them", POD_SECONDS, by_budget=True, may_last_seconds=0.0
     ),
     Outcome.POSTPONED: OutcomeRow(
-        "an admission webhook wants their eviction later (429)", (5.0, 60.0), is_shared=True, may_last_seconds=1_800.0
+        "an admission webhook wants their eviction later (429)", POD_SECONDS, may_last_seconds=1_800.0
+    ),
+    Outcome.NOT_SENT: OutcomeRow("the decision no longer held just before the call", (1.0, 1.0), answer=Answer.NONE),
+    Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", answer=Answer.NONE, pauses=True),
+    Outcome.DENIED: OutcomeRow(
+        "an admission webhook or policy rejects their eviction", answer=Answer.LANE_FAILS, may_last_seconds=0.0
     ),
     Outcome.WEBHOOK_FAILED: OutcomeRow(
-        "an admission webhook for their eviction fails", (1.0, 30.0), is_shared=True, may_last_seconds=0.0
+        "an admission webhook for their eviction fails", answer=Answer.LANE_FAILS, may_last_seconds=0.0
     ),
     Outcome.REFUSED: OutcomeRow(
-        "the API server refuses their eviction", (5.0, 60.0), is_shared=True, may_last_seconds=0.0
+        "the API server refuses their eviction", answer=Answer.LANE_FAILS, may_last_seconds=0.0
     ),
     Outcome.NAMESPACE_TERMINATING: OutcomeRow(
-        "the namespace is being deleted, and its pods with it", (5.0, 60.0), is_shared=True
+        "the namespace is being deleted, and its pods with it", answer=Answer.LANE_FAILS
     ),
     Outcome.FAILED: OutcomeRow(
         "the call for their eviction fails: a time-out, an error of the server, or a lost connection",
-        (0.5, 15.0),
-        is_shared=True,
+        answer=Answer.SERVER_FAILS,
     ),
-    Outcome.NOT_SENT: OutcomeRow("the decision no longer held just before the call", (1.0, 1.0)),
 }

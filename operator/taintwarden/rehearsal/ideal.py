@@ -8,7 +8,6 @@ import msgspec
 from taintwarden.controller import decoding
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.budgets import Budgets
-from taintwarden.engine.limits.refusal import SEVERAL_BUDGETS
 from taintwarden.engine.machine import Outcome, View
 from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
 from taintwarden.engine.scheduling import Preferences
@@ -104,7 +103,8 @@ class Allowances:
         refusal = self._budgets.refuse(pod, _AT_ONCE)
         if refusal is None:
             return Outcome.EVICTED, ""
-        return Outcome.MISCONFIGURED if refusal.limit == SEVERAL_BUDGETS else Outcome.BLOCKED, refusal.detail
+        is_one = len(self._budgets.of(pod.shared)) == 1
+        return Outcome.BLOCKED if is_one else Outcome.MISCONFIGURED, refusal.detail
 
     def left(self, pod: Pod) -> list[Budget]:
         """A pod is evicted: the budgets after that."""

@@ -11,8 +11,8 @@ import msgspec
 from taintwarden.controller import wording
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.evaluate import acting_policy
-from taintwarden.engine.guard.guard import NARROW_SECONDS
-from taintwarden.engine.limits.refusal import GUARD
+from taintwarden.engine.guard import NARROW_SECONDS
+from taintwarden.engine.limits.refusal import FAILING, GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import (
     DeviceId,
@@ -213,10 +213,8 @@ class Play:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
         yield from filter(None, dict.fromkeys(map(cut_off, self._snapshot.policies)))
         for stored in self._snapshot.policies:
-            failing = [one for one, _ in limits_of(stored) if one in wording.FAILING]
-            if failing:
-                why = f"{failing[0]}: {wording.why_held(failing[0], 2)}"
-                yield f"calls for evictions of policy {named(stored)[1]} fail now ({why}); here they succeed"
+            if any(one == FAILING for one, _ in limits_of(stored)):
+                yield f"calls for evictions of policy {named(stored)[1]} fail now; here they succeed"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):

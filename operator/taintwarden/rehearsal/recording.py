@@ -37,9 +37,9 @@ class Recording:
         """Called when the machine has the snapshot, before the changes."""
         for policy in self._view.policies:
             guard = self._view.guard(policy.name, now)
-            if guard is not None and guard.record.open_since is not None and guard.record.cause:
-                opened = guard.record.open_since - now.wall
-                self._trip(policy.name, guard.record.cause, guard.expected, opened, now)
+            if guard is not None and guard.record.tripped_at is not None and guard.record.cause:
+                opened = guard.record.tripped_at - now.wall
+                self._trip(policy.name, guard.record.cause, guard.due, opened, now)
         self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting()}
         self._invalid = {}
 
@@ -119,7 +119,7 @@ class Recording:
             pods=pods,
             evicted=guard.evicted,
             window_seconds=guard.window_seconds,
-            limit=guard.limit,
+            limit=guard.allowance,
             population=population,
             cause=cause,
             halts=guard.action is GuardAction.HALT,

@@ -125,7 +125,7 @@ def _notes(found: "_Counter", wanted: SweptTaint) -> Iterator[str]:
 
 def _trips(view: View, policy: str, pods: int, now: Instant) -> bool:
     guard = view.guard(policy, now)
-    return guard is not None and pods > guard.limit
+    return guard is not None and pods > guard.allowance
 
 
 class _Counter:

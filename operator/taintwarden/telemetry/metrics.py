@@ -82,8 +82,8 @@ class Metrics:
             ["policy", "reason"],
             registry=operator,
         )
-        self.degraded_nodes = Gauge(
-            "taintwarden_degraded_nodes", "Nodes with pods that have to leave.", ["policy"], registry=operator
+        self.evicting_nodes = Gauge(
+            "taintwarden_evicting_nodes", "Nodes with pods that have to leave.", ["policy"], registry=operator
         )
         self.limited = Gauge(
             "taintwarden_limited_evictions", "Due pods that a limit delays.", ["policy", "limit"], registry=operator
@@ -137,12 +137,6 @@ class Metrics:
             ["policy"],
             registry=operator,
         )
-        self.guard_holds = Gauge(
-            "taintwarden_guard_held_namespaces",
-            "Namespaces, on all nodes or on one, whose pods the armed guard of the policy holds; absent without one.",
-            ["policy"],
-            registry=operator,
-        )
         self.zone_state = Gauge(
             "taintwarden_zone_state",
             "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. 100 zones of a policy are named, the worst.",
@@ -152,12 +146,11 @@ class Metrics:
         self.of_policies = (
             self.pending,
             self.blocked,
-            self.degraded_nodes,
+            self.evicting_nodes,
             self.limited,
             self.budget_blocked,
             self.bouncing,
             self.guard_tripped,
-            self.guard_holds,
             self.policy_mode,
             self.policy_accepted,
             self.devices_known,

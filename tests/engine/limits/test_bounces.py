@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
+from taintwarden.engine import model
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import bounces
 from taintwarden.engine.limits.bounces import MAX_LOOPS, Bounces
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal
 from taintwarden.engine.model import BounceSettings, Effect, Instant, Owner, Pod, Policy, Reclaim, Taint, Tolerations
@@ -19,11 +21,18 @@ BAD, WORSE = Taint("sla", "900"), Taint("sla", "0")
 INTERNER = Interner()
 
 
+@pytest.fixture(autouse=True)
+def _after_two_evictions(monkeypatch):
+    """A row begins to wait earlier than in the product, so that the tests are short."""
+    monkeypatch.setattr(model, "BOUNCING_EVICTIONS", 2)
+    monkeypatch.setattr(bounces, "BOUNCING_SECONDS", 100.0)
+
+
 class Loop:
     """A limit after two evictions in a row, and one node that everybody comes back to."""
 
     def __init__(self, *policies: Policy, max_loops: int = MAX_LOOPS, **settings: int) -> None:
-        given = {"after_evictions": 2, "within_seconds": 100, "max_backoff_seconds": 200} | settings
+        given = {"max_backoff_seconds": 200} | settings
         self.bounces = Bounces(max_loops=max_loops)
         self.policies = policies or (limited(bounce=BounceSettings(**given)),)
         self.bounces.configure(self.policies, AT_ONCE)
@@ -62,7 +71,7 @@ class Loop:
 
 
 def test_a_place_is_remembered_for_the_policy_that_stays():
-    settings = BounceSettings(after_evictions=2, within_seconds=100, max_backoff_seconds=200)
+    settings = BounceSettings(max_backoff_seconds=200)
     loop = Loop(limited("p", bounce=settings), limited("q", bounce=settings))
     for policy in "pq":
         loop.bounce_by(policy, 3)
@@ -100,14 +109,6 @@ def test_who_comes_back_less_often_is_not_held():
     assert loop.ask(loop.come("next")) is None
 
 
-def test_one_eviction_may_be_enough():
-    loop = Loop(after_evictions=1)
-    loop.bounce(1)
-    refused = loop.ask(loop.come("next"))
-    assert refused is not None
-    assert "NoExecute once, and came back" in refused.detail
-
-
 def test_the_time_doubles_up_to_the_longest():
     loop = Loop()
     loop.bounce(1)
@@ -132,7 +133,7 @@ def test_when_the_time_is_over_it_may_go():
 
 
 def test_who_leaves_meanwhile_makes_nobody_wait_longer():
-    loop = Loop(after_evictions=1)
+    loop = Loop()
     there = [loop.come(name) for name in "ab"]
     loop.leave(there[0])
     pod = loop.come("back")
@@ -175,7 +176,7 @@ def test_pods_that_come_back_while_the_others_still_leave_open_one_round():
 
 def test_ten_pods_that_take_turns_bounce_too():
     """Each left after another that stands there still, so "since the last eviction" would never see one."""
-    loop = Loop(after_evictions=3)
+    loop = Loop()
     crowd = [loop.come(f"0-{number}") for number in range(10)]
     counted = []
     for turn in range(1, 4):
@@ -280,7 +281,7 @@ def test_without_the_limit_nothing_is_counted():
 
 @pytest.mark.parametrize(("bound_at", "holds"), [(5.0, False), (11.0, False), (11.5, True)])
 def test_where_nodes_will_be_gone_it_holds_only_who_came_after_the_taint(bound_at, holds):
-    loop = Loop(msgspec.structs.replace(limited(bounce=BounceSettings(1)), reclaim=Reclaim(120)))
+    loop = Loop(msgspec.structs.replace(limited(bounce=BounceSettings()), reclaim=Reclaim(120)))
     loop.bounce(5)
     pod = msgspec.structs.replace(loop.come("next"), bound_at=bound_at)
     request = ask(pod, loop.policies[0], now=Instant(loop.now, loop.now), counts_from=10.0)
@@ -307,7 +308,7 @@ def test_a_pod_that_came_within_the_second_of_a_cordon_was_there_before(bound_la
 
 
 def test_policies_do_not_mind_each_other():
-    settings = BounceSettings(after_evictions=2)
+    settings = BounceSettings()
     loop = Loop(limited(bounce=settings), limited("q", bounce=settings))
     loop.bounce(5)
     pod = loop.come("next")
@@ -318,9 +319,7 @@ def test_other_settings_hold_at_once():
     loop = Loop()
     loop.bounce(2)
     pod = loop.come("next")
-    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=3))], AT_ONCE)
-    assert loop.ask(pod) is None
-    loop.bounces.configure([limited(bounce=BounceSettings(after_evictions=2, max_backoff_seconds=30))], AT_ONCE)
+    loop.bounces.configure([limited(bounce=BounceSettings(max_backoff_seconds=30))], AT_ONCE)
     assert loop.held_for(pod) == 29
 
 
@@ -389,13 +388,12 @@ def test_how_many_workloads_bounce_is_told():
 
 
 @given(
-    after=st.integers(1, 4),
     longest=st.integers(1, 300),
     pauses=st.lists(st.floats(0, 500, allow_nan=False), min_size=1, max_size=40),
 )
-def test_whoever_follows_the_limit_leaves_no_faster_than_it_lets(after, longest, pauses):
+def test_whoever_follows_the_limit_leaves_no_faster_than_it_lets(longest, pauses):
     """A pod that comes back at once and goes as soon as it may: each gap within the row is at least its back-off."""
-    loop = Loop(after_evictions=after, max_backoff_seconds=longest)
+    loop = Loop(max_backoff_seconds=longest)
     left, counted = [], []
     for number, pause in enumerate(pauses):
         pod = loop.come(str(number))
@@ -405,13 +403,13 @@ def test_whoever_follows_the_limit_leaves_no_faster_than_it_lets(after, longest,
         left.append(loop.now)
         counted.append(loop.leave(pod))
     for (before, now), row in zip(pairwise(left), counted[1:], strict=True):
-        if row > after:
-            assert now - before >= min(longest, 60 * 2 ** (row - 1 - after)) - 1e-6
+        if row > 2:
+            assert now - before >= min(longest, 60 * 2 ** (row - 3)) - 1e-6
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 50)), max_size=60))
 def test_who_was_there_before_the_first_eviction_is_never_held(moves):
-    loop = Loop(after_evictions=1)
+    loop = Loop()
     there = [loop.come(f"there-{number}") for number in range(6)]
     for number, pause in moves:
         loop.now += pause

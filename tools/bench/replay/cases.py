@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from bench.population import Json, Shape
+from bench.population import NO_LIMITS, Json, Shape
 from bench.replay.recording import recording
 from bench.replay.rig import POLICIES, Cluster, Cost, Subject
 from bench.sync import wait_for
@@ -21,7 +21,6 @@ PODS_PER_NODE = 30
 STARTS = (10_000, 50_000, 150_000)
 """The figures per pod are those of each further pod, from one size to the next, without what a start uses once."""
 LARGE = 150_000
-LIMITS_OFF = {"base": "None"}
 KEY = "bench.example/outage"
 """Nothing tolerates this taint."""
 LONG_SECONDS = 3600
@@ -79,7 +78,7 @@ def shape(pods: float) -> Shape:
 
 def policy(grace_seconds: int) -> Json:
     timing = {"violationGraceSeconds": grace_seconds}
-    return {"mode": "Enforce", "taints": [{"key": KEY}], "limits": LIMITS_OFF, "timing": timing}
+    return {"mode": "Enforce", "taints": [{"key": KEY}], "limits": NO_LIMITS, "timing": timing}
 
 
 def starts(folder: Path, scale: float) -> Iterator[Named]:

@@ -47,7 +47,7 @@ async def reset(session: Session, seen: Halted) -> str:
     async def attempt() -> str:
         stored = await read_policy(session, seen.policy)
         now = _halted(session, stored)
-        if (now.guard.since, now.generation, now.zones_full) != (seen.guard.since, seen.generation, seen.zones_full):
+        if _state(now) != _state(seen):
             msg = f"what holds policy {seen.policy} is not what was shown any more: look again"
             raise ClusterError(msg)
         asked = {GUARD_RESET_ANNOTATION: str(now.generation)}
@@ -67,12 +67,21 @@ def _halted(session: Session, stored: StoredPolicy) -> Halted:
         raise ClusterError(msg)
     condition = stored.condition("GuardTripped")
     message = condition.message if condition else ""
-    if status.guard is not None and status.guard.open:
-        return Halted(session.cluster, name, generation, status.guard, status.guard.would_evict or 0, message)
+    if status.guard is not None and status.guard.tripped_at is not None:
+        return Halted(session.cluster, name, generation, status.guard, _held(status.guard), message)
     if status.guard is not None and condition is not None and condition.reason == "AllZonesFull":
         return Halted(session.cluster, name, generation, status.guard, status.pending, message, zones_full=True)
     msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
     raise ClusterError(msg)
+
+
+def _state(halted: Halted) -> tuple[str | None, int, bool]:
+    return halted.guard.tripped_at, halted.generation, halted.zones_full
+
+
+def _held(guard: GuardStatus) -> int:
+    """How many pods it counts: those evicted in the window before it tripped, too."""
+    return sum(one.pods for one in guard.counted)
 
 
 def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
@@ -92,7 +101,7 @@ def _shown(found: Halted) -> str:
     if found.zones_full:
         lines.add("Held", f"{pods(found.pods)}, since every zone is Full", "yellow")
     else:
-        lines.add("Tripped", guard.since)
+        lines.add("Tripped", guard.tripped_at)
         lines.add("Held", pods(found.pods), "yellow")
         lines.add("Cause", f"when it tripped: {guard.cause}" if guard.cause else "the operator has not told it yet")
     lines.add("It says", found.message)

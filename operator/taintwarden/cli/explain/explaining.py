@@ -20,7 +20,7 @@ from taintwarden.controller import wording
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS, GUARD
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.machine import ClaimView
 from taintwarden.engine.model import (
     AnySelector,
@@ -160,7 +160,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
     else:
         told += _refused_by(answer, claim.pod, policy.name, stored, evaluation.now)
     mine = next_pod(stored, claim.pod)
-    fails = mine is not None and mine.limit in wording.FAILING
+    fails = mine is not None and mine.limit == FAILING
     if policy.eviction.method is Method.EVICT or (policy.eviction.method is Method.EVICT_THEN_DELETE and not fails):
         told += _blocked_by(answer, policy)
     return "; then ".join(told) or "for nothing: it is due now"
@@ -169,7 +169,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
 def _refused_by(answer: PodExplanation, pod: Pod, policy: str, stored: Mapping[str, Any], now: float) -> Iterator[str]:
     """What refuses this pod, as the operator reports it; of pods that it does not list, what refuses any."""
     mine = next_pod(stored, pod)
-    if mine is not None and mine.limit in BUDGET_LIMITS and answer.budgets:
+    if mine is not None and mine.limit == BUDGET and answer.budgets:
         return  # the budgets say it themselves
     if mine is None:
         limits = limits_of(stored)
@@ -183,7 +183,7 @@ def _refused_by(answer: PodExplanation, pod: Pod, policy: str, stored: Mapping[s
         tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
         again = ""
         if mine.until_at is not None:  # which is as of the last report, and the call may be made by now
-            next_one = ", the next one" if mine.limit in wording.CALL_OUTCOMES else f"; {wording.next_one(mine.limit)}"
+            next_one = ", the next one" if mine.limit in (FAILING, CALLS) else f"; {wording.next_one(mine.limit)}"
             again = f"{next_one} {wording.relative(max(mine.until_at, now), now)}"
         yield f"{_waiting(mine.limit, policy, stored)}{said}{tries}{again}"
 
@@ -287,9 +287,7 @@ def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iter
             continue
         if selector is None:
             effects = _effects_for_key(policy, taint)
-            if taint.effect in effects.split(", "):
-                yield Passed(policy.name, "its selector does not select the device")
-            elif effects:
+            if effects:
                 yield Passed(policy.name, f"it selects this key only with effect {effects}")
         elif why := evaluation.refusal(policy):
             yield Passed(policy.name, why)

@@ -95,14 +95,24 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
 
     """
     policies = await stored_policies(session)
-    pages = session.pages(EVENTS, _Event, "events", f"reportingComponent={CONTROLLER}")
-    found = [_happening(one) async for page in pages for one in page if _is_ours(one)]
-    found += _transitions(policies)
+    found = [*await read_events(session), *_transitions(policies)]
     since = now - seconds
     kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
     problem = (await read_liveness(session, operator, policies, now)).problem
     return Timeline(wording.at(now), wording.at(since), problem, [one for _, one in kept])
+
+
+async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
+    """The Events of the operator, of one reason or of all, each with its time.
+
+    Raises:
+        ClusterError: they cannot be read.
+
+    """
+    selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
+    pages = session.pages(EVENTS, _Event, "events", selector)
+    return [_happening(one) async for page in pages for one in page if _is_ours(one)]
 
 
 def _is_ours(event: _Event) -> bool:

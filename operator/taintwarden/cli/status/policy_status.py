@@ -23,34 +23,34 @@ from taintwarden.api.status import (
 )
 from taintwarden.controller import wording
 from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, FAILING
 from taintwarden.engine.model import Mode, OnInvalidValue
-from taintwarden.engine.outcomes import Outcome
 from taintwarden.rehearsal.liveness import Liveness
 
-MAY_LAST_SECONDS = {SEVERAL_BUDGETS: 0.0, BUDGET_UNREADABLE: 0.0, BUDGET: 1_800.0, BOUNCE: 300.0}
+MAY_LAST_SECONDS = {FAILING: 60.0, CALLS: 1_800.0, BUDGET: 1_800.0, BOUNCE: 300.0}
 """Limits that do not always end by themselves: after so long a person has to look, as the alerts say."""
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL = "MassEviction", "AllZonesFull"
 """Reasons of the condition GuardTripped while it holds."""
-HOLDS_NAMESPACE = "HoldsNamespace"
-"""Its reason while the guard is armed, and holds pods that are the reason for their evictions themselves."""
 OUTDATED = "the operator has not looked at its newest version yet"
 
 
 class GuardSummary(msgspec.Struct, rename="camel"):
-    """A policy's guard. ``accepted``: the number of pods that a reset released and that still exist."""
+    """A policy's guard. ``released``: the number of pods that a person released and that still exist."""
 
-    open: bool
-    since: str | None = None
+    tripped_at: str | None = None
     cause: str | None = None
-    would_evict: int | None = None
-    accepted: int | None = None
+    counted: int = 0
+    """Pods as they were counted since it tripped."""
+    released: int | None = None
     message: str = ""
     zones_full: bool = False
     """Every zone is Full, so that no pod is evicted either."""
-    holds_namespace: bool = False
-    """It is armed, and holds the pods of some namespaces."""
+
+    @property
+    def is_tripped(self) -> bool:
+        """Whether it holds pods."""
+        return self.tripped_at is not None
 
 
 class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
@@ -70,7 +70,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     progress: str = ""
     """Its present activity, in a sentence."""
     selected_nodes: int = 0
-    degraded_nodes: int = 0
+    evicting_nodes: int = 0
     pending: int = 0
     blocked: int = 0
     evicted: int = 0
@@ -111,7 +111,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def is_halted(self) -> bool:
         """Whether its newest version is in effect, and its guard or its zones stop it."""
-        return self.accepted == "True" and self.guard is not None and (self.guard.open or self.guard.zones_full)
+        return self.accepted == "True" and self.guard is not None and (self.guard.is_tripped or self.guard.zones_full)
 
 
 class StatusSummary(msgspec.Struct, rename="camel"):
@@ -181,12 +181,10 @@ def _held_by_guard(answer: PolicySummary) -> str:
     guard = answer.guard
     if guard is None:
         return ""
-    if guard.open:
+    if guard.is_tripped:
         says = guard.message.removesuffix(wording.guard_advice(answer.name)).strip().removesuffix(".")
         return f"its guard has tripped: {says}" if says else "its guard has tripped"
-    if guard.zones_full:
-        return "every zone is Full, so nothing is evicted"
-    return "its guard holds the pods of a namespace" if guard.holds_namespace else ""
+    return "every zone is Full, so nothing is evicted" if guard.zones_full else ""
 
 
 def _ended(status: PolicyStatus, now: float) -> str:
@@ -204,11 +202,11 @@ def _enforces(said: Mapping[str, Condition]) -> bool:
 def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
     """What keeps pods from being evicted, and does not pass by itself, or did not for long."""
     for one in status.limits:
-        is_outcome = one.limit in wording.CALL_OUTCOMES
-        may_last = Outcome(one.limit).row.may_last_seconds if is_outcome else MAY_LAST_SECONDS.get(one.limit, math.inf)
+        may_last = MAY_LAST_SECONDS.get(one.limit, math.inf)
         if now - (one.since_at or now) >= may_last and (enforces or one.limit not in (BUDGET, BOUNCE)):
             wait = "waits" if one.pods == 1 else "wait"
-            return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.pods)}"
+            why = one.message or wording.why_held(one.limit, one.pods)
+            return f"{wording.pods(one.pods)} {wait}: {why}"
     return ""
 
 
@@ -233,16 +231,14 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     told = said.get("GuardTripped")
     if told is not None and told.reason != "NoGuard":
         # The condition may be seconds older than the guard's own status, which decides.
-        guard = status.guard or GuardStatus(open=told.reason == TRIPPED)
+        guard = status.guard or GuardStatus(tripped_at=told.last_transition_time if told.reason == TRIPPED else None)
         answer.guard = GuardSummary(
-            guard.open,
-            guard.since,
+            guard.tripped_at,
             guard.cause,
-            guard.would_evict,
-            guard.accepted,
+            sum(one.pods for one in guard.counted),
+            guard.released,
             told.message,
             told.reason == ZONES_FULL,
-            told.reason == HOLDS_NAMESPACE,
         )
     if status.observed_generation is None:
         answer.problem = NOT_OBSERVED

@@ -14,7 +14,7 @@ from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
 from taintwarden.cli.rendering import Lines
 from taintwarden.cli.status.policy_status import PolicySummary, StatusSummary
-from taintwarden.controller.wording import CALL_OUTCOMES, drained, next_one, node_end, pods, waiting
+from taintwarden.controller.wording import next_one, node_end, pods, waiting, zone_health
 from taintwarden.engine.model import OnInvalidValue
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
@@ -60,7 +60,7 @@ def _overview(found: StatusSummary) -> Columns:
             "MODE": Column([_mode(one) for one in found.policies]),
             "ACCEPTED": Column([Text(one.accepted, style=_ACCEPTED.get(one.accepted, "")) for one in found.policies]),
             "NODES": Column([Text(str(one.selected_nodes)) for one in found.policies], is_number=True),
-            "DEGRADED": Column([_number(one.degraded_nodes) for one in found.policies], is_number=True),
+            "EVICTING": Column([_number(one.evicting_nodes) for one in found.policies], is_number=True),
             "PENDING": Column([_number(one.pending) for one in found.policies], is_number=True),
             "BLOCKED": Column([_number(one.blocked) for one in found.policies], is_number=True),
             "EVICTED": Column([Text(str(one.evicted)) for one in found.policies], is_number=True),
@@ -82,11 +82,11 @@ def _number(number: int) -> Text:
 def _guard(policy: PolicySummary) -> Text:
     if policy.guard is None:
         return Text("-")
-    if policy.guard.open:
+    if policy.guard.is_tripped:
         return Text("tripped", style="bold red")
     if policy.guard.zones_full:
         return Text("zones Full", style="bold red")
-    return Text("holds", style="yellow") if policy.guard.holds_namespace else Text("armed", style="green")
+    return Text("armed", style="green")
 
 
 def _head(policy: PolicySummary, times: Times) -> Lines:
@@ -104,23 +104,21 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     for invalid in _invalid(policy):
         lines.add("Invalid", invalid, "yellow")
     if (guard := policy.guard) is not None:
-        lines.add("Guard", _guard_text(policy, times), "bold red" if guard.open or guard.zones_full else "")
+        lines.add("Guard", _guard_text(policy, times), "bold red" if guard.is_tripped or guard.zones_full else "")
         lines.add("  cause", guard.cause and f"when it tripped: {guard.cause}")
-        if guard.open or guard.zones_full or guard.holds_namespace:
+        if guard.is_tripped or guard.zones_full:
             lines.add("  says", times.within(guard.message))
     for limit in policy.limits:
         until = f"; {next_one(limit.limit)} {times.ahead(limit.until)}" if limit.until else ""
         why = waiting(limit.limit, policy.name, limit.pods)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
-        if limit.limit in CALL_OUTCOMES:
-            for answer in _answers(policy, limit.limit):
-                lines.add("  answer", answer)
+        lines.add("  says", limit.message)
     for budget in policy.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
     for end in policy.reclaims:
         lines.add("Reclaim", times.within(node_end(end, times.now)), "yellow")
     for zone in policy.zones:
-        text = f"{zone.zone or '(no zone)'}: {drained(zone.nodes, zone.degraded_nodes, zone.state)}"
+        text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
     for pod in policy.next_pods:
         told = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
@@ -140,20 +138,11 @@ def _invalid(policy: PolicySummary) -> Iterator[str]:
         yield f"{pods(more)} with other invalid taints: {where}"
 
 
-def _answers(policy: PolicySummary, outcome: str) -> list[str]:
-    """What the API server said to calls that ended so, of answers that differ by the name of the pod the first."""
-    found: dict[str, str] = {}
-    for one in policy.next_pods:
-        if one.limit == outcome and one.message:
-            found.setdefault(one.message.replace(one.name, ""), one.message)
-    return list(found.values())
-
-
 def _guard_text(policy: PolicySummary, times: Times) -> str:
     guard = policy.guard
-    if guard is not None and guard.open:
-        return f"tripped {times.ago(guard.since)}" if guard.since else "tripped"
+    if guard is not None and guard.is_tripped:
+        return f"tripped {times.ago(guard.tripped_at)}" if guard.tripped_at else "tripped"
     if guard is not None and guard.zones_full:
         return "no pod is evicted, as every zone is Full"
-    accepted = guard.accepted if guard else None
-    return f"armed; a reset lets {pods(accepted)} be evicted" if accepted else "armed"
+    released = guard.released if guard else None
+    return f"armed; a reset released {pods(released)}" if released else "armed"

@@ -12,7 +12,7 @@ from taintwarden.cli.relative_times import Times
 from taintwarden.cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook
 from taintwarden.cli.top.state import HELP, State
 from taintwarden.controller.times import moment
-from taintwarden.controller.wording import ago, at, drained, duration, node_end, pods, several
+from taintwarden.controller.wording import ago, at, duration, node_end, pods, several, zone_health
 from taintwarden.engine.model import Mode
 
 LEGEND = {
@@ -109,18 +109,16 @@ class Picture:
             yield self._line("    ", (Times(at(now)).within(node_end(end, now)), "yellow"))
         for zone in (one for one in summary.zones if one.state != "Normal"):
             style = "bold red" if zone.state == "Full" else "yellow"
-            told = drained(zone.nodes, zone.degraded_nodes, zone.state)
+            told = zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)
             yield self._line("    ", (f"zone {zone.zone or '(no zone)'}: {told}", style))
 
     def _guard(self, one: PolicyLook) -> list[str | tuple[str, str]]:
         guard = one.summary.guard
         if guard is None:
             return [("no guard", "dim")]
-        state = ("guard tripped", "bold red") if guard.open else ("guard armed", "green")
-        if guard.zones_full and not guard.open:
+        state = ("guard tripped", "bold red") if guard.is_tripped else ("guard armed", "green")
+        if guard.zones_full and not guard.is_tripped:
             state = ("every zone Full", "bold red")
-        elif guard.holds_namespace and not guard.open:
-            state = ("guard holds a namespace", "yellow")
         if one.guard_counts is None or one.guard_allows is None:
             return [state]
         return [state, " ", self._gauge(one.guard_counts, one.guard_allows), f" {one.guard_counts}/{one.guard_allows}"]

@@ -165,19 +165,14 @@ def judged(snapshot: Snapshot, gates: Gates) -> Look:
 
 def _limit(summary: PolicySummary) -> str:
     """The limit that delays most of its due pods. A guard that has tripped is in the status before that."""
-    if summary.guard is not None and summary.guard.open:
+    if summary.guard is not None and summary.guard.is_tripped:
         return GUARD
     return summary.limited_by or ""
 
 
 def _counted(guard: GuardReport) -> tuple[int, int]:
-    """How many evictions a guard counts, and how many it allows.
-
-    Its record reserves evictions before they happen, so that the count may be too high: that of an armed guard is not
-    above what it allows.
-    """
-    counts = sum(count for _, count in guard.record.spent) + guard.expected
-    return (counts if guard.halts else min(counts, guard.limit)), guard.limit
+    """How many evictions a guard counts, and how many it allows."""
+    return guard.evicted + guard.due, guard.allowance
 
 
 class _Judge:

@@ -15,8 +15,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Limit
-from taintwarden.engine.limits.refusal import BOUNCE, Refusal
-from taintwarden.engine.model import BounceSettings, Instant, MonotonicTime, Pod, Policy, Taint, later
+from taintwarden.engine.limits.refusal import BOUNCE, Refusal, Whom
+from taintwarden.engine.model import BOUNCING_SECONDS, BounceSettings, Instant, MonotonicTime, Pod, Policy, Taint, later
 
 MAX_LOOPS = 10_000
 """Beyond it, the least recent rounds are dropped."""
@@ -151,7 +151,7 @@ class Bounces(Limit):
         times = "once" if loop.rounds == 1 else f"{loop.rounds} times in a row"
         what = pod.shared.owner or f"a pod without controller in namespace {pod.shared.namespace}"
         detail = f"{what} was evicted from node {pod.node} by taint {taint} {times}, and came back"
-        return Refusal(BOUNCE, until, key, detail)
+        return Refusal(BOUNCE, until, Whom.PODS, key, detail)
 
     def bouncing(self, now: MonotonicTime) -> Counter[str]:
         """How many workloads each policy delays, or would delay if they came back now or soon."""
@@ -164,7 +164,7 @@ class Bounces(Limit):
 
     def _is_over(self, loop: _Loop, now: MonotonicTime) -> bool:
         settings = self._settings[loop.policy]
-        return now > loop.last_at + settings.within_seconds + settings.backoff(loop.rounds)
+        return now > loop.last_at + BOUNCING_SECONDS + settings.backoff(loop.rounds)
 
     def _place(self, pod: Pod) -> _Place | None:
         return self._places.get((_workload(pod), pod.node)) if self._places else None

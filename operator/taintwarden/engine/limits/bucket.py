@@ -33,10 +33,6 @@ class TokenBucket:
         self._fill(now)
         self._tokens -= 1
 
-    def give_back(self) -> None:
-        """Return a token that was not used."""
-        self._tokens = min(float(self.burst), self._tokens + 1)
-
     def resize(self, rate: float, burst: int, now: MonotonicTime) -> None:
         """Apply a changed limit at once: a change adds no tokens, and never makes their number negative."""
         self._fill(now)

@@ -3,7 +3,7 @@
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
-from taintwarden.engine.limits.refusal import BUDGET, BUDGET_UNREADABLE, SEVERAL_BUDGETS, Refusal
+from taintwarden.engine.limits.refusal import BUDGET, Refusal, Whom
 from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later
 
 UNSEEN_SECONDS = 10.0
@@ -49,8 +49,8 @@ class Budgets(Limit):
         self._asked: dict[str, tuple[_Account, str, int, bool]] = {}
         """UID -> account and name of its budget, its updates when the call was made, and whether the pod counts."""
 
-    def set(self, budget: Budget, now: MonotonicTime) -> None:
-        """A budget was added or updated."""
+    def set(self, budget: Budget, now: MonotonicTime) -> bool:
+        """A budget was added or updated. Returns whether it selects other pods than before."""
         budgets = self._budgets.setdefault(budget.namespace, {})
         before = budgets.get(budget.name)
         budgets[budget.name] = budget
@@ -63,10 +63,12 @@ class Budgets(Limit):
         account.refuses_since = _since(account.refuses_since, now, holds=not allows)
         refuses_unready = not (allows or budget.healthy_enough)
         account.refuses_unready_since = _since(account.refuses_unready_since, now, holds=refuses_unready)
-        if before is None or before.selector != budget.selector:
+        is_other = before is None or before.selector != budget.selector
+        if is_other:
             account.known_since = now
             self._select_again(budget.namespace)
         self._release_budget(str(budget))
+        return is_other
 
     def drop(self, namespace: str, name: str) -> None:
         """A budget is gone."""
@@ -101,7 +103,7 @@ class Budgets(Limit):
     def _select_again(self, namespace: str) -> None:
         for pod_class in [one for one in self._selecting if one.namespace == namespace]:
             del self._selecting[pod_class]
-        self._freed.add(_shared_key(namespace))
+        self._freed.add(shared_key(namespace))
 
     def _release_budget(self, name: str) -> None:
         for ready in (True, False):
@@ -120,6 +122,20 @@ class Budgets(Limit):
                 if one.selector is None or one.selector.selects(pod_class.labels)
             )
         return tuple([budgets[name] for name in names]) if names else ()
+
+    def name_of(self, pod: Pod) -> str:
+        """The budgets that select a pod as one name; empty: none does."""
+        budgets = self.of(pod.shared) if pod.running else ()
+        return ",".join(map(str, budgets)) if budgets else ""
+
+    def allowed(self, name: str) -> int:
+        """How many pods budgets with this :meth:`name_of` allow; several of them, or one that is unreadable, none."""
+        account = self._accounts.get(name)
+        if account is None:
+            return 0
+        namespace, _, short = name.partition("/")
+        budget = self._budgets[namespace][short]
+        return 0 if budget.selector is None else account.left(budget, MonotonicTime(0.0))
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
@@ -143,25 +159,25 @@ class Budgets(Limit):
         if len(budgets) > 1 and all(budget.selector is not None for budget in budgets):
             names = ", ".join(str(budget) for budget in budgets)
             reason = f"the API server refuses a pod with more than one PodDisruptionBudget ({names})"
-            return Refusal(SEVERAL_BUDGETS, None, _shared_key(pod.namespace), reason)
+            return Refusal(BUDGET, None, Whom.PODS, shared_key(pod.namespace), reason)
         unreadable_first = sorted(budgets, key=lambda budget: budget.selector is not None)
         return self._refuse(unreadable_first[0], pod, now)
 
     def _refuse(self, budget: Budget, pod: Pod, now: MonotonicTime) -> Refusal | None:
         name, until = str(budget), None
         if budget.selector is None:
-            limit, why = BUDGET_UNREADABLE, "is unreadable"
+            why = "has a selector that cannot be parsed"
         elif not pod.ready and budget.healthy_enough:
             return None
         else:
             account = self._accounts[name]
             if account.left(budget, now) > 0:
                 return None
-            limit, until = BUDGET, min(account.unseen, default=None)
+            until = min(account.unseen, default=None)
             why = "allows no disruption now" if budget.observed else "was not looked at by its controller yet"
             if budget.problem:
                 why = f"allows no disruption, as its controller cannot compute it ({budget.problem})"
-        return Refusal(limit, until, _key(name, ready=pod.ready), f"PodDisruptionBudget {name} {why}")
+        return Refusal(BUDGET, until, Whom.PODS, _key(name, ready=pod.ready), f"PodDisruptionBudget {name} {why}")
 
     def leave(self, pod: Pod) -> None:
         """An eviction call for this pod is made."""
@@ -188,7 +204,8 @@ def _key(name: str, *, ready: bool) -> str:
     return f"budget/{name}" if ready else f"budget/{name}/not-ready"
 
 
-def _shared_key(namespace: str) -> str:
+def shared_key(namespace: str) -> str:
+    """The key under which is freed what depends on which budgets select the pods of a namespace."""
     return f"budgets/{namespace}"
 
 

@@ -1,35 +1,63 @@
-"""Eviction calls: how many are in progress, whose they are, and how gently a server is treated that rejects them.
+"""Eviction calls: how many are in progress, and which lanes or servers answer them with failures.
 
-Calls without an answer for a second are *slow*. They have slots of their own, so that a webhook that hangs for some
-namespaces delays no others by more than that. A namespace with slow calls makes few further ones.
+* A call without an answer for a second gives its slot back; a lane has at most four such.
+* While others could go, a lane has at most half of the slots.
+* A lane whose calls fail waits, alone: 1 s, 2 s, 4 s, to 30 s (2 s before a hard deadline), and makes one call a try,
+  until one succeeds. Calls that were in the air count once.
+* A fault of the server makes all lanes wait as one, 1 to 5 s, and the next call is the only one until it is answered.
 """
 
-from collections.abc import Iterator
-
-from taintwarden.engine.limits.protocol import EVERY_POLICY, EvictionRequest, Freed, Limit, Settlement
-from taintwarden.engine.limits.refusal import CALLS, THROTTLED, Refusal
+from taintwarden.engine.limits.protocol import (
+    EVERY_POLICY,
+    EvictionRequest,
+    Freed,
+    LaneKey,
+    Limit,
+    Settlement,
+    lane_key,
+)
+from taintwarden.engine.limits.refusal import CALLS, FAILING, Refusal, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, later
-from taintwarden.engine.tally import Tally
+from taintwarden.engine.outcomes import Answer
 
 SLOW_SECONDS = 1.0
 """An eviction takes about 0.1 s on an idle API server."""
 SLOW_FACTOR = 3
-"""Slots for slow calls, as a multiple of the others."""
-NAMESPACE_PART = 2
-"""A namespace has this part of the slots, while calls of it are answered."""
-SLOW_NAMESPACE_PART = 8
-"""The same while calls of it are slow."""
-MAX_FAILING = 10_000
-"""How many namespaces are remembered."""
-MANY_FAILURES = 5
-"""So many failed calls in a row, of whatever namespaces: the cause is common to all."""
+"""So many calls without an answer give their slots back, as a multiple of the slots: each has a connection."""
+LANE_SLOW = 4
+"""How many of them one lane may have."""
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, LONGEST_HARD_WAIT_SECONDS = 1.0, 30.0, 2.0
+"""Of a lane whose calls fail."""
+MAX_LANES = 10_000
+"""With more lanes than these the failures of those without calls in progress are forgotten."""
+LONGEST_OUTAGE_WAIT_SECONDS = 5.0
+"""Of all lanes, if the server fails."""
+
+
+class _Lane:
+    __slots__ = ("detail", "failed_at", "failures", "fast", "slow", "waits_until")
+
+    def __init__(self) -> None:
+        self.fast = self.slow = 0
+        """Calls in progress."""
+        self.failures = 0
+        """In a row."""
+        self.failed_at = self.waits_until = MonotonicTime(0.0)
+        self.detail = ""
+
+
+class _Call:
+    __slots__ = ("is_hard", "is_slow", "lane", "since")
+
+    def __init__(self, lane: LaneKey, since: MonotonicTime, *, is_hard: bool) -> None:
+        self.lane, self.since, self.is_hard, self.is_slow = lane, since, is_hard, False
 
 
 class Calls(Limit):
     """The calls in progress.
 
     Args:
-        slots: how many may be in progress at once, besides slow ones.
+        slots: how many may be in progress at once, besides those without an answer for a second.
         freed: receives the keys of refusals whose calls may be made.
 
     """
@@ -37,110 +65,159 @@ class Calls(Limit):
     def __init__(self, slots: int, freed: Freed) -> None:
         self.slots = slots
         self._freed = freed
-        self._fast: dict[str, tuple[str, MonotonicTime]] = {}
-        """UID -> namespace, and since when; the oldest first."""
-        self._slow: dict[str, str] = {}
-        """UID -> namespace."""
-        self._number: Tally[str] = Tally()
-        """Calls in progress by namespace."""
-        self._number_slow: Tally[str] = Tally()
-        self._failing: dict[str, None] = {}
-        """Namespaces whose last call failed."""
-        self._failures = 0
-        """Failed calls in a row."""
+        self._calls: dict[str, _Call] = {}
+        """By UID; the oldest first."""
+        self._slow = 0
+        self._quick: dict[str, None] = {}
+        """UIDs of the calls that are not slow; the oldest first."""
+        self._lanes: dict[LaneKey, _Lane] = {}
+        """Those with calls in progress, or whose calls fail."""
         self._paused_until = MonotonicTime(0.0)
+        self._outage_wait = 0.0
+        """Seconds; 0: the server answers."""
+        self._outage_since = self._outage_until = MonotonicTime(0.0)
 
     @property
     def in_flight(self) -> int:
         """Calls in progress."""
-        return len(self._fast) + len(self._slow)
+        return len(self._calls)
 
     @property
     def is_busy(self) -> bool:
         """Whether calls in progress fill half the slots."""
-        return len(self._fast) * 2 >= self.slots
+        return self._used * 2 >= self.slots
 
     @property
-    def _is_full(self) -> bool:
-        return len(self._fast) >= self.slots or len(self._slow) >= SLOW_FACTOR * self.slots
+    def _used(self) -> int:
+        """Slots in use."""
+        return len(self._calls) - min(self._slow, SLOW_FACTOR * self.slots)
 
-    def is_doubtful(self, namespace: str) -> bool:
-        """Whether a call in this namespace is likely to fail, since the last one did."""
-        return namespace in self._failing or self._failures >= MANY_FAILURES
+    def is_failing(self, lane: LaneKey) -> bool:
+        """Whether the last call of a lane failed."""
+        known = self._lanes.get(lane)
+        return known is not None and known.failures > 0
 
     def pause(self, until: MonotonicTime) -> None:
         """The API server requests a pause."""
         self._paused_until = max(self._paused_until, until)
 
-    def note(self, namespace: str, *, failed: bool) -> None:
-        """A call was answered: whether it failed for a reason that other calls may share."""
-        if failed:
-            if len(self._failing) >= MAX_FAILING:
-                self._failing.clear()
-            self._failing[namespace] = None
-            self._failures += 1
-        else:
-            self._failing.pop(namespace, None)
-            self._failures = 0
-
     def let_time_pass(self, now: MonotonicTime) -> None:
         """Calls become slow."""
-        for uid in list(self._due(now)):
-            namespace, _ = self._fast.pop(uid)
-            self._slow[uid] = namespace
-            self._number_slow[namespace] += 1
-            self._freed.add(EVERY_POLICY)
-
-    def _due(self, now: MonotonicTime) -> Iterator[str]:
-        for uid, (_, since) in self._fast.items():
-            if now < since + SLOW_SECONDS:
+        while (uid := next(iter(self._quick), None)) is not None:
+            call = self._calls[uid]
+            if now < later(call.since, SLOW_SECONDS):
                 return
-            yield uid
+            del self._quick[uid]
+            call.is_slow = True
+            lane = self._lanes[call.lane]
+            lane.fast, lane.slow, self._slow = lane.fast - 1, lane.slow + 1, self._slow + 1
+            self._free(call.lane)
 
     def next_slow_at(self) -> MonotonicTime | None:
         """When the next call becomes slow."""
-        oldest = next(iter(self._fast.values()), None)
-        return None if oldest is None else later(oldest[1], SLOW_SECONDS)
+        oldest = next(iter(self._quick), None)
+        return None if oldest is None else later(self._calls[oldest].since, SLOW_SECONDS)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether there is a slot, for any pod and for one of this namespace. A rehearsal makes no call."""
+        """Whether there is a slot, for any pod and for one of this lane. A rehearsal makes no call."""
         if request.is_rehearsal:
             return None
-        if request.now.monotonic < self._paused_until:
-            return Refusal(THROTTLED, self._paused_until)
-        if self._is_full:
-            return Refusal(CALLS)
-        namespace = request.pod.namespace
-        number, slow = self._number[namespace], self._number_slow[namespace]
-        if number < max(1, self.slots // (SLOW_NAMESPACE_PART if slow else NAMESPACE_PART)):
-            return None
-        detail = f"{number} calls of namespace {namespace} are in progress"
-        return Refusal(CALLS, None, _key(namespace), f"{detail}, {slow} of them without an answer" if slow else detail)
+        now = request.now.monotonic
+        if now < self._paused_until:
+            return Refusal(CALLS, self._paused_until, detail="the API server requests a pause (429)")
+        if self._outage_wait:
+            if now < self._outage_until:
+                return Refusal(CALLS, self._outage_until, detail="the API server fails")
+            if self._quick:
+                return Refusal(CALLS, detail="the API server fails, and one call tries whether it answers again")
+        if self._used >= self.slots:
+            return Refusal(CALLS, detail=f"{len(self._calls)} calls are in progress")
+        lane = self._lanes.get(request.lane)
+        return None if lane is None else self._admit_lane(lane, request)
+
+    def _admit_lane(self, lane: _Lane, request: EvictionRequest) -> Refusal | None:
+        key = lane_key(request.lane)
+        if lane.failures:
+            if request.now.monotonic < lane.waits_until:
+                return Refusal(FAILING, lane.waits_until, Whom.LANE, key, lane.detail)
+            if lane.fast + lane.slow:
+                return Refusal(FAILING, None, Whom.LANE, key, lane.detail)
+        if lane.slow >= LANE_SLOW:
+            detail = f"{lane.slow} calls of namespace {request.pod.namespace} have had no answer for a second"
+            return Refusal(CALLS, None, Whom.LANE, key, detail)
+        if request.others_could_go and lane.fast >= max(1, self.slots // 2):
+            detail = f"{lane.fast} calls of namespace {request.pod.namespace} are in progress, and others wait"
+            return Refusal(CALLS, None, Whom.LANE, key, detail)
+        return None
 
     def reserve(self, request: EvictionRequest) -> None:
         """A call begins."""
-        namespace = request.pod.namespace
-        self._fast[request.pod.uid] = namespace, request.now.monotonic
-        self._number[namespace] += 1
+        uid = request.pod.uid
+        self._calls[uid] = _Call(request.lane, request.now.monotonic, is_hard=request.is_hard)
+        self._quick[uid] = None
+        if len(self._lanes) >= MAX_LANES:
+            self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
+        self._lanes.setdefault(request.lane, _Lane()).fast += 1
+
+    def answered(self, uid: str, answer: Answer, now: MonotonicTime, detail: str = "", asked: float = 0.0) -> bool:
+        """A call was answered: called before it is settled. ``asked``: seconds for which the server asks to wait.
+
+        Returns:
+            Whether the lane fails now.
+
+        """
+        call = self._calls[uid]
+        lane = self._lanes[call.lane]
+        if answer is Answer.SERVER_FAILS and call.is_slow:
+            answer = Answer.LANE_FAILS
+        if answer is Answer.SERVER_FAILS:
+            if call.since >= self._outage_since:
+                longer = max(FIRST_WAIT_SECONDS, 2 * self._outage_wait)
+                self._outage_wait = min(LONGEST_OUTAGE_WAIT_SECONDS, longer)
+                self._outage_since = now
+                self._outage_until = later(now, max(self._outage_wait, asked))
+        elif answer is not Answer.NONE:
+            if self._outage_wait:
+                self._outage_wait = 0.0
+                self._freed.add(EVERY_POLICY)
+            if answer is Answer.FINE:
+                lane.failures = 0
+            else:
+                self._fail(lane, call, now, detail)
+        return lane.failures > 0
+
+    @staticmethod
+    def _fail(lane: _Lane, call: _Call, now: MonotonicTime, detail: str) -> None:
+        lane.detail = detail
+        if lane.failures and call.since < lane.failed_at:  # it was in the air
+            return
+        lane.failures += 1
+        lane.failed_at = now
+        longest = LONGEST_HARD_WAIT_SECONDS if call.is_hard else LONGEST_WAIT_SECONDS
+        lane.waits_until = later(now, min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(lane.failures - 1, 16)))
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """A call ended, however."""
         del settlement, now
-        was_full = self._is_full
-        if (fast := self._fast.pop(uid, None)) is not None:
-            namespace = fast[0]
+        call = self._calls.pop(uid)
+        self._quick.pop(uid, None)
+        lane = self._lanes[call.lane]
+        if call.is_slow:
+            lane.slow, self._slow = lane.slow - 1, self._slow - 1
         else:
-            namespace = self._slow.pop(uid)
-            self._number_slow.take(namespace)
-        self._number.take(namespace)
-        self._freed.add(_key(namespace))
-        if was_full:
+            lane.fast -= 1
+        if not (lane.fast or lane.slow or lane.failures):
+            del self._lanes[call.lane]
+        self._free(call.lane)
+
+    def _free(self, lane: LaneKey) -> None:
+        self._freed.add(lane_key(lane))
+        if self._used == self.slots - 1 or self._outage_wait:
             self._freed.add(EVERY_POLICY)
 
     def forget_failures(self) -> None:
         """Another process led until now."""
-        self._failing, self._failures = {}, 0
-
-
-def _key(namespace: str) -> str:
-    return f"calls/{namespace}"
+        for lane in self._lanes.values():
+            lane.failures = 0
+        self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
+        self._outage_wait = 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
-from taintwarden.engine.limits.refusal import PER_NODE, Refusal
+from taintwarden.engine.limits.refusal import NODE, Refusal, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
 from taintwarden.engine.tally import Tally
 
@@ -100,8 +100,10 @@ class Departures(Limit):
         count = self._number[node] - (pod.uid in self._leaving) + len(counted)
         if count < most:
             return None
-        until = min(counted) if counted else None
-        return Refusal(PER_NODE, until, key(node), f"{count} pods of node {node} are being evicted or terminating")
+        until = min(counted, default=None)
+        return Refusal(
+            NODE, until, Whom.PODS, key(node), f"{count} pods of node {node} are being evicted or terminating"
+        )
 
 
 def key(node: str) -> str:

@@ -1,25 +1,27 @@
-"""The guards of all policies as one limit, and the records of guards that do not exist now."""
+"""The guards of all policies as two limits: what they hold, and that each eviction is stored before its call."""
 
 from collections.abc import Iterable
 from functools import partial
 
-from taintwarden.engine.guard import Guard, GuardRecord
-from taintwarden.engine.guard.guard import ALL_PODS
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, policy_key
-from taintwarden.engine.limits.refusal import GUARD, GUARD_RECORD, GUARD_WINDOW, Refusal
-from taintwarden.engine.model import Instant, Mode, Policy
+from taintwarden.engine.guard import ALL, Guard, GuardRecord
+from taintwarden.engine.limits.budgets import Budgets
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
+from taintwarden.engine.limits.refusal import GUARD, Refusal, Whom
+from taintwarden.engine.model import Instant, Policy
 
 
 class Guards(Limit):
-    """Policies with a guard, by name. A policy with ``reclaim`` has none: soft limits do not apply to it.
+    """Policies with a guard, by name. A policy with ``reclaim`` has none.
 
     Args:
+        budgets: how many pods budgets allow.
         freed: receives the keys of refusals whose pods may be evicted again.
 
     """
 
-    def __init__(self, freed: Freed) -> None:
+    def __init__(self, budgets: Budgets, freed: Freed) -> None:
         self.by_policy: dict[str, Guard] = {}
+        self._budgets = budgets
         self._freed = freed
         self._asked: dict[str, Guard] = {}
         """UID -> the guard at which the eviction in progress counts."""
@@ -28,12 +30,12 @@ class Guards(Limit):
         """Records of guards that do not exist now: stored by other processes, or before a guard was switched off."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed settings at once. Past evictions still count."""
+        """Apply changed settings at once. Past evictions still count, unless they were those of a dry run."""
         known, self.by_policy = self.by_policy, {}
         before, self._policies = self._policies, {policy.name: policy for policy in policies}
         for name, policy in self._policies.items():
-            guard = known.pop(name, None)
-            if name in before and before[name].uid != policy.uid:  # a new policy of the same name inherits nothing
+            guard, former = known.pop(name, None), before.get(name)
+            if former is not None and former.uid != policy.uid:  # a new policy of the same name inherits nothing
                 guard = None
                 self._records.pop(name, None)
             settings = policy.limits.guard
@@ -41,28 +43,22 @@ class Guards(Limit):
                 if guard is not None:
                     self._records[name] = guard.record(now)
                 continue
-            was_dry_run = name in before and before[name].mode is Mode.DRY_RUN
-            self.by_policy[name] = self._configured(guard, policy, now, was_dry_run=was_dry_run)
+            if former is not None and former.rehearses and not policy.rehearses:
+                guard = None
+            if guard is None:
+                guard = Guard(settings, partial(self._free, name))
+                guard.allowed = self._budgets.allowed
+                if name in self._records:
+                    guard.restore(self._records.pop(name), now)
+            guard.change(settings, now)
+            self.by_policy[name] = guard
         self._records = {
             name: record for name, record in self._records.items() if name in self._policies or name not in before
         }
 
-    def _configured(self, guard: Guard | None, policy: Policy, now: Instant, *, was_dry_run: bool) -> Guard:
-        settings, is_enforced = policy.limits.guard, policy.mode is Mode.ENFORCE
-        assert settings is not None  # noqa: S101 - checked by the caller
-        is_new = guard is None
-        if guard is None:
-            guard = Guard(settings, partial(self._free, policy.name))
-        guard.change(settings, now)
-        guard.enforce(policy.generation if is_enforced else None, now)
-        if was_dry_run and policy.mode is not Mode.DRY_RUN:
-            guard.forget_rehearsals()
-        if is_new and policy.name in self._records:
-            guard.restore(self._records.pop(policy.name), now)
-        return guard
-
-    def _free(self, policy: str, hold: str) -> None:
-        self._freed.add(policy_key(policy) if hold == ALL_PODS else _key(policy, hold))
+    def _free(self, policy: str, scope: str) -> None:
+        self._freed.add(policy_key(policy) if scope == ALL else lane_key((policy, scope)))
+        self._freed.add(record_key(policy))
 
     def restore(self, policy: str, record: GuardRecord, now: Instant) -> None:
         """Apply the record of a guard that another process stored."""
@@ -73,36 +69,29 @@ class Guards(Limit):
             self._records[policy] = record
 
     def is_released(self, policy: str, uid: str) -> bool:
-        """Whether a person released this pod by a reset."""
+        """Whether a person released this pod."""
         guard = self.by_policy.get(policy)
-        return guard is not None and uid in guard.ahead.released
+        return guard is not None and uid in guard.released
 
     def concerns(self, policy: Policy) -> bool:
         """Whether it has a guard."""
         return policy.name in self.by_policy
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether the policy's guard holds the pod, and its stored record allows for one more eviction."""
-        guard, pod = self.by_policy[request.policy.name], request.pod
-        if request.released:
-            return None if guard.is_grant_stored else Refusal(GUARD_RECORD)
-        if (hold := guard.hold_on(pod.namespace, pod.node)) is not None:
-            return Refusal(GUARD, None, "" if hold == ALL_PODS else _key(request.policy.name, hold), hold)
-        if request.is_rehearsal or guard.has_taken(pod.uid) or guard.may_take(request.now) or guard.is_own(pod.uid):
+        """Whether the policy's guard holds the pod."""
+        guard, namespace = self.by_policy[request.policy.name], request.pod.namespace
+        if request.released or not guard.holds(namespace):
             return None
-        until = guard.used_up_until()
-        return Refusal(GUARD_RECORD) if until is None else Refusal(GUARD_WINDOW, until)
+        if guard.scope == ALL:
+            return Refusal(GUARD)
+        return Refusal(GUARD, None, Whom.LANE, lane_key(request.lane), f"it holds namespace {namespace} only")
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction."""
-        guard = self._asked[request.pod.uid] = self.by_policy[request.policy.name]
-        guard.take(request.pod.uid, request.now)
-
-    def rehearse(self, request: EvictionRequest) -> None:
-        """Count an eviction of a dry run."""
-        guard = self.by_policy.get(request.policy.name)
-        if guard is not None:
-            guard.rehearse(request.pod.uid, request.now)
+        guard = self.by_policy[request.policy.name]
+        guard.take(request.pod.uid, request.pod.namespace, request.now, rehearsed=request.is_rehearsal)
+        if not request.is_rehearsal:
+            self._asked[request.pod.uid] = guard
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """The guard that counted it may count it no longer."""
@@ -119,8 +108,41 @@ class Guards(Limit):
     def stay(self, uid: str) -> None:
         """No call for this pod is in progress, and whether it is gone is known."""
         for guard in self.by_policy.values():
-            guard.stay(uid)
+            guard.settle(uid, stays=False)
 
 
-def _key(policy: str, hold: str) -> str:
-    return f"guard/{policy}/{hold}"
+class GuardRecords(Limit):
+    """Each eviction is reserved in the stored record first. Asked after the limits that may hold a pod for long.
+
+    Args:
+        guards: those of all policies.
+
+    """
+
+    def __init__(self, guards: Guards) -> None:
+        self._guards = guards
+
+    def concerns(self, policy: Policy) -> bool:
+        """Whether it has a guard."""
+        return self._guards.concerns(policy)
+
+    def admit(self, request: EvictionRequest) -> Refusal | None:
+        """Whether the stored record has the eviction of this pod."""
+        guard, pod, name = self._guards.by_policy[request.policy.name], request.pod, request.policy.name
+        if request.released:
+            return None if guard.is_grant_stored else Refusal(GUARD, detail=_RECORD, is_brief=True)
+        if request.is_rehearsal or guard.has_taken(pod.uid) or guard.may_take(pod.uid):
+            return None
+        if guard.want(pod.uid, pod.namespace):
+            return Refusal(GUARD, None, Whom.PODS, record_key(name), _RECORD, is_brief=True)
+        until = guard.used_up_until()
+        detail = _RECORD if until is None else "as many pods as it allows were evicted within its window"
+        return Refusal(GUARD, until, detail=detail, is_brief=until is None)
+
+
+_RECORD = "its record has to be stored first"
+
+
+def record_key(policy: str) -> str:
+    """The key of a refusal, shared by the pods whose evictions the next record reserves."""
+    return f"record/{policy}"

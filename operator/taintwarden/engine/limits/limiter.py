@@ -7,9 +7,9 @@ from taintwarden.engine.limits.bounces import Bounces
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.calls import Calls
 from taintwarden.engine.limits.departures import Departures
-from taintwarden.engine.limits.guards import Guards
+from taintwarden.engine.limits.guards import GuardRecords, Guards
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
-from taintwarden.engine.limits.rates import PartedRates, Rates, SharedRates
+from taintwarden.engine.limits.rates import Rates
 from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.limits.windows import EvictionWindows
 from taintwarden.engine.limits.workloads import Workloads
@@ -23,34 +23,32 @@ class Limiter:
     Args:
         overall_rate: evictions per second over all policies; None is no cap. Its burst is one second's worth.
         slots: how many calls may be in progress at once.
-        others_wait: whether due pods of other namespaces than this one wait to be evicted.
 
     """
 
-    def __init__(
-        self, overall_rate: float | None = None, slots: int = 64, others_wait: Callable[[str], bool] = lambda _: False
-    ) -> None:
+    def __init__(self, overall_rate: float | None = None, slots: int = 64) -> None:
         self.freed = freed = Freed()
         self.zones = Zones(freed)
-        self.guards = Guards(freed)
         self.calls = Calls(slots, freed)
-        self.rates = Rates(overall_rate, self.zones, others_wait, freed)
+        self.rates = Rates(overall_rate, self.zones)
         self.budgets = Budgets(freed)
+        self.guards = Guards(self.budgets, freed)
         self.bounces = Bounces()
         self.workloads = Workloads(freed)
         self.departures = Departures(freed)
-        # In the order of evaluation: first what applies to a whole policy, so that one pod decides for all of them.
+        # In the order of evaluation: what holds a policy or a lane decides for all its pods, and what costs something
+        # (a place in the guard's record, a token) comes last.
         self._limits: tuple[Limit, ...] = (
             EvictionWindows(),
             self.zones,
             self.guards,
             self.calls,
-            SharedRates(self.rates),
             self.budgets,
             self.bounces,
             self.workloads,
             self.departures,
-            PartedRates(self.rates),
+            GuardRecords(self.guards),
+            self.rates,
         )
         self._admitting: dict[str, list[Callable[[EvictionRequest], Refusal | None]]] = {}
         """By policy: ``admit`` of the limits that may refuse, or count, its evictions."""
@@ -88,8 +86,9 @@ class Limiter:
 
     def rehearse(self, request: EvictionRequest) -> None:
         """An eviction would be issued: it uses up rates and counts at the guard, and the pod stays."""
-        self.rates.rehearse(request)
-        self.guards.rehearse(request)
+        self.rates.reserve(request)
+        if self.guards.concerns(request.policy):
+            self.guards.reserve(request)
 
     def stay(self, uid: str) -> None:
         """No eviction of the pod is in progress any more."""

@@ -16,9 +16,8 @@ from enum import Enum, auto
 import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.guard import ROUNDING_SECONDS
 from taintwarden.engine.limits.refusal import Refusal
-from taintwarden.engine.model import Instant, Mode, Pod, Policy
+from taintwarden.engine.model import ROUNDING_SECONDS, Instant, Mode, Pod, Policy
 
 
 class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
@@ -26,8 +25,8 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
 
     ``due``: the verdicts whose time has come. ``zone`` is the node's. ``deletes``: the pod is deleted, so no
     PodDisruptionBudget applies. ``released``: a person reset the guard, and this pod is one of those that were
-    released. ``is_retry``: the call is likely to fail, since the last one for this pod or in its namespace did.
-    ``cordoned_at``: since when the node takes no new pods, if it does not.
+    released. ``others_could_go``: pods of another lane could be evicted instead. ``cordoned_at``: since when the node
+    takes no new pods, if it does not.
     """
 
     pod: Pod
@@ -37,7 +36,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     now: Instant
     deletes: bool = False
     released: bool = False
-    is_retry: bool = False
+    others_could_go: bool = False
     cordoned_at: float | None = None
 
     @property
@@ -56,9 +55,18 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
         return all(self.pod.bound_at > one.met_from + ROUNDING_SECONDS for one in self.due)
 
     @property
+    def lane(self) -> "LaneKey":
+        """The pods that take turns with those of other namespaces and policies."""
+        return self.policy.name, self.pod.namespace
+
+    @property
     def is_rehearsal(self) -> bool:
         """Whether the pod will not be evicted, since the policy does not enforce."""
         return self.policy.mode is not Mode.ENFORCE
+
+
+LaneKey = tuple[str, str]
+"""Policy and namespace."""
 
 
 class Settlement(Enum):
@@ -67,15 +75,13 @@ class Settlement(Enum):
     EVICTED = auto()
     STAYS = auto()
     """It was certainly not carried out."""
-    UNSENT = auto()
-    """No call was made: it also cost the API server nothing."""
     UNKNOWN = auto()
     """It may have been carried out: the pod counts as terminating until that is known."""
 
     @property
     def stays(self) -> bool:
         """Whether the pod certainly stays."""
-        return self in (Settlement.STAYS, Settlement.UNSENT)
+        return self is Settlement.STAYS
 
 
 class Limit:
@@ -128,3 +134,8 @@ EVERY_POLICY = "policies"
 def policy_key(policy: str) -> str:
     """The key under which a refusal of a whole policy is freed."""
     return f"policy/{policy}"
+
+
+def lane_key(lane: LaneKey) -> str:
+    """The key under which a refusal of a lane is freed."""
+    return f"lane/{lane[0]}/{lane[1]}"

@@ -5,7 +5,7 @@ or the workload is scaled down. So a restart loses nothing relevant.
 """
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
-from taintwarden.engine.limits.refusal import MAX_UNAVAILABLE, WORKLOAD_UNKNOWN, Refusal
+from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Share, WorkloadKey, later
 
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
@@ -135,7 +135,7 @@ class Workloads(Limit):
         until: MonotonicTime | None = None
         if wanted is None:
             if _is_watched(pod) and (waits := self._awaited(workload, now)) is not None:
-                return Refusal(WORKLOAD_UNKNOWN, waits, _key(key), f"{owner} is not known")
+                return Refusal(WORKLOAD, waits, Whom.PODS, _key(key), f"{owner} is not known")
             workload.owed = [until for until in workload.owed if until > now]
             wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
         missing = wanted - (workload.ready - workload.ready_leaving)
@@ -144,7 +144,7 @@ class Workloads(Limit):
             return None
         are = "is" if missing == 1 else "are"
         detail = f"{missing} of {wanted} pods of {owner} {are} missing, and at most {spare} ({share}) may be"
-        return Refusal(MAX_UNAVAILABLE, until, _key(key), detail)
+        return Refusal(WORKLOAD, until, Whom.PODS, _key(key), detail)
 
     def _awaited(self, workload: _Workload, now: MonotonicTime) -> MonotonicTime | None:
         """Until when a controller is waited for; None: no longer."""

@@ -1,21 +1,20 @@
-"""Zone health: evictions slow down in an unhealthy zone, and stop while all zones appear unhealthy.
+"""The health of zones, by the taints of their nodes: which of these mean that a node is unhealthy, the policy lists.
 
-States are determined by nodes, as in the node-lifecycle controller; rates are in pods per second.
+A zone with at least three nodes is Degraded from the threshold on, and Full if all its nodes are unhealthy; there one
+rate applies. When every zone is Full, nothing is evicted but what a person releases.
 """
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, policy_key
-from taintwarden.engine.limits.refusal import ALL_ZONES_FULL, ZONE_DEGRADED, ZONE_FULL, ZONE_HALTED, Refusal
+from taintwarden.engine.limits.refusal import ZONE, Refusal
 from taintwarden.engine.model import Instant, Policy, ZoneHealth
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
-EXCLUDE_LABEL = "node.kubernetes.io/exclude-disruption"
-"""Nodes with this label, with any value, are not counted."""
-ENOUGH_NODES = 2
-"""A zone with at most this many drained nodes is not Degraded, whatever their share."""
+MIN_NODES = 3
+"""A zone with fewer nodes is Normal: a share of so few says nothing."""
 
 
 class ZoneState(StrEnum):
@@ -32,26 +31,21 @@ def zone_of(labels: Mapping[str, str]) -> str:
     return f"{region}/{zone}" if region and zone else region or zone or "none"
 
 
-def classify(nodes: int, degraded: int, health: ZoneHealth) -> ZoneState:
-    """The state of a zone in which ``degraded`` of ``nodes`` nodes are drained.
-
-    A zone of any size is Full if all its nodes are drained; a small one is never Degraded.
-    """
-    if degraded == nodes > 0:
+def classify(nodes: int, unhealthy: int, health: ZoneHealth) -> ZoneState:
+    """The state of a zone in which ``unhealthy`` of ``nodes`` nodes are unhealthy."""
+    if nodes < MIN_NODES:
+        return ZoneState.NORMAL
+    if unhealthy == nodes:
         return ZoneState.FULL
-    if nodes >= health.min_nodes and degraded > ENOUGH_NODES and degraded / nodes >= health.threshold:
-        return ZoneState.DEGRADED
-    return ZoneState.NORMAL
+    return ZoneState.DEGRADED if unhealthy / nodes >= health.threshold else ZoneState.NORMAL
 
 
 class _Zone:
-    __slots__ = ("degraded", "is_small", "nodes", "state")
+    __slots__ = ("nodes", "state", "unhealthy")
 
     def __init__(self) -> None:
-        self.nodes = 0
-        self.degraded = 0
-        self.state: ZoneState | None = None
-        self.is_small = False
+        self.nodes = self.unhealthy = 0
+        self.state = ZoneState.NORMAL
 
 
 class Zones(Limit):
@@ -67,18 +61,19 @@ class Zones(Limit):
         self._health: dict[str, ZoneHealth] = {}
         self._zones: dict[str, dict[str, _Zone]] = {}
         self._nodes: dict[str, tuple[tuple[str, str, bool], ...]] = {}
+        """Node -> how it counts: policy, zone, and whether it is unhealthy."""
+        self._full: dict[str, int] = {}
+        """Policy -> how many of its zones are Full."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once; nodes are counted again when they are evaluated."""
         del now
         self._health = {policy.name: health for policy in policies if (health := policy.limits.zone_health)}
-        for policy in [policy for policy in self._zones if policy not in self._health]:
-            del self._zones[policy]
-            left = {node: tuple(one for one in counted if one[0] != policy) for node, counted in self._nodes.items()}
-            self._nodes = {node: counted for node, counted in left.items() if counted}
+        for node, counted in list(self._nodes.items()):
+            self._count(node, tuple(one for one in counted if one[0] in self._health))
         for policy, zones in self._zones.items():
-            for name, zone in zones.items():
-                self._classify(policy, name, zone)
+            for name in zones:
+                self._classify(policy, name)
 
     def concerns(self, policy: Policy) -> bool:
         """Whether it has ``zoneHealth``."""
@@ -88,103 +83,70 @@ class Zones(Limit):
         """While every zone is Full, only pods that a person released are evicted."""
         if request.is_hard or request.released or not self.all_full(request.policy.name):
             return None
-        return Refusal(ALL_ZONES_FULL)
+        return Refusal(ZONE, detail="every zone is Full, which looks like a fault of the monitoring")
 
-    def count(self, node: str, labels: Mapping[str, str], drained: Mapping[str, bool]) -> None:
-        """Count a node for the policies in ``drained``; True: a taint that the policy acts on drains it."""
+    def count(self, node: str, labels: Mapping[str, str], unhealthy: Mapping[str, bool]) -> None:
+        """Count a node for the policies that select it: whether it is unhealthy."""
         zone = zone_of(labels)
-        counted: tuple[tuple[str, str, bool], ...] = ()
-        if EXCLUDE_LABEL not in labels:
-            counted = tuple((policy, zone, bad) for policy, bad in drained.items() if policy in self._health)
-        before = self._nodes.get(node, ())
-        if counted == before:
-            return
+        self._count(node, tuple((policy, zone, bad) for policy, bad in unhealthy.items() if policy in self._health))
+
+    def forget(self, node: str) -> None:
+        """A node is gone."""
+        self._count(node, ())
+
+    def _count(self, node: str, counted: tuple[tuple[str, str, bool], ...]) -> None:
+        before = self._nodes.pop(node, ())
         if counted:
             self._nodes[node] = counted
-        else:
-            self._nodes.pop(node, None)
-        were_full = {policy: self.all_full(policy) for policy, _, _ in before + counted}
+        if counted == before:
+            return
+        were_full = [policy for policy, _, _ in before + counted if self.all_full(policy)]
         for policy, name, bad in before:
             self._add(policy, name, -1, -bad)
         for policy, name, bad in counted:
             self._add(policy, name, 1, int(bad))
         for policy, name in dict.fromkeys((policy, name) for policy, name, _ in before + counted):
-            self._settle(policy, name)
-        for policy, was_full in were_full.items():
-            if was_full and not self.all_full(policy):  # also if too few nodes remain, and no zone changed
+            self._classify(policy, name)
+        for policy in were_full:
+            if not self.all_full(policy):  # also if no zone changed, and there is one more
                 self._freed.add(policy_key(policy))
 
-    def forget(self, node: str) -> None:
-        """A node is gone."""
-        self.count(node, {}, {})
-
-    def _add(self, policy: str, name: str, nodes: int, degraded: int) -> None:
+    def _add(self, policy: str, name: str, nodes: int, unhealthy: int) -> None:
         zone = self._zones.setdefault(policy, {}).setdefault(name, _Zone())
         zone.nodes += nodes
-        zone.degraded += degraded
+        zone.unhealthy += unhealthy
 
-    def _settle(self, policy: str, name: str) -> None:
-        zone = self._zones[policy][name]
+    def _classify(self, policy: str, name: str) -> None:
+        zone, health = self._zones[policy][name], self._health.get(policy)
+        before = zone.state
+        zone.state = ZoneState.NORMAL if health is None else classify(zone.nodes, zone.unhealthy, health)
+        is_full = (zone.state is ZoneState.FULL) - (before is ZoneState.FULL)
+        self._full[policy] = self._full.get(policy, 0) + is_full
         if not zone.nodes:
             del self._zones[policy][name]
-            self._changed(policy, name)
-        else:
-            self._classify(policy, name, zone)
-
-    def _classify(self, policy: str, name: str, zone: _Zone) -> None:
-        health = self._health[policy]
-        now = (classify(zone.nodes, zone.degraded, health), zone.nodes <= health.small_zone)
-        if now != (zone.state, zone.is_small):
-            zone.state, zone.is_small = now
-            self._changed(policy, name)
-
-    def _changed(self, policy: str, zone: str) -> None:
-        key = key_of(policy, zone)
-        for freed in (key, f"{key}/{ZONE_DEGRADED}", f"{key}/{ZONE_FULL}", policy_key(policy)):
-            self._freed.add(freed)
+        if zone.state is not before:
+            self._freed.add(key_of(policy, name))
+        if not self._zones[policy]:
+            del self._zones[policy], self._full[policy]
 
     def table(self, policy: str) -> list[tuple[str, ZoneState, int, int]]:
-        """Name, state, nodes and degraded nodes of a policy's zones, by name.
-
-        A zone with few nodes is not slowed down, and is Full only together with all others.
-        """
-        zones, health, all_full = self._zones.get(policy, {}), self._health.get(policy), self.all_full(policy)
-        few = 0 if health is None or all_full else health.min_nodes
-        return [
-            (name, zone.state if zone.state and zone.nodes >= few else ZoneState.NORMAL, zone.nodes, zone.degraded)
-            for name, zone in sorted(zones.items())
-        ]
+        """Name, state, nodes and unhealthy nodes of a policy's zones, by name."""
+        zones = self._zones.get(policy, {})
+        return [(name, zone.state, zone.nodes, zone.unhealthy) for name, zone in sorted(zones.items())]
 
     def all_full(self, policy: str) -> bool:
-        """Whether every zone is Full: that indicates a fault of the monitoring, not of the nodes.
+        """Whether every zone is Full: that indicates a fault of the monitoring, not of the nodes."""
+        return policy in self._full and self._full[policy] == len(self._zones[policy])
 
-        Fewer than ``minNodes`` nodes in all indicate nothing.
-        """
-        zones, health = self._zones.get(policy, {}), self._health.get(policy)
-        if health is None or not zones or sum(zone.nodes for zone in zones.values()) < health.min_nodes:
-            return False
-        return all(zone.state is ZoneState.FULL for zone in zones.values())
-
-    def pace(self, policy: str, name: str) -> tuple[str, float] | None:
-        """The limit that a zone's state sets, and its rate in pods per second; 0: halted. None: no limit."""
+    def is_slowed(self, policy: str, name: str) -> bool:
+        """Whether a zone is Degraded or Full."""
         zone = self._zones.get(policy, {}).get(name)
-        if zone is None or zone.state in (None, ZoneState.NORMAL):
-            return None
-        health = self._health[policy]
-        if zone.nodes < health.min_nodes:
-            return None
-        if zone.state is ZoneState.FULL:
-            return ZONE_FULL, health.full_evictions_per_second
-        if health.halt_small_zones and zone.is_small:
-            return ZONE_HALTED, 0.0
-        return ZONE_DEGRADED, health.degraded_evictions_per_second
+        return zone is not None and zone.state is not ZoneState.NORMAL
 
-    def halted(self, policy: str, name: str) -> Refusal | None:
-        """The refusal of a pod in a small zone that is Degraded, if such zones are halted."""
-        pace = self.pace(policy, name)
-        if pace is None or pace[1]:
-            return None
-        return Refusal(ZONE_HALTED, None, key_of(policy, name), f"zone {name} is small and degraded")
+    def describe(self, policy: str, name: str) -> str:
+        """The state of a zone in words."""
+        zone = self._zones[policy][name]
+        return f"zone {name} is {zone.state}: {zone.unhealthy} of {zone.nodes} nodes are unhealthy"
 
 
 def key_of(policy: str, zone: str) -> str:

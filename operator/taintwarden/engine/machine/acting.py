@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET_LIMITS, EVALUATION, STALE_VIEW
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, VIEW, Whom
 from taintwarden.engine.limits.zones import zone_of
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging, share_key
-from taintwarden.engine.machine.queues import Lane
+from taintwarden.engine.machine.queues import LaneGroup
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, Policy, later
@@ -21,6 +21,8 @@ from taintwarden.engine.outcomes import Outcome
 
 DEVICES_KEY = "devices"
 """The key of a refusal, shared by all pods that leave because of devices."""
+NOT_EVALUATED = "their namespace has changes that are not evaluated yet"
+NO_DEVICES = "a stream about devices is disconnected"
 
 
 class Acting:
@@ -40,8 +42,8 @@ class Acting:
     ) -> None:
         self._accepted: Counter[tuple[str, str]] = Counter()
         """Name and UID of a policy -> evictions that the API server accepted."""
-        self.refused: dict[Lane, Refusal] = {}
-        """Why no claim of a lane is admitted now."""
+        self.refused: dict[LaneGroup, Refusal] = {}
+        """Why no claim of a policy is admitted now."""
         self._world = world
         self._judging = judging
         self._ending = ending
@@ -68,20 +70,20 @@ class Acting:
         self._accepted.clear()
         self._released = {}
         for policy, guard in self._world.limiter.guards.by_policy.items():
-            self.release(policy, list(guard.ahead.released))
+            self.release(policy, list(guard.released))
 
     # -- time -----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> Iterator[float]:
-        """Seconds until the first claim of each lane may be admitted, unless something else has to change first."""
+        """Seconds until a claim of each policy may be admitted, unless something else has to change first."""
         if self._released:
             yield 0.0
         slow_at = self._world.limiter.calls.next_slow_at()
         for at in (slow_at, self._asks.next_at(), self._doubts.next_at()):
             if at is not None:
                 yield at - now.monotonic
-        for lane in self._world.queues.ready_lanes():
-            refusal = self.refused.get(lane)
+        for group in self._world.queues.groups():
+            refusal = self.refused.get(group)
             if refusal is None:
                 yield 0.0
             elif refusal.until is not None:
@@ -154,15 +156,15 @@ class Acting:
         while keys := self._world.limiter.freed.take():
             for key in keys:
                 self._world.queues.release(key)
-                for lane in list(self.refused):
-                    if key in (EVERY_POLICY, policy_key(lane.policy)):
-                        del self.refused[lane]
+                for group in list(self.refused):
+                    if key in (EVERY_POLICY, policy_key(group.policy)):
+                        del self.refused[group]
 
     # -- evicting -------------------------------------------------------------------------------------------------
 
     def evict_due(self, most: int) -> None:
-        """Issue evictions, the earliest deadline of all policies first. Checks at most ``most`` claims."""
-        world, refused = self._world, dict[Lane, Refusal]()
+        """Issue evictions, lane by lane. Checks at most ``most`` claims."""
+        world, refused = self._world, dict[LaneGroup, Refusal]()
         for _ in range(most):
             claim = world.queues.first_ready(besides=refused)
             if claim is None:
@@ -172,24 +174,29 @@ class Acting:
                 continue
             pod = world.cluster.nodes[claim.node].pods[claim.uid]
             if self._judging.is_pending(pod):
-                self._refuse(claim, pod, Refusal(EVALUATION, None, share_key(pod.namespace)))
+                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, share_key(pod.namespace), NOT_EVALUATED))
                 continue
             if self._is_blind_to(claim, pod):
                 self._ask_at_next(claim, pod)
-                self._refuse(claim, pod, Refusal(STALE_VIEW, None, DEVICES_KEY))
+                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, DEVICES_KEY, NO_DEVICES))
                 continue
             if not self._freshness.is_proven(claim):
                 world.command(*self._freshness.check(claim))
                 continue
-            request = self._request(claim, pod)
+            lane = world.queues.lane_of(claim)
+            request = self._request(claim, pod, others_could_go=world.queues.number_of_turns(refused) > 1)
             refusal = world.limiter.admit(request)
             if refusal is None:
                 self._evict(claim, pod, request)
-            elif refusal.key:
+                world.queues.had_turn(lane, failing=world.limiter.calls.is_failing(lane.key))
+            elif refusal.whom is Whom.PODS:
                 self._refuse(claim, pod, refusal)
             else:
                 claim.hold(refusal, is_reported=False)
-                refused[world.queues.lane_of(claim)] = refusal
+                if refusal.whom is Whom.LANE:
+                    world.queues.park(lane, refusal)
+                else:
+                    refused[lane.group] = refusal
         self.refused = refused
 
     def _is_blind_to(self, claim: Claim, pod: Pod) -> bool:
@@ -198,7 +205,7 @@ class Acting:
             return False
         return all(one.taint.origin is not None for one in claim.grounds.due(pod.bound_at, self._world.now.wall))
 
-    def _request(self, claim: Claim, pod: Pod) -> EvictionRequest:
+    def _request(self, claim: Claim, pod: Pod, *, others_could_go: bool) -> EvictionRequest:
         world, policy = self._world, claim.policy
         return EvictionRequest(
             pod,
@@ -208,7 +215,7 @@ class Acting:
             world.now,
             deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
             released=world.limiter.guards.is_released(policy.name, claim.uid),
-            is_retry=claim.attempts > 0 or world.limiter.calls.is_doubtful(pod.namespace),
+            others_could_go=others_could_go,
             cordoned_at=world.cluster.nodes[claim.node].cordoned_at,
         )
 
@@ -228,7 +235,7 @@ class Acting:
         since = self._world.limiter.budgets.refuses_since(pod)
         if settings.method is not Method.EVICT_THEN_DELETE or since is None or refused_at is None:
             return None
-        blocked_since = max(since, refused_at, self._world.led_since)
+        blocked_since = max(since, refused_at, self._world.led_since, now.monotonic_at(claim.due_at))
         at, hard_at = later(blocked_since, settings.pdb_timeout_seconds), claim.grounds.hard_at
         if hard_at is None:
             return at
@@ -236,17 +243,20 @@ class Acting:
         return min(at, max(blocked_since, last))
 
     def _refuse(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
-        """A limit refuses it that does not concern all pods of its policy. Report once what takes longer."""
+        """A limit refuses it that does not concern all pods of its lane. Report once what takes longer."""
         world, before = self._world, claim.refusal
-        is_budget, is_bounce = refusal.limit in BUDGET_LIMITS, refusal.limit == BOUNCE
+        is_budget, is_bounce = refusal.limit == BUDGET, refusal.limit == BOUNCE
         claim.hold(refusal, is_reported=is_budget or is_bounce)
         world.queues.block(claim, refusal)
+        guard = world.limiter.guards.by_policy.get(claim.policy.name)
+        if guard is not None and not refusal.is_brief:
+            guard.unreserve(claim.uid)
         if is_budget:
             claim.hold_by_budget(world.now.monotonic)
             deleted_at = self._deleted_at(claim, pod)
             if deleted_at is not None:
                 self._asks.schedule(claim.key, deleted_at)
-            if before is None or before.limit not in BUDGET_LIMITS:
+            if before is None or before.limit != BUDGET:
                 until = None if deleted_at is None else world.now.wall_at(deleted_at)
                 world.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
         elif is_bounce:
@@ -339,7 +349,7 @@ class Acting:
             msg = f"no eviction of {event.uid} is in progress"
             raise ValueError(msg)
         call.is_answered = True
-        self._learn(event, call.order.pod)
+        self._learn(event, call)
         if row.is_over:
             # If a call may have been carried out and the pod is gone, that call most likely evicted it.
             evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
@@ -356,21 +366,21 @@ class Acting:
             world.limiter.settle(event.uid, Settlement.UNKNOWN, world.now)
             self._doubts.schedule(event.uid, later(world.now.monotonic, world.timings.leaving))
         else:
-            unsent = event.outcome is Outcome.NOT_SENT
-            world.limiter.settle(event.uid, Settlement.UNSENT if unsent else Settlement.STAYS, world.now)
+            world.limiter.settle(event.uid, Settlement.STAYS, world.now)
             self._ending.stay(evictee.node, evictee.uid)
         self._resume(evictee, call, event)
 
-    def _learn(self, event: events.Settled, pod: Pod) -> None:
+    def _learn(self, event: events.Settled, call: Call) -> None:
         """What the answer says of calls for other pods."""
-        world, row = self._world, event.outcome.row
+        world, row, pod, now = self._world, event.outcome.row, call.order.pod, self._world.now.monotonic
         if row.by_budget:
-            world.limiter.budgets.refused(pod, world.now.monotonic)
+            world.limiter.budgets.refused(pod, now)
         if row.pauses:
             seconds = max(world.timings.shortest_pause, self._asked(event))
-            world.limiter.calls.pause(later(world.now.monotonic, seconds))
-        if event.outcome is not Outcome.NOT_SENT:
-            world.limiter.calls.note(pod.namespace, failed=row.is_shared)
+            world.limiter.calls.pause(later(now, seconds))
+        detail = f"{row.why}: {event.message}" if event.message else row.why
+        world.limiter.calls.answered(event.uid, row.answer, now, detail, self._asked(event))
+        world.queues.failing_changed((call.claim.policy.name, pod.namespace))
 
     def _asked(self, event: events.Settled) -> float:
         return min(event.retry_after or 0.0, self._world.timings.longest_retry_after)
@@ -421,16 +431,18 @@ class Acting:
             world.report(commands.Hindered(pod, claim.verdict, *details))
 
     def _retry_later(self, claim: Claim, pod: Pod, event: events.Settled) -> None:
-        now = self._world.now.monotonic
-        attempts = claim.attempts + 1 if claim.outcome is event.outcome else 1
-        delay = max(retry_delay(self._world.timings.back_off[event.outcome], attempts, claim.uid), self._asked(event))
-        retry_at = later(now, delay)
+        """After an answer for the pod alone it waits; otherwise its lane does, or all do."""
+        now, retry_at = self._world.now.monotonic, self._world.now.monotonic
+        back_off = self._world.timings.back_off[event.outcome]
+        if back_off[1]:
+            delay = retry_delay(back_off, claim.attempts + 1, claim.uid)
+            retry_at = later(now, max(delay, self._asked(event)))
         if event.outcome is Outcome.NOT_SENT:
             claim.postpone(retry_at)
             return
         if event.outcome.row.by_budget:
             claim.hold_by_budget(now)
-        deleted_at = self._deleted_at(claim, pod) if event.outcome.row.by_budget else None
-        if deleted_at is not None and deleted_at > now:
-            retry_at = min(retry_at, deleted_at)
+            deleted_at = self._deleted_at(claim, pod)
+            if deleted_at is not None and deleted_at > now:
+                retry_at = min(retry_at, deleted_at)
         claim.fail(event.outcome, event.message, now, retry_at)

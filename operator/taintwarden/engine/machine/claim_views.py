@@ -3,26 +3,27 @@
 import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
-from taintwarden.engine.limits.refusal import (
-    ALL_ZONES_FULL,
-    BUDGET,
-    BUDGET_LIMITS,
-    GUARD,
-    GUARD_SETTLING,
-    NODE_CHECK,
-    SEVERAL_BUDGETS,
-    STALE_VIEW,
-    WINDOW,
-    Refusal,
-)
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD, VIEW, WINDOW, ZONE, Refusal
 from taintwarden.engine.machine.acting import Acting
-from taintwarden.engine.machine.claims import RETRIED, Claim, Evictee, Phase
+from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
 
-_BY_BUDGETS = {Outcome.BLOCKED: BUDGET, Outcome.MISCONFIGURED: SEVERAL_BUDGETS}
-"""What the API server says of budgets, as the limit that says it by their status."""
+BLIND = "the operator receives no changes of some objects from the API server"
+NODE_CHECK = "their node is read again before the eviction"
+HOLDING_ALL = (WINDOW, GUARD, ZONE)
+"""What holds a whole policy for long is the cause to name, whatever else holds a pod."""
+SETTLING = "each decision waits until the wave is complete"
+
+
+def limit_of(outcome: Outcome) -> str:
+    """The limit that an outcome of a call stands for."""
+    if outcome.row.by_budget:
+        return BUDGET
+    if outcome is Outcome.NOT_SENT:
+        return VIEW
+    return CALLS if outcome.row.pauses or outcome is Outcome.POSTPONED else FAILING
 
 
 class ClaimView(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ class ClaimView(msgspec.Struct, frozen=True):
     outcome: Outcome | None = None
     """The outcome of the last call, if that did not evict the pod."""
     attempts: int = 0
-    """Consecutive calls with that outcome."""
+    """Calls that did not evict the pod."""
     grounds: Grounds | None = None
     ready_since: MonotonicTime | None = None
     """When it became due."""
@@ -55,8 +56,8 @@ class ClaimView(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> Outcome | None:
-        """How the last call ended, unless a limit holds the pod since."""
-        return self.outcome if self.phase in RETRIED else None
+        """How the last call ended, if the pod waits for the next one, or for its answer."""
+        return self.outcome if self.phase in (Phase.DELAYED, Phase.READY, Phase.IN_FLIGHT) else None
 
     @property
     def exempt(self) -> str:
@@ -111,31 +112,30 @@ class ClaimViews:
     def holding(self, claim: Claim) -> Refusal | None:
         """What refuses a due claim, and until when; None if nothing does."""
         phase, awaits_node = claim.phase, self._acting.awaits_node(claim)
-        if claim.failed is not None and not awaits_node:
-            limit = _BY_BUDGETS.get(claim.failed, claim.failed.value)
-            return Refusal(limit, claim.not_before if phase is Phase.DELAYED else None, detail=claim.message)
         if phase is Phase.DELAYED and not awaits_node:
+            if claim.outcome is not None:
+                return Refusal(limit_of(claim.outcome), claim.not_before, detail=claim.message)
             return self._settling(claim)
         if phase not in (Phase.READY, Phase.BLOCKED) and not awaits_node:
             return None
         if self._world.blind:
-            return Refusal(STALE_VIEW)
+            return Refusal(VIEW, detail=BLIND)
         if awaits_node:
-            return Refusal(NODE_CHECK)
-        refusal, of_all = claim.refusal, self._acting.refused.get(self._world.queues.lane_of(claim))
-        if phase is Phase.READY or (of_all is not None and of_all.limit in (WINDOW, GUARD, ALL_ZONES_FULL)):
-            refusal = of_all  # all claims behind the first of their lane wait for the same limit
-        return refusal
+            return Refusal(VIEW, detail=NODE_CHECK)
+        lane = self._world.queues.lane_of(claim)
+        of_all = self._acting.refused.get(lane.group) or self._world.queues.parked(lane)
+        is_of_all = phase is Phase.READY or (of_all is not None and of_all.limit in HOLDING_ALL)
+        return of_all if is_of_all else claim.refusal
 
     def _settling(self, claim: Claim) -> Refusal:
         """The wave of a due claim may still grow; its guard may hold it by now."""
         guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
         is_held = guard is not None and guard.halts
-        return Refusal(GUARD) if is_held else Refusal(GUARD_SETTLING, claim.not_before)
+        return Refusal(GUARD) if is_held else Refusal(GUARD, claim.not_before, detail=SETTLING, is_brief=True)
 
     def budgets(self, claim: Claim, pod: Pod) -> list[str]:
         """The budgets that block a due pod, by their status or by an answer of the API server."""
         limit = claim.refusal.limit if claim.refusal is not None else ""
-        blocked = claim.phase is Phase.BLOCKED and limit in BUDGET_LIMITS
+        blocked = claim.phase is Phase.BLOCKED and limit == BUDGET
         asked = claim.failed is not None and claim.failed.row.by_budget
         return [str(budget) for budget in self._world.limiter.budgets.of(pod.shared)] if blocked or asked else []

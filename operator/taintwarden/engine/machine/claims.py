@@ -1,14 +1,14 @@
 """Which policies evict which pods, and the phase of each of these claims.
 
-A pod has one claim for each policy that evicts it. Each claim waits in the queue of its own policy and is subject to
-the limits of that policy. The first claim that is admitted evicts the pod, and the others end with it.
+A pod has one claim for each policy that evicts it. Each claim waits in a lane of its own policy and is subject to the
+limits of that policy. The first claim that is admitted evicts the pod, and the others end with it.
 
 ============ ================================================= ====================================================
 phase        enters when                                       leaves when
 ============ ================================================= ====================================================
 WAITING      a verdict gives a deadline                        the deadline has passed
 DELAYED      due, but its wave must be complete first, or the  the delay is over
-             last call failed
+             answer to its last call was for it alone
 READY        due                                               limits admit it and a slot is free
 BLOCKED      a limit refused it, but not other pods            that limit may admit it
 CHECKING     the node must be read, or its stream is behind    the stream has delivered what was read
@@ -33,7 +33,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import GUARD_RECORD
+from taintwarden.engine.limits.refusal import FAILING
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
@@ -63,8 +63,6 @@ QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED, Phase.CHECKI
 """No call was made yet: a claim in these phases may start again, be put aside, or end, at any moment."""
 SETTLED = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED, Phase.PAUSED)
 """No eviction is ahead: the pod is being evicted, or would be under a policy that does not enforce."""
-RETRIED = (Phase.DELAYED, Phase.IN_FLIGHT)
-"""Where a claim is once a call has failed: until the next call, and until its answer."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.WAITING: (*_RESTS, Phase.DELAYED, Phase.READY, Phase.ASIDE, Phase.ENDED),
     Phase.DELAYED: (*_RESTS, Phase.READY, Phase.ASIDE, Phase.ENDED),
@@ -110,7 +108,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     not_before: MonotonicTime = MonotonicTime(0.0)
     """Until its wave is complete, or the next retry."""
     attempts: int = 0
-    """Consecutive calls with the same outcome."""
+    """Calls that did not evict the pod."""
     outcome: Outcome | None = None
     """Of the last call that did not evict the pod."""
     message: str = ""
@@ -123,7 +121,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     budget_refused_at: MonotonicTime | None = None
     """When a budget first refused it, or the API server because of one."""
     waited_for: str = ""
-    """The limit to report on admission: the last one; a guard's record, which takes moments, only if no other."""
+    """The limit to report on admission: the last one that is not over in a moment."""
 
     @classmethod
     def of(cls, pod: Pod, grounds: Grounds, settles_at: MonotonicTime) -> "Claim":
@@ -161,12 +159,12 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
     @property
     def failed(self) -> Outcome | None:
-        """How the last call ended, unless a limit holds the pod since."""
-        return self.outcome if self.phase in RETRIED else None
+        """How the last call ended, if the pod waits for the next one, or for its answer."""
+        return self.outcome if self.phase in (Phase.DELAYED, Phase.READY, Phase.IN_FLIGHT) else None
 
     def waits_since(self, limit: str, now: MonotonicTime) -> MonotonicTime:
         """Since when ``limit`` delays it: since it was due; an outcome of calls, since they began to fail."""
-        failing = self.failing_since if self.outcome is not None and limit == self.outcome.value else None
+        failing = self.failing_since if limit == FAILING else None
         since = self.ready_since if failing is None else failing
         return now if since is None else since
 
@@ -188,7 +186,6 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.postpone(settles_at)
         if due_at != self.due_at:
             self._begin_again()
-            self.budget_refused_at = None
         self.is_announced = self.is_announced and due_at == self.due_at
         self.grounds, self.verdict, self.due_at = grounds, verdict, due_at
         self.version = min(self.version, pod.resource_version)  # lower after a restore of etcd
@@ -234,12 +231,12 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """A limit refuses it."""
         self.refusal = refusal
         self.is_reported = self.is_reported or is_reported
-        if refusal.limit != GUARD_RECORD or not self.waited_for:
+        if not refusal.is_brief or not self.waited_for:
             self.waited_for = refusal.limit
 
     def fail(self, outcome: Outcome, message: str, now: MonotonicTime, retry_at: MonotonicTime) -> None:
         """A call did not evict the pod: the next one is made at ``retry_at``."""
-        self.attempts = self.attempts + 1 if self.outcome is outcome else 1
+        self.attempts += 1
         self.become_ready(now)  # its deadline may have changed during the call
         if outcome.row.by_budget:
             self.failing_since = None

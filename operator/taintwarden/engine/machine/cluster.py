@@ -1,7 +1,7 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
@@ -40,7 +40,6 @@ class NodeState:
 
     __slots__ = (
         "absent",
-        "acting",
         "alike",
         "awaited_version",
         "awaits_devices",
@@ -59,6 +58,7 @@ class NodeState:
         "population",
         "reported_invalid",
         "taints_by_device",
+        "uses",
         "verdicts",
     )
 
@@ -68,9 +68,11 @@ class NodeState:
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
         self.device_taints: TimedTaints = ()
-        """Of the devices that pods here have, and of those that drained the node."""
-        self.taints_by_device: dict[DeviceId, list[Taint]] = {}
+        """Of the devices that pods here have."""
+        self.taints_by_device: dict[DeviceId, TimedTaints] = {}
         """The same by device."""
+        self.uses: dict[DeviceId, int] = {}
+        """The devices that pods here have, and how many pods have each."""
         self.absent: dict[str, TaintHistory] = {}
         """The histories of taints of devices that no pod here has now: stored ones, and those that went."""
         self.awaits_devices = True
@@ -79,8 +81,6 @@ class NodeState:
         """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
         """The policies that select this node; None: to be computed again."""
-        self.acting: dict[str, float] | None = None
-        """The same by name, and since when, if that began while the node was watched; None: they are not known yet."""
         self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
         self.grounds: dict[PodClass, tuple[Grounds, ...]] = {}
         """Why policies evict pods of a class, now or later."""
@@ -129,13 +129,8 @@ class NodeState:
             for taint, _ in self.node.taints:
                 yield taint, self.histories[history_name(taint)]
             for device in dict.fromkeys(use.device for use in pod_class.devices):
-                for taint in self.taints_by_device.get(device, ()):
+                for taint, _ in self.taints_by_device.get(device, ()):
                     yield taint, self.histories[history_name(taint)]
-
-    def act(self, policies: Iterable[Policy], now: float) -> None:
-        """These policies select the node."""
-        known = self.acting
-        self.acting = {one.name: 0.0 if known is None else known.get(one.name, now) for one in policies}
 
     @property
     def is_tainted(self) -> bool:
@@ -197,19 +192,24 @@ class NodeState:
         self.forget_verdicts()
         return faults
 
-    def update_devices(self, taints: TimedTaints, now: float, *, gap: bool) -> bool:
-        """Store the newest taints of its devices, and extend their histories. Returns whether anything changed.
+    def update_devices(self, found: Mapping[DeviceId, TimedTaints], now: float, *, gap: bool) -> bool:
+        """Store the newest taints of these devices, and extend their histories. Returns whether anything changed.
 
         One that comes back with the same time is the same as before: slices are replaced, and claims read again. With
         another time it was added again, also after a ``gap``, in which changes are missing.
         """
-        if taints == self.device_taints and not self.awaits_devices:
+        changed = {one: taints for one, taints in found.items() if taints != self.taints_by_device.get(one, ())}
+        if not changed and not self.awaits_devices:
             return False
-        known, before = self.absent | self.histories, self._of_devices()
-        present = _observed_on_devices(known, taints, now, gap=gap, before=before, is_first=self.awaits_devices)
-        of_node = {name: history for name, history in self.histories.items() if name not in before}
-        self.device_taints, self.histories, self.awaits_devices = taints, of_node | present, False
-        self._sort_by_device()
+        is_first, self.awaits_devices = self.awaits_devices, False
+        left = [taint for one in changed for taint, _ in self.taints_by_device.get(one, ())]
+        before = {history_name(taint): self.histories[history_name(taint)] for taint in left}
+        come = tuple(one for taints in changed.values() for one in taints)
+        present = _observed_on_devices(self.absent | before, come, now, gap=gap, before=before, is_first=is_first)
+        others = {name: history for name, history in self.histories.items() if name not in before}
+        by_device = {one: taints for one, taints in (self.taints_by_device | changed).items() if taints}
+        self.histories, self.taints_by_device = others | present, dict(sorted(by_device.items()))
+        self.device_taints = tuple(one for taints in self.taints_by_device.values() for one in taints)
         self._set_aside({name: one for name, one in (self.absent | before).items() if name not in present})
         self.forget_verdicts()
         return True
@@ -222,39 +222,28 @@ class NodeState:
         before = self._of_devices()
         self._set_aside(self.absent | before)
         self.histories = {name: one for name, one in self.histories.items() if name not in before}
-        self.device_taints = ()
-        self._sort_by_device()
+        self.device_taints, self.taints_by_device = (), {}
         self.forget_verdicts()
         return True
 
-    def _sort_by_device(self) -> None:
-        self.taints_by_device = {}
-        for taint, _ in self.device_taints:
-            assert taint.origin is not None  # noqa: S101 - devices have these
-            self.taints_by_device.setdefault(taint.origin.device, []).append(taint)
+    def use(self, before: PodClass | None, after: PodClass | None) -> None:
+        """A pod of this class has become one of another; None: it came, or is gone."""
+        for one, step in ((before, -1), (after, 1)):
+            for device in dict.fromkeys(use.device for use in one.devices) if one is not None else ():
+                number = self.uses.pop(device, 0) + step
+                if number:
+                    self.uses[device] = number
 
-    def forget_absent(self, is_taken_off: Callable[[str, DeviceId], bool]) -> None:
-        """Forget the histories of absent taints of which this is true, by the name of the history and the device."""
-        if self.absent:
-            named = ((name, device_of(name)) for name in self.absent)
-            for name in [name for name, device in named if device is not None and is_taken_off(name, device)]:
+    def forget_absent(self, devices: Collection[DeviceId], is_taken_off: Callable[[str, DeviceId], bool]) -> None:
+        """Forget the histories of absent taints of these devices of which this is true, by name and device."""
+        named = [(name, device_of(name)) for name in self.absent]
+        for name, device in named:
+            if device is not None and device in devices and is_taken_off(name, device):
                 del self.absent[name]
-
-    def draining_devices(self) -> frozenset[DeviceId]:
-        """The devices because of which pods had to leave, also of taints that are gone at the moment."""
-        known = (self.absent, self.histories) if self.device_taints else (self.absent,)
-        named = (device_of(name) for some in known for name, history in some.items() if history.drains)
-        return frozenset(device for device in named if device is not None)
-
-    def was_drained_by(self, taint: Taint) -> bool:
-        """Whether pods had to leave because of a taint, as far as is remembered."""
-        name = history_name(taint)
-        history = self.histories.get(name) or self.absent.get(name)
-        return history is not None and history.drains
 
     def succeed(self, other: "NodeState") -> None:
         """Another node of this name had these pods, and they have their devices still."""
-        self.pods = other.pods
+        self.pods, self.uses = other.pods, other.uses
         self._set_aside(other.absent | other._of_devices())
 
     def _of_devices(self) -> dict[str, TaintHistory]:
@@ -266,12 +255,6 @@ class NodeState:
     def forget_verdicts(self) -> None:
         """The taints, policies or tolerations changed."""
         self.verdicts, self.grounds, self.alike = {}, {}, {}
-
-    def set_draining(self, name: str, *, drains: bool) -> None:
-        """Set whether pods have to leave, or had to, because of a taint."""
-        history = self.histories[name]
-        if history.drains != drains:
-            self.histories[name] = msgspec.structs.replace(history, drains=drains)
 
     def history_text(self) -> str:
         """The text that the annotation should have: the taints that a policy acts on."""
@@ -291,8 +274,6 @@ class Cluster:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.classes: Tally[PodClass] = Tally()
-        self.changed: dict[str, float] = {}
-        """UID -> when what keeps a pod on its node was changed last (tolerations, opt-outs), if that was seen."""
 
     def state(self, name: str) -> NodeState:
         """The node of this name, which is created if it is not known."""
@@ -318,6 +299,7 @@ class Cluster:
         state.pods[pod.uid] = pod
         if known is None or known.shared is not pod.shared:
             state.population = {}
+            state.use(known.shared if known is not None else None, pod.shared)
             self.classes[pod.shared] += 1
             if known is not None:
                 self._discount(state, known)
@@ -329,8 +311,8 @@ class Cluster:
             return None
         known = state.pods.pop(uid, None)
         if known is not None:
+            state.use(known.shared, None)
             self._discount(state, known)
-            self.changed.pop(uid, None)
         if state.node is None and not state.pods:
             del self.nodes[node]
         return known

@@ -242,20 +242,6 @@ class GuardTripped(msgspec.Struct, frozen=True):
     halts: bool
 
 
-class NamespaceHeld(msgspec.Struct, frozen=True):
-    """Notice: the guard holds the pods of a namespace, which are themselves the reason for their evictions.
-
-    ``hold`` is the namespace, with a node if only those on it are held. ``pods`` would be evicted within one window,
-    and ``limit`` may be. ``cause`` names a recent change behind it.
-    """
-
-    policy: Policy
-    hold: str
-    pods: int
-    limit: int
-    cause: str
-
-
 class GuardArmed(msgspec.Struct, frozen=True):
     """Notice: the cause is gone, or a person reset the guard, which released ``released`` pods."""
 
@@ -319,7 +305,6 @@ Notice = (
     | Bounced
     | HeldAsBouncing
     | GuardTripped
-    | NamespaceHeld
     | GuardArmed
     | EvictionsHalted
     | EvictionsResumed

@@ -1,13 +1,12 @@
 """The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
-from taintwarden.engine.guard import Guard, Turn
-from taintwarden.engine.guard.record import Reservation
+from taintwarden.engine.guard import Guard, GuardRecord, Turn
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.cluster import NodeState, history_name
@@ -15,7 +14,7 @@ from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
 from taintwarden.engine.machine.world import NOT_LISTED, World
-from taintwarden.engine.model import Instant, Mode, MonotonicTime, Policy
+from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy
 
 EXAMPLES, MAX_EXAMPLES = 5, 1_000
 """How many pods a notice lists, and of how many they are the first."""
@@ -46,13 +45,11 @@ class Guarding:
         """The last change of a profile that changed what pods tolerate, and when it happened."""
         self._resets: dict[str, str] = {}
         """Policy -> the request for a reset."""
-        self._reserving: dict[str, Reservation] = {}
-        """Policy -> the reservation in the record that is being written."""
+        self._saving: dict[str, GuardRecord] = {}
+        """Policy -> the record that is being written."""
         self._populations: dict[str, tuple[MonotonicTime, int]] = {}
         self._halted: dict[str, None] = {}
         """Policies for which it was reported that every zone is Full."""
-        self._held: dict[tuple[str, str], None] = {}
-        """Policies and namespaces for which a hold was reported."""
 
     # -- followers, too ---------------------------------------------------------------------------------------------
 
@@ -78,9 +75,8 @@ class Guarding:
     def _forget(self, name: str) -> None:
         """A policy is gone."""
         self._outbox.forget(guard_key(name))
-        for known in (self._halted, self._resets, self._reserving):
+        for known in (self._halted, self._resets, self._saving):
             known.pop(name, None)
-        self._held = {key: None for key in self._held if key[0] != name}
 
     def synced(self) -> None:
         """Everything is listed. What was counted before, for a record that was read early, lacks pods."""
@@ -112,15 +108,21 @@ class Guarding:
             self._populations[policy.name] = known
         return known[1]
 
-    def leadership_changed(self, away: float) -> None:
-        """A requested reset applies only to the process that led then, and to the pods that it held then.
+    def leadership_changed(self) -> None:
+        """A requested release applies only to the process that led then, and to the pods that it held then."""
+        self._resets, self._saving, self._halted = {}, {}, {}
 
-        After a long time without a leader, pods that came meanwhile count for all.
-        """
-        self._resets, self._reserving, self._halted, self._held = {}, {}, {}, {}
-        if away > self._world.timings.outage:
-            for guard in self._world.limiter.guards.by_policy.values():
-                guard.interrupt(self._world.now)
+    def budgets_changed(self, namespace: str | None) -> None:
+        """Budgets allow other numbers of pods; in this namespace they select other pods."""
+        world = self._world
+        for guard in world.limiter.guards.by_policy.values():
+            guard.budgets_changed()
+            if namespace is not None:
+                guard.regroup(self._budget_of, namespace, world.now)
+
+    def _budget_of(self, uid: str) -> str | None:
+        pod = self._pod(uid)
+        return None if pod is None else self._world.limiter.budgets.name_of(pod)
 
     # -- leaders ----------------------------------------------------------------------------------------------------
 
@@ -140,23 +142,23 @@ class Guarding:
             self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard) -> None:
+        guard.resolve(self._exists, self._world.now)
         match guard.look(self._world.now):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
                 guard.cause, examples = self._explain(policy, guard)
-                population = self.population(policy)
-                counts = (guard.ahead.total, guard.spent(), population, guard.limit())
+                counts = (guard.expected(), guard.evicted(), self.population(policy), guard.allowance())
                 bad = bad_nodes(self._world, guard, policy)
                 self._world.report(commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts))
             case Turn.PASSED | None:
                 pass
-        for hold, pods in guard.own_holds.items():
-            if (policy.name, hold) not in self._held:
-                self._held[policy.name, hold] = None
-                cause = self._profile_change[0] if self._is_new(self._profile_change[1]) else ""
-                self._world.report(commands.NamespaceHeld(policy, hold, pods, guard.limit(), cause))
-        self._held = {key: None for key in self._held if key[0] != policy.name or key[1] in guard.own_holds}
+
+    def _exists(self, uid: str) -> bool:
+        """Whether a pod with a reserved eviction is still there: every such pod has to leave, or had to."""
+        return uid in self._world.claims.evictees or any(
+            uid in state.pods for state in self._world.cluster.nodes.values()
+        )
 
     def _look_at_zones(self, policy: Policy) -> None:
         """Report once that every zone is Full and holds pods."""
@@ -172,25 +174,22 @@ class Guarding:
             zones = len(self._world.limiter.zones.table(policy.name))
             self._world.report(commands.EvictionsHalted(policy, zones, waiting))
 
-    def save(self, ready: Set[str]) -> None:
-        """Write the records of guards, with reservations for the policies that have READY claims."""
-        now, term = self._world.now, self._world.term
+    def save(self) -> None:
+        """Write the records of guards that differ from the stored ones, or reserve more evictions."""
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
             if guard is None or self._outbox.is_waiting(guard_key(policy.name)):
                 continue
-            waiting = policy.name in ready and policy.mode is Mode.ENFORCE
-            reserved = guard.reservation_wanted(now, waiting=waiting)
-            if reserved is not None:
-                self._reserving[policy.name] = reserved
-                self._outbox.put(commands.SaveGuard(policy, guard.record(now, reserved, term)))
+            record = guard.to_save(self._world.now, self._world.term)
+            if record is not None:
+                self._saving[policy.name] = record
+                self._outbox.put(commands.SaveGuard(policy, record))
 
     def saved(self, order: commands.SaveGuard, outcome: WriteOutcome) -> None:
         """The write of a record ended. After a failure a new record is written, since time has passed."""
         guard = self._guard(order.policy)
-        reserved = self._reserving.pop(order.policy.name, None)
-        if guard is not None and reserved is not None:
-            guard.saved(order.record, reserved, succeeded=outcome is WriteOutcome.DONE)
+        if self._saving.pop(order.policy.name, None) is not None and guard is not None:
+            guard.saved(order.record, succeeded=outcome is WriteOutcome.DONE)
             self._take_off_reset(order.policy, guard)
 
     def _take_off_reset(self, policy: Policy, guard: Guard) -> None:
@@ -227,7 +226,7 @@ class Guarding:
                 self._take_off_reset(policy, guard)
             else:
                 is_full = self._world.limiter.zones.all_full(policy.name)
-                if guard.is_tripped or guard.own_holds or is_full:
+                if guard.is_tripped or is_full:
                     uids = guard.release(self._world.now)
                     self._released(policy.name, uids)
                     self._world.report(commands.GuardArmed(policy, len(uids)))
@@ -245,10 +244,10 @@ class Guarding:
         """
         pods: Counter[str] = Counter()
         places: dict[str, list[NodeState]] = {}
-        for state, claim in _nodes_of(self._world, guard, policy):
+        for state, claim, number in _nodes_of(self._world, guard, policy):
             for verdict in claim.grounds.verdicts:
                 name = history_name(verdict.taint)
-                pods[name] += guard.ahead.by_node[state.name]
+                pods[name] += number
                 places.setdefault(name, []).append(state)
         if not pods:
             return "evictions of the last window", ()
@@ -263,9 +262,13 @@ class Guarding:
         change = self._newest_change(policy)
         if change is not None and history.held_since < change[1]:
             sentence = f"{change[0]}; {sentence}"
-        near = islice(guard.ahead.near.values(), MAX_EXAMPLES)
-        named = sorted((due.at, str(pod)) for due in near if (pod := self._world.cluster.pod(due.node, due.uid)))
+        near = islice(guard.due.near.values(), MAX_EXAMPLES)
+        named = sorted((due.at, str(pod)) for due in near if (pod := self._pod(due.uid)) is not None)
         return sentence, tuple(name for _, name in named[:EXAMPLES])
+
+    def _pod(self, uid: str) -> Pod | None:
+        evictee = self._world.claims.evictees.get(uid)
+        return None if evictee is None else self._world.cluster.pod(evictee.node, uid)
 
     def _newest_change(self, policy: Policy) -> tuple[str, float] | None:
         """The latest recent change of a policy or profile, and when it happened."""
@@ -280,21 +283,23 @@ class Guarding:
 
 def bad_nodes(world: World, guard: Guard, policy: Policy) -> BadNodes:
     """The nodes that make pods leave now: one that was repaired is not among them."""
-    found = list(_nodes_of(world, guard, policy))
+    found = [(state, claim) for state, claim, _ in _nodes_of(world, guard, policy)]
     named = nsmallest(NAMED, found, key=lambda one: one[0].name)
     return BadNodes(len(found), tuple(_bad_node(state, claim) for state, claim in named))
 
 
-def _nodes_of(world: World, guard: Guard, policy: Policy) -> Iterator[tuple[NodeState, Claim]]:
-    """The nodes with pods that count, each with the claim on one of them."""
-    for name in guard.ahead.by_node:
+def _nodes_of(world: World, guard: Guard, policy: Policy) -> Iterator[tuple[NodeState, Claim, int]]:
+    """The nodes with pods that count, each with the claim on one of them, and their number."""
+    by_node: dict[str, tuple[Claim, int]] = {}
+    for uid in guard.due.near:
+        evictee = world.claims.evictees.get(uid)
+        claim = None if evictee is None else evictee.claim_of(policy.name)
+        if claim is not None:
+            by_node[claim.node] = claim, by_node.get(claim.node, (claim, 0))[1] + 1
+    for name, (claim, number) in by_node.items():
         state = world.cluster.nodes.get(name)
-        for uid in state.pods if state is not None else ():
-            evictee = world.claims.evictees.get(uid)
-            claim = None if evictee is None else evictee.claim_of(policy.name)
-            if state is not None and claim is not None:
-                yield state, claim
-                break
+        if state is not None:
+            yield state, claim, number
 
 
 def _bad_node(state: NodeState, claim: Claim) -> BadNode:

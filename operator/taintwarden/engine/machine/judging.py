@@ -11,17 +11,16 @@ whose profiles change all the time delays no other.
 from collections.abc import Collection, Iterable
 
 from taintwarden.engine.evaluate import Grounds
-from taintwarden.engine.guard import ROUNDING_SECONDS, Due, Guard
+from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import QUEUED, SETTLED, Claim, Evictee, Phase
 from taintwarden.engine.machine.cluster import NodeState, history_name
-from taintwarden.engine.machine.draining import Draining
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, MonotonicTime, OnInvalidValue, Pod, PodClass, later
+from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, PodClass, later
 
 
 class Judging:
@@ -31,7 +30,6 @@ class Judging:
         world: the state.
         ending: ends claims.
         reclaims: forecasts of hard deadlines.
-        draining: counts the nodes that policies drain.
         mirroring: writes labels.
         outbox: writes histories.
 
@@ -42,14 +40,12 @@ class Judging:
         world: World,
         ending: Ending,
         reclaims: Reclaims,
-        draining: Draining,
         mirroring: Mirroring,
         outbox: Outbox,
     ) -> None:
         self._world = world
         self._ending = ending
         self._reclaims = reclaims
-        self._draining = draining
         self._mirroring = mirroring
         self._outbox = outbox
         self._nodes: dict[str, None] = {}
@@ -64,7 +60,7 @@ class Judging:
     @property
     def is_complete(self) -> bool:
         """Whether all nodes are evaluated, so that evictions may be decided."""
-        return not self._nodes and self._draining.is_counted
+        return not self._nodes
 
     def is_pending(self, pod: Pod) -> bool:
         """Whether a pod waits to be evaluated again."""
@@ -96,7 +92,6 @@ class Judging:
         """
         if not self._world.synced:
             return
-        self._draining.classes_again(classes)
         for pod_class in classes:
             for node in self._world.spread.nodes_of(pod_class):
                 state = self._world.cluster.nodes.get(node)
@@ -114,8 +109,6 @@ class Judging:
             if state is not None:
                 self.judge_node(state)
                 budget -= len(state.pods) + 1
-        if not self._nodes:
-            budget = self._draining.advance(budget)
         self._advance_shares(budget)
 
     def _advance_shares(self, budget: int) -> None:
@@ -154,7 +147,8 @@ class Judging:
         """Evaluate all pods of a node."""
         if not self._world.synced:
             return
-        state.act(self._world.verdicts.select(state), self._world.now.wall)
+        if state.node is not None:
+            self._world.limiter.zones.count(state.name, state.labels, self._world.verdicts.unhealthy(state))
         state.forget_verdicts()
         first: Claim | None = None
         count = 0
@@ -169,7 +163,6 @@ class Judging:
 
     def _conclude(self, state: NodeState) -> None:
         self._report_invalid(state)
-        self._draining.judged(state)
         self._save_history(state)
 
     def judge_pod(self, state: NodeState, pod: Pod) -> None:
@@ -314,13 +307,10 @@ class Judging:
         """Inform the guard of the policy, unless the eviction counts already."""
         if claim.grounds.exempt or guard.has_taken(pod.uid) or self._is_being_evicted(pod):
             return
-        world, policy, since = self._world, claim.policy, claim.verdict.met_from
-        in_force_since = max(since, world.set_back_from, world.selected_at(policy, pod))
-        if policy.mode is Mode.ENFORCE:
-            in_force_since = max(in_force_since, guard.acts_since)
-        is_own = world.caused_at(pod) > in_force_since + ROUNDING_SECONDS
-        due = Due(pod.uid, claim.due_at, pod.bound_at, since, pod.namespace, pod.node, is_own)
-        guard.expect(due, world.now)
+        since = max(pod.bound_at, claim.verdict.met_from)
+        deletes = claim.policy.eviction.method is Method.DELETE
+        budget = "" if deletes else self._world.limiter.budgets.name_of(pod)
+        guard.expect(Due(pod.uid, claim.due_at, pod.namespace, since, budget), self._world.now)
 
     def _is_being_evicted(self, pod: Pod) -> bool:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""

@@ -19,7 +19,6 @@ from typing import assert_never
 
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.acting import DEVICES_KEY, Acting
-from taintwarden.engine.machine.draining import Draining
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.freshness import Freshness
@@ -60,15 +59,13 @@ class Machine:
         self._outbox = Outbox(world)
         self._reclaims = Reclaims(world)
         self._freshness = Freshness(world)
-        draining, mirroring = Draining(world), Mirroring(world, self._outbox)
+        mirroring = Mirroring(world, self._outbox)
         ending = Ending(world, self._reclaims)
         self._mirroring = mirroring
-        self._judging = Judging(world, ending, self._reclaims, draining, mirroring, self._outbox)
+        self._judging = Judging(world, ending, self._reclaims, mirroring, self._outbox)
         self._acting = Acting(world, self._judging, ending, self._freshness, self._reclaims)
         self._guarding = Guarding(world, self._outbox, self._acting.release)
-        self._intake = Intake(
-            world, self._judging, ending, draining, mirroring, self._freshness, self._outbox, self._guarding
-        )
+        self._intake = Intake(world, self._judging, ending, mirroring, self._freshness, self._outbox, self._guarding)
         self.view = View(world, self._acting, mirroring, self._reclaims)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
@@ -144,9 +141,11 @@ class Machine:
             case events.WorkloadGone(workload):
                 limiter.workloads.want(workload, None)
             case events.BudgetSeen(budget):
-                limiter.budgets.set(budget, self._world.now.monotonic)
+                is_other = limiter.budgets.set(budget, self._world.now.monotonic)
+                self._guarding.budgets_changed(budget.namespace if is_other else None)
             case events.BudgetGone(namespace, name):
                 limiter.budgets.drop(namespace, name)
+                self._guarding.budgets_changed(namespace)
             case events.GuardRestored():
                 self._restore_guard(event)
             case events.GuardReset():
@@ -206,7 +205,7 @@ class Machine:
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
         self._acting.evict_due(most)
-        self._guarding.save({lane.policy for lane in world.queues.ready_lanes()})
+        self._guarding.save()
 
     def _see_stream(self, event: events.ViewChanged) -> None:
         blind = self._world.blind_to_devices if event.of_devices else self._world.blind
@@ -226,7 +225,7 @@ class Machine:
         world = self._world
         gained = event.leading and not world.leading
         world.leading, world.term = event.leading, event.term
-        self._guarding.leadership_changed(event.away if gained else 0.0)
+        self._guarding.leadership_changed()
         self._outbox.clear()
         if not gained:
             return

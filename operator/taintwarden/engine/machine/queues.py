@@ -1,11 +1,14 @@
 """The queues of claims: the only code that changes their phase. Every order is total, so that two runs agree.
 
-Each policy has a lane of due pods. Each refusal that concerns only some pods (a workload, a node, a budget) has lines
-of its own, so that those pods delay no other. When such a limit may admit again, the first of them returns to its
-policy's lane, and each that leaves that lane releases the next one: however many wait, none is checked in vain.
+Due pods wait in lanes, one for each policy and namespace; all take turns together. The next turn has the lane that can
+go and had its last turn longest ago; those of hard deadlines come first. A lane that a limit refuses is parked until
+that may admit it. Each refusal that concerns only some pods (a workload, a node, a budget) has lines of its own, so
+that those pods delay no other. When such a limit may admit again, the first of them returns to its lane, and each that
+leaves that lane releases the next one: however many wait, none is checked in vain.
 """
 
-from collections.abc import Container
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -13,20 +16,19 @@ from msgspec.structs import replace
 
 from taintwarden.engine.deadlines import DeadlineQueue, Entry
 from taintwarden.engine.limits import Refusal
+from taintwarden.engine.limits.protocol import LaneKey
 from taintwarden.engine.machine.claims import TRANSITIONS, Claim, Phase
 from taintwarden.engine.model import (
     Instant,
     MonotonicTime,
     OrderBy,
     Pod,
-    Policy,
     SpreadConstraint,
     WallTime,
     WorkloadKey,
 )
 from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.spread import Group, Spread
-from taintwarden.engine.tally import Tally
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 """The labels with the revision of a pod of a Deployment's ReplicaSet, and of a StatefulSet or DaemonSet."""
@@ -36,20 +38,33 @@ _WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
 _ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
 
 
-class Lane(NamedTuple):
-    """A policy's due pods; lanes with hard deadlines come first.
+MAX_TURNS = 10_000
+"""Of more lanes the last turn is forgotten of those that had it longest ago."""
+OTHERS_PER_FAILING = 3
+"""While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
 
-    Limits that hold a whole policy do not hold the pods that a person released: these have a lane of their own.
+
+class LaneGroup(NamedTuple):
+    """The lanes of a policy: what holds the whole policy parks all of them.
+
+    Limits that hold a policy do not hold the pods that a person released: these have lanes of their own.
     """
 
     soft: bool
     policy: str
     is_released: bool = False
 
-    @classmethod
-    def of(cls, policy: Policy, *, is_released: bool = False) -> "Lane":
-        """The lane of a policy."""
-        return cls(policy.reclaim is None, policy.name, is_released)
+
+class Lane(NamedTuple):
+    """The due pods of a policy in one namespace."""
+
+    group: LaneGroup
+    namespace: str
+
+    @property
+    def key(self) -> LaneKey:
+        """Policy and namespace."""
+        return self.group.policy, self.namespace
 
 
 class _Position(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +75,7 @@ class _Position(msgspec.Struct, frozen=True, gc=False):
     """As it was when the claim was queued: the same pod is used to remove it from the line."""
     place: OrderKey
     blocked_by: str = ""
-    """Key of the refusal in whose line it waits; empty: it waits in its policy's lane."""
+    """Key of the refusal in whose line it waits; empty: it waits in its lane."""
     released_by: str = ""
     """Key of the refusal that released it: the next one there is released when it leaves the lane."""
 
@@ -77,11 +92,13 @@ class Queues:
 
     Args:
         spread: counts pods by topology domain.
+        is_failing: whether the last call of a lane failed.
 
     """
 
-    def __init__(self, spread: Spread) -> None:
+    def __init__(self, spread: Spread, is_failing: Callable[[LaneKey], bool]) -> None:
         self._spread = spread
+        self._is_failing = is_failing
         self._deadlines: DeadlineQueue[WallTime] = DeadlineQueue()
         self._delays: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         self._lanes: dict[Lane, _Line] = {}
@@ -89,8 +106,16 @@ class Queues:
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Keys of refusals by when they end."""
-        self._ready: Tally[str] = Tally()
-        """Namespace -> its READY claims."""
+        self._turns: dict[LaneGroup, _Turns] = {}
+        """The lanes with READY claims that are not parked."""
+        self._parked: dict[Lane, Refusal] = {}
+        self._parked_by: dict[str, dict[Lane, None]] = {}
+        """Key of a refusal -> the lanes that wait for it."""
+        self._last_turns: OrderedDict[Lane, int] = OrderedDict()
+        """The number of the last turn of each lane, the oldest first."""
+        self._turn = 0
+        self._others = 0
+        """How many lanes had a turn since the last one that fails."""
 
     # -- phases ---------------------------------------------------------------------------------------------------
 
@@ -122,12 +147,12 @@ class Queues:
         self._delays.schedule(claim.key, by)
 
     def make_ready(self, claim: Claim, pod: Pod, now: Instant, *, is_released: bool) -> None:
-        """It is due: move it into its policy's lane. Released pods have one of their own."""
+        """It is due: move it into its lane. Released pods have one of their own."""
         self._enter(claim, Phase.READY)
         claim.become_ready(now.monotonic)
-        due_at = max(claim.due_at, now.wall) if claim.attempts else claim.due_at
-        place = place_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at, claim.attempts)
-        self._line_up(claim, _Position(Lane.of(claim.policy, is_released=is_released), pod, place))
+        place = place_of(pod.shared, claim.policy, claim.due_at, claim.grounds.hard_at, claim.attempts)
+        group = LaneGroup(claim.policy.reclaim is None, claim.policy.name, is_released)
+        self._line_up(claim, _Position(Lane(group, pod.namespace), pod, place))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
         """Move a READY claim into the line of ``refusal``, until that limit may admit it."""
@@ -148,7 +173,10 @@ class Queues:
         self._line_up(claim, replace(position, blocked_by="", released_by=""))
 
     def release(self, key: str) -> None:
-        """What blocks claims under ``key`` may admit one: the first of each lane returns to it."""
+        """What waits for ``key`` may be admitted: parked lanes, and the first of the claims of each lane."""
+        for lane in self._parked_by.pop(key, ()):
+            del self._parked[lane]
+            self._take_place(lane)
         for lane in list(self._blocked.get(key, ())):
             self._release_lane(key, lane)
 
@@ -187,10 +215,13 @@ class Queues:
 
     def _leave_lane(self, claim: Claim, *, release_next: bool) -> None:
         position = self._positions.pop(claim.key)
-        self._ready.take(position.pod.namespace)
-        line = self._lanes[position.lane]
-        if line.remove(claim.key):
-            del self._lanes[position.lane]
+        lane = position.lane
+        if self._lanes[lane].remove(claim.key):
+            del self._lanes[lane]
+            if (parked := self._parked.pop(lane, None)) is not None:
+                self._forget_parked(lane, parked.key)
+            else:
+                self._leave_turns(lane)
         if release_next and position.released_by:
             self._release_lane(position.released_by, position.lane)
 
@@ -201,15 +232,74 @@ class Queues:
             del lines[position.lane]
         if not lines:
             del self._blocked[position.blocked_by]
-            self._releases.cancel(position.blocked_by)
+            if position.blocked_by not in self._parked_by:
+                self._releases.cancel(position.blocked_by)
 
     def _line_up(self, claim: Claim, position: _Position) -> None:
         self._positions[claim.key] = position
-        self._ready[position.pod.namespace] += 1
         line = self._lanes.get(position.lane)
         if line is None:
             line = self._lanes[position.lane] = _Line(self._spread)
+            self._take_place(position.lane)
         line.add(claim, position)
+
+    # -- turns ----------------------------------------------------------------------------------------------------
+
+    def _take_place(self, lane: Lane) -> None:
+        """A lane may have a turn."""
+        turns = self._turns.get(lane.group)
+        if turns is None:
+            turns = self._turns[lane.group] = _Turns()
+        turns.of(self._is_failing(lane.key)).schedule(lane.namespace, MonotonicTime(self._last_turns.get(lane, -1)))
+
+    def _leave_turns(self, lane: Lane) -> None:
+        turns = self._turns[lane.group]
+        turns.cancel(lane.namespace)
+        if not len(turns):
+            del self._turns[lane.group]
+
+    def park(self, lane: Lane, refusal: Refusal) -> None:
+        """The pods of a lane wait for what refuses them."""
+        self._leave_turns(lane)
+        self._parked[lane] = refusal
+        self._parked_by.setdefault(refusal.key, {})[lane] = None
+        if refusal.until is not None:
+            self._releases.schedule(refusal.key, refusal.until)
+
+    def _forget_parked(self, lane: Lane, key: str) -> None:
+        lanes = self._parked_by[key]
+        del lanes[lane]
+        if not lanes:
+            del self._parked_by[key]
+            if key not in self._blocked:
+                self._releases.cancel(key)
+
+    def had_turn(self, lane: Lane, *, failing: bool) -> None:
+        """A call was made for a pod of this lane."""
+        self._turn += 1
+        self._others = 0 if failing else self._others + 1
+        self._last_turns[lane] = self._turn
+        self._last_turns.move_to_end(lane)
+        if len(self._last_turns) > MAX_TURNS:
+            self._last_turns.popitem(last=False)
+        if lane in self._lanes and lane not in self._parked:
+            self._take_place(lane)
+
+    def failing_changed(self, key: LaneKey) -> None:
+        """A lane fails now, or does not any more: only its place among the others changes."""
+        for group in [one for one in self._turns if one.policy == key[0]]:
+            lane = Lane(group, key[1])
+            if lane in self._lanes and lane not in self._parked:
+                self._leave_turns(lane)
+                self._take_place(lane)
+
+    def parked(self, lane: Lane) -> Refusal | None:
+        """What refuses all pods of a lane."""
+        return self._parked.get(lane)
+
+    def number_of_turns(self, besides: Container[LaneGroup] = ()) -> int:
+        """How many lanes could have a turn, of the groups not named in ``besides``."""
+        return sum(len(turns) for group, turns in self._turns.items() if group not in besides)
 
     # -- what is next ---------------------------------------------------------------------------------------------
 
@@ -229,27 +319,63 @@ class Queues:
         release = self._releases.next_at()
         return None if release is None else release - now.monotonic
 
-    def first_ready(self, besides: Container[Lane] = ()) -> Claim | None:
-        """The next claim, among the lanes not named in ``besides``."""
-        best: tuple[bool, Entry, _Line] | None = None
-        for lane, line in self._lanes.items():
-            if lane in besides or (head := line.head()) is None:
-                continue
-            if best is None or (lane.soft, head) < best[:2]:
-                best = (lane.soft, head, line)
-        return None if best is None else best[2].first_of(best[1])
+    def first_ready(self, besides: Container[LaneGroup] = ()) -> Claim | None:
+        """The next claim: that of the lane whose turn it is, of the groups not named in ``besides``."""
+        fit = min(self._heads(besides, failing=False), default=None)
+        failing = min(self._heads(besides, failing=True), default=None)
+        head = fit if failing is None or (fit is not None and not self._is_turn_of_failing(fit, failing)) else failing
+        if head is None:
+            return None
+        line = self._lanes[Lane(head[2], head[3])]
+        entry = line.head()
+        assert entry is not None  # noqa: S101 - lanes without claims have no turn
+        return line.first_of(entry)
 
-    def others_wait(self, namespace: str) -> bool:
-        """Whether there are READY claims of other namespaces."""
-        return len(self._ready) > (namespace in self._ready)
+    def _heads(self, besides: Container[LaneGroup], *, failing: bool) -> Iterator[tuple[bool, float, LaneGroup, str]]:
+        for group, turns in self._turns.items():
+            if group not in besides and (head := turns.of(failing).head()) is not None:
+                yield group.soft, head.at, group, head.key
+
+    def _is_turn_of_failing(
+        self, fit: tuple[bool, float, LaneGroup, str], failing: tuple[bool, float, LaneGroup, str]
+    ) -> bool:
+        if fit[0] != failing[0]:
+            return fit[0]  # hard deadlines come first
+        return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
 
     def lane_of(self, claim: Claim) -> Lane:
         """The lane of a READY or BLOCKED claim."""
         return self._positions[claim.key].lane
 
-    def ready_lanes(self) -> list[Lane]:
-        """The lanes that contain READY claims."""
-        return list(self._lanes)
+    def groups(self) -> list[LaneGroup]:
+        """Those with lanes that could have a turn."""
+        return list(self._turns)
+
+    def has_ready(self, policy: str) -> bool:
+        """Whether a policy has READY claims."""
+        return any(lane.group.policy == policy for lane in self._lanes)
+
+
+class _Turns:
+    """The lanes of a group by their last turn: first those whose calls succeed."""
+
+    __slots__ = ("_failing", "_fit")
+
+    def __init__(self) -> None:
+        self._fit: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        self._failing: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+
+    def __len__(self) -> int:
+        return len(self._fit) + len(self._failing)
+
+    def of(self, failing: bool) -> DeadlineQueue[MonotonicTime]:  # noqa: FBT001 - one of two
+        """The lanes that fail, or the others: namespaces by the number of their last turn."""
+        return self._failing if failing else self._fit
+
+    def cancel(self, namespace: str) -> None:
+        """A lane has no turn."""
+        self._fit.cancel(namespace)
+        self._failing.cancel(namespace)
 
 
 _Key = tuple[OrderKey, WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
@@ -280,7 +406,7 @@ class _Line:
             group.add(pod)
             self._by_uid[pod.uid] = claim.key
         self._claims[claim.key] = (claim, pod, key)
-        self._order.schedule(claim.key, WallTime(place.urgency), place.rank)
+        self._order.schedule(claim.key, WallTime(place.attempts), place.rank)
 
     def remove(self, claim_key: str) -> bool:
         """Remove a claim. Returns whether the line is empty."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from taintwarden.engine.deadlines import DeadlineQueue
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS
+from taintwarden.engine.limits.refusal import BUDGET
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.world import World
@@ -239,7 +239,7 @@ def _is_deleted_in_time(claim: Claim) -> bool:
         return False
     if claim.failed is not None:
         return claim.failed.row.by_budget
-    return claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit in BUDGET_LIMITS
+    return claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit == BUDGET
 
 
 def _left(alike: _Alike, position: int, rate: float | None, now: Instant) -> float:

@@ -7,7 +7,7 @@ from heapq import nsmallest
 import msgspec
 
 from taintwarden.engine.guard import Guard, GuardRecord
-from taintwarden.engine.limits.refusal import BUDGET_LIMITS, SEVERAL_BUDGETS
+from taintwarden.engine.limits.refusal import BUDGET, FAILING
 from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
@@ -22,8 +22,6 @@ from taintwarden.engine.outcomes import Outcome
 
 NEXT_PODS = 10
 """How many of the next pods a report lists."""
-_OF_CALLS = frozenset(outcome.value for outcome in Outcome)
-"""Calls that fail come before a limit that delays as many pods: it may be their consequence."""
 CLAIMS_AT_ONCE = 1_000
 """Claims that are counted in one slice: it takes 2 to 4 ms."""
 
@@ -35,6 +33,8 @@ class LimitReport(msgspec.Struct, frozen=True):
     pods: int
     since: float
     until: float | None
+    detail: str = ""
+    """What the limit says of one of them."""
 
 
 class ZoneReport(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class ZoneReport(msgspec.Struct, frozen=True):
     zone: str
     state: str
     nodes: int
-    degraded_nodes: int
+    unhealthy_nodes: int
 
 
 class InvalidTaint(msgspec.Struct, frozen=True):
@@ -78,20 +78,21 @@ class GuardReport(msgspec.Struct, frozen=True):
 
     record: GuardRecord
     halts: bool
-    expected: int
-    """Pods that have to leave within the window."""
-    limit: int
+    due: int
+    """Pods that have to leave within the window, as far as budgets allow them."""
+    reserved: int
+    """Evictions that are stored and were not made yet."""
+    evicted: int
+    """Evictions of the last window."""
+    allowance: int
+    """How many may be evicted within a window."""
     population: int
     action: GuardAction
-    evicted: int = 0
-    """Evictions of the last window that count for all, those of a dry run included."""
     window_seconds: float = 0.0
     bad: BadNodes = BadNodes()
     """The nodes that make pods leave while it is tripped."""
     scope: str = ""
-    """What it holds: ``namespace shop``, ``node a1``; empty: all pods."""
-    own_holds: tuple[str, ...] = ()
-    """Held although it is not tripped, because of their own pods."""
+    """The namespace that it holds; empty: all pods."""
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
@@ -99,7 +100,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
 
     policy: Policy
     selected_nodes: int = 0
-    degraded_nodes: int = 0
+    evicting_nodes: int = 0
     pending: int = 0
     """Pods that it evicts, now or later; of a paused policy, those that it would."""
     due: int = 0
@@ -210,7 +211,7 @@ class Reports:
                 since = claim.waits_since(holding.limit, now.monotonic)
                 if claim.ready_since is None:  # its wave is not complete
                     since = now.monotonic_at(min(claim.due_at, now.wall))
-                tally.limits.setdefault(holding.limit, _Held(since)).add(since, holding.until)
+                tally.limits.setdefault(holding.limit, _Held(since)).add(since, holding.until, holding.detail)
             if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
@@ -230,7 +231,7 @@ class Reports:
         return PolicyReport(
             policy,
             selected_nodes=selected.get(name, 0),
-            degraded_nodes=len(tally.nodes),
+            evicting_nodes=len(tally.nodes),
             pending=tally.pending,
             due=tally.due,
             exempt=tally.exempt,
@@ -267,22 +268,20 @@ class Reports:
         guard: Guard | None = self._world.limiter.guards.by_policy.get(policy)
         if guard is None:
             return None
-        record, population = guard.record(now), guard.population()
-        limit = guard.settings.limit(population)
         known = self._world.verdicts.policies if guard.is_tripped else ()
         bad = (bad_nodes(self._world, guard, one) for one in known if one.name == policy)
         return GuardReport(
-            record,
+            guard.record(now),
             guard.halts,
-            expected=guard.ahead.total,
-            limit=limit,
-            population=population,
+            due=guard.expected(),
+            reserved=guard.reserved,
+            evicted=guard.evicted(),
+            allowance=guard.allowance(),
+            population=guard.population(),
             action=guard.settings.action,
-            evicted=guard.spent(),
             window_seconds=guard.settings.window_seconds,
             bad=next(bad, BadNodes()),
             scope=guard.scope,
-            own_holds=tuple(guard.own_holds),
         )
 
     def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]], Counter[tuple[str, ValueSource]]]:
@@ -322,9 +321,11 @@ class _Held(msgspec.Struct):
     since: MonotonicTime
     until: MonotonicTime | None = None
     count: int = 0
+    detail: str = ""
 
-    def add(self, since: MonotonicTime, until: MonotonicTime | None) -> None:
+    def add(self, since: MonotonicTime, until: MonotonicTime | None, detail: str) -> None:
         self.count += 1
+        self.detail = self.detail or detail
         self.since = min(self.since, since)
         if until is not None:
             self.until = until if self.until is None else min(self.until, until)
@@ -359,9 +360,8 @@ class _Tally:
             self._alike.setdefault(alike, []).append(claim)
         if claim.failed is not None:
             self.blocked_by[claim.failed.value] += 1
-        elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit in BUDGET_LIMITS:
-            outcome = Outcome.MISCONFIGURED if claim.refusal.limit == SEVERAL_BUDGETS else Outcome.BLOCKED
-            self.blocked_by[outcome.value] += 1
+        elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit == BUDGET:
+            self.blocked_by[Outcome.BLOCKED.value] += 1
 
     def end(self, *ends: NodeEnd) -> None:
         for end in ends:
@@ -390,5 +390,5 @@ def _limits(held: Mapping[str, _Held], now: Instant) -> tuple[LimitReport, ...]:
     found = []
     for limit, pods in held.items():
         at = None if pods.until is None else max(now.wall, now.wall_at(pods.until))
-        found.append(LimitReport(limit, pods.count, now.wall_at(pods.since), at))
-    return tuple(sorted(found, key=lambda one: (-one.pods, one.limit not in _OF_CALLS, one.limit)))
+        found.append(LimitReport(limit, pods.count, now.wall_at(pods.since), at, pods.detail))
+    return tuple(sorted(found, key=lambda one: (-one.pods, one.limit != FAILING, one.limit)))

@@ -16,7 +16,8 @@ from taintwarden.engine.evaluate import (
     spares,
 )
 from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
-from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations
+from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations, ZoneHealth
+from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, selects
 
 MAX_ALIKE = 100
@@ -37,10 +38,6 @@ class Verdicts:
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
         self._sparing: WeakKeyDictionary[PodClass, Mapping[Policy, str]] = WeakKeyDictionary()
-        self._changed_at: WeakKeyDictionary[PodClass, float] = WeakKeyDictionary()
-        """When a profile last changed what pods of a class tolerate."""
-        self._selected_at: dict[str, dict[str, float]] = {}
-        """Namespace -> policy -> since when it selects pods there, if the labels of the namespace were changed."""
         self._profiles = Profiles()
         self._profiled: defaultdict[str, _Profiled] = defaultdict(WeakKeyDictionary)
         """Namespace -> the profiles of each class, and all its tolerations including theirs."""
@@ -52,24 +49,19 @@ class Verdicts:
         self._is_reclaiming = any(policy.reclaim is not None for policy in self.policies)
         self._selecting.clear()
         self._sparing.clear()
-        in_force = {policy.name for policy in self.policies}
-        for namespace, since in list(self._selected_at.items()):
-            self._selected_at[namespace] = {name: at for name, at in since.items() if name in in_force}
 
-    def set_namespace(self, name: str, labels: dict[str, str] | None, now: float = 0.0) -> Collection[PodClass]:
+    def set_namespace(self, name: str, labels: dict[str, str] | None) -> Collection[PodClass]:
         """A namespace has these labels, or is gone. Returns the classes with other policies because of it.
 
         The caller discards what was computed for them on nodes.
         """
         if self._namespaces.get(name) == labels:
             return frozenset()
-        is_relabelled = name in self._namespaces and labels is not None
         if labels is None:
             del self._namespaces[name]
             self._profiled.pop(name, None)
             for late in [one for one, found in self._profiled.items() if not found and one not in self._namespaces]:
                 del self._profiled[late]  # its last pods were gone after it
-            self._selected_at.pop(name, None)
         else:
             self._namespaces[name] = labels
         if not any(policy.namespace_selector.requirements for policy in self.policies):
@@ -79,22 +71,15 @@ class Verdicts:
             if pod_class.namespace == name:
                 del self._selecting[pod_class]
                 spared = self._sparing.pop(pod_class, {})
-                selecting = self.selecting(pod_class)
-                if selecting != before or self.sparing(pod_class) != spared:
+                if self.selecting(pod_class) != before or self.sparing(pod_class) != spared:
                     changed.append(pod_class)
-                if is_relabelled and (added := [one.name for one in selecting if one not in before]):
-                    self._selected_at.setdefault(name, {}).update(dict.fromkeys(added, now))
         return frozenset(changed)
-
-    def selected_at(self, policy: Policy, namespace: str) -> float:
-        """Since when a policy selects pods of a namespace, if its labels were changed while this process ran."""
-        return self._selected_at[namespace].get(policy.name, 0.0) if namespace in self._selected_at else 0.0
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """The labels of a namespace; None if it is not known."""
         return self._namespaces.get(name)
 
-    def set_profile(self, namespace: str, name: str, profile: Profile | None, now: float = 0.0) -> Collection[PodClass]:
+    def set_profile(self, namespace: str, name: str, profile: Profile | None) -> Collection[PodClass]:
         """A profile was set, or is gone. Returns the classes whose tolerations changed because of it.
 
         The caller discards what was computed for them on nodes.
@@ -109,14 +94,9 @@ class Verdicts:
             del self._profiled[namespace][pod_class]
             if _tolerations_of(had) != _tolerations_of(has):
                 changed.append(pod_class)
-                self._changed_at[pod_class] = now
             else:  # this class is not evaluated again, and its profile may change once more
                 self._profile(pod_class)
         return frozenset(changed)
-
-    def changed_at(self, pod_class: PodClass) -> float:
-        """When a profile last changed what pods of a class tolerate, if one did while this process ran."""
-        return self._changed_at.get(pod_class, 0.0) if self._changed_at else 0.0
 
     def profiles(self) -> list[Profile]:
         """All profiles in force, by namespace and name."""
@@ -191,6 +171,11 @@ class Verdicts:
             )
         return found
 
+    def unhealthy(self, state: NodeState) -> dict[str, bool]:
+        """The policies with ``zoneHealth`` that select a node, and whether it is unhealthy by what each lists."""
+        with_health = ((one.name, one.limits.zone_health) for one in self.select(state))
+        return {name: _is_unhealthy(state, health) for name, health in with_health if health is not None}
+
     def select(self, state: NodeState) -> tuple[Policy, ...]:
         """The policies that act on a node."""
         if state.policies is None:
@@ -246,14 +231,6 @@ class Verdicts:
             self._selecting[pod_class] = found
         return found
 
-    def are_alike(self, one: PodClass, other: PodClass) -> bool:
-        """Whether nothing that keeps pods on their nodes distinguishes these classes: others relabel pods, too."""
-        return one is other or (
-            self.tolerations(one) == self.tolerations(other)
-            and self.selecting(one) == self.selecting(other)
-            and one.protected_seconds == other.protected_seconds
-        )
-
     def sparing(self, pod_class: PodClass) -> Mapping[Policy, str]:
         """The policies that leave pods of a class on nodes that will be removed, each with the reason."""
         found = self._sparing.get(pod_class)
@@ -262,6 +239,11 @@ class Verdicts:
             reasons = {one: spares(one, pod_class, labels) for one in self.policies if one.reclaim is not None}
             found = self._sparing[pod_class] = {one: reason for one, reason in reasons.items() if reason}
         return found
+
+
+def _is_unhealthy(state: NodeState, health: ZoneHealth) -> bool:
+    taints = () if state.node is None else state.node.taints
+    return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.unhealthy)
 
 
 def _tolerations_of(profile: Profile | None) -> tuple[Toleration, ...]:

@@ -25,7 +25,7 @@ class NodeView(msgspec.Struct, frozen=True):
     """Of the node itself: its pods have all of them."""
     policies: tuple[Policy, ...]
     device_taints: tuple[tuple[Taint, TaintHistory], ...] = ()
-    """Of devices that pods on it have, and of those that drained it. They concern the pods that have the device."""
+    """Of devices that pods on it have. They concern the pods that have the device."""
 
 
 class View:

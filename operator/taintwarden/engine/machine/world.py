@@ -1,6 +1,5 @@
 """What all parts of the machine share: the current step, what is known, and what waits or is in progress."""
 
-import math
 from collections.abc import Mapping
 
 import msgspec
@@ -12,12 +11,10 @@ from taintwarden.engine.machine.claims import Claim, Claims
 from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Gates, Instant, MonotonicTime, Pod, Policy, WallTime
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, WallTime
 from taintwarden.engine.outcomes import OUTCOMES, Outcome
 from taintwarden.engine.spread import Spread
 
-CLOCK_SLACK_SECONDS = 1.0
-"""A clock that is set back by less changes no order of times, which have whole seconds."""
 NOT_LISTED = "devices were not listed yet"
 
 
@@ -50,8 +47,6 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """So is it for so long after the node stream has spoken again: it may bring what it held back."""
     profile_rest: float = 1.0
     """The pods of one namespace are evaluated again at most once in this time, whatever its tenants change."""
-    outage: float = 120.0
-    """After a longer time without a leader, nothing that happened meanwhile counts as a pod's own doing."""
     shortest_pause: float = 1.0
     """How long no call is made after the API server rejected one by its flow control, if it names no time."""
     back_off: Mapping[Outcome, tuple[float, float]] = msgspec.field(
@@ -74,8 +69,6 @@ class World:
     def __init__(self, gates: Gates, overall_rate: float | None, max_in_flight: int, timings: Timings) -> None:
         self.timings = timings
         self.now = Instant(WallTime(0.0), MonotonicTime(0.0))
-        self.set_back_from = WallTime(-math.inf)
-        """The time of our clock before it was set back last: times before it do not say what came first."""
         self.out: list[commands.Command] = []
         """The commands of the current step, in order."""
         self.leading = False
@@ -93,13 +86,11 @@ class World:
         self.claims = Claims()
         self.verdicts = Verdicts(gates)
         self.spread = Spread(self.cluster.labels)
-        self.queues = Queues(self.spread)
-        self.limiter = Limiter(overall_rate, max_in_flight, self.queues.others_wait)
+        self.limiter = Limiter(overall_rate, max_in_flight)
+        self.queues = Queues(self.spread, self.limiter.calls.is_failing)
 
     def come_to(self, now: Instant) -> None:
         """Time has passed."""
-        if now.wall + CLOCK_SLACK_SECONDS < self.now.wall:
-            self.set_back_from = max(self.set_back_from, self.now.wall)
         self.now = now
 
     @property
@@ -124,20 +115,3 @@ class World:
             return None
         found = self.verdicts.grounds(state, pod.shared)
         return next((one for one in found if one.policy.name == claim.policy.name), None)
-
-    def caused_at(self, pod: Pod) -> float:
-        """When a pod, or its namespace, last changed what evicts it: it came to its node, or got other tolerations.
-
-        Changes before this process began are not known.
-        """
-        return max(pod.bound_at, self.changed_at(pod))
-
-    def selected_at(self, policy: Policy, pod: Pod) -> float:
-        """Since when a policy selects the node and the namespace of a pod, if their labels were changed for that."""
-        state = self.cluster.nodes.get(pod.node)
-        acting = (state.acting if state is not None else None) or {}
-        return max(acting.get(policy.name, 0.0), self.verdicts.selected_at(policy, pod.namespace))
-
-    def changed_at(self, pod: Pod) -> float:
-        """When a pod that is known, or a profile of its namespace, last changed what keeps the pod on its node."""
-        return max(self.cluster.changed.get(pod.uid, 0.0), self.verdicts.changed_at(pod.shared))
