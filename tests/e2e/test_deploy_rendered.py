@@ -23,6 +23,7 @@ VALUES: dict[str, Json] = {
             "enabled": True,
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
         },
+        "publisher": {"enabled": True},
         "commonLabels": {"team": "platform"},
         "commonAnnotations": {"note": "text"},
         "podLabels": {"cost": "shared"},
