@@ -30,8 +30,6 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_guard_tripped{instance="a", policy="sla"}': "0x80",
     # What a dry run would hold concerns nobody.
     'taintwarden_guard_tripped{instance="a", policy="tried"}': "0x10 1x70",
-    'taintwarden_guard_held_namespaces{instance="a", policy="sla"}': "0x80",
-    'taintwarden_guard_held_namespaces{instance="a", policy="tried"}': "0x10 2x70",
     'taintwarden_all_zones_full{instance="a", policy="sla"}': "0x80",
     'taintwarden_all_zones_full{instance="a", policy="tried"}': "0x10 1x70",
     'taintwarden_pending_evictions{instance="a", policy="sla"}': "0x10 12x5 3x5 0x60",
@@ -94,11 +92,6 @@ CASES = [
     ),
     Case("TaintwardenStaleView", {'taintwarden_stale_view{instance="a"}': "0x9 1x60"}, {"instance": "a"}),
     Case("TaintwardenGuardTripped", {f"taintwarden_guard_tripped{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}),
-    Case(
-        "TaintwardenNamespaceHeld",
-        {f"taintwarden_guard_held_namespaces{POLICY % 'a'}": "0x9 1x60"},
-        {"policy": "sla"},
-    ),
     Case(
         "TaintwardenAllZonesFull",
         {

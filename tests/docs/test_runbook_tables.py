@@ -21,14 +21,13 @@ AT = "2026-01-31T12:00:00Z"
 SHOWN = [one for one in BLOCKS if one.language == "console" and re.search(r"^\$ taintwarden status", one.text, re.M)]
 GUARDS = {
     "-": None,
-    "armed": GuardSummary(open=False),
-    "tripped": GuardSummary(open=True),
-    "zones Full": GuardSummary(open=False, zones_full=True),
-    "holds": GuardSummary(open=False, holds_namespace=True),
+    "armed": GuardSummary(),
+    "tripped": GuardSummary(tripped_at=AT),
+    "zones Full": GuardSummary(zones_full=True),
 }
 NUMBERS = {
     "NODES": "selected_nodes",
-    "DEGRADED": "degraded_nodes",
+    "EVICTING": "evicting_nodes",
     "PENDING": "pending",
     "BLOCKED": "blocked",
     "EVICTED": "evicted",
@@ -76,8 +75,8 @@ def everything() -> list[str]:
         next_deadline=AT,
         held_invalid=3,
         invalid_taints=(InvalidTaintStatus("n1", "sla=x:NoExecute", 2),),
-        guard=GuardSummary(open=True, since=AT, cause="taint sla", message="it holds"),
-        limits=(LimitStatus("denied", 1, AT),),
+        guard=GuardSummary(tripped_at=AT, cause="taint sla", message="it holds"),
+        limits=(LimitStatus("failing", 1, AT, message="denied"),),
         blocked_budgets=(BlockedBudget("shop", "web", 1),),
         reclaims=(ReclaimStatus("n1", AT, 1, 0, 0),),
         zones=(ZoneStatus("z", "Full", 1, 1),),
