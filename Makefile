@@ -1,19 +1,17 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos search fuzz mutants check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
+.PHONY: help demo test chaos search fuzz mutants check fmt reference lock sbom audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-blackbox test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
 PYTHON ?= python3
 # Bytecode is kept, also where the surroundings ask for none: without it every process of pytest, and every command that a
 # test starts, compiles all modules that it imports, which takes seconds of CPU.
 export PYTHONDONTWRITEBYTECODE :=
 # Another control plane for the end-to-end tests: a version in tests/controlplane/versions.
 export KUBERNETES ?=
-# An API server that is late, for the end-to-end tests: `watches` or `all` (docs/development.md).
-export LATE ?=
 # How many processes run the tests that need no cluster; with 0 they run in the process of pytest itself.
 WORKERS ?= auto
 # The same for the end-to-end tests, which wait for most of their time. Each process has control planes of its own.
-E2E_WORKERS ?= $(if $(findstring --kubeconfig,$(ARGS)),0,2)
+E2E_WORKERS ?= $(if $(findstring --kubeconfig,$(ARGS)),0,3)
 ATHERIS_VERSION := 3.0.0
 MUTMUT_VERSION := 3.8.1
 MERMAID_VERSION := 11.16.0
@@ -110,6 +108,9 @@ test-deploy: $(READY) control-plane deploy-tools prometheus ## lint and render w
 
 cluster: $(READY) control-plane $(if $(findstring --slo,$(ARGS)),prometheus) ## the real control plane with six nodes and the operator, to try things on, until Ctrl-C (ARGS=--slo: docs/slo-tutorial.md)
 	@PYTHONPATH=tests $(BIN)/python -m controlplane $(ARGS)
+
+test-blackbox: $(READY) control-plane ## stories that judge by the API and the command line alone, on the real control plane (four minutes)
+	@$(BIN)/python -m pytest tests/blackbox --numprocesses $(E2E_WORKERS) --dist loadfile $(ARGS)
 
 test-e2e: $(READY) control-plane deploy-tools karpenter prometheus ## end-to-end tests on the real control plane (KUBERNETES=v1.30.14)
 	@$(BIN)/python -m pytest tests/e2e --numprocesses $(E2E_WORKERS) $(ARGS)

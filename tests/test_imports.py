@@ -10,7 +10,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 PACKAGES = ("taintwarden", "localcluster", "taintwarden_demo", "taintwarden_publisher")
-MODULES = sorted(path for folder in ("e2e", "kind", "deploy") for path in (TESTS / folder).rglob("*.py"))
+MODULES = sorted(path for folder in ("blackbox", "e2e", "kind", "deploy") for path in (TESTS / folder).rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(TESTS)))

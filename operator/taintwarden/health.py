@@ -16,7 +16,7 @@ class Health:
     Args:
         view: what the machine knows.
         following: what is followed.
-        lease: whether this replica should decide.
+        lease: whether this replica should decide, and whether any does.
         recorder: counts the Events that it drops.
         metrics: what is exposed; gauges that are read at this moment are set here.
         clock: both clocks.
@@ -52,6 +52,8 @@ class Health:
             return f"disconnected from the API server, so no pod is evicted: {', '.join(self._following.cut_off)}"
         if self._lease.held and not self._view.is_leading:
             return "leading, but not deciding yet"
+        if not self._lease.is_led:
+            return "no replica leads, so no pod is evicted"
         return ""
 
     def dead(self) -> str:

@@ -76,40 +76,10 @@ def test_without_a_toleration_that_fits_a_pod_has_to_leave_at_once(case: Case) -
     assert case.verdict().breaches() == {}
 
 
-def test_the_seconds_start_again_after_a_recovery(case: Case) -> None:
-    case.pods(1)
-    case.log.value(10, "940")
-    case.log.value(11, "980")
-    case.log.value(12, "940")
-    case.delete(13.5)
-    assert case.verdict().breaches() == {"early": 1}
-
-
-def test_a_deletion_of_a_pod_that_may_stay_is_wrong(case: Case) -> None:
-    case.pods(1)
-    case.delete(20)
-    assert case.verdict().breaches() == {"wrong": 1}
-
-
 def test_a_deletion_by_another_client_is_not_judged(case: Case) -> None:
     case.pods(1)
     case.log.remove(20, "web-0")
     assert case.verdict().evictions == 0
-
-
-def test_a_second_deletion_is_doubled(case: Case) -> None:
-    case.pods(1)
-    case.log.value(10, "940")
-    case.delete(14)
-    case.delete(15)
-    assert case.verdict().breaches() == {"doubled": 1}
-
-
-def test_an_unanswered_deletion_counts_if_the_pod_has_left(case: Case) -> None:
-    case.pods(1)
-    case.delete(14, code=None)
-    case.log.remove(15, "web-0")
-    assert case.verdict().breaches() == {"wrong": 1}
 
 
 def test_a_deletion_by_a_replica_without_the_lease_of_the_controller_manager_is_not_the_leaders(case: Case) -> None:
@@ -118,12 +88,6 @@ def test_a_deletion_by_a_replica_without_the_lease_of_the_controller_manager_is_
     case.log.value(10, "940")
     case.delete(14, by="b")
     assert case.verdict().breaches() == {"not_leader": 1}
-
-
-def test_a_deletion_after_all_have_left_is_restless(case: Case) -> None:
-    case.pods(1)
-    case.delete(100, code=404)
-    assert case.verdict(settled=90).breaches() == {"restless": 1}
 
 
 def test_what_is_missing_of_a_workload_and_over_its_budget_is_counted(case: Case) -> None:

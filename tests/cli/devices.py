@@ -16,8 +16,10 @@ def serve(cluster: LocalCluster, *kinds: str) -> None:
     for kind in kinds or KINDS:
         plural = f"{kind.lower()}s"
         names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
-        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        schema: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        if kind == "ResourceSlice":
+            version["selectableFields"] = [{"jsonPath": ".spec.nodeName"}]
         spec = {"group": "resource.k8s.io", "scope": KINDS[kind], "names": names, "versions": [version]}
         cluster.create(
             "customresourcedefinitions",

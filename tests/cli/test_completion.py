@@ -25,11 +25,14 @@ def complete(line: str) -> list[str]:
     ("line", "wanted"),
     [
         ("taintwarden p", ["pause", "placement", "plan", "publisher"]),
-        ("taintwarden placement ", ["labels", "list", "remove"]),
+        ("taintwarden placement ", ["labels", "remove"]),
         ("taintwarden guard ", ["reset"]),
-        ("taintwarden doctor --only budget", ["budget-failed", "budgets-several", "budget-never-allows"]),
+        ("taintwarden doctor --only profile", ["profile-without-effect", "profile-tolerates-everything"]),
         ("taintwarden plan --repl", ["--replacement-seconds"]),
-        ("taintwarden status -o ", ["table", "wide", "json", "yaml", "name", "jsonpath="]),
+        (
+            "taintwarden status -o ",
+            ["table", "wide", "json", "yaml", "name"],
+        ),
     ],
 )
 def test_what_is_completed(line, wanted):
@@ -46,7 +49,7 @@ def complete_for_kubectl(*words: str, **environment: str) -> list[str]:
 def test_kubectl_completes_commands_and_flags():
     assert complete_for_kubectl("p") == [
         "pause\tStop policies.",
-        "placement\tShow and remove labels of placement.",
+        "placement\tPrint and remove labels of placement.",
         "plan\tShow what follows from changed taints.",
         "publisher\tPublish values of Prometheus as taints of nodes.",
         ":4",
@@ -57,7 +60,6 @@ def test_kubectl_completes_commands_and_flags():
         "json\t",
         "yaml\t",
         "name\t",
-        "jsonpath=\t",
         ":4",
     ]
 

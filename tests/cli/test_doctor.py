@@ -12,7 +12,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.test_plan import add_node
 from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.cli.doctor.catalogue import CATALOGUE
+from taintwarden.cli.doctor.checks import CATALOGUE
 from taintwarden.controller import wording
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels
@@ -82,7 +82,7 @@ async def test_good_cluster_is_left_in_peace(run):
     result = await run("doctor", "-o", "json")
     found = json.loads(result.stdout)
     assert (result.exit_code, found["errors"], found["warnings"]) == (0, 0, 0)
-    assert set(checks(found)) == {"gate-state", "uses-annotation"}
+    assert checks(found) == []
     assert found["scope"] == {"nodes": 2, "pods": 3, "templates": 1, "policies": 1, "profiles": 0}
 
 
@@ -103,24 +103,16 @@ async def test_cluster_of_the_demo_is_left_in_peace(cli, tmp_path):
 async def test_what_is_wrong_needs_a_person(cluster, run):
     for name in ("one", "two"):
         cluster.store.create("poddisruptionbudgets", budget(name))
-    result = await run("doctor", "--only", "budgets-several")
+    result = await run("doctor", "--only", "budget-never-allows")
     assert result.exit_code == 10
-    assert "error budgets-several: 1 object, 3 pods" in result.stdout
+    assert "error budget-never-allows: 1 object, 3 pods" in result.stdout
     assert "Deployment shop/web  2 PodDisruptionBudgets select them, one, two: every" in result.stdout
     assert "Remedy: leave one budget for each pod" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("1 error, 0 warnings, 0 notes; 1 check; looked at ")
-
-
-async def test_notes_need_nobody(run):
-    result = await run("doctor", "--only", "uses-annotation")
-    assert (result.exit_code, "Deployment shop/web  sla Gt '950':NoExecute (3 pods and template)" in result.stdout) == (
-        0,
-        True,
-    )
+    assert result.stdout.splitlines()[-1].startswith("1 error, 0 warnings; 1 check; looked at ")
 
 
 async def test_nothing_is_fetched_that_no_check_uses(cluster, run):
-    await told(run, "--only", "policy-paused")
+    await told(run, "--only", "policy-problem")
     assert [one.path for one in cluster.faults.requests if "/version" not in one.path] == [
         "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
     ]
@@ -135,18 +127,18 @@ async def test_nothing_is_written(cluster, run):
 async def test_what_may_not_be_read_costs_no_other_check(cluster, run):
     cluster.faults.answer(403, path="/apis/policy/v1/poddisruptionbudgets", times=1_000)
     found = await told(run)
-    (lost,) = [one for one in found["notChecked"] if "budgets-several" in one["checks"]]
+    (lost,) = [one for one in found["notChecked"] if "budget-never-allows" in one["checks"]]
     assert (lost["partly"], lost["reason"].startswith("you may not read poddisruptionbudgets: 403")) == (False, True)
-    assert "uses-annotation" in checks(found)
+    assert "policy-problem" not in lost["checks"]
 
 
 async def test_what_is_only_useful_makes_a_check_partial(cluster, run):
     cluster.faults.answer(403, path="/apis/apps/v1/deployments", times=1_000)
-    found = await told(run, "--only", "uses-annotation")
+    found = await told(run, "--only", "toleration-invalid")
     assert [(one["reason"][:28], one["partly"]) for one in found["notChecked"] if "deployments" in one["reason"]] == [
         ("you may not read deployments", True)
     ]
-    assert checks(found) == ["uses-annotation"]
+    assert found["checks"] == 1
 
 
 async def test_publishers_that_may_not_be_listed_are_asked_once_and_not_told(cluster, run):
@@ -164,24 +156,47 @@ async def test_only_checks_of_publishers_that_may_not_be_listed_fail(cluster, ru
 
 async def test_cluster_without_publishers_is_asked_once_and_not_told(cluster, run):
     cluster.faults.answer(404, path=PUBLISHERS, times=1_000)
-    found = await told(run, "--only", "publisher-stuck", "--only", "publisher-key-shared")
+    found = await told(run, "--only", "publisher-stuck")
     assert (found["notChecked"], found["findings"]) == ([], [])
     assert [one.path for one in cluster.faults.requests].count(PUBLISHERS) == 1
 
 
 async def test_publishers_that_cannot_be_read_for_another_reason_are_told(cluster, run):
     cluster.faults.answer(500, path=PUBLISHERS, times=1_000)
-    found = await told(run, "--only", "publisher-stuck", "--only", "policy-paused")
+    found = await told(run, "--only", "publisher-stuck", "--only", "policy-problem")
     assert [one["checks"] for one in found["notChecked"]] == [["publisher-stuck"]]
 
 
 async def test_publishers_are_read(cluster, run):
-    for name in ("one", "two"):
-        spec = {"key": "sla", "url": "http://prometheus", "query": "up", "round": 1}
-        made = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": name}}
-        cluster.create("taintpublishers", made | {"spec": spec})
-    found = await told(run, "--only", "publisher-key-shared")
-    assert [(one["kind"], one["name"]) for one in found["findings"]] == [("TaintPublisher", "two")]
+    spec = {"key": "sla", "url": "http://prometheus", "query": "up", "round": 1}
+    made = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": "one"}}
+    cluster.create("taintpublishers", made | {"spec": spec})
+    conditions = [condition("Publishing", "False", "no right", "WriteRefused")]
+    cluster.store.modify("taintpublishers", "one", "", lambda one: one.update(status={"conditions": conditions}))
+    found = await told(run, "--only", "publisher-stuck")
+    assert [(one["kind"], one["name"]) for one in found["findings"]] == [("TaintPublisher", "one")]
+
+
+def flap(cluster: LocalCluster, pod_name: str, value: str) -> None:
+    event = {
+        "metadata": {"name": f"{pod_name}-{value}", "namespace": "shop"},
+        "eventTime": wording.exactly(cluster.store.clock().timestamp()),
+        "reportingComponent": "taintwarden.io/taintwarden",
+        "reason": "EvictionCancelled",
+        "message": f"Stays on a1: taint sla={value}:NoExecute no longer evicts it",
+        "type": "Normal",
+        "involvedObject": {"kind": "Pod", "name": pod_name, "namespace": "shop"},
+    }
+    cluster.store.create("events", event)
+
+
+async def test_evictions_that_are_cancelled_again_and_again(cluster, run):
+    for value in ("980", "981", "982"):
+        flap(cluster, "web-0", value)
+    flap(cluster, "web-1", "980")
+    [found] = (await told(run, "--only", "grace-restarted"))["findings"]
+    told_of = "evictions of 1 pod because of sla were cancelled up to 3 times in an hour"
+    assert (found["name"], found["message"]) == ("a1", f"{told_of}: their grace begins again each time")
 
 
 async def test_cluster_that_says_nothing_is_one_clear_line(cluster, run):
@@ -190,13 +205,11 @@ async def test_cluster_that_says_nothing_is_one_clear_line(cluster, run):
     assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
 
 
-async def test_cluster_without_definitions_still_has_an_inventory(cli, tmp_path):
+async def test_cluster_without_definitions_is_found(cli, tmp_path):
     cluster = LocalCluster(comparison_operators=True)
-    cluster.store.create("pods", pod(STRICT))
     async with running(cluster, cli, tmp_path) as run:
         found = await told(run)
-    assert "uses-native-comparison" in checks(found)
-    assert checks(found)[:2] == ["definitions-missing", "definitions-missing"]
+    assert checks(found)[:2] == ["operator-not-running", "operator-not-running"]
     assert any("apply the CRDs first" in one["reason"] for one in found["notChecked"])
 
 
@@ -206,11 +219,11 @@ async def test_incident_comes_first_and_blames_no_toleration(cluster, run):
     for name in ("a1", "b1"):
         cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
     reversed_ones = await told(run)
-    assert "toleration-reversed" in checks(reversed_ones)
+    assert "toleration-holds-nowhere" in checks(reversed_ones)
     set_status(cluster, conditions=[FINE[0], tripped], guard={"open": True})
     found = await told(run)
-    assert found["findings"][0]["check"] == "policy-guard-open"
-    assert "toleration-reversed" not in checks(found)
+    assert found["findings"][0]["check"] == "policy-problem"
+    assert "toleration-holds-nowhere" not in checks(found)
 
 
 async def test_value_that_was_good_before_blames_no_toleration(cluster, run):
@@ -218,12 +231,13 @@ async def test_value_that_was_good_before_blames_no_toleration(cluster, run):
     for name in ("a1", "b1"):
         cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
         cluster.store.modify("nodes", name, "", lambda one: one["metadata"].update(annotations=recorded))
-    assert "toleration-reversed" not in checks(await told(run))
+    assert "toleration-holds-nowhere" not in checks(await told(run))
 
 
 async def test_findings_of_other_namespaces_may_be_left_out(cluster, run):
     cluster.create("namespaces", namespace() | {"metadata": {"name": "other"}})
-    cluster.store.create("pods", pod(STRICT, metadata={"name": "web", "namespace": "other", "uid": "o"}))
+    wrong = pod(extended="no list", metadata={"name": "web", "namespace": "other", "uid": "o"})
+    cluster.store.create("pods", wrong)
     spaces = [{one["namespace"] for one in (await told(run, *flag))["findings"]} for flag in ((), ("-n", "shop"))]
     assert ("other" in spaces[0], spaces[1] <= {"", "shop"}) == (True, True)
 
@@ -244,8 +258,10 @@ async def test_many_objects_are_cut_unless_asked(cluster, run):
             },
         )
         cluster.store.create("pods", lone)
-    only = ("--only", "uses-native-comparison")
-    assert "... and 10 more: --all shows them" in (await run("doctor", *only)).stdout
+    for name in ("a1", "b1"):
+        cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("900")]))
+    only = ("--only", "toleration-holds-nowhere")
+    assert "... and 11 more: --all shows them" in (await run("doctor", *only)).stdout
     assert "more: --all" not in (await run("doctor", *only, "--all")).stdout
 
 

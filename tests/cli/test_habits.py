@@ -74,30 +74,6 @@ async def test_the_kubeconfig_stands_before_the_command(run):
 # -- formats ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("template", "text"),
-    [
-        ("{.policies[0].name}", "sla"),
-        ("{.policies[*].mode}", "Enforce"),
-        ('{range .policies[*]}{.name}={.mode}{"\\n"}{end}', "sla=Enforce\n"),
-        ("{.policies[7].name}", ""),
-        ("{.absent}", ""),
-        ("{$.policies[-1]['name']} is there", "sla is there"),
-        ("{range .absent[*]}{.name}{end}none", "none"),
-        ("{.policies[0].selectedNodes}", "0"),
-    ],
-)
-async def test_jsonpath(run, template, text):
-    assert (await run("status", "-o", f"jsonpath={template}")).stdout == text
-
-
-@pytest.mark.parametrize(
-    "template", ["{.a", "{a b}", "{}", '{"\\q"}', "{range .policies[*]}", "{end}", "{.policies[?(@.x)]}"]
-)
-async def test_a_template_that_cannot_be_read(run, template):
-    assert (await run("status", "-o", f"jsonpath={template}")).exit_code == 2
-
-
 async def test_names(run):
     assert (await run("status", "-o", "name")).stdout == "taintevictionpolicy.taintwarden.io/sla\n"
     assert (await run("explain", "node", "a1", "-o", "name")).stdout == "pod/web-0\n"
@@ -114,7 +90,7 @@ async def test_wide_is_not_fitted(run, monkeypatch):
 
 async def test_a_form_that_is_not_known(run):
     result = await run("status", "-o", "xml")
-    assert (result.exit_code, "jsonpath=TEMPLATE" in result.stderr) == (2, True)
+    assert (result.exit_code, "json" in result.stderr) == (2, True)
 
 
 # -- patience ---------------------------------------------------------------------------------------------------------

@@ -75,14 +75,6 @@ async def test_a_tenants_event_says_nothing_of_what_belongs_to_no_namespace(clus
     assert "GuardArmed" not in [one["reason"] for one in told["happenings"]]
 
 
-async def test_a_report_in_markdown(cluster, run):
-    tell(cluster, "sly", 1, message="a | b <img> `c`")
-    shown = (await run("history", "-o", "markdown", "--all")).stdout.splitlines()
-    assert shown[2:4] == ["| TIME | REASON | ABOUT | NOTE |", "|---|---|---|---|"]
-    assert any(line.endswith(r"| a \| b \<img\> \`c\` |") for line in shown)
-    assert len(shown) == 4 + 6 + 1 + 1
-
-
 async def test_a_narrow_terminal_loses_nothing(run, narrow):
     shown = (await run("history")).stdout
     assert max(map(len, shown.splitlines())) <= narrow

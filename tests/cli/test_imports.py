@@ -190,7 +190,7 @@ def test_a_process_that_serves_takes_settings(process):
     inspect.signature(lazy.imported(f"taintwarden.{process}:run")).bind("settings")
 
 
-@pytest.mark.parametrize("place", ["taintwarden.cli.nowhere:show", "taintwarden.cli.jsonpath:nothing"])
+@pytest.mark.parametrize("place", ["taintwarden.cli.nowhere:show", "taintwarden.cli.output:nothing"])
 def test_a_wrong_place_is_an_error(place):
     with pytest.raises((ImportError, AttributeError)):
         lazy.imported(place)

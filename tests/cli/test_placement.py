@@ -1,6 +1,5 @@
-"""`placement` lists what carries and names labels, and removes them only where nothing names them."""
+"""`placement` removes labels only where nothing names them, and prints those of future nodes."""
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,9 @@ from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, policy
 from kube import wire
 from localcluster import LocalCluster
-from taintwarden.cli.change.placement_removal import remove
+from taintwarden.cli.change.placement import remove_labels
 from taintwarden.engine.model import Taint, TaintSelector
-from taintwarden.engine.placement import neutral_labels, node_labels
-from taintwarden.engine.placement.retained import Kept
+from taintwarden.engine.placement import Kept, neutral_labels, node_labels
 from taintwarden.rehearsal.session import ClusterError, Session
 
 SLA = neutral_labels(["sla"])
@@ -58,32 +56,24 @@ def ours(cluster: LocalCluster) -> dict[str, dict[str, str]]:
     return {name: {one: text for one, text in labels.items() if "taintwarden" in one} for name, labels in nodes.items()}
 
 
-async def listed(run: Run) -> dict[str, Json]:
-    found = json.loads((await run("placement", "list", "-o", "json")).stdout)["keys"]
-    return {one["key"]: one for one in found}
-
-
-async def test_without_labels_there_is_nothing_to_list(run, cluster):
-    for name in ("a", "b", "c"):
-        cluster.store.modify("nodes", name, "", lambda node: node["metadata"].update(labels={}))
-    assert (await run("placement", "list")).stdout == "no node carries labels of placement\n"
-
-
-async def test_it_lists_who_carries_and_names_the_labels(run, cluster):
+async def test_it_says_how_many_name_the_labels_of_a_label(run, cluster):
+    for name in ("a", "b"):
+        cluster.store.modify("nodes", name, "", lambda node: node["metadata"]["labels"].update({NUMBER: "1"}))
     cluster.create("pods", pod(ABOVE, NEWER))
     cluster.create("persistentvolumes", volume(NEWER))
+    shown = (await run("placement", "remove", DRIVER, "--yes")).stdout
+    assert [line.split() for line in shown.splitlines()][1:4] == [
+        ["Nodes", "2"],
+        ["Pods", "1:", "shop/web"],
+        ["Volumes", "1:", "disk"],
+    ]
+
+
+async def test_a_label_that_a_policy_lists_is_refused(run, cluster):
+    cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update({NUMBER: "1"}))
     cluster.create(POLICIES, policy(versionLabels=[DRIVER], mode="DryRun"))
-    found = await listed(run)
-    assert (found["sla"]["nodes"], found["sla"]["pods"]["examples"]) == (3, ["shop/web"])
-    assert (found[DRIVER]["ofLabel"], found[DRIVER]["policies"]) == (True, ["sla (DryRun)"])
-    assert (found[DRIVER]["volumes"]["examples"], found[DRIVER]["nodes"]) == (["disk"], 0)
-
-
-async def test_the_list_says_what_to_do(run, cluster):
-    shown = (await run("placement", "list")).stdout
-    assert "taintwarden placement remove sla" in shown
-    cluster.create(POLICIES, policy(taints=[{"key": "sla", "placement": True}]))
-    assert "taintwarden placement remove" not in (await run("placement", "list")).stdout
+    result = await run("placement", "remove", DRIVER, "--yes")
+    assert (result.exit_code, "policy sla (DryRun) uses the key" in result.stderr) == (1, True)
 
 
 async def test_what_nothing_names_is_removed_from_every_node(run, cluster):
@@ -96,7 +86,7 @@ async def test_what_nothing_names_is_removed_from_every_node(run, cluster):
 async def removed(cluster: LocalCluster, *keys: Kept, of: type[Session] = Session) -> int:
     """Remove the labels of these keys, without a pause before the last look."""
     async with cluster.serve() as server, wire.client(server.url) as client:
-        return await remove(of(client, server.url), keys, pause_seconds=0.0)
+        return await remove_labels(of(client, server.url), keys, pause_seconds=0.0)
 
 
 async def test_labels_of_other_keys_stay(cluster):
@@ -157,14 +147,9 @@ async def test_nobody_to_ask_is_told_to_say_yes(run, cluster):
     assert "use --yes to remove the labels" in result.stderr
 
 
-async def test_an_interrupted_removal_goes_on(run, cluster):
-    def mark(node: Json) -> None:
-        labels = {name: text for name, text in node["metadata"]["labels"].items() if name not in SLA}
-        node["metadata"]["labels"] = {**labels, "effect.taintwarden.io/sla": "Removed"}
-
-    cluster.store.modify("nodes", "a", "", mark)
-    assert "its removal was interrupted" in (await run("placement", "list")).stdout
-    assert await removed(cluster, Kept("sla")) == 3
+async def test_an_interrupted_removal_goes_on(cluster):
+    cluster.store.modify("nodes", "a", "", lambda node: node["metadata"].update(labels={"zone": "a"}))
+    assert await removed(cluster, Kept("sla")) == 2
     assert ours(cluster) == {"a": {}, "b": {}, "c": {}}
 
 

@@ -10,7 +10,6 @@ from kube.scripted import Call, ScriptedClient, Silence, refusal
 from taintwarden.controller.device_following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceTaintSelector, Policy, TaintSelector
-from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.wire.resources import DEVICE_CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
@@ -119,7 +118,7 @@ async def test_a_stream_that_was_cut_off_holds_nobody_once_it_is_not_followed():
     await followed.end()
 
 
-async def test_another_policy_for_the_same_attributes_changes_nothing():
+async def test_another_policy_for_the_same_drivers_changes_nothing():
     followed = Followed(NOT_SERVED)
     await followed.change(FOR_DEVICES)
     await followed.change(FOR_DEVICES, FOR_NODES)
@@ -153,10 +152,13 @@ SLICE = {
     "spec": {
         "driver": "d",
         "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "gpu-0", "attributes": {"tier": {"string": "gold"}, "other": {"string": "x"}}}],
+        "devices": [{"name": "gpu-0", "attributes": {"tier": {"string": "gold"}}}],
     },
 }
-OF_TIER = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
+
+
+def of_driver(driver: str) -> Policy:
+    return Policy(name=f"of-{driver}", devices=(DeviceTaintSelector("health", driver),))
 
 
 async def following(server: Server, *policies: Policy) -> Followed:
@@ -197,12 +199,23 @@ async def test_it_is_logged_once_that_devices_are_followed():
 
 
 @pytest.mark.looptime
-async def test_of_devices_those_attributes_are_read_by_which_policies_select():
+@pytest.mark.parametrize(("driver", "kept"), [("", 1), ("d", 1), ("other", 0)])
+async def test_slices_of_those_drivers_are_kept_that_policies_name(driver, kept):
     server = Server()
     server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
-    followed = await following(server, Policy(name="p", devices=(DeviceTaintSelector("health", selector=OF_TIER),)))
-    [seen] = [one for one in followed.events if isinstance(one, events.SliceSeen)]
-    assert seen.found.devices["gpu-0"].attributes == (("tier", "gold"),)
+    followed = await following(server, of_driver(driver))
+    assert len([one for one in followed.events if isinstance(one, events.SliceSeen)]) == kept
+    await followed.end()
+
+
+@pytest.mark.looptime
+async def test_a_policy_that_names_another_driver_has_everything_listed_again():
+    server = Server()
+    server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
+    followed = await following(server, of_driver("other"))
+    await followed.change(of_driver("other"), of_driver("d"))
+    await asyncio.sleep(2)
+    assert len([one for one in followed.events if isinstance(one, events.SliceSeen)]) == 1
     await followed.end()
 
 

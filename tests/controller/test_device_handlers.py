@@ -4,35 +4,51 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from taintwarden.controller.device_handlers import (
+    EVERY_DRIVER,
+    MAX_OF_A_NAMESPACE,
+    MAX_OF_A_NODE,
+    MAX_OF_A_SELECTOR,
     DeviceClaimHandler,
     DeviceHandler,
     SliceHandler,
     TaintRuleHandler,
     device_claim,
     device_slice,
+    named_drivers,
     taint_rule,
 )
 from taintwarden.controller.times import latest_moment
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
+from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Toleration
 from taintwarden.kube.watch.frames import FrameDecoder
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden.kube.wire.device_kinds import (
+    DeviceClaimObject,
+    DeviceClaimSpec,
+    DeviceMeta,
+    SliceObject,
+    TaintRuleObject,
+)
 from taintwarden.kube.wire.kinds import Identity
 from taintwarden.kube.wire.resources import DEVICE_CLAIMS
 from taintwarden.telemetry.metrics import Metrics
+from work import steps
 
+EVERY = frozenset((EVERY_DRIVER,))
 AT = "2026-01-01T00:00:00Z"
 TAINT = {"key": "health", "value": "79", "effect": "NoSchedule", "timeAdded": AT}
 GPU = {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+EXISTS = {"key": "health", "operator": "Exists"}
 POD = {"resource": "pods", "name": "a", "uid": "uid-a"}
 
 
-def slice_object(*devices: dict[str, Any], name: str = "s", **pool: Any) -> SliceObject:
+def slice_object(*devices: dict[str, Any], name: str = "s", node: str = "", **pool: Any) -> SliceObject:
     given = {"name": "n1", "generation": 3, "resourceSliceCount": 2, **pool}
-    body = {"metadata": {"name": name}, "spec": {"driver": "gpu.example.com", "pool": given, "devices": devices}}
+    spec = {"driver": "gpu.example.com", "pool": given, "nodeName": node, "devices": devices}
+    body = {"metadata": {"name": name}, "spec": spec}
     return msgspec.convert(body, SliceObject)
 
 
@@ -50,50 +66,14 @@ def claim_object(*results: dict[str, Any], reserved: Any = (POD,)) -> DeviceClai
 
 
 def test_a_slice_has_its_devices_with_their_taints():
-    found = device_slice(slice_object({"name": "gpu-0", "taints": [TAINT]}, {"name": "gpu-1"}), frozenset())
+    found = device_slice(slice_object({"name": "gpu-0", "taints": [TAINT]}, {"name": "gpu-1"}))
     taint = DeviceTaint("health", "79", "NoSchedule", latest_moment(AT))
-    assert found == Slice("gpu.example.com", "n1", 3, 2, {"gpu-0": Device((), (taint,)), "gpu-1": Device()})
+    assert found == Slice("gpu.example.com", "n1", 3, 2, {"gpu-0": (taint,), "gpu-1": ()})
 
 
 def test_a_time_that_is_none_counts_as_not_set():
-    found = device_slice(slice_object({"name": "gpu-0", "taints": [TAINT | {"timeAdded": "now"}]}), frozenset())
-    assert found.devices["gpu-0"].taints[0].added_at is None
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"string": "NVIDIA H100 80GB HBM3"}, "NVIDIA H100 80GB HBM3"),
-        ({"int": 80}, "80"),
-        ({"bool": True}, "true"),
-        ({"bool": False}, "false"),
-        ({"version": "1.2.3"}, "1.2.3"),
-    ],
-)
-def test_attributes_are_texts(value, text):
-    found = device_slice(slice_object({"name": "gpu-0", "attributes": {"a": value}}), frozenset({"a"}))
-    assert found.devices["gpu-0"].attributes == (("a", text),)
-
-
-def test_attributes_by_which_no_policy_selects_are_not_kept():
-    found = device_slice(slice_object({"name": "gpu-0", "attributes": {"a": {"int": 1}}}), frozenset({"b"}))
-    assert found.devices["gpu-0"].attributes == ()
-
-
-@pytest.mark.parametrize("written", ["model", "gpu.example.com/model"])
-@pytest.mark.parametrize("selected", ["model", "gpu.example.com/model"])
-def test_a_name_without_a_domain_is_of_the_domain_of_the_driver(written, selected):
-    obj = slice_object({"name": "gpu-0", "attributes": {written: {"string": "x"}}})
-    assert device_slice(obj, frozenset({selected})).devices["gpu-0"].attributes == ((selected, "x"),)
-
-
-@pytest.mark.parametrize(
-    ("written", "selected"),
-    [("model", "other.example.com/model"), ("other.example.com/model", "model"), ("model", "gpu.example.com/mode")],
-)
-def test_the_same_name_of_another_domain_is_another_attribute(written, selected):
-    obj = slice_object({"name": "gpu-0", "attributes": {written: {"string": "x"}}})
-    assert device_slice(obj, frozenset({selected})).devices["gpu-0"].attributes == ()
+    found = device_slice(slice_object({"name": "gpu-0", "taints": [TAINT | {"timeAdded": "now"}]}))
+    assert found.devices["gpu-0"][0].added_at is None
 
 
 @pytest.mark.parametrize(
@@ -130,6 +110,31 @@ def test_tolerations_stand_in_the_order_in_which_they_count():
     )
 
 
+@pytest.mark.parametrize(
+    ("request_", "allocated"),
+    [
+        ({"name": "gpu", "exactly": {"tolerations": [EXISTS]}}, "gpu"),
+        ({"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}, "gpu/h100"),
+    ],
+)
+@pytest.mark.parametrize("copied", [[], [EXISTS]])
+def test_what_a_claim_asks_to_tolerate_counts_though_its_scheduler_did_not_copy_it(request_, allocated, copied):
+    obj = claim_object({**GPU, "request": allocated, "tolerations": copied})
+    spec = msgspec.convert({"devices": {"requests": [request_]}}, DeviceClaimSpec)
+    found = device_claim(msgspec.structs.replace(obj, spec=spec))
+    assert found is not None
+    assert found.uses[0].tolerations == (Toleration("health", "Exists"),)
+
+
+def test_what_a_claim_asks_to_tolerate_is_of_the_devices_of_that_request():
+    obj = claim_object({**GPU, "request": "gpu/a100"})
+    asked = {"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}
+    spec = msgspec.convert({"devices": {"requests": [asked]}}, DeviceClaimSpec)
+    found = device_claim(msgspec.structs.replace(obj, spec=spec))
+    assert found is not None
+    assert found.uses[0].tolerations == ()
+
+
 def test_a_claim_may_be_for_a_pod_group_of_its_namespace():
     group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "training", "uid": "uid-g"}
     found = device_claim(claim_object(GPU, reserved=[group, POD]))
@@ -147,13 +152,13 @@ def test_shares_of_a_device_are_the_same_device():
 @pytest.mark.parametrize(("spec", "node"), [({"nodeName": "n1"}, "n1"), ({"allNodes": True}, ""), ({}, "")])
 def test_a_slice_may_be_of_a_node(spec, node):
     obj = msgspec.convert({"spec": {"driver": "d", "pool": {"name": "p"}, **spec}}, SliceObject)
-    assert device_slice(obj, frozenset()).node == node
+    assert device_slice(obj).node == node
 
 
 def test_a_slice_may_have_counters_and_no_devices():
     """Partitions are devices that take from counters, which may have a slice of their own."""
     body = {"driver": "d", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 2}, "sharedCounters": [{}]}
-    assert device_slice(msgspec.convert({"spec": body}, SliceObject), frozenset()) == Slice("d", "n1", 1, 2, {})
+    assert device_slice(msgspec.convert({"spec": body}, SliceObject)) == Slice("d", "n1", 1, 2, {})
 
 
 @pytest.mark.parametrize(
@@ -185,14 +190,14 @@ class Fed:
 
 
 def test_a_slice_that_says_the_same_again_is_not_passed_on():
-    fed = Fed(SliceHandler, frozenset())
+    fed = Fed(SliceHandler, EVERY)
     for _ in range(3):
         fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
     assert fed.kinds == ["SliceSeen"]
 
 
 def test_a_claim_that_is_deallocated_is_gone():
-    fed = Fed(DeviceClaimHandler)
+    fed = Fed(DeviceClaimHandler, EVERY)
     fed.handler.seen(claim_object(GPU))
     fed.handler.seen(claim_object())
     assert fed.events[1:] == [events.DeviceClaimGone("shop/c")]
@@ -210,7 +215,7 @@ def test_what_a_list_does_not_name_is_gone():
 @pytest.mark.parametrize(
     ("handler", "obj"),
     [
-        ((SliceHandler, frozenset()), slice_object({"name": "gpu-0", "taints": [TAINT]})),
+        ((SliceHandler, EVERY), slice_object({"name": "gpu-0", "taints": [TAINT]})),
         ((TaintRuleHandler,), rule_object()),
     ],
 )
@@ -224,7 +229,7 @@ def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):
 
 
 def test_what_cannot_be_read_any_more_is_gone():
-    fed = Fed(SliceHandler, frozenset())
+    fed = Fed(SliceHandler, EVERY)
     fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
     fed.handler.undecodable(Identity("s"), "spec.devices: expected an array")
     assert fed.events[1:] == [events.SliceGone("s")]
@@ -246,7 +251,7 @@ def test_an_allocation_that_cannot_be_read_is_counted_and_allocates_nothing(stat
     good = msgspec.to_builtins(claim_object(GPU)) | {"metadata": metadata | {"name": "good"}}
     page = {"metadata": {"resourceVersion": "7"}, "items": [good, {"metadata": metadata, "status": status}]}
     read, unread = FrameDecoder(DEVICE_CLAIMS).page(msgspec.json.encode(page)).decode()
-    fed = Fed(DeviceClaimHandler)
+    fed = Fed(DeviceClaimHandler, EVERY)
     fed.handler.seen(claim_object(GPU))
     fed.handler.list_began()
     fed.handler.listed(read)
@@ -273,3 +278,131 @@ def test_why_the_server_does_not_answer_is_remembered_until_it_does(reason, prob
     assert fed.handler.problem == problem
     fed.handler.live(live=True)
     assert fed.handler.problem == ""
+
+
+# -- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def of_node(number: int, node: str = "n1", devices: int = 64, taints: int = 1) -> SliceObject:
+    made = [{"name": f"gpu-{index}", "taints": [TAINT] * taints} for index in range(devices)]
+    return slice_object(*made, name=f"{node}-{number}", node=node)
+
+
+def of_namespace(number: int, namespace: str = "shop") -> DeviceClaimObject:
+    given = [{"key": f"k-{index}", "operator": "Exists"} for index in range(16)]
+    found = claim_object(*({**GPU, "device": f"gpu-{index}", "tolerations": given} for index in range(32)))
+    return msgspec.structs.replace(found, metadata=DeviceMeta(f"c-{number}", namespace))
+
+
+def of_selector(number: int, pool: str = "n1") -> TaintRuleObject:
+    found = rule_object(deviceSelector={"pool": pool})
+    return msgspec.structs.replace(found, metadata=DeviceMeta(f"{pool}-{number}"))
+
+
+SLICE_WEIGHT, CLAIM_WEIGHT = 1 + 64 + 64, 1 + 1 + 32 + 16
+KEPT: dict[str, tuple[Any, Any, int]] = {
+    "node": ((SliceHandler, EVERY), of_node, MAX_OF_A_NODE // SLICE_WEIGHT),
+    "namespace": ((DeviceClaimHandler, EVERY), of_namespace, MAX_OF_A_NAMESPACE // CLAIM_WEIGHT),
+    "selector": ((TaintRuleHandler,), of_selector, MAX_OF_A_SELECTOR),
+}
+MANY = 5_000
+
+
+@pytest.mark.parametrize(("handler", "make", "most"), KEPT.values(), ids=KEPT)
+def test_of_the_objects_of_one_owner_so_many_are_kept(handler, make, most):
+    fed = Fed(*handler)
+    for number in range(MANY):
+        fed.handler.seen(make(number))
+    assert len(fed.events) == most
+    assert fed.metrics.registry.get_sample_value("taintwarden_undecodable_objects_total", {"resource": "things"}) == (
+        MANY - most
+    )
+
+
+@pytest.mark.parametrize(("handler", "make", "most"), KEPT.values(), ids=KEPT)
+def test_others_have_room_beside_an_owner_of_too_many(handler, make, most):
+    fed = Fed(*handler)
+    for number in range(most + 1):
+        fed.handler.seen(make(number))
+    fed.handler.seen(make(0, "other"))
+    assert len(fed.events) == most + 1
+
+
+@pytest.mark.parametrize(("handler", "make", "most"), KEPT.values(), ids=KEPT)
+def test_an_object_that_is_gone_makes_room(handler, make, most):
+    fed = Fed(*handler)
+    for number in range(most + 1):
+        fed.handler.seen(make(number))
+    fed.handler.lost(Identity(make(0).metadata.name, make(0).metadata.namespace))
+    fed.handler.seen(make(most))
+    assert len(fed.events) == most + 2
+    assert fed.handler.key(make(most)) in fed.handler._told
+
+
+@pytest.mark.parametrize(("handler", "make", "most"), KEPT.values(), ids=KEPT)
+def test_an_object_costs_no_more_among_many(handler, make, most):
+    def cost(known: int) -> int:
+        fed, obj = Fed(*handler), make(known)
+        for number in range(known):
+            fed.handler.seen(make(number))
+        return steps(lambda: fed.handler.seen(obj))
+
+    assert cost(most - 1) < 1.5 * cost(1)
+    assert cost(MANY) < 1.5 * cost(most + 1)
+
+
+def test_what_is_left_out_is_logged_once():
+    fed = Fed(TaintRuleHandler)
+    with capture_logs() as logs:
+        for number in range(MAX_OF_A_SELECTOR + 10):
+            fed.handler.seen(of_selector(number))
+    assert [(one["event"], one["name"]) for one in logs] == [("object-undecodable", "selector (None, 'n1', None)")]
+
+
+def test_a_slice_that_grows_beyond_what_its_node_may_have_is_gone():
+    fed = Fed(SliceHandler, EVERY)
+    fed.handler.seen(of_node(0))
+    fed.handler.seen(of_node(0, devices=128, taints=MAX_OF_A_NODE // 128))
+    fed.handler.seen(of_node(1))
+    assert fed.kinds == ["SliceSeen", "SliceGone", "SliceSeen"]
+
+
+def test_a_slice_that_is_written_again_counts_once():
+    fed = Fed(SliceHandler, EVERY)
+    for number in range(100):
+        fed.handler.seen(of_node(0, devices=64, taints=1 + number % 2))
+    assert fed.kinds == ["SliceSeen"] * 100
+
+
+def test_slices_of_no_node_are_all_kept():
+    """No kubelet may write them, and a fabric may have any number of devices."""
+    fed = Fed(SliceHandler, EVERY)
+    for number in range(100):
+        fed.handler.seen(of_node(number, ""))
+    assert len(fed.events) == 100
+
+
+@pytest.mark.parametrize(("drivers", "kept"), [({"gpu.example.com"}, 1), ({""}, 1), ({"nic.example.com"}, 0)])
+def test_slices_and_devices_of_drivers_that_no_policy_names_are_not_kept(drivers, kept):
+    for handler, obj in (
+        (SliceHandler, slice_object({"name": "gpu-0", "taints": [TAINT]})),
+        (DeviceClaimHandler, claim_object(GPU)),
+    ):
+        fed = Fed(handler, frozenset(drivers))
+        fed.handler.seen(obj)
+        assert len(fed.events) == kept
+
+
+@pytest.mark.parametrize(
+    ("drivers", "named"),
+    [((), set()), (("a", "b"), {"a", "b"}), (("a", ""), {""})],
+)
+def test_which_drivers_policies_name(drivers, named):
+    policies = [Policy(name=one, devices=(DeviceTaintSelector("*", one),)) for one in drivers]
+    assert named_drivers(policies) == named
+
+
+def test_tolerations_that_all_devices_of_a_claim_have_are_kept_once():
+    found = device_claim(of_namespace(0))
+    assert found is not None
+    assert len({id(one.tolerations) for one in found.uses}) == 1

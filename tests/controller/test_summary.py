@@ -167,9 +167,9 @@ def guard(record: GuardRecord, action: GuardAction = GuardAction.HALT) -> GuardR
 
 TRIPPED = GuardRecord(NOW, "taint sla on 9 nodes", 120)
 ADVICE = (
-    "Pause the policy (taintwarden pause sla), repair the cause (taintwarden repair sla prints how), and check with "
-    "taintwarden plan what would be evicted; the guard is armed again when the cause is gone. Only if you want all "
-    "these pods evicted: taintwarden guard reset sla"
+    "Pause the policy (taintwarden pause sla), correct the cause, and check with taintwarden plan what would be "
+    "evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
+    "taintwarden guard reset sla"
 )
 
 

@@ -147,6 +147,17 @@ async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Who
     await finished(scene)
 
 
+async def test_without_a_leader_no_replica_is_ready(scene: Whole) -> None:
+    """A right that is missing, or a Lease that the API server does not take from any replica."""
+    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, lasts=1, renew_deadline=1.0))
+    refused = scene.faults.answer(400, method="POST", path="/leases", times=1_000_000)
+    app = await scene.start()
+    await scene.until(lambda: app.health.unready() == "no replica leads, so no pod is evicted")
+    refused.times = 0
+    await scene.until(lambda: app.machine.view.is_leading)
+    assert app.health.unready() == ""
+
+
 async def test_a_crash_in_the_middle_of_a_wave(scene: Whole) -> None:
     await leads(scene)
     [app] = scene.apps

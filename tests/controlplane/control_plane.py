@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from controlplane import api_server, lateness
+from controlplane import api_server
 from controlplane.certificates import Authority, Pair, service_account_keys
 from controlplane.client import Json
 from controlplane.comparisons import known_gates
@@ -84,8 +84,6 @@ class ControlPlane(Target):
         self.start_api_server()
         wait_until(lambda: self.answers("/api/v1/namespaces/default"), self.ready_seconds, "the default namespace")
         self.client.create("serviceaccounts", {"metadata": {"name": "default"}}, "default")
-        if lateness.chosen() != lateness.IN_TIME:
-            self.product_server = self.link().url
 
     def stop(self) -> None:
         """End everything at once, the newest process first: nothing of it is used again. Safe to call twice."""
@@ -145,9 +143,7 @@ class ControlPlane(Target):
             assert self.ca
             self._network = Network(self.server, self.ca, self.server_certificate("network"))
             self._network.__enter__()
-        link = Link(self._network)
-        link.conditions.lateness = lateness.chosen()
-        return link
+        return Link(self._network)
 
     def audit(self) -> list[Json]:
         """Every eviction and deletion of a pod so far, as the API server's audit log has them."""

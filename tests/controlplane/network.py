@@ -9,14 +9,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
 from controlplane.api_server import LOOPBACK
 from controlplane.certificates import Pair
-from controlplane.lateness import IN_TIME, Lateness
 
 CHUNK_BYTES = 2**16
 HEAD_BYTES = 2**18
@@ -40,8 +38,6 @@ class Conditions:
     is_silent: bool = False
     """Nothing passes, without FIN or RST."""
     delay_seconds: float = 0.0
-    lateness: Lateness = IN_TIME
-    """Of answers, beside the delay."""
     held_path: str = ""
     """Watches of this path, such as /api/v1/nodes, deliver nothing. Reads and all other watches pass."""
     bytes_per_second: float = 0.0
@@ -97,7 +93,6 @@ class Link:
         self._network = network
         self._random = random.Random(seed)
         self._connections: set[Connection] = set()
-        self._numbers = count()
         self._delivered: dict[str, bytearray] = {}
         self._throttle = asyncio.Lock()
         listen = asyncio.start_server(self._serve, LOOPBACK, 0, ssl=network.server_tls, limit=HEAD_BYTES)
@@ -139,10 +134,6 @@ class Link:
             return None
         return self._random.choice(ERRORS)
 
-    def source(self) -> random.Random:
-        """What the next connection draws its lateness from."""
-        return self.conditions.lateness.source(str(next(self._numbers)))
-
     def note(self, watched: str, piece: bytes) -> None:
         """Remember what watches of a path have delivered lately."""
         delivered = self._delivered.setdefault(watched, bytearray())
@@ -167,7 +158,6 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._upstream: asyncio.StreamWriter | None = None
-        self._source = link.source()
         self._watched = ""
         """The path, while a watch is answered."""
         self._passes = asyncio.Event()
@@ -240,8 +230,7 @@ class Connection:
         at = 0.0
         while chunk := await source.read(CHUNK_BYTES):
             conditions = self._link.conditions
-            late = conditions.lateness.draw(self._source, is_watch=bool(self._watched))
-            at = max(at, time.monotonic() + conditions.delay_seconds + late)
+            at = max(at, time.monotonic() + conditions.delay_seconds)
             await coming.put((at, chunk))
         await coming.put((0.0, b""))
         await asyncio.Event().wait()

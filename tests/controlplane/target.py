@@ -59,8 +59,6 @@ class Target:
 
     def __init__(self, server: str, ca: Path | None, admin: Pair | None, folder: Path, *, token: str = ""):
         self.server = server
-        self.product_server = server
-        """Where programs of ours find the API server."""
         self.ca = ca
         self.client = Cluster(server, ca, certificate=admin, token=token)
         self.admin_kubeconfig = write_kubeconfig(folder / "admin.kubeconfig", server, ca, client=admin, token=token)
@@ -135,7 +133,7 @@ class Target:
 
     def _kubeconfig(self, name: str, account: str, server: str = "") -> Path:
         path = self.folder / f"{name}.kubeconfig"
-        return write_kubeconfig(path, server or self.product_server, self.ca, token=self.token(account))
+        return write_kubeconfig(path, server or self.server, self.ca, token=self.token(account))
 
     def token(self, account: str) -> str:
         """A token by TokenRequest, as a kubelet would mount it."""

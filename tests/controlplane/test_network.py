@@ -4,7 +4,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,13 +15,11 @@ import urllib3
 
 from controlplane.api_server import LOOPBACK
 from controlplane.certificates import Authority
-from controlplane.lateness import MODES, Lateness, chosen
 from controlplane.network import Link, Network, most_per_second
 
 BODY = b"x" * 20_000
 LINES = [b"%d\n" % number for number in range(12)]
 NODES = "/api/v1/nodes"
-LATE_SECONDS = 0.4
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -85,12 +83,6 @@ def post(pool: urllib3.PoolManager, link: Link, seconds: float = 60) -> urllib3.
 
 def watch(pool: urllib3.PoolManager, link: Link, path: str = NODES, seconds: float = 60) -> bytes:
     return pool.request("GET", f"{link.url}{path}?limit=1&watch=true", timeout=seconds).data
-
-
-def seconds_of(do: Callable[[], object]) -> float:
-    began = time.monotonic()
-    do()
-    return time.monotonic() - began
 
 
 def test_requests_pass_and_are_counted(pool: urllib3.PoolManager, link: Link) -> None:
@@ -183,31 +175,6 @@ def test_errors_are_said_by_the_proxy(pool: urllib3.PoolManager, link: Link) -> 
     assert all(answer.headers["Retry-After"] == "1" for answer in answers if answer.status == 429)
 
 
-def test_what_watches_deliver_is_late_and_in_order(pool: urllib3.PoolManager, link: Link) -> None:
-    link.conditions.lateness = Lateness((0.0, 0.02, LATE_SECONDS))
-    assert watch(pool, link) == b"".join(LINES)
-    link.conditions.lateness = Lateness((LATE_SECONDS,))
-    assert seconds_of(lambda: watch(pool, link)) >= LATE_SECONDS
-
-
-def test_answers_to_other_requests_are_late_apart(pool: urllib3.PoolManager, link: Link) -> None:
-    link.conditions.lateness = Lateness((60.0,))
-    assert post(pool, link, seconds=30).data == BODY
-    link.conditions.lateness = Lateness(answer_seconds=LATE_SECONDS)
-    assert seconds_of(lambda: [post(pool, link) for _ in range(10)]) >= LATE_SECONDS
-
-
-def test_connections_draw_from_a_seed() -> None:
-    def drawn(seed: str, name: str) -> list[float]:
-        lateness = Lateness(tuple(range(100)), seed=seed)
-        source = lateness.source(name)
-        return [lateness.draw(source, is_watch=True) for _ in range(20)]
-
-    assert drawn("a", "1") == drawn("a", "1")
-    assert drawn("a", "1") != drawn("a", "2")
-    assert drawn("a", "1") != drawn("b", "1")
-
-
 def test_watches_of_a_path_are_held_until_they_are_released(pool: urllib3.PoolManager, link: Link) -> None:
     link.conditions.held_path = NODES
     with pytest.raises(urllib3.exceptions.TimeoutError):
@@ -217,20 +184,6 @@ def test_watches_of_a_path_are_held_until_they_are_released(pool: urllib3.PoolMa
     link.conditions.held_path = ""
     assert watch(pool, link) == b"".join(LINES)
     assert link.has_delivered(NODES, "7\n")
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_mode_is_chosen_by_name(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LATE", mode)
-    monkeypatch.setenv("LATE_SEED", "7")
-    assert chosen().watch_seconds == MODES[mode].watch_seconds
-    assert chosen().seed == "7"
-
-
-def test_a_mode_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LATE", "always")
-    with pytest.raises(ValueError, match="must be one of watches, all"):
-        chosen()
 
 
 def test_the_busiest_second_is_any_second() -> None:

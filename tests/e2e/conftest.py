@@ -23,7 +23,6 @@ from controlplane import (
 )
 from controlplane.binaries import binaries_folder
 from controlplane.comparisons import known_gates
-from controlplane.lateness import IN_TIME, SEED_VARIABLE, VARIABLE, chosen
 from controlplane.leftovers import nothing_left, removed_afterwards
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
 from controlplane.working_cluster import CONTROLLERS, OWNERS
@@ -33,24 +32,10 @@ from e2e.stories import Told, telling
 # Without it the server refuses Gt and Lt in spec.tolerations.
 FEATURE_GATES = known_gates()
 # Modules that share the working cluster, by the beginning of their names.
-SHARING = ("test_budget_failed", "test_limits_", "test_placement_requirements", "test_working_cluster")
+SHARING = ("test_limits", "test_placement_requirements", "test_working_cluster")
 SHARED: pytest.StashKey[ExitStack] = pytest.StashKey()
 """What ends with the last of them."""
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Processes among which the tests are divided draw from the same seed."""
-    config.addinivalue_line("markers", f"in_time(reason): needs an API server that answers in time, not {VARIABLE}")
-    if os.environ.get(VARIABLE):
-        os.environ.setdefault(SEED_VARIABLE, uuid.uuid4().hex[:6])
-
-
-def pytest_report_header() -> str | None:
-    mode = os.environ.get(VARIABLE)
-    return (
-        f"an API server that is late: {VARIABLE}={mode} {SEED_VARIABLE}={os.environ[SEED_VARIABLE]}" if mode else None
-    )
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -61,8 +46,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     kubeconfig, context = session.config.getoption("--kubeconfig"), session.config.getoption("--context")
     if session.config.option.collectonly:
         return
-    if kubeconfig and chosen() != IN_TIME:
-        raise pytest.UsageError(f"{VARIABLE} needs control planes of its own, not --kubeconfig")
     if kubeconfig and session.config.getoption("numprocesses"):
         raise pytest.UsageError("operators of two processes would take turns on one cluster: --numprocesses 0")
     try:
@@ -107,10 +90,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = str(item.path)
         seconds[path] = max(seconds.get(path, 0), mark.args[0] if mark else 0)
         groups[together(path)] = max(groups.get(together(path), 0), seconds[path])
-    if chosen() != IN_TIME:
-        for item in items:
-            for mark in item.iter_markers("in_time"):
-                item.add_marker(pytest.mark.skip(reason=f"in time: {mark.args[0]}"))
     order = {group: number for number, group in enumerate(sorted(groups, key=lambda group: -groups[group]))}
     items.sort(key=lambda item: (order[together(str(item.path))], -seconds[str(item.path)]))
 

@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import yaml
@@ -56,45 +54,6 @@ def shipped_extender(port: int, ca: Path) -> Json:
     """Ours as shipped; only the way to it is another one."""
     (entry,) = SHIPPED["extenders"]
     return {**entry, "urlPrefix": f"https://{LOOPBACK}:{port}", "tlsConfig": {**entry["tlsConfig"], "caFile": str(ca)}}
-
-
-class Double:
-    """An extender of the test's own: it filters as it is told."""
-
-    def __init__(self) -> None:
-        self.answer: Callable[[Json], bytes] = lambda args: json.dumps({"NodeNames": args["NodeNames"]}).encode()
-        double = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                args = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                body = double.answer(args)
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                """Keep pytest's output readable."""
-
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def entry(self) -> Json:
-        """As a scheduler's configuration has it."""
-        url = f"http://{LOOPBACK}:{self._server.server_address[1]}"
-        common = {name: SHIPPED["extenders"][0][name] for name in ("nodeCacheCapable", "ignorable", "httpTimeout")}
-        return {"urlPrefix": url, "filterVerb": "filter", **common}
-
-    def __enter__(self) -> "Double":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @dataclass
@@ -194,10 +153,3 @@ def serving(ground: ControlPlane, folder: Path) -> Iterator[tuple[Extender, Json
         entry = shipped_extender(port, certificate(ground.client, folder))
         entry["tlsConfig"] |= {"certFile": str(mine.certificate), "keyFile": str(mine.key)}
         yield extender, entry
-
-
-def measured(action: Callable[[], object]) -> float:
-    """How many seconds it takes."""
-    began = time.monotonic()
-    action()
-    return time.monotonic() - began

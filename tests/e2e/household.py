@@ -112,15 +112,6 @@ class Household:
     def set_policy(self, **spec: object) -> None:
         self.client.patch("taintevictionpolicies", self.name, {"spec": spec})
 
-    def wait_observed(self) -> None:
-        """Wait until the operator says that it acts by the policy as it is now."""
-
-        def is_observed() -> bool:
-            found = self.client.get("taintevictionpolicies", self.name)
-            return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
-
-        self.wait(is_observed, "the policy to be observed")
-
     def annotations(self, bound: str = "950") -> dict[str, str]:
         return annotation({"key": self.key, "operator": "Gt", "value": bound})
 

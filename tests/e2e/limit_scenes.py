@@ -11,7 +11,7 @@ from typing import Any
 
 from controlplane import Departure, Json, WorkingCluster
 from e2e.replay.pod_watch import RUN_LABEL
-from e2e.stories import POLICY_LABEL, TOLERATIONS, PodRef, Scene, conditions, events, taint, toleration
+from e2e.stories import POLICY_LABEL, PodRef, Scene, conditions, taint, toleration
 
 SCENE_LABEL = "taintwarden-e2e/scene"
 GOOD, BAD = taint("980"), taint("940")
@@ -125,11 +125,6 @@ class LimitScene(Scene):
         """The most pods that a workload was short of at any moment since."""
         return self.ground.availability.worst(workload, since).missing
 
-    def wait_pods_seen(self, node: str) -> None:
-        """Wait until the operator has seen all pods as they are now, by what it says of a pod that comes after."""
-        pod = self.pod("seen", node, DEMANDING, annotations={TOLERATIONS: "nonsense"})
-        self.event(pod, "InvalidToleration")
-
     # -- what the status says
 
     def wait_limit(self, limit: str, pods: int | None = None) -> Json:
@@ -152,22 +147,18 @@ class LimitScene(Scene):
         return self._wait_status(found, f"{kind} to be {status}")
 
     def wait_zones(self, expected: Mapping[str, tuple[str, int, int]]) -> None:
-        """Wait until the status has these zones, each with its state, nodes and degraded nodes."""
+        """Wait until the status has these zones, each with its state, nodes and unhealthy nodes."""
 
         def found() -> bool:
             zones = self.status().get("zones", [])
-            table = {zone["zone"]: (zone["state"], zone["nodes"], zone["degradedNodes"]) for zone in zones}
+            table = {zone["zone"]: (zone["state"], zone["nodes"], zone["unhealthyNodes"]) for zone in zones}
             return table == expected
 
         self._wait_status(found, f"the zones to be {expected}")
 
-    def wait_degraded(self, nodes: int) -> None:
+    def wait_evicting(self, nodes: int) -> None:
         """Wait until the status counts so many nodes with pods that have to leave."""
-        self._wait_status(lambda: self.status().get("degradedNodes") == nodes, f"{nodes} nodes to be degraded")
-
-    def policy_events(self, reason: str) -> list[Json]:
-        """The Events about the story's policy with this reason."""
-        return events(self.cluster, "default", self.policy, reason)
+        self._wait_status(lambda: self.status().get("evictingNodes") == nodes, f"{nodes} nodes to be evicting")
 
     def _wait_status(self, found: Any, what: str) -> Any:
         try:

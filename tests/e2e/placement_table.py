@@ -62,7 +62,7 @@ TABLE: dict[Event, dict[Owner, Outcome]] = {
     Event.EDITED: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
     Event.DRY_RUN: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
     Event.PAUSED: _row(Outcome.STAYS),
-    Event.DELETED: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
+    Event.DELETED: _row(Outcome.STAYS),
     Event.WEBHOOK_AWAY: _row(Outcome.PENDING, DAEMON_SET=Outcome.NONE),
     Event.OPERATOR_AWAY: _row(Outcome.STAYS),
     Event.KUBELET: _row(Outcome.STAYS),

@@ -98,7 +98,7 @@ class RenderedOperator(Operator):
         (files / "token").write_text(token["status"]["token"])
         (files / "ca.crt").write_bytes(target.ca.read_bytes() if target.ca else b"")
         (files / "namespace").write_text(deployment["metadata"]["namespace"])
-        return cls(deployment, target.product_server, files, folder)
+        return cls(deployment, target.server, files, folder)
 
     def is_ready(self) -> bool:
         return self.answers("readinessProbe")

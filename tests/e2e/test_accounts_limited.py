@@ -10,7 +10,7 @@ import yaml
 from controlplane import ApiError, Cluster, ControlPlane, Json
 from controlplane.manifests import ACCESS_KINDS
 from controlplane.waiting import wait_until
-from deploy.rendering import BASE, OVERLAYS, by_key, chart, kubectl, kustomize, run
+from deploy.rendering import BASE, by_key, chart, kubectl, kustomize, run
 
 NODE = "limiting"
 SECONDS = 30
@@ -28,17 +28,13 @@ def overlay(folder: Path, base: Path, **fields: str) -> list[Json]:
 
 
 INSTALLATIONS: Mapping[str, Any] = {
-    "base": lambda _: kustomize(BASE),
-    "base in another namespace": lambda folder: overlay(folder, BASE, namespace=ELSEWHERE),
-    "base with a prefix": lambda folder: overlay(folder, BASE, namePrefix=PREFIX),
-    "base with both": lambda folder: overlay(folder, BASE, namespace=ELSEWHERE, namePrefix=PREFIX),
-    "chart in another namespace": lambda _: chart(namespace=ELSEWHERE),
-    "chart with another account": lambda _: chart({"serviceAccount": {"name": "mine"}}, namespace=ELSEWHERE),
+    "base with another namespace and a prefix": lambda folder: overlay(
+        folder, BASE, namespace=ELSEWHERE, namePrefix=PREFIX
+    ),
+    "chart with another account in another namespace": lambda _: chart(
+        {"serviceAccount": {"name": "mine"}}, namespace=ELSEWHERE
+    ),
     "chart with a release of another name": lambda _: chart(release="other", namespace=ELSEWHERE),
-    **{
-        f"{one.name} in another namespace": lambda folder, one=one: overlay(folder, one, namespace=ELSEWHERE)
-        for one in OVERLAYS
-    },
 }
 
 

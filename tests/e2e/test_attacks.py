@@ -23,12 +23,13 @@ from admission.workloads import ANNOTATION
 from controlplane import ApiError, Cluster, ControlPlane, Operator, Webhook, webhook_setup
 from controlplane.api_server import LOOPBACK, free_port
 from e2e.answered import lateness
+from e2e.stories import NO_LIMITS
 from e2e.tenants import LATEST_SECONDS, MOST_BYTES
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
 NAMESPACE, NODE, QUIET = "tenant", "attacked", "quiet"
-VICTIMS, EVERY_SECONDS, FIRST_SECONDS = 60, 1.0, 15.0
+VICTIMS, EVERY_SECONDS, FIRST_SECONDS = 30, 1.0, 10.0
 HOSTILE_PODS = 300
 IDLE, UNFINISHED, STRANGE = 1_500, 60, 500
 TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
@@ -70,7 +71,7 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
             "apiVersion": "taintwarden.io/v1alpha1",
             "kind": "TaintEvictionPolicy",
             "metadata": {"name": "attacked"},
-            "spec": {"taints": [{"key": "sla"}], "limits": {"base": "None"}},
+            "spec": {"taints": [{"key": "sla"}], "limits": NO_LIMITS},
         },
     )
     webhook_setup.install(cluster, port)

@@ -24,20 +24,11 @@ from e2e.stories import (
     toleration,
 )
 
-ASKING, ASKING_MUCH, FORCING = "asking", "asking-much", "forcing"
-PRESSING, PRESSING_LATER, PRESSING_AGAIN = "pressing", "pressing-later", "pressing-again"
+ASKING, FORCING, PRESSING = "asking", "forcing", "pressing"
 TIMEOUT_SECONDS = 5
-LATER_SECONDS = 25
-"""Within it something is seen, told and acted on."""
 POLICIES = {
     ASKING: {"eviction": {"method": "Evict"}},
-    ASKING_MUCH: {"eviction": {"method": "Evict"}},
     PRESSING: {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": TIMEOUT_SECONDS}},
-    PRESSING_LATER: {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": LATER_SECONDS}},
-    PRESSING_AGAIN: {
-        "eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": LATER_SECONDS},
-        "limits": {"base": "None", "perNode": {"maxConcurrent": 1}},
-    },
     FORCING: {"eviction": {"method": "Delete"}},
 }
 STORIES = Stories()
@@ -87,18 +78,6 @@ def a_budget_holds_a_pod_until_it_allows_its_eviction(scene: Scene) -> None:
     wait_until(lambda: scene.status()["evicted"] == 1 and scene.status()["blocked"] == 0, PATIENCE_SECONDS, "the end")
 
 
-@STORIES.under(ASKING_MUCH)
-def a_blocked_pod_leaves_the_queue_when_the_taint_goes(scene: Scene) -> None:
-    # Nothing orders the watch of budgets and that of nodes: the pod stays until the budget is known.
-    pod, _ = blocked_pod(scene, "web-budget", tolerates_seconds=2)
-    scene.event(pod, "EvictionBlocked")
-    [node] = {node["metadata"]["name"] for node in scene.cluster.items("nodes") if is_of(scene, node)}
-    scene.taint(node)
-    scene.event(pod, "EvictionCancelled")
-    scene.cluster.set_disruptions_allowed("web-budget", scene.namespace, 1)
-    scene.stays(pod, until=time.monotonic() + OBSERVED_SECONDS)
-
-
 @STORIES.under(PRESSING)
 def what_a_budget_blocks_for_too_long_is_deleted(scene: Scene) -> None:
     # Nothing orders the watch of budgets and that of nodes: the pod stays until its budget is known.
@@ -117,34 +96,6 @@ def what_two_budgets_block_is_deleted_also_if_it_is_not_ready(scene: Scene) -> N
     assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
 
 
-@STORIES.under(PRESSING_LATER)
-def what_a_budget_allows_in_time_is_evicted(scene: Scene) -> None:
-    pod, tainted = blocked_pod(scene, "web-budget")
-    scene.event(pod, "EvictionBlocked")
-    scene.cluster.set_disruptions_allowed("web-budget", scene.namespace, 1)
-    scene.leaves(pod, tainted, slack=LATER_SECONDS)
-    assert disruption_target(scene, pod)["reason"] == "EvictionByEvictionAPI"
-
-
-@STORIES.under(PRESSING_AGAIN)
-def the_time_starts_again_once_the_budget_would_let_the_pod_go(scene: Scene) -> None:
-    """As it lets pods go that are not ready. A pod that stops on the same node holds this one meanwhile."""
-    node = scene.node()
-    stopping = scene.pod("stopping", node, toleration("Exists"), grace_seconds=3600)
-    scene.cluster.delete("pods", stopping.name, scene.namespace)
-    pod = scene.pod("web", node, labels=APP)
-    scene.cluster.create_pdb("web-budget", scene.namespace, APP)
-    tainted = scene.taint(node, taint("940"))
-    scene.stays(pod, until=tainted + OBSERVED_SECONDS)
-    scene.cluster.report_phase(pod.name, scene.namespace, "Running", ready=False)
-    scene.stays(pod, until=tainted + 2 * OBSERVED_SECONDS)
-    ready = time.monotonic()
-    scene.cluster.report_phase(pod.name, scene.namespace, "Running")
-    scene.cluster.delete("pods", stopping.name, scene.namespace, grace_seconds=0)
-    scene.leaves(pod, ready, LATER_SECONDS, slack=RETRY_SECONDS + SLACK_SECONDS)
-    assert disruption_target(scene, pod)["reason"] == "DeletionByTaintwarden"
-
-
 @STORIES.under(FORCING)
 def deleting_asks_no_budget(scene: Scene) -> None:
     pod, tainted = blocked_pod(scene, "web-budget")
@@ -152,18 +103,6 @@ def deleting_asks_no_budget(scene: Scene) -> None:
     condition = disruption_target(scene, pod)
     assert (condition["status"], condition["reason"]) == ("True", "DeletionByTaintwarden")
     assert "sla=940:NoExecute" in condition["message"]
-
-
-@STORIES.under(FORCING)
-def deleting_waits_for_the_deadline_like_evicting(scene: Scene) -> None:
-    node = scene.node()
-    pod = scene.pod("patient", node, toleration("Exists", "", 4))
-    tainted = scene.taint(node, taint("940"))
-    scene.leaves(pod, tainted, 4)
-
-
-def is_of(scene: Scene, node: Json) -> bool:
-    return node["metadata"]["name"].startswith(f"{scene.namespace}-")
 
 
 def disruption_target(scene: Scene, pod: PodRef) -> Json:
@@ -179,9 +118,8 @@ def test_each_method_makes_the_calls_it_should(own_control_plane: ControlPlane, 
         for story, scene in told.scenes.items()
     }
     assert made[deleting_asks_no_budget] == {"delete 200": 1}
-    assert made[what_a_budget_allows_in_time_is_evicted]["create eviction 201"] == 1
     assert made[what_a_budget_blocks_for_too_long_is_deleted] == {"delete 200": 1}
-    assert made[a_blocked_pod_leaves_the_queue_when_the_taint_goes] == {}, "the budget's status says no"
+    assert made[a_budget_holds_a_pod_until_it_allows_its_eviction]["create eviction 201"] == 1
 
 
 def name_of(entry: Json) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from controlplane import ApiError, Json, Operator, WorkingCluster, sleep_until, wait_until
+from controlplane import ApiError, Json, Operator, WorkingCluster, wait_until
 from controlplane.working_cluster import CONTROLLERS
 from e2e.conftest import started_working_cluster
 from e2e.device_park import CLAIM, SECONDS, Endings, Park, ParkStories, ParkStory, opened, played
@@ -20,7 +20,6 @@ from e2e.tenants import ACCOUNT, Tenant
 
 CLAIMS = "resourceclaim-controller"
 OBSERVED_SECONDS = 5.0
-GRACE_SECONDS, EARLY_SECONDS = 40, 0.1
 BINDING = "taintwarden-devices"
 FORGED_SECONDS = 0.02
 CLAIMS_RULE = {
@@ -132,18 +131,6 @@ def the_replacement_gets_another_device(park: Park) -> None:
 
 
 @STORIES.add
-def a_shared_device_evicts_all_its_pods(park: Park) -> None:
-    park.set_policy()
-    park.claim("shared")
-    names = [f"part-{number}" for number in range(5)]
-    for name in names:
-        park.pod(name, claim="shared")
-    park.wait_known()
-    park.driver.taint(*park.device_of(names[0]), park.bad())
-    park.wait_left(*names)
-
-
-@STORIES.add
 def a_pod_that_asks_for_an_extended_resource_has_a_device_too(park: Park) -> None:
     park.set_policy()
     park.wait_known()
@@ -153,22 +140,6 @@ def a_pod_that_asks_for_an_extended_resource_has_a_device_too(park: Park) -> Non
     park.run("old-style", spec)
     park.driver.taint(*park.device_of("old-style"), park.bad())
     park.wait_left("old-style")
-
-
-@STORIES.add
-def a_device_without_a_node_evicts_from_every_node(park: Park) -> None:
-    park.set_policy()
-    fabric = f"{park.name}-fabric"
-    park.driver.publish(fabric, {"link": {"attributes": {"kind": {"string": "fabric"}}}}, node=None)
-    chosen = {"cel": {"expression": f'device.attributes["{park.driver.name}"].?kind.orValue("") == "fabric"'}}
-    exactly = {"deviceClassName": park.name, "selectors": [chosen]}
-    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
-    park.client.create("resourceclaims", {"metadata": {"name": "link"}, "spec": spec}, park.name)
-    for name, node in zip(("a", "b"), park.nodes, strict=True):
-        assert park.pod(name, claim="link", node=node) == (fabric, "link")
-    park.wait_known()
-    park.driver.taint(fabric, "link", park.bad())
-    park.wait_left("a", "b")
 
 
 @STORIES.add
@@ -242,64 +213,6 @@ def bound_in_the_whole_cluster(park: Park, tenant: Tenant) -> Iterator[None]:
 def is_gone(park: Park, pod: str, namespace: str) -> bool:
     found = park.client.find("pods", pod, namespace)
     return not found or "deletionTimestamp" in found["metadata"]
-
-
-@STORIES.add
-def budgets_hold(park: Park) -> None:
-    park.set_policy()
-    park.claim("gpu")
-    park.pod("held", claim="gpu")
-    park.budget("held")
-    park.wait_known()
-    park.driver.taint(*park.device_of("held"), park.bad())
-    wait_until(
-        lambda: "held" in str(park.condition("Progressing")) or park_status(park)["blocked"], SECONDS, "the budget"
-    )
-    nobody_leaves(park, "held")
-
-
-def park_status(park: Park) -> Json:
-    found: Json = {"blocked": 0} | park.client.get("taintevictionpolicies", park.name).get("status", {})
-    return found
-
-
-@STORIES.add
-def a_typo_in_a_value_evicts_nobody(park: Park) -> None:
-    park.set_policy({"valueType": "Integer"})
-    park.claim("gpu", exists(park))
-    pool, device = park.pod("a", above(park, "950"))
-    park.wait_known()
-    park.driver.taint(pool, device, park.bad("990"))
-    park.driver.taint(pool, device, park.bad("9x0"))
-    wait_until(lambda: park_status(park).get("invalidTaints"), SECONDS, "the typo to be told")
-    [told] = park_status(park)["invalidTaints"]
-    assert told["taint"] == f"{park.key}=9x0:NoExecute of device {park.driver.name}/{pool}/{device}"
-    nobody_leaves(park, "a")
-
-
-def test_a_restart_in_the_grace_moves_no_deadline(park: Park, operator: Operator) -> None:
-    park.set_policy({"valueType": "Integer"}, timing={"violationGraceSeconds": GRACE_SECONDS})
-    park.claim("gpu", exists(park))
-    pool, device = park.pod("a", above(park, "950"))
-    park.driver.taint(pool, device, park.bad("990"))
-    park.wait_known()
-    wait_until(lambda: "990" in history(park, pool), SECONDS, "the value to be stored")
-    began = time.monotonic()
-    park.driver.taint(pool, device, park.bad("900"))
-    wait_until(lambda: "900" in history(park, pool), SECONDS, "the value to be stored")
-    sleep_until(began + GRACE_SECONDS / 2)
-    stopped = time.monotonic()
-    operator.restart()
-    operator.wait_leading()
-    park.wait_left("a")
-    left = time.monotonic()
-    assert left - began > GRACE_SECONDS - EARLY_SECONDS
-    assert left - stopped < GRACE_SECONDS, "it did not begin anew"
-
-
-def history(park: Park, node: str) -> str:
-    annotations = park.client.get("nodes", node)["metadata"].get("annotations", {})
-    return str(annotations.get("taintwarden.io/taint-history", ""))
 
 
 def test_a_rule_for_every_device_trips_the_guard_first(park: Park) -> None:

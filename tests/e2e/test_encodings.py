@@ -17,36 +17,17 @@ from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import PROTOBUF
 from taintwarden.kube.wire.protobuf_frames import MAGIC
 from taintwarden.kube.wire.resources import (
-    BUDGETS,
-    CLAIMS,
-    DAEMON_SETS,
-    JOBS,
-    NAMESPACES,
     NODES,
     PODS,
     REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-    VOLUMES,
     Resource,
 )
 
 LATER = 4e9
 """Times are not later than now."""
 NODE = "encodings-n"
-KINDS = (
-    NODES,
-    PODS,
-    NAMESPACES,
-    BUDGETS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    DAEMON_SETS,
-    REPLICATION_CONTROLLERS,
-    JOBS,
-    CLAIMS,
-    VOLUMES,
-)
+KINDS = (NODES, PODS, REPLICA_SETS)
+"""Those that are read in protobuf wherever there are many of them."""
 LABELS = {"app": "web", "übrig.example/empty": ""} | {f"label-{index}": str(index) for index in range(5)}
 SELECTOR = {
     "matchLabels": {"app": "web"},
@@ -63,8 +44,6 @@ TOLERATIONS = [
     {"key": "half", "operator": "Exists"},
 ]
 EXTENDED = '[{"key":"sla","operator":"Gt","value":"950","effect":"NoExecute","tolerationSeconds":30}]'
-AFFINITY = '{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Exists"}]}]}}'
-VOLUME = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
 SPREAD = [
     {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": SELECTOR},
     {
@@ -114,40 +93,6 @@ OBJECTS = (
     pod("important", spec={"priorityClassName": "system-node-critical"}),
     workload("apps/v1", "ReplicaSet", "none", replicas=0),
     workload("apps/v1", "ReplicaSet", "default"),
-    workload("apps/v1", "StatefulSet", "three", replicas=3, serviceName="s"),
-    workload("apps/v1", "DaemonSet", "everywhere"),
-    workload("v1", "ReplicationController", "old", replicas=2, selector={"app": "web"}),
-    workload(
-        "batch/v1",
-        "Job",
-        "many",
-        parallelism=4,
-        completions=9,
-        suspend=True,
-        template=template(restartPolicy="Never"),
-        manualSelector=True,
-    ),
-    {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
-    | {"spec": VOLUME | {"volumeName": "encodings-v", "resources": {"requests": {"storage": "1Gi"}}}},
-    workload("batch/v1", "Job", "queue", template=template(restartPolicy="Never"), manualSelector=True),
-    workload(
-        "batch/v1",
-        "Job",
-        "indexed",
-        parallelism=5,
-        completions=5,
-        suspend=True,
-        completionMode="Indexed",
-        backoffLimitPerIndex=0,
-        template=template(restartPolicy="Never"),
-        manualSelector=True,
-    ),
-    {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "one"}}
-    | {"spec": {"minAvailable": 1, "selector": SELECTOR, "unhealthyPodEvictionPolicy": "AlwaysAllow"}},
-    {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "all"}}
-    | {"spec": {"maxUnavailable": 1, "selector": {}}},
-    {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "nobody"}}
-    | {"spec": {"maxUnavailable": 1}},
 )
 
 
@@ -164,9 +109,6 @@ def populated(control_plane: Target) -> Iterator[Target]:
         {"key": "tier", "value": "b", "effect": "PreferNoSchedule"},
     ]
     client.apply(node | {"spec": {"taints": taints}})
-    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "encodings-v"}}
-    volume["metadata"]["annotations"] = {"taintwarden.io/node-affinity": AFFINITY}
-    client.apply(volume | {"spec": VOLUME | {"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/none"}}})
     for each in OBJECTS:
         found = {**each, "metadata": {**each["metadata"], "namespace": name}}
         if each["kind"] == "Pod":
@@ -181,10 +123,8 @@ def populated(control_plane: Target) -> Iterator[Target]:
         ],
     }
     client.patch("pods", "rich", {"status": status}, name, subresource="status")
-    client.patch("batch/v1/jobs", "indexed", {"status": {"failedIndexes": "1,3-4"}}, name, subresource="status")
     create_with_odd_text(control_plane, name)
     yield control_plane
-    client.delete("persistentvolumes", "encodings-v")
     client.delete("nodes", NODE)
     client.remove_namespace(name)
 

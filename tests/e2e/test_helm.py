@@ -11,7 +11,7 @@ import yaml
 from controlplane import OPERATOR_NAMESPACE, Cluster, Target, wait_until
 from deploy.rendering import CHART, Json, RenderingError, by_key, load, run, tool
 from e2e.rendered_operator import RenderedOperator
-from e2e.stories import annotation, taint, toleration
+from e2e.stories import NO_LIMITS, annotation, taint, toleration
 
 Helm = Callable[..., str]
 DEFINITION = "taintevictionpolicies.taintwarden.io"
@@ -83,7 +83,7 @@ def doomed(cluster: Cluster, namespace: str, create_policy: Callable[..., Any]) 
     tolerates = annotation(toleration("Gt", "950"))
     cluster.create_pod("p1", namespace, node, tolerations=[{"operator": "Exists"}], annotations=tolerates)
     selector = {"matchLabels": {"test": namespace}}
-    create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": {"base": "None"}})
+    create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": NO_LIMITS})
     cluster.set_taints(node, [taint("900")])
     return "p1"
 
@@ -97,18 +97,6 @@ def test_the_operator_evicts_with_the_rights_arguments_and_environment_of_the_ch
     assert running.complaints() == []
     lease = cluster.get("leases", "taintwarden", OPERATOR_NAMESPACE)
     assert lease["spec"]["holderIdentity"].startswith("taintwarden-0_")
-
-
-def test_a_dry_run_of_the_release_evicts_nobody(
-    release: Helm, operator: Start, cluster: Cluster, namespace: str, doomed: str
-) -> None:
-    release("upgrade", "taintwarden", CHART, NO_PODS, "--set=dryRun=true")
-    running = operator()
-    rehearsed = lambda: [line for line in running.logs() if line.get("event") == "eviction-rehearsed"]  # noqa: E731
-    [line] = wait_until(rehearsed, WAIT_SECONDS, "the rehearsal")
-    assert line["pod"] == f"{namespace}/{doomed}"
-    assert "deletionTimestamp" not in cluster.get("pods", doomed, namespace)["metadata"]
-    release("upgrade", "taintwarden", CHART, NO_PODS)
 
 
 def test_an_upgrade_brings_changed_definitions(release: Helm, cluster: Cluster, tmp_path: Path) -> None:

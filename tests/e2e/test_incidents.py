@@ -48,7 +48,7 @@ from e2e.incidents import (
     value,
     words,
 )
-from e2e.stories import annotation, policy, toleration
+from e2e.stories import NO_LIMITS, annotation, policy, toleration
 from monitoring.panels import Panel, filled, panels
 from monitoring.promtool import rule_faults, silent_group
 from monitoring.rules import alerts
@@ -56,12 +56,10 @@ from taintwarden.certificates.pairs import make_pair, read_authority
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for all incidents
 
-GUARD, HELD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE = (
-    f"oncall-{name}" for name in ("guard", "held", "budget", "typo", "zones", "zone", "missed", "denied", "bounce")
+GUARD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE = (
+    f"oncall-{name}" for name in ("guard", "budget", "typo", "zones", "zone", "missed", "denied", "bounce")
 )
-NO_GUARD = {"base": "None", "zoneHealth": {}, "guard": {"minPods": 50}}
-"""A guard that does not trip: it waits until a wave is complete."""
-STAYING = {"tolerations": [toleration("Exists")]}
+HEALTH = {"unhealthy": [{"key": "sla", "operator": "Lt", "value": "950"}]}
 UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
 """The scheduler reads the one, the operator the other, so pods come back."""
 ON_EACH_NODE = {"spread": "kubernetes.io/hostname"}
@@ -75,20 +73,19 @@ INVALID, INJECTED, DEVICES = "oncall-invalid", "oncall-injected", "oncall-device
 def staged(world: World) -> None:
     """Everything that incidents happen to, and one policy and one profile that are stored and invalid."""
     stage(world, GUARD, {"a": 2, "b": 2, "c": 2}, 12)
-    stage(world, HELD, {"a": 2, "b": 2}, 12, app=STAYING)
-    stage(world, BUDGET, {"a": 1, "b": 1}, 1, limits={"base": "None"})
+    stage(world, BUDGET, {"a": 1, "b": 1}, 1, limits=NO_LIMITS)
     stage(world, TYPO, {"a": 1, "b": 1}, 4)
-    stage(world, ZONES, {"a": 3, "b": 3, "c": 3}, 9, app=ON_EACH_NODE, limits=NO_GUARD)
-    stage(world, ZONE, {"a": 3, "b": 3, "c": 3}, 9, app=ON_EACH_NODE, limits=NO_GUARD)
+    stage(world, ZONES, {"a": 3, "b": 3, "c": 3}, 9, app=ON_EACH_NODE, limits={**NO_LIMITS, "zoneHealth": HEALTH})
+    stage(world, ZONE, {"a": 3, "b": 3, "c": 3}, 9, app=ON_EACH_NODE, limits={**NO_LIMITS, "zoneHealth": HEALTH})
     stage(world, MISSED, {"a": 1, "b": 1}, 2, reclaim={"deadlineSeconds": 5})
-    stage(world, DENIED, {"a": 1}, 2, limits={"base": "None"})
-    stage(world, BOUNCE, {"a": 1}, 1, app=UNREAD, limits={"base": "None", "bounce": {"afterEvictions": 2}})
+    stage(world, DENIED, {"a": 1}, 2, limits=NO_LIMITS)
+    stage(world, BOUNCE, {"a": 1}, 1, app=UNREAD, limits={**NO_LIMITS, "bounce": {}})
     budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     for name in (BUDGET, MISSED):
         body = {"metadata": {"name": "web"}, "spec": budget | ({"minAvailable": 2} if name == MISSED else {})}
         world.cluster.create("poddisruptionbudgets", body, name)
     world.ground.wait_complete(
-        *(f"{name}/web" for name in (GUARD, HELD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE)),
+        *(f"{name}/web" for name in (GUARD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE)),
         timeout_seconds=120,
     )
 
@@ -180,13 +177,6 @@ def lenient_definitions(world: World) -> Iterator[None]:
     wait_until(refusal, 30, "the server to check policies again")
 
 
-def flip(world: World) -> None:
-    """A profile that makes every pod of its namespace leave."""
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile", "metadata": {"name": "web"}}
-    strict = {"tolerations": [toleration("Gt", "999999")]}
-    world.cluster.create("tolerationprofiles", kind | {"spec": strict}, HELD)
-
-
 def run_job(world: World) -> None:
     """What the Job of an installation does, once its configurations are there."""
     there = lambda: all(map(partial(world.cluster.find, name="taintwarden"), webhook_setup.CONFIGURATIONS.values()))  # noqa: E731
@@ -205,14 +195,6 @@ POLICY_INCIDENTS = [
         event=("default", "GuardTripped"),
         shows=holds("GuardTripped", "True"),
         headings=("The cause is a mistake",),
-    ),
-    Incident(
-        "TaintwardenNamespaceHeld",
-        flip,
-        {"policy": HELD},
-        words(HELD, NAMESPACE=HELD, PROFILE="web"),
-        event=("default", "NamespaceHeld"),
-        shows=holds("GuardTripped", "False", "HoldsNamespace"),
     ),
     Incident(
         "TaintwardenBudgetBlocked",
@@ -236,7 +218,7 @@ POLICY_INCIDENTS = [
         {"policy": ZONES},
         words(ZONES),
         event=("default", "EvictionsHalted"),
-        shows=limited("all-zones-full"),
+        shows=limited("zone"),
         headings=("The values are wrong",),
     ),
     Incident(

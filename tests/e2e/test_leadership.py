@@ -14,26 +14,31 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, Operator, Process, wait_until
+from controlplane import Cluster, ControlPlane, Json, Operator, Process, wait_until
 from controlplane.api_server import LOOPBACK, free_port
 from controlplane.health import is_healthy
 from controlplane.operator_process import BYTECODE, LEAD_SECONDS
 from e2e.replay.pod_watch import PodWatch
 from e2e.stories import (
     EARLY_SECONDS,
+    NO_LIMITS,
     PATIENCE_SECONDS,
     SLACK_SECONDS,
     PodRef,
     Scene,
     accepted,
     complaints,
+    conditions,
     denials,
     policies,
     taint,
     toleration,
 )
 
-POLICY = "led"
+POLICY, GUARDED = "led", "led-guarded"
+ALLOWED = 5
+GUARD = {"minPods": ALLOWED, "maxPercent": 1, "settleSeconds": 2}
+POLICIES: dict[str, Json] = {POLICY: {}, GUARDED: {"limits": {**NO_LIMITS, "guard": GUARD}}}
 LEASE_SECONDS, RETRY_SECONDS = 15, 2  # how long a lease outlives its holder, and how often others look
 TAKEOVER_SECONDS = LEASE_SECONDS + RETRY_SECONDS
 HANDOVER_SECONDS = RETRY_SECONDS + 1
@@ -53,6 +58,10 @@ class Life:
     pods: dict[str, PodRef] = field(default_factory=dict)
     exit_code: int | None = None
     evictions: dict[str, float] = field(default_factory=dict)
+    held: list[PodRef] = field(default_factory=list)
+    """Pods that a guard holds before the first leader is killed."""
+    tripped: list[Json] = field(default_factory=list)
+    """The condition of that guard under the first leader, and under its successor."""
     denied: int = 0
 
     def note(self, what: str) -> float:
@@ -92,7 +101,10 @@ def life(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
     kubeconfig = own_control_plane.operator_kubeconfig()
     operators = {name: Operator(kubeconfig, folder, name=name) for name in ("first", "second")}
     denied = denials(cluster)
-    with policies(cluster, {POLICY: {}}), PodWatch(cluster, run) as watch:
+    with (
+        policies(cluster, POLICIES),
+        PodWatch(cluster, run) as watch,
+    ):
         scene = Scene(cluster, operators["first"], watch, run, POLICY)
         cluster.create_namespace(scene.namespace)
         life = Life(scene, operators)
@@ -117,6 +129,7 @@ def live(life: Life) -> None:
     life.evictions = {name: evictions(operator) for name, operator in life.operators.items()}
 
     scene = life.scene
+    trip(life)
     node = scene.node(name="patient")
     life.pods["missed"] = scene.pod("missed", node, toleration("Exists", "", MISSED_SECONDS))
     life.pods["kept"] = scene.pod("kept", node, toleration("Exists", "", KEPT_SECONDS))
@@ -129,6 +142,7 @@ def live(life: Life) -> None:
     successor = life.wait_leader(but=leader)
     life.note("succeeded")
     evict(life, "of-the-successor")
+    life.tripped.append(conditions(scene.cluster, GUARDED)["GuardTripped"])
     life.operators[leader].start()  # it follows now
     settled = life.moments["tainted"] + KEPT_SECONDS + SLACK_SECONDS
     scene.stays(life.pods["tolerant"], until=settled)
@@ -152,6 +166,16 @@ def evict(life: Life, name: str) -> None:
     life.pods[name] = life.scene.pod(name, node)
     tainted = life.scene.taint(node, taint("940"))
     life.scene.leaves(life.pods[name], tainted, slack=PATIENCE_SECONDS)
+
+
+def trip(life: Life) -> None:
+    """Have a guard hold more pods than may leave."""
+    node = life.scene.node(taint("980"), name="held", policy=GUARDED)
+    life.held = [life.scene.pod(f"held-{index}", node, toleration("Gt", "950")) for index in range(2 * ALLOWED)]
+    life.scene.taint(node, taint("940"))
+    condition = lambda: conditions(life.scene.cluster, GUARDED).get("GuardTripped", {})  # noqa: E731
+    wait_until(lambda: condition().get("status") == "True", PATIENCE_SECONDS, "the guard to trip")
+    life.tripped.append(condition())
 
 
 def evictions(operator: Operator) -> float:
@@ -187,6 +211,12 @@ def test_the_successor_evicts_nobody_who_may_stay(life: Life) -> None:
     assert life.scene.watch.evicted_at(life.pods["tolerant"].uid) is None
 
 
+def test_a_guard_that_has_tripped_holds_under_the_successor(life: Life) -> None:
+    before, after = life.tripped
+    assert (after["status"], after["lastTransitionTime"]) == ("True", before["lastTransitionTime"])
+    assert [pod.name for pod in life.held if life.scene.watch.evicted_at(pod.uid) is not None] == []
+
+
 def test_a_leader_that_is_told_to_stop_ends_well(life: Life) -> None:
     assert life.exit_code == 0
 
@@ -204,6 +234,26 @@ def test_no_pod_was_evicted_twice(own_control_plane: ControlPlane, life: Life) -
 def test_the_shipped_rights_suffice(life: Life) -> None:
     assert life.denied == 0
     assert [line for operator in life.operators.values() for line in complaints(operator)] == []
+
+
+def test_a_lease_that_would_keep_every_replica_from_leading(
+    own_control_plane: ControlPlane, tmp_path: Path, namespace: str
+) -> None:
+    """With the operator's token a client can write: it holds the Lease for 68 years, and no term comes after this."""
+    cluster, limit = own_control_plane.client, 2**31 - 1
+    held = {"holderIdentity": "foreign", "leaseDurationSeconds": limit, "leaseTransitions": limit}
+    cluster.apply(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "taintwarden", "namespace": "taintwarden-system"},
+            "spec": held | {"renewTime": "2026-01-01T00:00:00.000000Z"},
+        }
+    )
+    with Operator(own_control_plane.operator_kubeconfig(), tmp_path) as operator:
+        operator.wait_leading(TAKEOVER_SECONDS + PATIENCE_SECONDS)
+        lease = cluster.get("leases", "taintwarden", "taintwarden-system")["spec"]
+        assert (lease["leaseDurationSeconds"], lease["leaseTransitions"]) == (LEASE_SECONDS, 0)
 
 
 class TestKopfRun:

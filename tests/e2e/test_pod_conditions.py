@@ -12,7 +12,7 @@ import pytest
 from controlplane import Cluster, ControlPlane
 from deploy.rendering import BASE, by_key, kustomize
 from e2e.rendered_operator import RenderedOperator, memory_limit
-from e2e.stories import taint
+from e2e.stories import NO_LIMITS, taint
 
 CONTAINER_USER = "65532"
 
@@ -60,7 +60,7 @@ def test_it_follows_policies_and_evicts(
     cluster.create_node(node, taints=[taint("900")], labels={"test": namespace})
     cluster.create_pod("doomed", namespace, node)
     selector = {"matchLabels": {"test": namespace}}
-    create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": {"base": "None"}})
+    create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": NO_LIMITS})
     cluster.wait_evicted("doomed", namespace)
     assert operator.complaints() == []
 

@@ -9,9 +9,7 @@ import pytest
 from api.profile_cases import profile
 from controlplane import ApiError, Json, Target, wait_until
 from e2e.stories import (
-    AT_ONCE_SECONDS,
     PATIENCE_SECONDS,
-    PodRef,
     Scene,
     Stories,
     Story,
@@ -21,13 +19,11 @@ from e2e.stories import (
     toleration,
 )
 
-AT_ONCE, SLOWLY = "profiles-at-once", "profiles-slowly"
-TURN_SECONDS = 15
-POLICIES = {AT_ONCE: {}, SLOWLY: {"limits": {"base": "None", "evictionsPerSecond": 1 / TURN_SECONDS, "burst": 1}}}
+AT_ONCE = "profiles-at-once"
+POLICIES: dict[str, Json] = {AT_ONCE: {}}
 STORIES = Stories()
 
 OBSERVED_SECONDS = 3
-GRACE_SECONDS = 8
 LOOSE, STRICT = toleration("Gt", "900"), toleration("Gt", "950")
 EXISTS = toleration("Exists")
 PROFILES = "tolerationprofiles"
@@ -54,11 +50,6 @@ class ProfileScene(Scene):
         began = time.monotonic()
         self.cluster.delete(PROFILES, name, self.namespace)
         return began
-
-    def told(self, name: str) -> Json:
-        """The status of a profile."""
-        found: Json = self.cluster.get(PROFILES, name, self.namespace).get("status", {})
-        return found
 
     def until_heeded(self, name: str, pods: int) -> None:
         """Wait until the operator says that the newest version of a profile is in force and selects so many pods."""
@@ -98,22 +89,6 @@ def test_the_shipped_rights_suffice(told: Told) -> None:
     told.judge_rights()
 
 
-# -- whom a profile reaches -------------------------------------------------------------------------------------------
-
-
-@STORIES.under(AT_ONCE)
-def a_profile_keeps_the_pods_that_it_selects(scene: ProfileScene) -> None:
-    scene.give("loose", LOOSE, app="web")
-    node = scene.node()
-    chosen = scene.pod("chosen", node, labels={"app": "web"})
-    other = scene.pod("other", scene.node(taint("980"), name="n2"), STRICT, labels={"app": "db"})
-    scene.until_heeded("loose", 1)
-    fell = scene.taint(node, taint("940"))
-    scene.stays(chosen, other, until=fell + OBSERVED_SECONDS)
-    fell = scene.taint(node, taint("890"))
-    scene.leaves(chosen, fell)
-
-
 @STORIES.under(AT_ONCE)
 def a_profile_narrows_what_a_pod_tolerates_by_itself(scene: ProfileScene) -> None:
     node = scene.node(taint("940"))
@@ -122,20 +97,6 @@ def a_profile_narrows_what_a_pod_tolerates_by_itself(scene: ProfileScene) -> Non
     given = scene.give("strict", STRICT)
     scene.leaves(pod, given)
     assert "sla Gt '950' does not hold" in scene.event(pod, "Evicted")["note"].replace(":NoExecute does", " does")
-
-
-# -- coming, changing, going ------------------------------------------------------------------------------------------
-
-
-@STORIES.under(AT_ONCE)
-def a_profile_that_comes_in_time_calls_the_eviction_off(scene: ProfileScene) -> None:
-    node = scene.node()
-    pod = scene.pod("patient", node, toleration("Exists", "", GRACE_SECONDS * 3))
-    fell = scene.taint(node, taint("940"))
-    scene.event(pod, "EvictionScheduled")
-    scene.give("loose", LOOSE)
-    scene.event(pod, "EvictionCancelled")
-    scene.stays(pod, until=fell + GRACE_SECONDS * 3 + AT_ONCE_SECONDS)
 
 
 @STORIES.under(AT_ONCE)
@@ -149,30 +110,6 @@ def a_profile_that_goes_makes_its_pods_leave(scene: ProfileScene) -> None:
     scene.leaves(pod, gone)
 
 
-# -- while evictions wait ---------------------------------------------------------------------------------------------
-
-
-@STORIES.under(SLOWLY)
-def pods_that_wait_their_turn_stay_when_the_profile_that_condemned_them_goes(scene: ProfileScene) -> None:
-    scene.give("strict", STRICT)
-    node = scene.node(taint("980"))
-    pods = [scene.pod(name, node, EXISTS) for name in ("a", "b", "c")]
-    scene.until_heeded("strict", 3)
-    scene.taint(node, taint("940"))
-
-    def gone() -> list[PodRef]:
-        return [pod for pod in pods if scene.watch.evicted_at(pod.uid) is not None]
-
-    wait_until(gone, PATIENCE_SECONDS, "the first of them to leave")
-    taken = scene.take_away("strict")
-    before = gone()
-    assert len(before) == 1, "this machine is too busy to judge by"
-    scene.stays(*[pod for pod in pods if pod not in before], until=taken + TURN_SECONDS + AT_ONCE_SECONDS)
-
-
-# -- what the server refuses, what the operator says ------------------------------------------------------------------
-
-
 @STORIES.under(AT_ONCE)
 def a_bad_version_is_refused_and_the_good_one_stays_in_force(scene: ProfileScene) -> None:
     scene.give("loose", LOOSE)
@@ -184,15 +121,3 @@ def a_bad_version_is_refused_and_the_good_one_stays_in_force(scene: ProfileScene
     assert caught.value.status == 422
     fell = scene.taint(node, taint("940"))
     scene.stays(pod, until=fell + OBSERVED_SECONDS)
-
-
-@STORIES.under(AT_ONCE)
-def a_profile_says_that_it_is_accepted_and_how_many_pods_it_selects(scene: ProfileScene) -> None:
-    node = scene.node()
-    scene.pod("a", node, labels={"app": "web"})
-    scene.give("web", STRICT, app="web")
-    scene.until_heeded("web", 1)
-    scene.pod("b", node, labels={"app": "web"})
-    scene.until_heeded("web", 2)
-    (condition,) = scene.told("web")["conditions"]
-    assert (condition["type"], condition["status"], condition["reason"]) == ("Accepted", "True", "Valid")

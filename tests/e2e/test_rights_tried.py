@@ -142,19 +142,15 @@ def refused_now(tried: Tried) -> set[str]:
     return {name for name, change in REFUSED.items() if is_refused(partial(change, tried.operator))}
 
 
-@pytest.mark.parametrize("change", ALLOWED.values(), ids=list(ALLOWED))
-def test_the_operator_may_change(tried, change):
-    change(tried.operator)
+def test_the_operator_may_change_what_is_its_own_and_nothing_else(tried):
+    for change in ALLOWED.values():
+        change(tried.operator)
+    assert refused_now(tried) == set(REFUSED)
 
 
-@pytest.mark.parametrize("change", REFUSED.values(), ids=list(REFUSED))
-def test_the_operator_may_not_change(tried, change):
-    assert is_refused(lambda: change(tried.operator))
-
-
-@pytest.mark.parametrize("change", [*ALLOWED.values(), *REFUSED.values()], ids=[*ALLOWED, *REFUSED])
-def test_the_webhook_may_change_none_of_it(tried, change):
-    assert is_refused(lambda: change(tried.webhook))
+def test_the_webhook_may_change_none_of_it(tried):
+    changes = ALLOWED | REFUSED
+    assert {name for name, change in changes.items() if is_refused(partial(change, tried.webhook))} == set(changes)
 
 
 def test_the_policies_concern_nobody_else(tried):
@@ -306,28 +302,26 @@ def test_every_verb_on_every_resource_is_what_the_roles_say(tried, account):
     assert found == granted(account) - {LIMITED} | everybodys(tried.admin)
 
 
-@pytest.mark.parametrize("asked", OUTSIDE_OF_RESOURCES.values(), ids=list(OUTSIDE_OF_RESOURCES))
 @pytest.mark.parametrize("account", ACCOUNTS)
-def test_no_account_may(tried, account, asked):
-    body = {"spec": {"resourceAttributes": asked}}
-    assert not tried.of(account).create("selfsubjectaccessreviews", body)["status"]["allowed"]
+def test_no_account_may_become_another(tried, account):
+    for name, asked in OUTSIDE_OF_RESOURCES.items():
+        body = {"spec": {"resourceAttributes": asked}}
+        assert not tried.of(account).create("selfsubjectaccessreviews", body)["status"]["allowed"], name
 
 
-REWRITES: dict[str, dict[str, Any]] = {
-    "everything": {"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]},
-    "another server": {"clientConfig": {"url": "https://example.com"}},
-    "another path": {"clientConfig": {"service": {"namespace": "default", "name": "evil", "path": "/", "port": 443}}},
+EVERYTHING = {
+    "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}],
+    "clientConfig": {"url": "https://example.com"},
 }
 
 
-@pytest.mark.parametrize("rewrite", REWRITES.values(), ids=list(REWRITES))
 @pytest.mark.parametrize("resource", webhook_setup.CONFIGURATIONS.values(), ids=list(webhook_setup.CONFIGURATIONS))
 @pytest.mark.parametrize("account", ["taintwarden", "taintwarden-webhook"])
-def test_no_process_may_rewrite_the_webhooks(tried, account, resource, rewrite):
+def test_no_process_may_rewrite_the_webhooks(tried, account, resource):
     """Neither by an update nor by a patch, and not even the caBundle. An administrator may."""
     current = tried.admin.get(resource, "taintwarden")
     first, *others = current["webhooks"]
-    changed = current | {"webhooks": [first | rewrite, *others]}
+    changed = current | {"webhooks": [first | EVERYTHING, *others]}
     calls = (
         lambda client: client.request("PUT", resource_path(resource, "taintwarden"), changed, {"dryRun": "All"}),
         lambda client: client.patch(resource, "taintwarden", {"webhooks": changed["webhooks"]}, dryRun="All"),
@@ -369,12 +363,6 @@ def unbounded(tried: Tried) -> Iterator[Tried]:
     wait_until(lambda: refused_now(tried) == set(REFUSED), HEARD_SECONDS, "the policies to be back")
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_without_the_admission_policies_only_rights_bound_the_operator(unbounded, name):
+def test_without_the_admission_policies_only_rights_bound_the_operator(unbounded):
     """What the policies are worth: all but this they refuse, and nothing else does."""
-    assert is_refused(lambda: REFUSED[name](unbounded.operator)) is (name in NO_RIGHT)
-
-
-@pytest.mark.parametrize("change", [*ALLOWED.values(), *REFUSED.values()], ids=[*ALLOWED, *REFUSED])
-def test_without_the_admission_policies_the_webhook_may_change_none_of_it_either(unbounded, change):
-    assert is_refused(lambda: change(unbounded.webhook))
+    assert refused_now(unbounded) == NO_RIGHT

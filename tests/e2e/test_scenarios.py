@@ -22,14 +22,14 @@ from controlplane import (
     sleep_until,
     wait_until,
 )
-from e2e.replay.catalogue import NOT_REPLAYED, ZONES, Scenario, carried, load, read_document
+from e2e.replay.catalogue import Scenario, load, read_document, replayed
 from e2e.replay.pod_watch import PodWatch
 from e2e.replay.stage import Props, Stage
 from e2e.replay.timeline import Outcome, Timeline, outcomes
 
-SCENARIOS = load()
-SHARED = [name for name, scenario in SCENARIOS.items() if name not in NOT_REPLAYED and not scenario.is_disturbing]
-ALONE = [name for name, scenario in SCENARIOS.items() if name not in NOT_REPLAYED and scenario.is_disturbing]
+SCENARIOS = replayed()
+SHARED = [name for name, scenario in SCENARIOS.items() if not scenario.is_disturbing]
+ALONE = [name for name, scenario in SCENARIOS.items() if scenario.is_disturbing]
 NO_CAP = "--max-evictions-per-second=0"
 
 ATTEMPTS = 5  # a busy machine does steps late: that is played again, and told when it stays so
@@ -71,7 +71,7 @@ def denial(control_plane: Target) -> Iterator[EvictionDenial]:
 
 
 @pytest.fixture(scope="module")
-def replayed(
+def played(
     request: pytest.FixtureRequest,
     control_plane: Target,
     replay_policy: Json,
@@ -82,17 +82,17 @@ def replayed(
     folder = tmp_path_factory.mktemp("replay")
     with Operator(control_plane.operator_kubeconfig(), folder, args=[NO_CAP]) as operator:
         props = Props(control_plane.client, operator, denial)
-        played: dict[str, Replayed] = {}
+        found: dict[str, Replayed] = {}
         for _ in range(ATTEMPTS):
             wanted = selected(request, "shared")
-            left = [SCENARIOS[name] for name in wanted if name not in played or played[name].stage.is_late]
+            left = [SCENARIOS[name] for name in wanted if name not in found or found[name].stage.is_late]
             for scenario in left:
-                if scenario.id in played:
-                    played[scenario.id].stage.tear_down()
+                if scenario.id in found:
+                    found[scenario.id].stage.tear_down()
             if left:
-                played |= play(control_plane.client, left, props)
-    yield played
-    for each in played.values():
+                found |= play(control_plane.client, left, props)
+    yield found
+    for each in found.values():
         each.stage.tear_down()
 
 
@@ -151,8 +151,8 @@ def judge(replayed: Replayed) -> None:
 
 
 @pytest.mark.parametrize("shared", SHARED)
-def test_pods_go_and_stay_as_the_scenario_says(replayed: dict[str, Replayed], shared: str) -> None:
-    judge(replayed[shared])
+def test_pods_go_and_stay_as_the_scenario_says(played: dict[str, Replayed], shared: str) -> None:
+    judge(played[shared])
 
 
 @pytest.mark.parametrize("alone", ALONE)
@@ -161,51 +161,30 @@ def test_so_they_do_when_the_operator_stops_or_lags(play_alone: Callable[[str], 
 
 
 @pytest.mark.parametrize("shared", [name for name in SHARED if SCENARIOS[name].raw.get("expect_condition")])
-def test_the_evicted_pod_says_why(replayed: dict[str, Replayed], shared: str) -> None:
-    for pod in replayed[shared].pods.values():
+def test_the_evicted_pod_says_why(played: dict[str, Replayed], shared: str) -> None:
+    for pod in played[shared].pods.values():
         conditions = {condition["type"]: condition["status"] for condition in pod.last["status"]["conditions"]}
         assert conditions.get("DisruptionTarget") == "True"
 
 
 @pytest.mark.parametrize("shared", [name for name in SHARED if "expect_event" in SCENARIOS[name].raw])
-def test_a_cancelled_eviction_is_an_event(cluster: Cluster, replayed: dict[str, Replayed], shared: str) -> None:
-    stage = replayed[shared].stage
+def test_a_cancelled_eviction_is_an_event(cluster: Cluster, played: dict[str, Replayed], shared: str) -> None:
+    stage = played[shared].stage
     events = wait_until(lambda: cluster.items("events", stage.prefix), 30, "an Event on the pod")
     assert "EvictionCancelled" in {event["reason"] for event in events}
 
 
 @pytest.mark.parametrize("shared", [name for name in SHARED if "expect_delete_calls" in SCENARIOS[name].raw])
-def test_a_pod_is_evicted_once(own_control_plane: ControlPlane, replayed: dict[str, Replayed], shared: str) -> None:
-    prefix = replayed[shared].stage.prefix
+def test_a_pod_is_evicted_once(own_control_plane: ControlPlane, played: dict[str, Replayed], shared: str) -> None:
+    prefix = played[shared].stage.prefix
     calls = [entry for entry in own_control_plane.audit() if entry["objectRef"].get("namespace") == prefix]
     by_operator = [entry for entry in calls if entry["user"]["username"] == OPERATOR_USER]
     assert len(by_operator) == SCENARIOS[shared].raw["expect_delete_calls"]
 
 
-class TestWhatIsNotReplayed:
-    """The list is complete, and each reason on it holds."""
-
-    def test_every_scenario_is_replayed_or_listed(self) -> None:
-        every = [raw["id"] for raw in read_document()["scenarios"]]
-        assert sorted([*SHARED, *ALONE, *NOT_REPLAYED]) == sorted(every)
-
-    def test_zone_states_have_no_timeline(self) -> None:
-        kinds = {raw["id"]: raw.get("kind") for raw in read_document()["scenarios"]}
-        assert {name for name, reason in NOT_REPLAYED.items() if reason == ZONES} == {
-            name for name, kind in kinds.items() if kind == "zone_state"
-        }
-
-    def test_the_server_refuses_the_removal_of_a_toleration(self, cluster: Cluster, namespace: str) -> None:
-        scenario = SCENARIOS["U10"]
-        cluster.create_pod("p1", namespace, tolerations=scenario.pods[0]["tolerations"])
-        with pytest.raises(ApiError, match="existing toleration can not be modified") as refused:
-            cluster.set_tolerations("p1", namespace, scenario.steps[0]["tolerations"])
-        assert refused.value.status == 422
-
-    @pytest.mark.parametrize("operator", ["SemverEq", "SemverGt", "SemverLt"])
-    def test_version_operators_need_the_annotation(self, cluster: Cluster, operator: str) -> None:
-        toleration = {"key": "ver", "operator": operator, "value": "1.28.0", "effect": "NoExecute"}
-        assert "Unsupported value" in cluster.refusal_of_toleration(toleration)
-        [native], annotations = carried([toleration])
-        assert cluster.refusal_of_toleration(native) == ""
-        assert list(annotations) == ["taintwarden.io/tolerations"]
+def test_the_server_refuses_the_removal_of_a_toleration(cluster: Cluster, namespace: str) -> None:
+    scenario = load()["U10"]
+    cluster.create_pod("p1", namespace, tolerations=scenario.pods[0]["tolerations"])
+    with pytest.raises(ApiError, match="existing toleration can not be modified") as refused:
+        cluster.set_tolerations("p1", namespace, scenario.steps[0]["tolerations"])
+    assert refused.value.status == 422

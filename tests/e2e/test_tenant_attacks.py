@@ -1,8 +1,9 @@
 """What one tenant may store and change, with its own token, while pods of others are evicted by two replicas.
 
 One story, played once. Before the operator starts the tenant has large profiles and pods, pods with very many
-tolerations and an object that is nested deeply; while it evicts, the tenant changes labels of a thousand profiles, as
-fast as the API server takes it.
+tolerations and an object that is nested deeply; while it evicts, the tenant changes labels of a thousand profiles and
+creates pods again that are evicted from a node that will be gone, as fast as the API server takes it. The kubelet of
+another node makes all pods of its node leave.
 """
 
 import json
@@ -18,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from controlplane import Cluster, ControlPlane, Json, Operator, wait_until
+from controlplane import ApiError, Client, Cluster, ControlPlane, Json, Operator, wait_until
 from e2e.answered import lateness
+from e2e.stories import NO_LIMITS, annotation
 from e2e.tenants import (
     LATEST_SECONDS,
     MOST_BYTES,
@@ -27,6 +29,7 @@ from e2e.tenants import (
     Tenant,
     at_once,
     change_labels,
+    in_turn,
     large_pod,
     profile,
     small_profile,
@@ -35,6 +38,9 @@ from e2e.tenants import (
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
 HOSTILE, OTHERS, NODE, QUIET, POLICY = "hostile", "others", "evicting", "calm", "evicting"
+RECLAIMED, RECREATED = "reclaimed", 60
+KUBELET_NODE, OF_KUBELET = "compromised", 60
+NEVER = annotation({**TOLERATION, "value": "999999"})
 TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
 LARGE_PROFILES, ANNOTATION_BYTES = 600, 250_000
 LARGE_PODS, SMALL_PROFILES = 150, 1_000
@@ -49,6 +55,8 @@ class Story:
 
     is_nested: bool = False
     patches: int = 0
+    recreated: int = 0
+    annotated: int = 0
     lateness: list[float] = field(default_factory=list)
     probes: list[float] = field(default_factory=list)
     """Seconds for an answer of /livez, infinite for none."""
@@ -112,20 +120,27 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
     cluster.create_namespace(OTHERS)
     for node in (NODE, QUIET):
         cluster.create_node(node)
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy", "metadata": {"name": POLICY}}
-    spec = {"taints": [{"key": "sla"}], "limits": {"base": "None"}}
-    cluster.create("taintevictionpolicies", kind | {"spec": spec})
+    cluster.create_node(RECLAIMED, taints=[{"key": RECLAIMED, "effect": "NoExecute"}])
+    cluster.create_node(KUBELET_NODE, taints=[TAINT | {"value": "980"}])
+    tolerates = [{"key": "sla", "operator": "Exists"}]
+    for number in range(OF_KUBELET):
+        cluster.create_pod(f"of-kubelet-{number}", OTHERS, KUBELET_NODE, tolerations=tolerates, grace_seconds=0)
+    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
+    reclaim = {"taints": [{"key": RECLAIMED}], "reclaim": {"deadlineSeconds": 600}}
+    for name, spec in {POLICY: {"taints": [{"key": "sla"}], "limits": NO_LIMITS}, RECLAIMED: reclaim}.items():
+        cluster.create("taintevictionpolicies", kind | {"metadata": {"name": name}, "spec": spec})
     try:
         at_once(tenant, creations(tenant))
         seen.is_nested = is_nested(tenant)
         play(seen, own_control_plane, tenant, folder)
         yield seen
     finally:
-        cluster.delete("taintevictionpolicies", POLICY)
+        for name in (POLICY, RECLAIMED):
+            cluster.delete("taintevictionpolicies", name)
         cluster.delete("tolerationprofiles", NESTED, HOSTILE)  # the list of all could not be read
         tenant.close()
         cluster.delete_all("pods", OTHERS)
-        for node in (NODE, QUIET):
+        for node in (NODE, QUIET, RECLAIMED, KUBELET_NODE):
             cluster.delete("nodes", node)
 
 
@@ -141,16 +156,46 @@ def play(seen: Story, target: ControlPlane, tenant: Tenant, folder: Path) -> Non
         leader.wait_leading()
         follower = stack.enter_context(Operator(kubeconfig, folder, name="follower"))
         cluster.set_taints(NODE, [TAINT])
-        pool = stack.enter_context(ThreadPoolExecutor(2))
+        pool = stack.enter_context(ThreadPoolExecutor(4))
         flooding = pool.submit(change_labels, tenant, SMALL_PROFILES, ended)
+        coming_back = pool.submit(come_back, tenant, ended)
+        annotating = pool.submit(annotate_through_status, target)
         pool.submit(probe, seen, leader, ended)
         try:
             last = f"victim-{VICTIMS - 1}"
             wait_until(lambda: not cluster.find("pods", last, OTHERS), 120, "the last pod to be evicted")
         finally:
             ended.set()
-        seen.patches = flooding.result()
+        seen.patches, seen.recreated, seen.annotated = (one.result() for one in (flooding, coming_back, annotating))
         judge(seen, leader, follower)
+
+
+def come_back(tenant: Tenant, ended: threading.Event) -> int:
+    """Create pods again on a node that will be gone, as soon as they are evicted. How many were created."""
+    client, made = tenant.another_client(), 0
+    container = {"name": "main", "image": "registry.example.com/none"}
+    spec = {"nodeName": RECLAIMED, "containers": [container], "terminationGracePeriodSeconds": 0}
+    for name in in_turn([f"again-{number}" for number in range(RECREATED)], ended):
+        try:
+            client.create("pods", {"metadata": {"name": name}, "spec": spec}, tenant.namespace)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        else:
+            made += 1
+    client.close()
+    return made
+
+
+def annotate_through_status(target: ControlPlane) -> int:
+    """With the credential of a kubelet: no value is tolerated by the pods of its node any more. How many took it."""
+    pair = target.client_certificate(f"system:node:{KUBELET_NODE}", "system:nodes")
+    client = Client(target.server, target.ca, certificate=pair)
+    for number in range(OF_KUBELET):
+        body = {"metadata": {"annotations": NEVER}}
+        client.patch("pods", f"of-kubelet-{number}", body, OTHERS, subresource="status")
+    client.close()
+    return OF_KUBELET
 
 
 def judge(seen: Story, *replicas: Operator) -> None:
@@ -190,6 +235,8 @@ def test_memory_is_bounded(story):
     assert max(story.bytes_at_most) < MOST_BYTES
 
 
-def test_the_tenant_did_what_it_could(story):
+def test_tenant_and_kubelet_did_what_they_could(story):
+    assert story.recreated > RECREATED
+    assert story.annotated == OF_KUBELET
     assert story.patches > 100  # as many as the API server takes beside all else
     assert story.is_nested

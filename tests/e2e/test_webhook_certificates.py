@@ -1,8 +1,8 @@
 """The certificates of the webhooks on a real API server: from an empty Secret to a new key, without a call that fails.
 
 One story, played once: two replicas fill an empty Secret; nobody trusts it until the Job of the installation has run;
-both answer; under load the certificate is renewed, and so is one that an earlier version has left; then one replica is
-killed, and somebody breaks the configurations. Each test judges one thing about it.
+both answer; under load the certificate is renewed; then one replica is killed, and somebody breaks the configurations.
+Each test judges one thing about it.
 """
 
 import base64
@@ -21,16 +21,12 @@ from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.operator_process import EXECUTABLE
 from controlplane.waiting import wait_until
-from taintwarden.certificates.pairs import LIFETIME_SECONDS, make_pair, read_authority, trusts
+from taintwarden.certificates.pairs import LIFETIME_SECONDS, make_pair, read_authority
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
 NAMES = tuple(f"taintwarden-webhook{suffix}" for suffix in (".taintwarden-system.svc", ".taintwarden-system", ""))
 EXPIRY = "taintwarden_webhook_certificate_expiry_timestamp_seconds"
-HEARD = {"name": "heard", "expression": "!has(object.metadata.name) || object.metadata.name != 'heard'"}
-"""Written together with another caBundle: an object of this name shows that the API server knows both."""
-ROTATION_SECONDS = 150
-"""A minute of trust, two looks at the Secret, and patience."""
 
 
 @dataclass
@@ -38,12 +34,9 @@ class Load:
     """A policy that has to be refused, sent again and again: one that is stored was not looked at."""
 
     cluster: Cluster
-    during: str = ""
-    """What is being done to the certificates."""
     refused: int = 0
-    missed: list[tuple[str, float]] = field(default_factory=list)
-    """During what, and how many seconds after the load began."""
-    slowest: float = 0.0
+    missed: list[float] = field(default_factory=list)
+    """How many seconds after the load began."""
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> "Load":
@@ -58,12 +51,10 @@ class Load:
     def _run(self) -> None:
         started = time.monotonic()
         while not self._stop.is_set():
-            began = time.monotonic()
             if is_policy_refused(self.cluster, "load"):
                 self.refused += 1
             else:
-                self.missed.append((self.during, round(began - started, 2)))
-            self.slowest = max(self.slowest, time.monotonic() - began)
+                self.missed.append(round(time.monotonic() - started, 2))
             self._stop.wait(0.02)
 
 
@@ -78,7 +69,7 @@ class Story:
     job: str = ""
     job_again: str = ""
     bundles: list[set[str]] = field(default_factory=list)
-    """All of the configurations, after the Job, after the renewal, and after the upgrade."""
+    """All of the configurations, after the Job and after the renewal."""
     broken: dict[str, float] = field(default_factory=dict)
     """The metric while a caBundle was wrong, and after the Job had run again."""
     found: list[list[str]] = field(default_factory=list)
@@ -176,10 +167,7 @@ def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports:
     webhook_setup.wait_asked(cluster, second)
     told.asked_second = webhook_setup.reviews(second)
     with Load(cluster) as told.load:
-        told.load.during = "renewal"
         renew(told, cluster, second)
-        told.load.during = "upgrade"
-        upgrade(told, target, second)
     # One dies; the other keeps the certificate: it repairs what somebody breaks.
     first.kill9()
     told.refused_after_kill = is_refused(cluster)
@@ -203,35 +191,9 @@ def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
     told.bundles.append(bundles(cluster))
 
 
-def upgrade(told: Story, target: ControlPlane, other: Webhook) -> None:
-    """What an earlier version has left: a certificate that signed itself and is trusted, and no authority."""
-    cluster = target.client
-    own, authorities = make_pair(NAMES, time.time()), ("authority", "next-authority")
-    for resource in webhook_setup.CONFIGURATIONS.values():
-        webhooks = cluster.get(resource, "taintwarden")["webhooks"]
-        both = base64.b64encode(stored(cluster)["ca.crt"] + own.certificate).decode()
-        for webhook in webhooks:
-            webhook["clientConfig"]["caBundle"] = both
-            webhook.setdefault("matchConditions", []).append(HEARD)
-        cluster.patch(resource, "taintwarden", {"webhooks": webhooks})
-    wait_until(lambda: not is_policy_refused(cluster, "heard"), 30, "the API server to hear of it")
-    none = {f"{name}_{part}": None for name in authorities for part in ("crt", "key")}
-    store(cluster, tls_crt=own.certificate, tls_key=own.key, ca_crt=own.certificate, **none)
-    wait_until(lambda: other.metric(EXPIRY) == int(own.ends_at), 60, "the other replica to serve it")
-    wait_until(lambda: "next-authority.crt" in stored(cluster), 60, "an authority")
-    told.secrets.append(stored(cluster))
-    webhook_setup.trust(target)
-    following = told.secrets[-1]["next-authority.crt"]
-    wait_until(lambda: stored(cluster).get("authority.crt") == following, ROTATION_SECONDS, "it to sign")
-    told.secrets.append(stored(cluster))
-    wait_until(lambda: other.metric(EXPIRY) != int(own.ends_at), 60, "the other replica to serve what it signed")
-    told.bundles.append(bundles(cluster))
-    time.sleep(1)
-
-
 def doctor(target: ControlPlane) -> list[str]:
     """What it finds about the webhooks."""
-    command = [str(EXECUTABLE), "doctor", "--only", "webhook-unanswered", "-o", "json", "--kubeconfig"]
+    command = [str(EXECUTABLE), "doctor", "--only", "webhook-not-answering", "-o", "json", "--kubeconfig"]
     done = subprocess.run([*command, target.admin_kubeconfig], check=False, capture_output=True, text=True, timeout=120)
     return [found["check"] for found in json.loads(done.stdout)["findings"]]
 
@@ -274,24 +236,15 @@ def test_both_replicas_answer(story):
 
 
 def test_a_certificate_is_renewed_without_a_change_of_what_is_trusted(story):
-    first, renewed, *_ = story.secrets
+    first, renewed = story.secrets
     assert first["tls.crt"] != renewed["tls.crt"]
     assert first["authority.crt"] == renewed["authority.crt"]
     assert story.bundles[0] == story.bundles[1] == {base64.b64encode(first["ca.crt"]).decode()}
 
 
-def test_what_an_earlier_version_has_left_is_served_until_its_successor_is_trusted(story):
-    _, _, published, promoted = story.secrets
-    assert published["next-authority.crt"] in published["ca.crt"]
-    assert trusts(published["tls.crt"], published["tls.crt"])
-    assert promoted["authority.crt"] == published["next-authority.crt"]
-    assert trusts(promoted["authority.crt"], promoted["tls.crt"])
-    assert story.bundles[2] == {base64.b64encode(promoted["ca.crt"]).decode()}
-
-
 def test_no_call_failed_meanwhile(story):
     assert story.load.missed == []
-    assert story.load.refused > 500
+    assert story.load.refused > 20
 
 
 def test_the_webhooks_work_on_when_one_is_killed(story):
@@ -306,7 +259,7 @@ def test_a_broken_secret_is_made_anew_by_the_other(story):
 
 def test_a_wrong_bundle_is_seen_and_the_job_puts_it_right(story):
     assert story.broken == {"wrong": 0, "right": 1}
-    assert story.found == [[], ["webhook-unanswered"]]
+    assert story.found == [[], ["webhook-not-answering"]]
 
 
 def test_the_processes_write_no_configuration(story: Any, own_control_plane: ControlPlane):

@@ -16,14 +16,16 @@ from controlplane.kubeconfig import write_kubeconfig
 from controlplane.manifests import ACCESS_KINDS
 from controlplane.operator_process import EXECUTABLE
 from controlplane.waiting import wait_until
-from deploy.rendering import BASE
-from e2e.test_accounts_limited import ELSEWHERE, INSTALLATIONS, overlay
+from deploy.rendering import BASE, chart
+from e2e.test_accounts_limited import ELSEWHERE, PREFIX, overlay
 
 SECONDS = 60
 MOVED: dict[str, Any] = {
-    name: INSTALLATIONS[name]
-    for name in ("base in another namespace", "base with a prefix", "base with both", "chart in another namespace")
-} | {"base with a suffix": lambda folder: overlay(folder, BASE, namespace=ELSEWHERE, nameSuffix="-two")}
+    "base with all of it": lambda folder: overlay(
+        folder, BASE, namespace=ELSEWHERE, namePrefix=PREFIX, nameSuffix="-two"
+    ),
+    "chart in another namespace": lambda _: chart(namespace=ELSEWHERE),
+}
 CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
@@ -91,7 +93,7 @@ class Installed:
         path = {"name": account, "subresource": "token"}
         token = self.target.client.create("serviceaccounts", {"spec": {}}, self.namespace, **path)["status"]["token"]
         target = self.target
-        return write_kubeconfig(self._folder / f"{account}.kubeconfig", target.product_server, target.ca, token=token)
+        return write_kubeconfig(self._folder / f"{account}.kubeconfig", target.server, target.ca, token=token)
 
     def _applied(self) -> Iterator[Json]:
         """What an installation has, except pods; the Service leads to this machine."""

@@ -1,11 +1,14 @@
 """People with some rights and no others, whose commands tests run."""
 
+import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from controlplane import Cluster, Json, Target
 from controlplane.kubeconfig import write_kubeconfig
+from controlplane.operator_process import BYTECODE, EXECUTABLE
 
 
 @contextmanager
@@ -29,3 +32,10 @@ def wait_granted(target: Target, token: str, rule: Json) -> None:
     client = Cluster(target.server, target.ca, token=token)
     client.wait_allowed(rule["verbs"][0], rule["apiGroups"][0], rule["resources"][0])
     client.close()
+
+
+def run(command: Sequence[str | Path], kubeconfig: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of somebody who has this kubeconfig, and `taintwarden` on the PATH."""
+    path = f"{EXECUTABLE.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, **BYTECODE, "PATH": path, "KUBECONFIG": str(kubeconfig)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)

@@ -3,24 +3,26 @@
 from typing import Any
 
 from engine.rig import NO_LIMITS, Rig
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Node, Policy, Toleration
 
+Taints = tuple[DeviceTaint, ...]
+WELL: Taints = ()
 DRIVER, POOL, KEY = "gpu.example.com", "n1", "gpu.example.com/health"
 GPU_0, GPU_1 = DeviceId(DRIVER, POOL, "gpu-0"), DeviceId(DRIVER, POOL, "gpu-1")
 
 
 def for_devices(key: str = KEY, *, name: str = "p", **more: Any) -> Policy:
-    of_selector = {field: more.pop(field) for field in ("driver", "effects", "value_type", "selector") if field in more}
+    of_selector = {field: more.pop(field) for field in ("driver", "effects", "value_type") if field in more}
     return Policy(name=name, devices=(DeviceTaintSelector(key, **of_selector),), limits=NO_LIMITS, **more)
 
 
-def tainted(value: str = "bad", effect: str = "NoExecute", key: str = KEY, added_at: float | None = None) -> Device:
-    return Device((), (DeviceTaint(key, value, effect, added_at),))
+def tainted(value: str = "bad", effect: str = "NoExecute", key: str = KEY, added_at: float | None = None) -> Taints:
+    return (DeviceTaint(key, value, effect, added_at),)
 
 
-def slice_of(generation: int = 1, slices: int = 1, **devices: Device) -> Slice:
+def slice_of(generation: int = 1, slices: int = 1, **devices: Taints) -> Slice:
     named = {name.replace("_", "-"): device for name, device in devices.items()}
     return Slice(DRIVER, POOL, generation, slices, named)
 
@@ -38,7 +40,7 @@ class Devices(Rig):
     def make_node(self, history: str) -> Node:
         return Node("n1", "uid-n1", {}, (), self.version(), history)
 
-    def slice(self, name: str = "s", found: Slice | None = None, **devices: Device) -> None:
+    def slice(self, name: str = "s", found: Slice | None = None, **devices: Taints) -> None:
         self.feed(events.SliceSeen(name, found or slice_of(**devices)))
         self.wake()
 

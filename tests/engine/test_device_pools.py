@@ -3,11 +3,14 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taintwarden.engine.device_inventory import Device, DeviceInventory, DeviceTaint, Slice
+from taintwarden.engine.device_inventory import DeviceInventory, DeviceTaint, Slice, TimedTaint
 from taintwarden.engine.model import DeviceId
 
+Taints = tuple[DeviceTaint, ...]
 NAMES = ("a", "b", "c")
-WELL, BAD = Device(), Device((), (DeviceTaint("health", "bad", "NoExecute"),))
+DEVICES = [DeviceId("driver", "pool", f"{name}-{number}") for name in NAMES for number in range(2)]
+WELL: Taints = ()
+BAD: Taints = (DeviceTaint("health", "bad", "NoExecute"),)
 
 
 @st.composite
@@ -20,16 +23,16 @@ def changes(draw):
     return name, Slice("driver", "pool", draw(st.integers(1, 2)), draw(st.integers(1, 3)), devices)
 
 
-def combined(slices: dict[str, Slice], settled: dict[str, Device]) -> tuple[dict[str, Device], dict[str, Device]]:
-    """The devices of a pool, and those that it had when it was complete last."""
+def combined(slices: dict[str, Slice], before: dict[str, int]) -> dict[str, int]:
+    """How many taints each device has; while the pool is incomplete, one that is in no slice has what it had."""
     newest = max((one.generation for one in slices.values()), default=0)
     current = [one for one in slices.values() if one.generation == newest]
-    found = {name: device for one in current for name, device in one.devices.items()}
+    found = {name: len(taints) for one in current for name, taints in one.devices.items()}
     is_complete = len(current) >= max((one.slices for one in current), default=0)
-    return (found, found) if is_complete else (settled | found, settled)
+    return found if is_complete else before | found
 
 
-def slice_of(name: str, slices: int, device: Device = WELL, generation: int = 1) -> Slice:
+def slice_of(name: str, slices: int, device: Taints = WELL, generation: int = 1) -> Slice:
     return Slice("driver", "pool", generation, slices, {f"{name}-0": device})
 
 
@@ -37,34 +40,34 @@ def slice_of(name: str, slices: int, device: Device = WELL, generation: int = 1)
 @example([("a", slice_of("a", 2)), ("b", slice_of("b", 2, BAD)), ("b", None), ("a", slice_of("a", 1))])
 @example([("a", slice_of("a", 1)), ("a", slice_of("a", 2, BAD)), ("b", slice_of("b", 2, generation=2))])
 def test_a_pool_is_what_all_its_slices_say(history):
-    inventory, slices, known, settled = DeviceInventory(), {}, {}, {}
+    inventory, slices, expected = DeviceInventory(), {}, {}
+    taints: dict[DeviceId, tuple[TimedTaint, ...]] = {}
     for name, found in history:
         slices.pop(name, None)
         if found is not None:
             slices[name] = found
-        before = known
-        known, settled = combined(slices, settled)
-        changed = inventory.put_slice(name, found)
-        assert {one.device for one in changed} == {
-            one for one in before.keys() | known.keys() if before.get(one) != known.get(one)
-        }
-        for device in (f"{one}-{number}" for one in NAMES for number in range(2)):
-            taints = inventory.taints(DeviceId("driver", "pool", device))
-            assert len(taints) == len(known.get(device, WELL).taints)
+        expected = combined(slices, expected)
+        told = inventory.put_slice(name, found)
+        for device in DEVICES:
+            now = inventory.taints(device, "n1", taints.get(device, ()))
+            assert len(now) == expected.get(device.device, 0)
+            is_told = any(one.devices is None or device.device in one.devices for one in told)
+            assert now == taints.get(device, ()) or is_told
+            taints[device] = now
 
 
-def test_a_slice_that_is_rewritten_is_not_combined_with_the_others(monkeypatch):
+def test_a_slice_that_is_rewritten_says_which_devices_changed():
     inventory = DeviceInventory()
     for name in NAMES:
         inventory.put_slice(name, slice_of(name, 3))
-    monkeypatch.delattr("taintwarden.engine.device_inventory._Pool._combined")
-    changed = inventory.put_slice("a", slice_of("a", 3, BAD))
-    assert list(changed) == [DeviceId("driver", "pool", "a-0")]
+    [change] = inventory.put_slice("a", slice_of("a", 3, BAD))
+    assert change.devices == ("a-0",)
 
 
-def test_a_slice_of_a_pool_that_is_not_complete_is_not_combined_with_the_others(monkeypatch):
+def test_a_device_that_is_in_two_slices_stays_until_it_is_in_none():
     inventory = DeviceInventory()
-    inventory.put_slice("a", slice_of("a", 4))
-    monkeypatch.delattr("taintwarden.engine.device_inventory._Pool._combined")
-    for name in ("b", "c"):
-        assert list(inventory.put_slice(name, slice_of(name, 4))) == [DeviceId("driver", "pool", f"{name}-0")]
+    for name in NAMES:
+        inventory.put_slice(name, Slice("driver", "pool", 1, 1, {"a-0": BAD}))
+    for name, number in (("b", 1), ("a", 1), ("c", 0)):
+        inventory.put_slice(name, None)
+        assert len(inventory.taints(DEVICES[0], "n1")) == number

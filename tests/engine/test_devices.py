@@ -5,10 +5,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, above, for_devices, native, slice_of, tainted
+from engine.device_rig import (
+    DRIVER,
+    GPU_0,
+    GPU_1,
+    KEY,
+    POOL,
+    WELL,
+    Devices,
+    above,
+    for_devices,
+    native,
+    slice_of,
+    tainted,
+)
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, ZONE, exists
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.evaluate import Evaluator
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
@@ -31,12 +44,11 @@ from taintwarden.engine.model import (
     ValueType,
     ZoneHealth,
 )
-from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 
 def test_a_pod_with_a_tainted_device_is_evicted_and_no_other():
     rig = Devices()
-    rig.slice(gpu_0=tainted(), gpu_1=Device())
+    rig.slice(gpu_0=tainted(), gpu_1=WELL)
     rig.claim("a")
     rig.claim("b", device=GPU_1, key="shop/d")
     for name in ("a", "b", "c"):
@@ -147,7 +159,7 @@ def test_nodes_lose_the_taints_of_devices_that_are_not_followed_any_more():
 
 def test_the_claim_gets_another_device():
     rig = Devices()
-    rig.slice(gpu_0=tainted(), gpu_1=Device())
+    rig.slice(gpu_0=tainted(), gpu_1=WELL)
     rig.claim("a", device=GPU_1)
     rig.pod("a")
     assert rig.evicted == []
@@ -170,7 +182,7 @@ def test_the_taint_goes_and_the_pod_stays():
     rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
-    rig.slice(gpu_0=Device())
+    rig.slice(gpu_0=WELL)
     rig.advance(120)
     assert rig.evicted == []
 
@@ -194,6 +206,18 @@ def test_a_pod_for_which_the_claim_is_reserved_later_leaves_too():
     assert rig.evicted == ["a"]
     rig.claim("a", "b")
     assert rig.evicted == ["a", "b"]
+
+
+def test_a_pod_for_which_the_claim_is_reserved_no_longer_stays():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    for name in "ab":
+        rig.pod(name)
+    rig.claim("a", "b")
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    assert rig.claimed() == ["a"]
+    rig.advance(120)
+    assert rig.evicted == ["a"]
 
 
 def test_all_pods_that_share_a_device_leave():
@@ -351,16 +375,6 @@ def test_what_a_policy_selects(selector, leaves):
     assert rig.evicted == (["a"] if leaves else [])
 
 
-@pytest.mark.parametrize(("model", "leaves"), [("H100", True), ("A100", False)])
-def test_a_policy_selects_by_attributes(model, leaves):
-    only = LabelSelector((Requirement("model", SelectorOperator.IN, ("H100",)),))
-    rig = Devices(for_devices(selector=only))
-    rig.slice(gpu_0=Device((("model", model),), tainted().taints))
-    rig.claim("a")
-    rig.pod("a")
-    assert rig.evicted == (["a"] if leaves else [])
-
-
 def test_a_policy_for_nodes_does_not_act_on_devices():
     rig = Devices(Policy(name="p", taints=(TaintSelector("*"),), limits=NO_LIMITS))
     rig.slice(gpu_0=tainted())
@@ -422,7 +436,7 @@ def test_the_order_in_which_a_driver_writes_taints_of_one_key_moves_nothing(by):
     taints = (DeviceTaint(KEY, "79", "NoExecute"), DeviceTaint(KEY, "31", "NoExecute"))
     for generation in range(1, 8):
         name = f"s{generation}" if by == "its slices" else "s"
-        rig.slice(name, slice_of(generation, gpu_0=Device((), taints)))
+        rig.slice(name, slice_of(generation, gpu_0=taints))
         rig.advance(10)
         taints = taints[::-1]
     assert rig.evicted == ["a"]
@@ -434,9 +448,9 @@ def test_a_taint_that_comes_and_goes_before_another_of_its_key_does_not_move_tha
     rig.pod("a")
     lasting, passing = DeviceTaint(KEY, "79", "NoExecute"), DeviceTaint(KEY, "31", "NoExecute")
     for _ in range(4):
-        rig.slice(gpu_0=Device((), (lasting,)))
+        rig.slice(gpu_0=(lasting,))
         rig.advance(10)
-        rig.slice(gpu_0=Device((), (passing, lasting)))
+        rig.slice(gpu_0=(passing, lasting))
         rig.advance(10)
     assert rig.evicted == ["a"]
 
@@ -460,37 +474,37 @@ def leaves_after(rig: Devices, seconds: float) -> bool:
 
 def test_a_taint_before_another_of_its_key_goes_and_moves_nothing():
     rig = two_of_a_key()
-    rig.slice(gpu_0=Device((), (HARMLESS,)))
-    rig.slice(gpu_0=Device((), (HARMLESS, HARMFUL)))
+    rig.slice(gpu_0=(HARMLESS,))
+    rig.slice(gpu_0=(HARMLESS, HARMFUL))
     rig.advance(40)
-    rig.slice(gpu_0=Device((), (HARMFUL,)))
+    rig.slice(gpu_0=(HARMFUL,))
     assert leaves_after(rig, 20)
 
 
 @pytest.mark.parametrize("taints", [(HARMLESS, HARMFUL), (HARMFUL, HARMLESS), (HARMFUL,)])
 def test_taints_of_one_key_are_told_apart_after_a_restart(taints):
     before = two_of_a_key()
-    before.slice(gpu_0=Device((), (HARMLESS,)))
-    before.slice(gpu_0=Device((), (HARMFUL, HARMLESS)))
+    before.slice(gpu_0=(HARMLESS,))
+    before.slice(gpu_0=(HARMFUL, HARMLESS))
     rig = two_of_a_key(history=stored(before))
     rig.wall += 40
-    rig.slice(gpu_0=Device((), taints))
+    rig.slice(gpu_0=taints)
     assert leaves_after(rig, 20)
 
 
 def test_of_two_taints_of_a_key_the_one_with_another_value_goes_on():
     rig = two_of_a_key()
-    rig.slice(gpu_0=Device((), (HARMFUL, HARMLESS)))
+    rig.slice(gpu_0=(HARMFUL, HARMLESS))
     rig.advance(40)
-    rig.slice(gpu_0=Device((), (HARMLESS, DeviceTaint(KEY, "80", "NoExecute", START))))
+    rig.slice(gpu_0=(HARMLESS, DeviceTaint(KEY, "80", "NoExecute", START)))
     assert leaves_after(rig, 20)
 
 
 def test_of_two_taints_of_a_key_with_other_values_one_goes_on_and_the_other_begins():
     rig = two_of_a_key()
-    rig.slice(gpu_0=Device((), (HARMFUL,)))
+    rig.slice(gpu_0=(HARMFUL,))
     rig.advance(40)
-    rig.slice(gpu_0=Device((), (DeviceTaint(KEY, "80", "NoExecute"), DeviceTaint(KEY, "81", "NoExecute"))))
+    rig.slice(gpu_0=(DeviceTaint(KEY, "80", "NoExecute"), DeviceTaint(KEY, "81", "NoExecute")))
     histories = [history for _, history in rig.view.node("n1").device_taints]
     assert [len(one.spans) for one in histories] == [2, 1]
     assert histories[1].spans[0].since == rig.wall
@@ -499,7 +513,7 @@ def test_of_two_taints_of_a_key_with_other_values_one_goes_on_and_the_other_begi
 def test_an_older_generation_does_not_count():
     rig = Devices()
     rig.slice("old", slice_of(1, gpu_0=tainted()))
-    rig.slice("new", slice_of(2, gpu_0=Device()))
+    rig.slice("new", slice_of(2, gpu_0=WELL))
     rig.claim("a")
     rig.pod("a")
     assert rig.evicted == []
@@ -508,11 +522,11 @@ def test_an_older_generation_does_not_count():
 def test_an_incomplete_pool_keeps_the_taints_that_are_known():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.slice("one", slice_of(1, 2, gpu_0=tainted()))
-    rig.slice("two", slice_of(1, 2, gpu_1=Device()))
+    rig.slice("two", slice_of(1, 2, gpu_1=WELL))
     rig.claim("a")
     rig.pod("a")
     rig.advance(30)
-    rig.slice("two", slice_of(2, 2, gpu_1=Device()))
+    rig.slice("two", slice_of(2, 2, gpu_1=WELL))
     rig.feed(events.SliceGone("one"))
     rig.advance(10)
     rig.slice("one", slice_of(2, 2, gpu_0=tainted()))
@@ -523,33 +537,49 @@ def test_an_incomplete_pool_keeps_the_taints_that_are_known():
 def test_a_device_of_an_incomplete_pool_is_as_tainted_as_it_was():
     known = DeviceInventory()
     known.put_slice("one", slice_of(1, 2, gpu_0=tainted()))
-    known.put_slice("two", slice_of(1, 2, gpu_1=Device()))
-    known.put_slice("two", slice_of(2, 2, gpu_1=Device()))
-    assert [str(taint) for taint, _ in known.taints(GPU_0)] == [f"{KEY}=bad:NoExecute of device {GPU_0}"]
+    known.put_slice("two", slice_of(1, 2, gpu_1=WELL))
+    before = known.taints(GPU_0)
+    assert [str(taint) for taint, _ in before] == [f"{KEY}=bad:NoExecute of device {GPU_0}"]
+    known.put_slice("two", slice_of(2, 2, gpu_1=WELL))
+    known.put_slice("one", None)
+    assert known.taints(GPU_0, before=before) == before
     known.put_slice("one", slice_of(2, 2))
-    assert known.taints(GPU_0) == ()
+    assert known.taints(GPU_0, before=before) == ()
+
+
+def test_a_rule_that_is_gone_leaves_a_device_of_an_incomplete_pool():
+    known = DeviceInventory()
+    known.put_slice("one", slice_of(1, 2))
+    known.put_rule("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute")))
+    before = known.taints(GPU_0)
+    known.put_rule("r", None)
+    assert len(before) == 1
+    assert known.taints(GPU_0, before=before) == ()
 
 
 def test_an_incomplete_pool_keeps_the_taints_that_its_driver_wrote_last():
-    known = DeviceInventory()
-    known.put_slice("one", slice_of(1, 2, gpu_0=Device()))
-    known.put_slice("two", slice_of(1, 2, gpu_1=Device()))
-    known.put_slice("one", slice_of(1, 2, gpu_0=tainted()))
-    known.put_slice("two", slice_of(2, 2, gpu_1=Device()))
-    assert len(known.taints(GPU_0)) == 1
+    rig = Devices()
+    rig.claim("a", tolerations=[native()])
+    rig.pod("a")
+    rig.slice("one", slice_of(1, 2, gpu_0=WELL))
+    rig.slice("two", slice_of(1, 2, gpu_1=WELL))
+    rig.slice("one", slice_of(1, 2, gpu_0=tainted()))
+    rig.slice("two", slice_of(2, 2, gpu_1=WELL))
+    assert len(rig.view.node("n1").device_taints) == 1
 
 
 def test_a_pool_that_is_never_complete_does_not_grow_with_names():
     known = DeviceInventory()
     for number in range(5):
-        known.put_slice("one", slice_of(1, 2, **{f"gpu_{number}": Device()}))
+        known.put_slice("one", slice_of(1, 2, **{f"gpu_{number}": WELL}))
     assert [number for number in range(5) if known.has(DeviceId(DRIVER, POOL, f"gpu-{number}"), "n1")] == [4]
 
 
 def test_what_changes_in_a_slice_has_an_order():
     known, names = DeviceInventory(), [f"gpu-{number}" for number in range(20)]
-    changed = known.put_slice("one", Slice(DRIVER, POOL, 1, 1, {name: tainted() for name in names}))
-    assert [one.device for one in changed] == names
+    known.put_slice("one", Slice(DRIVER, POOL, 1, 1, dict.fromkeys(names, WELL)))
+    [change] = known.put_slice("one", Slice(DRIVER, POOL, 1, 1, {name: tainted() for name in names}))
+    assert list(change.devices or ()) == names
 
 
 def test_nothing_is_kept_of_a_pool_whose_slices_and_claims_are_gone():
@@ -577,7 +607,7 @@ def test_a_slice_of_a_node_concerns_pods_on_that_node(node, leaves):
     rig = Devices()
     rig.claim("a")
     rig.pod("a")
-    rig.slice(found=msgspec.structs.replace(slice_of(gpu_0=Device()), node="n1"))
+    rig.slice(found=msgspec.structs.replace(slice_of(gpu_0=WELL), node="n1"))
     rig.slice("other", msgspec.structs.replace(slice_of(generation=99, gpu_0=tainted()), node=node))
     assert rig.evicted == (["a"] if leaves else [])
 
@@ -585,7 +615,7 @@ def test_a_slice_of_a_node_concerns_pods_on_that_node(node, leaves):
 def test_a_slice_of_another_node_hides_no_taint():
     rig = Devices()
     rig.claim("a")
-    rig.slice("other", msgspec.structs.replace(slice_of(generation=99, gpu_0=Device()), node="n2"))
+    rig.slice("other", msgspec.structs.replace(slice_of(generation=99, gpu_0=WELL), node="n2"))
     rig.slice(found=msgspec.structs.replace(slice_of(gpu_0=tainted()), node="n1"))
     rig.pod("a")
     assert rig.evicted == ["a"]
@@ -602,7 +632,7 @@ def test_pools_of_the_same_name_are_those_of_different_drivers():
 @pytest.mark.parametrize("by", ["slice", "rule"])
 def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=Device())
+    rig.slice(gpu_0=WELL)
     rig.claim("a")
     rig.pod("a")
     for _ in range(2):
@@ -614,7 +644,7 @@ def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
         rig.advance(50)
         assert rig.evicted == []
         if by == "slice":
-            rig.slice(gpu_0=Device())
+            rig.slice(gpu_0=WELL)
         else:
             rig.feed(events.TaintRuleGone("r"))
             rig.wake()
@@ -629,7 +659,7 @@ def test_a_taint_that_was_taken_off_while_devices_were_not_known_begins_again():
     rig.pod("a")
     rig.feed(events.DevicesKnown(known=False))
     rig.wake()
-    rig.slice(gpu_0=Device())
+    rig.slice(gpu_0=WELL)
     rig.claim("a")
     rig.feed(events.DevicesKnown(known=True))
     rig.advance(50)
@@ -692,8 +722,7 @@ def test_a_pod_that_has_just_come_is_not_evicted_because_of_a_device():
 
 def test_a_slice_that_says_the_same_again_changes_nothing():
     inventory = DeviceInventory()
-    inventory.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0),), frozenset({"uid-a"})))
-    assert list(inventory.put_slice("s", slice_of(gpu_0=tainted()))) == [GPU_0]
+    inventory.put_slice("s", slice_of(gpu_0=tainted()))
     assert list(inventory.put_slice("s", slice_of(gpu_0=tainted()))) == []
 
 
@@ -781,7 +810,7 @@ def test_what_is_stored_stays_until_devices_are_known():
 
 
 def test_devices_that_are_not_known_for_a_while_move_no_deadline():
-    """A policy that selects by another attribute has everything listed again."""
+    """A policy that names another driver has everything listed again."""
     rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60)))
     bad = slice_of(gpu_0=tainted("900", added_at=START - 5_000))
     rig.slice(gpu_0=tainted("990", added_at=START - 5_000))
@@ -821,7 +850,7 @@ def slice_created_again(rig: Devices) -> None:
 
 
 def a_generation_without_it(rig: Devices) -> None:
-    rig.slice("s", slice_of(2, 1, gpu_1=Device()))
+    rig.slice("s", slice_of(2, 1, gpu_1=WELL))
     rig.slice("s", slice_of(3, 1, gpu_0=tainted("900", added_at=OLD)))
 
 
@@ -1108,7 +1137,7 @@ def tripped_and_half_repaired(**more: Any) -> Devices:
         rig.feed(events.SliceSeen(f"s{number}", sick(number)))
     rig.advance(5)
     for number in range(15):
-        rig.slice(f"s{number}", Slice(DRIVER, f"n{number}", 1, 1, {"gpu-0": Device()}))
+        rig.slice(f"s{number}", Slice(DRIVER, f"n{number}", 1, 1, {"gpu-0": WELL}))
     assert rig.machine.view.guard("p", rig.now).halts
     return rig
 
@@ -1185,7 +1214,7 @@ def test_a_node_is_not_drained_by_a_few_of_its_devices(sick):
             rig.pod(uid, node=node, namespace=f"ns{number}")
             rig.claim(uid, device=device, key=f"ns{number}/{uid}")
     for node in ("n1", "n2", "n3"):
-        devices = {f"gpu-{number}": tainted() if number < sick else Device() for number in range(8)}
+        devices = {f"gpu-{number}": tainted() if number < sick else WELL for number in range(8)}
         rig.slice(node, Slice(DRIVER, node, 1, 1, devices))
     rig.advance(30)
     assert drained(rig) == (3 if sick == 4 else 0)
@@ -1240,7 +1269,7 @@ def test_a_node_stays_drained_until_its_device_is_well(by):
     leave(rig)
     assert drained(rig) == 1
     if by == "slice":
-        rig.slice(gpu_0=Device())
+        rig.slice(gpu_0=WELL)
     else:
         rig.feed(events.TaintRuleGone("r"))
         rig.wake()
@@ -1301,7 +1330,7 @@ def test_a_node_whose_device_became_well_meanwhile_is_not_drained():
     leave(rig)
     rig.feed(events.DevicesKnown(known=False))
     rig.wake()
-    rig.slice(gpu_0=Device())
+    rig.slice(gpu_0=WELL)
     rig.feed(events.DevicesKnown(known=True))
     rig.wake()
     assert drained(rig) == 0

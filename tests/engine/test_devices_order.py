@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import NO_LIMITS, Rig
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import (
     DeviceId,
@@ -27,14 +27,13 @@ POLICY = Policy(
 )
 
 taints = st.sampled_from([(), (DeviceTaint(KEY, "1", "NoExecute"),), (DeviceTaint(KEY, "2", "NoExecute"),)])
-devices = st.builds(Device, st.just(()), taints)
 slices = st.builds(
     Slice,
     st.just("d"),
     st.sampled_from(["p", "q"]),
     st.integers(1, 2),
     st.just(1),
-    st.dictionaries(st.sampled_from(["x", "y"]), devices),
+    st.dictionaries(st.sampled_from(["x", "y"]), taints),
 )
 rules = st.builds(TaintRule, st.just(DeviceTaint(KEY, "3", "NoExecute")), pool=st.sampled_from([None, "p"]))
 tolerations = st.sampled_from([(), (Toleration(KEY, "Equal", "1"),), (Toleration(KEY, "Exists"),)])

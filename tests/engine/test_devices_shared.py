@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, Devices, for_devices, native, slice_of, tainted
+from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, WELL, Devices, for_devices, native, slice_of, tainted
 from engine.kept import kept
 from engine.rig import START
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice
 from taintwarden.engine.history import MAX_TEXT_LENGTH
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import DeviceId, DeviceUse, SchedulingGroup, Timing
@@ -17,7 +17,7 @@ def test_a_partition_is_a_device_of_its_own():
     """The driver taints what does not work: all partitions, or one."""
     rig = Devices()
     rig.slice("counters", Slice(DRIVER, POOL, 1, 2, {}))
-    rig.slice("devices", slice_of(1, 2, gpu_0_half_0=tainted(), gpu_0_half_1=Device()))
+    rig.slice("devices", slice_of(1, 2, gpu_0_half_0=tainted(), gpu_0_half_1=WELL))
     for number, name in enumerate(("a", "b")):
         rig.claim(name, device=DeviceId(DRIVER, POOL, f"gpu-0-half-{number}"), key=f"shop/{name}")
         rig.pod(name)
@@ -89,7 +89,7 @@ def test_a_slice_may_have_128_taints():
     """All of them count, and what is stored of them has an end."""
     rig = Devices(for_devices("*", timing=Timing(violation_grace_seconds=60)))
     devices = {f"gpu-{number}": tuple(taint(f"{KEY}-{index}") for index in range(16)) for number in range(8)}
-    rig.slice("s", Slice(DRIVER, POOL, 1, 1, {name: Device((), taints) for name, taints in devices.items()}))
+    rig.slice("s", Slice(DRIVER, POOL, 1, 1, devices))
     for name in devices:
         rig.claim(name, device=DeviceId(DRIVER, POOL, name), key=f"shop/{name}", tolerations=())
         rig.pod(name)

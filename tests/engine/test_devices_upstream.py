@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from engine.device_rig import DRIVER, KEY, POOL, Devices, for_devices
+from engine.device_rig import DRIVER, KEY, POOL, Devices, Taints, for_devices
 from engine.rig import START
 from taintwarden.controller.device_handlers import device_claim
-from taintwarden.engine.device_inventory import Device, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import DeviceEffect, SchedulingGroup, Timing, Toleration
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject
@@ -64,7 +64,7 @@ def taint(value: str = "bad", effect: str = "NoExecute", key: str = KEY, later: 
 
 def seen(*taints: DeviceTaint, name: str = "s", device: str = "gpu-0", others: Sequence[str] = (), **pool: Any) -> Act:
     """A slice with a device that has these taints, and with others."""
-    devices = {device: Device((), taints)} | {other: Device() for other in others}
+    devices: dict[str, Taints] = {device: taints} | dict.fromkeys(others, ())
     found = Slice(pool.get("driver", DRIVER), pool.get("pool", POOL), pool.get("generation", 1), 1, devices)
     return lambda rig: rig.feed(events.SliceSeen(name, found))
 

@@ -4,26 +4,21 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from controlplane import OPERATOR_NAMESPACE, ApiError, Cluster, Json, Target, wait_until
+from controlplane import Cluster, Json, wait_until
 from e2e.publisher_scene import RECORD
 from kind.installation import Installation
 from kind.monitoring import Monitoring, load_image
-from kind.scene import KEY, Scene, above, taint
+from kind.scene import KEY, Scene, above
 from monitoring.loop import LABELS, SEEN_SECONDS, Publishing
 
 log = logging.getLogger(__name__)
-MEMORY_BYTES = 256 * 2**20
-"""Half of its limit."""
 END_SECONDS = 30.0
 """Half of its grace."""
-TOKEN = "print(open('/var/run/secrets/kubernetes.io/serviceaccount/token').read())"
-PEAK = "print(next(line.split()[1] for line in open('/proc/1/status') if line.startswith('VmHWM')))"
 GOOD, FALLEN = 0.985, 0.945
 
 
@@ -139,43 +134,6 @@ def change(*taints: Json, records: tuple[str, ...] = (), **spec: Any) -> Json:
     return {"metadata": {"annotations": annotations}, "spec": {**spec, **({"taints": [*taints]} if taints else {})}}
 
 
-def test_its_token_writes_nothing_but_taints_of_its_keys(
-    publisher: Installation, target: Target, workers: list[str]
-) -> None:
-    """The token that its pod has, in other hands."""
-    [pod] = publisher.pods()
-    node, token = workers[2], publisher.execute(pod, TOKEN).strip()
-    thief = Cluster(target.server, target.ca, token=token)
-
-    def write(body: Json) -> None:
-        thief.patch("nodes", node, body, dryRun="All")
-
-    refused: dict[str, Callable[[], None]] = {
-        "has no right to publish other": partial(write, change(taint("1", key="other"), records=("other",))),
-        "changes no taint without its record": partial(write, change(taint("1"))),
-        "changes only taints": partial(write, change(unschedulable=True)),
-        "changes only its records": partial(write, {"metadata": {"annotations": {"who": "me"}}}),
-        "changes neither labels": partial(write, {"metadata": {"labels": {"who": "me"}}}),
-        "cannot patch resource": lambda: thief.patch("pods", pod["metadata"]["name"], {}, OPERATOR_NAMESPACE),
-        "cannot list resource": lambda: thief.items("secrets"),
-    }
-    try:
-        for words, attempt in refused.items():
-            with pytest.raises(ApiError, match=words):
-                attempt()
-        write(change(taint("1"), records=(KEY,)))
-    finally:
-        thief.close()
-
-
-def test_a_key_without_the_right_is_reported(loop: Loop) -> None:
-    loop.publish("other")
-    told = loop.wait_reason("other", "Publishing", "WriteRefused")["message"]
-    assert "the publisher has no right to publish other" in told
-    assert loop.taints("other") == {}
-    loop.remove("other")
-
-
 def test_a_pod_that_is_deleted_ends_in_order_and_the_next_one_continues(loop: Loop, publisher: Installation) -> None:
     """Well within its grace, with 0 and without a complaint. What is published stays as it is."""
     before = [loop.record(node) for node in loop.nodes]
@@ -197,19 +155,3 @@ def test_a_pod_that_is_deleted_ends_in_order_and_the_next_one_continues(loop: Lo
 def test_a_pod_that_is_deleted_as_it_starts_is_gone_at_once(publisher: Installation) -> None:
     """SIGTERM ends it while it imports, and not SIGKILL after its grace."""
     assert publisher.stop_starting() < END_SECONDS
-
-
-def test_it_needs_what_its_limits_give(loop: Loop, publisher: Installation) -> None:
-    [pod] = publisher.pods()
-    peak = int(publisher.execute(pod, PEAK)) * 1024
-    log.info("it has used %.0f MiB", peak / 2**20)
-    assert peak < MEMORY_BYTES
-    [container] = pod["spec"]["containers"]
-    assert "cpu" not in container["resources"]["limits"]
-
-
-def test_a_deleted_object_takes_its_taints_with_it(loop: Loop) -> None:
-    loop.remove(KEY)
-    assert loop.taints() == {}
-    assert not any(RECORD in loop.client.get("nodes", node)["metadata"]["annotations"] for node in loop.nodes)
-    loop.publish(KEY)

@@ -25,6 +25,8 @@ class LeaseStore:
         self._versions = itertools.count(1)
 
     def handle(self, method: str, body: Any) -> Json:
+        if method != "GET" and (body["spec"].get("leaseTransitions") or 0) >= 2**31:
+            raise refusal(400, reason="BadRequest")
         if method == "GET":
             if self.lease is None:
                 raise refusal(404, reason="NotFound")
@@ -58,6 +60,7 @@ class Network:
         self._answers = asyncio.Event()
         self._answers.set()
         self.fails: Exception | None = None
+        self.refuses_writes = False
         self.says: bytes | None = None
         """What is answered instead."""
         self.repeats = 0
@@ -93,6 +96,8 @@ class Network:
                 await self._answers.wait()
                 if self.fails is not None:
                     raise self.fails
+                if self.refuses_writes and method != "GET":
+                    raise refusal(400, reason="Invalid")
                 if self.says is not None:
                     return self.says
                 if method == "PUT" and self.repeats:

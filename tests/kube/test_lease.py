@@ -123,13 +123,73 @@ async def test_a_holder_that_starts_again_is_not_kept_waiting(store: LeaseStore,
     assert store.lease["spec"]["leaseTransitions"] == 4
 
 
-async def test_the_holders_own_duration_counts(store: LeaseStore, one: Candidate) -> None:
-    store.lease = foreign(leaseDurationSeconds=60)
+async def test_a_duration_below_our_own_counts(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign(leaseDurationSeconds=5)
     one.start()
-    await asyncio.sleep(59)
-    assert not one.lease.held
     await asyncio.sleep(4)
+    assert not one.lease.held
+    await asyncio.sleep(RETRY_SECONDS)
     assert one.lease.held
+
+
+@pytest.mark.parametrize("seconds", [LEASE_SECONDS + 1, 2**31 - 1])
+async def test_a_duration_beyond_our_own_does_not_count(store: LeaseStore, one: Candidate, seconds: int) -> None:
+    store.lease = foreign(leaseDurationSeconds=seconds)
+    one.start()
+    await asyncio.sleep(LEASE_SECONDS + RETRY_SECONDS)
+    assert one.lease.held
+
+
+async def test_the_count_of_terms_begins_again_where_the_server_takes_no_more(
+    store: LeaseStore, one: Candidate
+) -> None:
+    store.lease = foreign("", leaseTransitions=2**31 - 1)
+    one.start()
+    await asyncio.sleep(0.1)
+    assert store.lease["spec"]["leaseTransitions"] == 0
+    assert one.lease.held
+    assert one.lease.term == 0
+    assert await one.lease.is_confirmed()
+
+
+# -- whether any candidate leads --------------------------------------------------------------------------------------
+
+
+UNLED_SECONDS = LEASE_SECONDS + RENEW_DEADLINE_SECONDS
+
+
+async def test_a_lease_that_we_hold_is_led(one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(10 * UNLED_SECONDS)
+    assert one.lease.is_led
+
+
+async def test_a_lease_that_another_renews_is_led(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign()
+    one.start()
+    for second in range(10):
+        await asyncio.sleep(10)
+        store.lease["spec"]["renewTime"] = f"2026-01-01T00:00:{second + 1:02}.000000Z"
+        assert one.lease.is_led
+
+
+@pytest.mark.parametrize("holder", ["", "a", "other"])
+async def test_a_lease_that_cannot_be_renewed_is_not_led(store: LeaseStore, one: Candidate, holder: str) -> None:
+    store.lease = foreign(holder)
+    one.network.refuses_writes = True
+    one.start()
+    await asyncio.sleep(UNLED_SECONDS - 1)
+    assert one.lease.is_led
+    await asyncio.sleep(2)
+    assert not one.lease.is_led
+
+
+async def test_a_leader_that_may_no_longer_renew_is_none_soon(one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(10 * UNLED_SECONDS)
+    one.network.refuses_writes = True
+    await asyncio.sleep(UNLED_SECONDS)
+    assert not one.lease.is_led
 
 
 async def test_every_renewal_of_another_starts_its_time_anew(store: LeaseStore, one: Candidate) -> None:

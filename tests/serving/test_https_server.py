@@ -38,6 +38,7 @@ from taintwarden.placement.serving.reviews import RESULTS, review_app
 from taintwarden.placement.webhook_process import admission_webhooks
 from taintwarden.serving import listening
 from taintwarden.serving.listening import ConnectionLimits
+from taintwarden.serving.tls_stream import TlsLimits
 from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics, observer
 
@@ -265,12 +266,12 @@ def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, 
         make_server(api, port, metrics, **more)
 
 
-async def test_nobody_can_demand_new_keys(server, api, port):
-    """TLS 1.3 has no limit for that: eight clients would keep API servers waiting for longer than these wait."""
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_both_versions_of_tls_are_spoken(server, api, port, version):
     await server.keeper.look()
-    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.secret["ca.crt"]), server_hostname=NAME)
-    assert writer.get_extra_info("ssl_object").version() == "TLSv1.2"
-    writer.close()
+    tls = trusting(api.secret["ca.crt"])
+    tls.minimum_version = tls.maximum_version = version
+    assert (await ask(port, tls))["allowed"] is False
 
 
 async def test_a_compressed_body_is_not_unpacked(server, api, port):
@@ -306,7 +307,7 @@ async def test_idle_connections_make_room_for_whoever_asks(server, api, port):
             writer.transport.abort()
 
 
-IMPATIENT = ConnectionLimits(first_answer_seconds=0.2, handshake_seconds=1.0)
+IMPATIENT = ConnectionLimits(first_answer_seconds=0.2, tls=TlsLimits(handshake_seconds=1.0))
 
 
 @pytest.mark.parametrize("server", [IMPATIENT], indirect=True)

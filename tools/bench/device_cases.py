@@ -76,9 +76,9 @@ class _Population:
         self._machine = Machine()
         self.claims = claims
         self.nodes = max(1, claims * SLICES_NUMBER // CLAIMS)
-        parts = (self._step, Metrics())
-        self._slices = SliceHandler(SLICES.name, *parts, frozenset())
-        self._claim_handler = DeviceClaimHandler(DEVICE_CLAIMS.name, *parts)
+        parts, drivers = (self._step, Metrics()), frozenset((DRIVER,))
+        self._slices = SliceHandler(SLICES.name, *parts, drivers)
+        self._claim_handler = DeviceClaimHandler(DEVICE_CLAIMS.name, *parts, drivers)
         self._rules = TaintRuleHandler(TAINT_RULES.name, *parts)
         self._slice_frames, self._claim_frames = Frames(SLICES), Frames(DEVICE_CLAIMS)
         self._rule_frames = Frames(TAINT_RULES)

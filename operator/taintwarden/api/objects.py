@@ -1,11 +1,11 @@
 """Shared parts of all kinds: decoding an object that users write into a value for the engine."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from taintwarden.api.decode import decode
 from taintwarden.api.field_errors import InvalidObject
-from taintwarden.api.types import AttributeRequirementSpec, LabelSelectorSpec, RequirementSpec
+from taintwarden.api.types import LabelSelectorSpec
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 T = TypeVar("T")
@@ -26,15 +26,8 @@ def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
 
 def label_selector(spec: LabelSelectorSpec) -> LabelSelector:
     """``matchLabels`` and ``matchExpressions`` in one."""
-    return requirements(spec.match_labels, spec.match_expressions)
-
-
-def requirements(
-    equal: Mapping[str, str], expressions: Iterable[RequirementSpec | AttributeRequirementSpec]
-) -> LabelSelector:
-    """The same of labels or attributes: those that have to equal a value, and the others."""
-    first = tuple(Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(equal.items()))
-    return LabelSelector(first + tuple(Requirement(one.key, one.operator, one.values) for one in expressions))
+    equal = [Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(spec.match_labels.items())]
+    return LabelSelector((*equal, *(Requirement(one.key, one.operator, one.values) for one in spec.match_expressions)))
 
 
 def _name(obj: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.field_errors import FieldError, InvalidObject
-from taintwarden.api.objects import label_selector, read_object, requirements
+from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.types import (
     MAX_RATE,
     POLICY_KIND,
@@ -119,8 +119,7 @@ def _taint(spec: TaintSelectorSpec) -> TaintSelector:
 
 
 def _device(spec: DeviceTaintSelectorSpec) -> DeviceTaintSelector:
-    selector = requirements(spec.selector.match_attributes, spec.selector.match_expressions)
-    return DeviceTaintSelector(spec.key, spec.driver or "", spec.effects, spec.value_type, selector)
+    return DeviceTaintSelector(spec.key, spec.driver or "", spec.effects, spec.value_type)
 
 
 def _source(spec: SourceSpec | None) -> ValueSource | None:

@@ -75,7 +75,7 @@ class RequirementSpec(Spec, frozen=True):
     values: Annotated[tuple[LabelValue, ...], Meta(max_length=64)] = ()
 
 
-def check_requirement(requirement: "RequirementSpec | AttributeRequirementSpec") -> Iterator[FieldError]:
+def check_requirement(requirement: "RequirementSpec") -> Iterator[FieldError]:
     """As in Kubernetes: In and NotIn need values, Exists and DoesNotExist take none."""
     takes_values = requirement.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
     if takes_values and not requirement.values:
@@ -180,27 +180,6 @@ def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
                 )
 
 
-AttributeText = Annotated[str, Meta(max_length=64)]
-"""The value of an attribute. ``NVIDIA H100 80GB HBM3`` is one, and no value of a label."""
-
-
-class AttributeRequirementSpec(Spec, frozen=True):
-    """An entry of ``matchExpressions`` on attributes."""
-
-    key: LabelKey
-    operator: SelectorOperator
-    values: Annotated[tuple[AttributeText, ...], Meta(max_length=64)] = ()
-
-
-class AttributeSelectorSpec(Spec, frozen=True):
-    """Selects devices by their attributes as texts; all requirements must hold, and an empty one selects all."""
-
-    match_attributes: Annotated[dict[LabelKey, AttributeText], Meta(max_length=32)] = field(default_factory=dict)
-    match_expressions: Annotated[
-        tuple[Annotated[AttributeRequirementSpec, checked(check_requirement)], ...], Meta(max_length=32)
-    ] = ()
-
-
 class DeviceTaintSelectorSpec(Spec, frozen=True):
     """Which taints of devices a policy acts on."""
 
@@ -210,7 +189,6 @@ class DeviceTaintSelectorSpec(Spec, frozen=True):
         DeviceEffect.NO_EXECUTE,
     )
     value_type: ValueType | None = None
-    selector: AttributeSelectorSpec = AttributeSelectorSpec()
 
 
 def check_devices(devices: tuple[DeviceTaintSelectorSpec, ...]) -> Iterator[FieldError]:

@@ -1,22 +1,19 @@
-"""Output for scripts: JSON, YAML, names, or what a JSONPath template selects."""
+"""Output for scripts: JSON, YAML, or names."""
 
 from collections.abc import Sequence
 
 import click
 import msgspec
 
-from taintwarden.cli import jsonpath
 from taintwarden.cli.output import WIDTH, printable, write
 from taintwarden.rehearsal.yaml_documents import dump
 
 
 def write_data(data: msgspec.Struct, form: str) -> None:
-    """Print ``data`` as ``json`` or ``yaml``, ASCII only, fields in their order; or names, or a JSONPath template."""
+    """Print ``data`` as ``json`` or ``yaml``, ASCII only, fields in their order; or names."""
     if form == "name":
         for name in _names(data):
             write(printable(name))
-    elif form.startswith("jsonpath="):
-        _write_template(form.removeprefix("jsonpath="), msgspec.to_builtins(data, builtin_types=()))
     elif form == "json":
         text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
         write("".join(one if one < "\x7f" else _escaped(one) for one in text))
@@ -29,14 +26,6 @@ def _names(data: msgspec.Struct) -> Sequence[str]:
     if names is None:
         raise click.UsageError("this command has no names to print: leave out -o name")
     return names
-
-
-def _write_template(template: str, data: object) -> None:
-    """As kubectl: without a line break at the end."""
-    try:
-        write(jsonpath.render(template, data), end="")
-    except jsonpath.BadTemplateError as error:
-        raise click.UsageError(str(error)) from error
 
 
 def _escaped(character: str) -> str:

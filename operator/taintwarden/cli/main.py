@@ -6,13 +6,13 @@ from taintwarden import __version__
 from taintwarden.cli.lazy import CommandEntry, LazyGroup
 
 _COMMANDS = {
-    "run": CommandEntry("taintwarden.cli.serve.run:run", "Run the operator."),
-    "webhook": CommandEntry("taintwarden.cli.serve.webhook_command:webhook", "Run the admission webhooks."),
+    "run": CommandEntry("taintwarden.cli.serve.commands:run", "Run the operator."),
+    "webhook": CommandEntry("taintwarden.cli.serve.commands:webhook", "Run the admission webhooks."),
     "webhook-trust": CommandEntry(
-        "taintwarden.cli.serve.webhook_trust:webhook_trust", "Let the API servers trust the admission webhooks."
+        "taintwarden.cli.serve.commands:webhook_trust", "Let the API servers trust the admission webhooks."
     ),
     "scheduler-extender": CommandEntry(
-        "taintwarden.cli.serve.scheduler_extender:scheduler_extender", "Run the scheduler extender."
+        "taintwarden.cli.serve.commands:scheduler_extender", "Run the scheduler extender."
     ),
     "publisher": CommandEntry(
         "taintwarden.cli.publisher:publisher", "Publish values of Prometheus as taints of nodes."
@@ -33,9 +33,8 @@ _COMMANDS = {
     "pause": CommandEntry("taintwarden.cli.change.pause_command:pause", "Stop policies."),
     "resume": CommandEntry("taintwarden.cli.change.pause_command:resume", "Resume paused policies."),
     "placement": CommandEntry(
-        "taintwarden.cli.change.placement_command:placement", "Show and remove labels of placement."
+        "taintwarden.cli.change.placement_command:placement", "Print and remove labels of placement."
     ),
-    "repair": CommandEntry("taintwarden.cli.change.repair_command:repair", "Restore the last good values of taints."),
     "guard": CommandEntry("taintwarden.cli.change.guard_command:guard", "Release the pods that a tripped guard holds."),
 }
 

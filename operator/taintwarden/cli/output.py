@@ -4,11 +4,10 @@ Every command imports this for its help: JSON and YAML are in :mod:`data_output`
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 WIDTH = 100
 """Columns of output that formats its own lines, such as the demo's."""
@@ -17,39 +16,29 @@ _WIDTH_CHANGES = frozenset(map(chr, [*range(0x1F3FB, 0x1F400), *range(0xFE00, 0x
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-class _Form(click.ParamType[str]):
-    """``table``, ``wide``, ``json``, ``yaml``, ``name`` or ``jsonpath=TEMPLATE``. ``wide`` is a table as well."""
-
-    name = "form"
-
-    def __init__(self, more: Sequence[str] = ()) -> None:
-        self._forms = (*_FORMS, *more)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value not in self._forms and not value.startswith("jsonpath="):
-            self.fail(f"{value!r} is not one of {', '.join(self._forms)}, jsonpath=TEMPLATE", param, ctx)
-        if value == "wide":
-            click.get_current_context().find_root().meta[_WIDE] = True
-        return "table" if value == "wide" else str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(one) for one in (*self._forms, "jsonpath=") if one.startswith(incomplete)]
-
-
 _FORMS = ("table", "wide", "json", "yaml", "name")
 _WIDE = "taintwarden.wide"
 
 
+class _Form(click.Choice[str]):
+    """A table, or data for scripts. ``wide`` is a table as well."""
+
+    name = "form"
+
+    def __init__(self) -> None:
+        super().__init__(_FORMS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        form = super().convert(value, param, ctx)
+        if form == "wide":
+            click.get_current_context().find_root().meta[_WIDE] = True
+        return "table" if form == "wide" else form
+
+
 def output_option(command: Command) -> Command:
     """Add ``-o`` to a command, as ``output``."""
-    return output_option_with()(command)
-
-
-def output_option_with(*more: str) -> Callable[[Command], Command]:
-    """Add ``-o`` to a command that has more forms than others."""
-    forms = ", ".join(("json", "yaml", *more, "name", "jsonpath=TEMPLATE"))
-    told = f"Output format: table, wide (a table that is not fitted to the terminal), {forms}."
-    return click.option("-o", "--output", type=_Form(more), default="table", metavar="FORM", help=told)
+    told = "Output format: table, wide (a table that is not fitted to the terminal), json, yaml, name."
+    return click.option("-o", "--output", type=_Form(), default="table", metavar="FORM", help=told)(command)
 
 
 def is_wide() -> bool:

@@ -12,7 +12,7 @@ from taintwarden.controller.device_handlers import (
     DeviceHandler,
     SliceHandler,
     TaintRuleHandler,
-    selected_attributes,
+    named_drivers,
 )
 from taintwarden.controller.following import Spawn
 from taintwarden.controller.loop import Feed
@@ -58,20 +58,18 @@ class DeviceFollowing:
         self._metrics = metrics
         self._timings = timings
         self._spawn = spawn
-        self._attributes: frozenset[str] = frozenset()
+        self._drivers: frozenset[str] = frozenset()
         self._current: _Streams | None = None
 
     def policies_changed(self, policies: Iterable[Policy]) -> None:
-        """Other policies are in force: begin, end, or read more of devices."""
-        policies = tuple(policies)
-        selectors = [one for policy in policies for one in policy.devices]
-        attributes = selected_attributes(policies)
-        if self._current is not None and not (selectors and attributes <= self._attributes):
+        """Other policies are in force: begin, end, or follow other drivers."""
+        drivers = named_drivers(policies)
+        if self._current is not None and drivers != self._drivers:
             self._current.end()
             self._current = None
-        if self._current is None and selectors:
-            self._attributes = attributes
-            self._current = _Streams(self._client, self._feed, self._metrics, self._timings, attributes)
+        if self._current is None and drivers:
+            self._drivers = drivers
+            self._current = _Streams(self._client, self._feed, self._metrics, self._timings, drivers)
             self._current.task = self._spawn(self._current.run())
 
 
@@ -79,7 +77,7 @@ class _Streams:
     """The streams from one beginning to its end, after which they deliver nothing."""
 
     def __init__(
-        self, client: Client, feed: Feed, metrics: Metrics, timings: StreamTimings, attributes: frozenset[str]
+        self, client: Client, feed: Feed, metrics: Metrics, timings: StreamTimings, drivers: frozenset[str]
     ) -> None:
         self.task: asyncio.Task[None] | None = None
         self._client = client
@@ -87,7 +85,7 @@ class _Streams:
         self._has_ended = False
         self._problem: str | None = None
         self._metrics = metrics
-        self._attributes = attributes
+        self._drivers = drivers
         self._timings = timings
         self._handlers = self._new_handlers()
 
@@ -95,8 +93,8 @@ class _Streams:
         """Handlers remember what they passed on, which the machine forgets when devices are not known any more."""
         parts = (self._feed, self._metrics)
         return {
-            SLICES: SliceHandler(SLICES.name, *parts, self._attributes),
-            DEVICE_CLAIMS: DeviceClaimHandler(DEVICE_CLAIMS.name, *parts),
+            SLICES: SliceHandler(SLICES.name, *parts, self._drivers),
+            DEVICE_CLAIMS: DeviceClaimHandler(DEVICE_CLAIMS.name, *parts, self._drivers),
             TAINT_RULES: TaintRuleHandler(TAINT_RULES.name, *parts),
         }
 

@@ -1,11 +1,13 @@
 """Handlers for devices: what streams of slices, rules and claims deliver becomes events for the machine.
 
-What cannot be read counts as absent: no pod is evicted because of a device whose taints are not known.
+What cannot be read counts as absent: no pod is evicted because of a device whose taints are not known. The same is true
+of what is more than one writer may have in memory: a kubelet may write any number of slices of its node, for example.
 """
 
+import sys
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from sys import intern
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -13,13 +15,12 @@ from msgspec.structs import replace
 from taintwarden.controller.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.times import latest_moment
-from taintwarden.engine.device_inventory import Device, DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration
 from taintwarden.kube.wire.device_kinds import (
     Consumer,
     DeviceClaimObject,
-    DeviceObject,
     DeviceTaintObject,
     DeviceTolerationObject,
     SliceObject,
@@ -29,8 +30,14 @@ from taintwarden.kube.wire.kinds import Identity
 from taintwarden.telemetry.metrics import Metrics
 
 Kind = TypeVar("Kind", SliceObject, TaintRuleObject, DeviceClaimObject)
-NOTHING = Device()
-"""A device of which nothing matters: most have no taint."""
+EVERY_DRIVER = ""
+"""The name of the driver in a policy that names none."""
+MAX_OF_A_NODE = 4_096
+"""Slices, devices and taints in the slices of one node."""
+MAX_OF_A_NAMESPACE = 200_000
+"""Claims, their devices and their tolerations in one namespace."""
+MAX_OF_A_SELECTOR = 64
+"""Rules that select the same devices."""
 
 
 class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
@@ -48,10 +55,18 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         self.problem = ""
         """Why the server does not answer, while it does not."""
         self._is_listing = False
+        self._weights: dict[str, tuple[str, int]] = {}
+        """Key of what was passed on -> whose it is, and its weight."""
+        self._kept: Counter[str] = Counter()
+        """The weight of all that was passed on, by whose it is."""
 
     @abstractmethod
     def event(self, key: str, obj: Kind) -> Event | None:
         """The event for an object; None if it means nothing."""
+
+    @abstractmethod
+    def share(self, event: Event) -> tuple[str, int, int]:
+        """Whose an object is, its weight, and the most of its owner."""
 
     def key(self, obj: Kind) -> str:
         """Its name, with the namespace of a claim."""
@@ -67,8 +82,36 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         if event is None:
             self.lose(key)
         elif self._told.get(key) != event:
-            self._told[key] = event
-            self.feed(self.event_of_list(event) if self._is_listing else event)
+            if self._make_room(key, event):
+                self._told[key] = event
+                self.feed(self.event_of_list(event) if self._is_listing else event)
+            else:
+                self.lose(key)
+
+    def _make_room(self, key: str, event: Event) -> bool:
+        """Count an object. False: its owner has too many."""
+        owner, weight, most = self.share(event)
+        before, known = self._weights.get(key, (owner, 0))
+        if self._kept[owner] + weight - (known if before == owner else 0) > most:
+            self.complain(owner, f"has more than {most} of what is kept, and the rest counts as absent")
+            return False
+        self._release(key)
+        self._weights[key] = owner, weight
+        self._kept[owner] += weight
+        return True
+
+    def _release(self, key: str) -> None:
+        if (known := self._weights.pop(key, None)) is not None:
+            owner, weight = known
+            self._kept[owner] -= weight
+            if not self._kept[owner]:
+                del self._kept[owner]
+
+    def lose(self, key: str | None) -> None:
+        """Withdraw what was passed on, if anything."""
+        if key is not None:
+            self._release(key)
+        super().lose(key)
 
     def listed(self, objects: Sequence[Kind]) -> None:
         """One page of objects, of which changes may be missing."""
@@ -107,17 +150,24 @@ class SliceHandler(DeviceHandler[SliceObject]):
         resource: as of every handler, and so are ``feed`` and ``metrics``.
         feed: takes the events.
         metrics: counts restarts and faults.
-        attributes: of devices, by which policies select. Others are not kept.
+        drivers: of which slices are kept.
 
     """
 
-    def __init__(self, resource: str, feed: Feed, metrics: Metrics, attributes: frozenset[str]) -> None:
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, drivers: frozenset[str]) -> None:
         super().__init__(resource, feed, metrics)
-        self._attributes = attributes
+        self._drivers = drivers
 
     def event(self, key: str, obj: SliceObject) -> Event | None:
         """What of the slice matters."""
-        return events.SliceSeen(key, device_slice(obj, self._attributes))
+        return events.SliceSeen(key, device_slice(obj)) if _names(self._drivers, obj.spec.driver) else None
+
+    def share(self, event: Event) -> tuple[str, int, int]:
+        """It is of its node: what is of no node, a kubelet may not write."""
+        assert isinstance(event, events.SliceSeen)  # noqa: S101 - made by ``event``
+        found = event.found
+        weight = 1 + len(found.devices) + sum(map(len, found.devices.values()))
+        return f"node {found.node}", weight, MAX_OF_A_NODE if found.node else sys.maxsize
 
     def event_of_list(self, event: Event) -> Event:
         """Its taints may have been taken off meanwhile, and added again."""
@@ -135,6 +185,11 @@ class TaintRuleHandler(DeviceHandler[TaintRuleObject]):
         """The rule."""
         return events.TaintRuleSeen(key, taint_rule(obj))
 
+    def share(self, event: Event) -> tuple[str, int, int]:
+        """One device may have the taints of all rules that select it."""
+        assert isinstance(event, events.TaintRuleSeen)  # noqa: S101 - made by ``event``
+        return f"selector {event.found.selector}", 1, MAX_OF_A_SELECTOR
+
     def event_of_list(self, event: Event) -> Event:
         """It may have been deleted meanwhile, and created again."""
         return replace(event, listed=True)
@@ -145,45 +200,53 @@ class TaintRuleHandler(DeviceHandler[TaintRuleObject]):
 
 
 class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
-    """Receives the stream of ResourceClaims."""
+    """Receives the stream of ResourceClaims.
+
+    Args:
+        resource: as of every handler, and so are ``feed`` and ``metrics``.
+        feed: takes the events.
+        metrics: counts restarts and faults.
+        drivers: whose devices matter.
+
+    """
+
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, drivers: frozenset[str]) -> None:
+        super().__init__(resource, feed, metrics)
+        self._drivers = drivers
 
     def event(self, key: str, obj: DeviceClaimObject) -> Event | None:
         """The claim, if it is allocated."""
-        claim = device_claim(obj)
+        claim = device_claim(obj, self._drivers)
         return None if claim is None else events.DeviceClaimSeen(key, claim)
+
+    def share(self, event: Event) -> tuple[str, int, int]:
+        """It is of its namespace."""
+        assert isinstance(event, events.DeviceClaimSeen)  # noqa: S101 - made by ``event``
+        found = event.found
+        tolerations = {id(use.tolerations): len(use.tolerations) for use in found.uses}
+        weight = 1 + len(found.uses) + len(found.consumers) + sum(tolerations.values())
+        return f"namespace {event.key.partition('/')[0]}", weight, MAX_OF_A_NAMESPACE
 
     def gone(self, key: str) -> Event:
         """The claim is gone, or has no devices."""
         return events.DeviceClaimGone(key)
 
 
-def selected_attributes(policies: Iterable[Policy]) -> frozenset[str]:
-    """The attributes of devices by which policies select."""
-    selectors = (one.selector for policy in policies for one in policy.devices)
-    return frozenset(one.key for selector in selectors for one in selector.requirements)
+def named_drivers(policies: Iterable[Policy]) -> frozenset[str]:
+    """The drivers of whose devices policies select taints; none if no policy does."""
+    found = frozenset(one.driver for policy in policies for one in policy.devices)
+    return frozenset((EVERY_DRIVER,)) if EVERY_DRIVER in found else found
 
 
-def device_slice(obj: SliceObject, attributes: frozenset[str]) -> Slice:
-    """What of a slice matters. ``attributes``: those that are kept."""
+def _names(drivers: frozenset[str], driver: str) -> bool:
+    return EVERY_DRIVER in drivers or driver in drivers
+
+
+def device_slice(obj: SliceObject) -> Slice:
+    """What of a slice matters."""
     spec, pool = obj.spec, obj.spec.pool
-    wanted = [(one, _other_name(one, spec.driver)) for one in sorted(attributes)]
-    devices = {intern(one.name): _device(one, wanted) for one in spec.devices}
-    place = (intern(spec.driver), intern(pool.name))
-    return Slice(*place, pool.generation, pool.resource_slice_count, devices, intern(spec.node_name))
-
-
-def _other_name(attribute: str, driver: str) -> str:
-    """How else a driver may write the name of an attribute: one without a domain is of the domain of the driver."""
-    domain, _, own = attribute.rpartition("/")
-    return f"{driver}/{own}" if not domain else own if domain == driver else attribute
-
-
-def _device(obj: DeviceObject, wanted: Iterable[tuple[str, str]]) -> Device:
-    given = obj.attributes
-    both = ((name, given.get(name) or given.get(other)) for name, other in wanted) if given else ()
-    kept = ((name, attribute.text) for name, attribute in both if attribute is not None)
-    found = Device(tuple((name, text) for name, text in kept if text is not None), tuple(map(_taint, obj.taints)))
-    return NOTHING if found == NOTHING else found
+    devices = {one.name: tuple(map(_taint, one.taints)) for one in spec.devices}
+    return Slice(spec.driver, pool.name, pool.generation, pool.resource_slice_count, devices, spec.node_name)
 
 
 def taint_rule(obj: TaintRuleObject) -> TaintRule:
@@ -194,17 +257,29 @@ def taint_rule(obj: TaintRuleObject) -> TaintRule:
     return TaintRule(_taint(obj.spec.taint), selector.driver, selector.pool, selector.device)
 
 
-def device_claim(obj: DeviceClaimObject) -> DeviceClaim | None:
-    """What of a claim matters; None if it has no devices, or is reserved for no pod."""
+def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = frozenset((EVERY_DRIVER,))) -> DeviceClaim | None:
+    """What of a claim matters; None if it has no devices of these drivers, or is reserved for no pod."""
     allocation = obj.status.allocation
     consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
-    if allocation is None or not allocation.devices.results or not consumers:
+    if allocation is None or not consumers:
         return None
-    uses = [
-        DeviceUse(DeviceId(intern(one.driver), intern(one.pool), intern(one.device)), _tolerations(one.tolerations))
-        for one in allocation.devices.results
-    ]
-    return DeviceClaim(tuple(dict.fromkeys(uses)), consumers)
+    asked, uses = _asked(obj), []
+    alike: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
+    for one in allocation.devices.results:
+        if _names(drivers, one.driver):
+            tolerations = _tolerations([*one.tolerations, *asked.get(one.request, ())])
+            uses.append(
+                DeviceUse(DeviceId(one.driver, one.pool, one.device), alike.setdefault(tolerations, tolerations))
+            )
+    return DeviceClaim(tuple(dict.fromkeys(uses)), consumers) if uses else None
+
+
+def _asked(obj: DeviceClaimObject) -> dict[str, list[DeviceTolerationObject]]:
+    """The tolerations of a claim by request: a scheduler of before Kubernetes had them allocates without."""
+    found = {one.name: one.exactly.tolerations for one in obj.spec.devices.requests if one.exactly is not None}
+    for one in obj.spec.devices.requests:
+        found |= {f"{one.name}/{alternative.name}": alternative.tolerations for alternative in one.first_available}
+    return found
 
 
 def _consumer(given: Consumer, namespace: str) -> str | None:
@@ -219,7 +294,8 @@ def _consumer(given: Consumer, namespace: str) -> str | None:
 
 def _tolerations(given: Iterable[DeviceTolerationObject]) -> tuple[Toleration, ...]:
     """In the order in which they count: without a time first, then the shortest time, as in Kubernetes."""
-    found = [Toleration(one.key, one.operator, one.value, one.effect, one.toleration_seconds) for one in given]
+    made = (Toleration(one.key, one.operator, one.value, one.effect, one.toleration_seconds) for one in given)
+    found = dict.fromkeys(made)
     return tuple(sorted(found, key=lambda one: (one.toleration_seconds is not None, one.toleration_seconds or 0)))
 
 

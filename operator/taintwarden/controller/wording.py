@@ -210,9 +210,9 @@ def _short(taint: Taint) -> str:
 def guard_advice(policy: str) -> str:
     """What to do about a tripped guard, the cautious first."""
     return (
-        f"Pause the policy (taintwarden pause {policy}), repair the cause (taintwarden repair {policy} prints how), "
-        "and check with taintwarden plan what would be evicted; the guard is armed again when the cause is gone. Only "
-        f"if you want all these pods evicted: taintwarden guard reset {policy}"
+        f"Pause the policy (taintwarden pause {policy}), correct the cause, and check with taintwarden plan what would "
+        "be evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
+        f"taintwarden guard reset {policy}"
     )
 
 

@@ -9,18 +9,24 @@ slices would otherwise start every clock again.
 * A slice that names a node concerns pods on that node only. A kubelet may write such slices, of any driver and pool.
 * A pod has the devices of the claims that are reserved for it, or for its PodGroup if the pod names the claim. What it
   tolerates of their taints, its claims say.
+
+No change costs more than what changes: kubelets, drivers and tenants write these objects, each any number of them.
 """
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice, product
 from typing import TypeVar
 
 import msgspec
 
 from taintwarden.engine.model import DeviceId, DeviceOrigin, DeviceUse, Pod, Taint
 
-Key = TypeVar("Key", str, DeviceId)
+Key = TypeVar("Key")
 TimedTaint = tuple[Taint, float | None]
+MAX_DEVICES_OF_A_POD = 256
+"""Of the devices of a pod so many count: a claim has at most 32, and a pod any number of claims."""
 
 
 class DeviceTaint(msgspec.Struct, frozen=True, gc=False):
@@ -32,15 +38,8 @@ class DeviceTaint(msgspec.Struct, frozen=True, gc=False):
     added_at: float | None = None
 
 
-class Device(msgspec.Struct, frozen=True):
-    """A device in a slice. ``attributes`` are texts, whatever their type is."""
-
-    attributes: tuple[tuple[str, str], ...] = ()
-    taints: tuple[DeviceTaint, ...] = ()
-
-
 class Slice(msgspec.Struct, frozen=True):
-    """A ResourceSlice: some devices of a pool, which has ``slices`` of them in each generation.
+    """A ResourceSlice: some devices of a pool with their taints. The pool has ``slices`` of them in each generation.
 
     ``node``: where the devices are; empty: on several nodes, or on none.
     """
@@ -49,7 +48,7 @@ class Slice(msgspec.Struct, frozen=True):
     pool: str
     generation: int
     slices: int
-    devices: dict[str, Device]
+    devices: dict[str, tuple[DeviceTaint, ...]]
     node: str = ""
 
 
@@ -62,14 +61,10 @@ class TaintRule(msgspec.Struct, frozen=True):
     device: str | None = None
     selects: bool = True
 
-    def concerns(self, device: DeviceId) -> bool:
-        """Whether it adds its taint to a device. The pool tells most devices apart, and is compared first."""
-        return (
-            (self.pool is None or self.pool == device.pool)
-            and (self.device is None or self.device == device.device)
-            and (self.driver is None or self.driver == device.driver)
-            and self.selects
-        )
+    @property
+    def selector(self) -> tuple[str | None, str | None, str | None]:
+        """Which devices it selects."""
+        return self.driver, self.pool, self.device
 
 
 class DeviceClaim(msgspec.Struct, frozen=True):
@@ -85,56 +80,108 @@ class DeviceClaim(msgspec.Struct, frozen=True):
     consumers: frozenset[str] = frozenset()
 
 
-class _Pool:
-    """The slices of a pool, and what they say together."""
+class SliceChange(msgspec.Struct, frozen=True):
+    """Which devices of a pool may have other taints, for pods on a node (empty: on every node).
+
+    ``devices``: their names; None: all of them, since another generation counts, or the pool became complete.
+    """
+
+    driver: str
+    pool: str
+    node: str
+    devices: tuple[str, ...] | None
+
+
+class _Generation:
+    """The slices of one generation of a pool."""
+
+    __slots__ = ("_also_in", "_counts", "_devices", "_slices")
 
     def __init__(self) -> None:
-        self.slices: dict[str, Slice] = {}
-        self.devices: dict[str, Device] = {}
-        self._settled: dict[str, Device] = {}
-        """``devices`` as it was when the pool was complete last: so much and no more is added while it is not."""
-        self._is_complete = True
+        self._slices: dict[str, Slice] = {}
+        self._devices: dict[str, str] = {}
+        """Device -> the slice that has it."""
+        self._also_in: dict[str, dict[str, None]] = {}
+        """Device -> more slices that have it, which is a mistake of its driver."""
+        self._counts: Counter[int] = Counter()
+        """How many slices the pool has -> how many slices say so."""
 
-    def put(self, name: str, found: Slice | None) -> Iterable[str]:
-        """A slice is like this, or is gone. Returns the names of the devices that changed."""
-        before = self.slices.pop(name, None)
+    def put(self, name: str, found: Slice) -> None:
+        self._slices[name] = found
+        self._counts[found.slices] += 1
+        for device in found.devices:
+            if self._devices.setdefault(device, name) != name:
+                self._also_in.setdefault(device, {})[name] = None
+
+    def drop(self, name: str) -> None:
+        found = self._slices.pop(name)
+        self._counts[found.slices] -= 1
+        if not self._counts[found.slices]:
+            del self._counts[found.slices]
+        for device in found.devices:
+            others = self._also_in.get(device)
+            if self._devices[device] != name:
+                _drop(self._also_in, device, name)
+            elif others:
+                self._devices[device] = next(iter(others))
+                _drop(self._also_in, device, self._devices[device])
+            else:
+                del self._devices[device]
+
+    def __bool__(self) -> bool:
+        return bool(self._slices)
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self._slices) >= max(self._counts, default=0)
+
+    def taints(self, device: str) -> tuple[DeviceTaint, ...] | None:
+        name = self._devices.get(device)
+        return None if name is None else self._slices[name].devices[device]
+
+
+class _Pool:
+    """The slices of a pool that name one node, or none."""
+
+    __slots__ = ("_generations", "newest")
+
+    def __init__(self) -> None:
+        self._generations: dict[int, _Generation] = {}
+        self.newest = -1
+        """The generation that counts; -1: there is none."""
+
+    def put(self, name: str, before: Slice | None, found: Slice | None) -> tuple[str, ...] | None:
+        """A slice was like this, and is like that. Returns the devices with other taints; None: perhaps all have."""
+        stood = self.newest, self.is_complete
+        if before is not None:
+            generation = self._generations[before.generation]
+            generation.drop(name)
+            if not generation:
+                del self._generations[before.generation]
         if found is not None:
-            self.slices[name] = found
-        if found is not None and self._concerns_no_other(before, found):
-            current = found.devices
-            known = {device: self.devices[device] for device in current if device in self.devices}
-            self.devices.update(current)
-        else:
-            known, current = self.devices, self._combined()
-            self.devices = current
-        return [device for device in {**known, **current} if known.get(device) != current.get(device)]
-
-    def _concerns_no_other(self, before: Slice | None, found: Slice) -> bool:
-        """Whether only its own devices change: it has the same as before, or is one more of an incomplete pool.
-
-        Drivers rewrite slices all the time, all of them are listed at a start, and a pool may have hundreds.
-        """
-        if found.generation != max(one.generation for one in self.slices.values()):
-            return False
-        if before is None:
-            current = [one for one in self.slices.values() if one.generation == found.generation]
-            return not self._is_complete and 1 < len(current) < max(one.slices for one in current)
-        return (
-            before.generation == found.generation
-            and before.slices == found.slices
-            and before.devices.keys() == found.devices.keys()
+            self._generations.setdefault(found.generation, _Generation()).put(name, found)
+        if found is not None and found.generation > self.newest:
+            self.newest = found.generation
+        elif self.newest not in self._generations:
+            self.newest = max(self._generations, default=-1)
+        if stood != (self.newest, self.is_complete):
+            return None
+        known, current = (
+            one.devices if one is not None and one.generation == self.newest else {} for one in (before, found)
         )
+        return tuple(one for one in {**known, **current} if known.get(one) != current.get(one))
 
-    def _combined(self) -> dict[str, Device]:
-        """What the newest generation says."""
-        newest = max((one.generation for one in self.slices.values()), default=0)
-        current = [one for one in self.slices.values() if one.generation == newest]
-        found = {name: device for one in current for name, device in one.devices.items()}
-        self._is_complete = not current or len(current) >= max(one.slices for one in current)
-        if self._is_complete:
-            self._settled = found
-            return found
-        return self._settled | found
+    def __bool__(self) -> bool:
+        return bool(self._generations)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all slices of the generation that counts are there."""
+        return self.newest < 0 or self._generations[self.newest].is_complete
+
+    def taints(self, device: str) -> tuple[DeviceTaint, ...] | None:
+        """The taints of a device; None: it is in no slice that counts."""
+        return self._generations[self.newest].taints(device)
 
 
 class DeviceInventory:
@@ -145,41 +192,44 @@ class DeviceInventory:
         self._pools: dict[tuple[str, str], dict[str, _Pool]] = {}
         """Driver and name of a pool -> the node that its slices name -> the pool of these slices."""
         self._rules: dict[str, TaintRule] = {}
+        self._rules_for: dict[tuple[str | None, str | None, str | None], list[str]] = {}
+        """What rules select -> their names, in order."""
         self._claims: dict[str, DeviceClaim] = {}
-        self._claims_of: dict[str, dict[str, None]] = {}
-        """Consumer -> the claims that are reserved for it."""
-        self._claims_on: dict[DeviceId, dict[str, None]] = {}
-        """Device -> the claims to which it is allocated."""
+        self._claims_of: dict[tuple[str, str], dict[str, None]] = {}
+        """Namespace and consumer -> the claims that are reserved for it."""
 
-    def put_slice(self, name: str, found: Slice | None) -> Collection[DeviceId]:
-        """A slice is stored like this, or is gone. Returns the devices that changed."""
+    def put_slice(self, name: str, found: Slice | None) -> Collection[SliceChange]:
+        """A slice is stored like this, or is gone. Returns what changed."""
         before = self._slices.pop(name, None)
         if found is not None:
             self._slices[name] = found
-        changed: dict[DeviceId, None] = {}
-        for place in dict.fromkeys((one.driver, one.pool, one.node) for one in (before, found) if one is not None):
+        changes = []
+        for place in dict.fromkeys(_place(one) for one in (before, found) if one is not None):
+            left, come = (one if one is not None and _place(one) == place else None for one in (before, found))
             driver, named, node = place
             pools = self._pools.setdefault((driver, named), {})
             pool = pools.setdefault(node, _Pool())
-            is_here = found is not None and (found.driver, found.pool, found.node) == place
-            for device in pool.put(name, found if is_here else None):
-                changed[DeviceId(driver, named, device)] = None
-            if not pool.slices:
+            devices = pool.put(name, left, come)
+            if devices is None or devices:
+                changes.append(SliceChange(driver, named, node, devices))
+            if not pool:
                 del pools[node]
             if not pools:
                 del self._pools[driver, named]
-        return changed
+        return changes
 
-    def put_rule(self, name: str, found: TaintRule | None, others: Iterable[DeviceId]) -> Collection[DeviceId]:
-        """A rule is stored like this, or is gone. Returns what it concerns of the devices in use, and of ``others``."""
+    def put_rule(self, name: str, found: TaintRule | None) -> Collection[TaintRule]:
+        """A rule is stored like this, or is gone. Returns the rules that say which devices it concerns."""
         before = self._rules.pop(name, None)
-        if found is not None:
-            self._rules = dict(sorted([*self._rules.items(), (name, found)]))
-        if found == before:
-            return ()
-        rules = [one for one in (before, found) if one is not None]
-        devices = (*self._claims_on, *others)
-        return list(dict.fromkeys(one for rule in rules for one in devices if rule.concerns(one)))
+        if before is not None:
+            names = self._rules_for[before.selector]
+            del names[bisect_left(names, name)]
+            if not names:
+                del self._rules_for[before.selector]
+        if found is not None and found.selects:
+            self._rules[name] = found
+            insort(self._rules_for.setdefault(found.selector, []), name)
+        return [one for one in (before, found) if one is not None and one.selects and before != found]
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:
         """A claim is allocated like this, or is not. Returns the consumers that have other devices because of it."""
@@ -188,19 +238,18 @@ class DeviceInventory:
             self._claims[key] = found
         if found == before:
             return ()
-        if before is not None:
-            for consumer in before.consumers:
-                _drop(self._claims_of, consumer, key)
-            for device in dict.fromkeys(use.device for use in before.uses):
-                _drop(self._claims_on, device, key)
-        if found is not None:
-            for consumer in found.consumers:
-                self._claims_of.setdefault(consumer, {})[key] = None
-            for use in found.uses:
-                self._claims_on.setdefault(use.device, {})[key] = None
-        if before is not None and found is not None and before.uses == found.uses:
-            return sorted(before.consumers ^ found.consumers)
-        return sorted(frozenset[str]().union(*(one.consumers for one in (before, found) if one is not None)))
+        namespace = key.partition("/")[0]
+        had, has = (one.consumers if one is not None else frozenset[str]() for one in (before, found))
+        for consumer in had - has:
+            _drop(self._claims_of, (namespace, consumer), key)
+        for consumer in has - had:
+            self._claims_of.setdefault((namespace, consumer), {})[key] = None
+        is_same = before is not None and found is not None and before.uses == found.uses
+        return sorted(had ^ has if is_same else had | has)
+
+    def all_consumers(self) -> Iterator[str]:
+        """Those who have any device."""
+        return (consumer for _, consumer in list(self._claims_of))
 
     def uses(self, pod: Pod) -> tuple[DeviceUse, ...]:
         """The devices that a pod has, each once for each way in which its claims tolerate taints.
@@ -208,45 +257,54 @@ class DeviceInventory:
         An account that may write the status of claims of one namespace may name any pod there: claims of other
         namespaces do not count.
         """
-        keys = [key for key in self._claims_of.get(pod.uid, ()) if is_in_namespace_of(pod, key)]
+        found: dict[DeviceUse, None] = {}
+        for key in islice(self._claims_for(pod), MAX_DEVICES_OF_A_POD):
+            found |= dict.fromkeys(self._claims[key].uses)
+            if len(found) >= MAX_DEVICES_OF_A_POD:
+                break
+        return tuple(sorted(islice(found, MAX_DEVICES_OF_A_POD), key=_device))
+
+    def _claims_for(self, pod: Pod) -> Iterator[str]:
+        yield from self._claims_of.get((pod.namespace, pod.uid), ())
         group = pod.shared.group
-        if group is not None and (of_group := self._claims_of.get(group_of(pod))):
-            keys += [key for name in group.claims if (key := f"{pod.namespace}/{name}") in of_group]
-        found = dict.fromkeys(use for key in keys for use in self._claims[key].uses)
-        return tuple(sorted(found, key=_device))
-
-    def consumers(self, device: DeviceId) -> Iterator[str]:
-        """Those who have a device."""
-        for key in self._claims_on.get(device, ()):
-            yield from sorted(self._claims[key].consumers)
-
-    def all_consumers(self) -> Iterator[str]:
-        """Those who have any device."""
-        return iter(list(self._claims_of))
+        if group is not None and (of_group := self._claims_of.get((pod.namespace, group_of(pod)))):
+            yield from (key for name in group.claims if (key := f"{pod.namespace}/{name}") in of_group)
 
     def has(self, device: DeviceId, node: str) -> bool:
-        """Whether a device of pods on a node is in a slice, or was while its pool is incomplete."""
-        return self._known(device, node) is not None
+        """Whether a device of pods on a node is in a slice that counts."""
+        return self._given(self._pools_of(device, node), device) is not None
 
-    def _known(self, device: DeviceId, node: str | None) -> Device | None:
+    def taints(
+        self, device: DeviceId, node: str | None = None, before: Iterable[TimedTaint] = ()
+    ) -> tuple[TimedTaint, ...]:
+        """The taints of a device for pods on a node, or on any: those of its slice, then those of rules by name.
+
+        ``before``: its taints until now. If it is in no slice because its pool is incomplete, those of its slice stay.
+        """
+        pools = self._pools_of(device, node)
+        given = self._given(pools, device)
+        held: list[TimedTaint] = []
+        if given is None and not all(pool.is_complete for pool in pools):
+            held = [one for one in before if one[0].origin is not None and not one[0].origin.rule]
+        named = [("", taint) for taint in given or ()]
+        named += [(name, self._rules[name].taint) for name in self._rules_on(device)]
+        return (*held, *_numbered(device, named))
+
+    def _pools_of(self, device: DeviceId, node: str | None) -> Collection[_Pool]:
         pools = self._pools.get((device.driver, device.pool), {})
-        places = pools if node is None else ("", node)
-        found = (pools[one].devices.get(device.device) for one in places if one in pools)
+        return pools.values() if node is None else [pools[one] for one in ("", node) if one in pools]
+
+    def _given(self, pools: Iterable[_Pool], device: DeviceId) -> tuple[DeviceTaint, ...] | None:
+        found = (pool.taints(device.device) for pool in pools)
         return next((one for one in found if one is not None), None)
 
-    def taints(self, device: DeviceId, node: str | None = None) -> tuple[TimedTaint, ...]:
-        """The taints of a device for pods on a node, or on any: those of its slice, then those of rules by name."""
-        known = self._known(device, node)
-        attributes = known.attributes if known is not None else ()
-        given = [("", taint) for taint in (known.taints if known is not None else ())]
-        given += [(name, rule.taint) for name, rule in self._rules.items() if rule.concerns(device)]
-        numbers: Counter[tuple[str, str, str]] = Counter()
-        found = []
-        for rule, taint in given:
-            origin = DeviceOrigin(device, attributes, rule, numbers[rule, taint.key, taint.effect])
-            numbers[rule, taint.key, taint.effect] += 1
-            found.append((Taint(taint.key, taint.value, taint.effect, origin=origin), taint.added_at))
-        return tuple(found)
+    def _rules_on(self, device: DeviceId) -> list[str]:
+        """The names of the rules that select a device."""
+        if not self._rules:
+            return []
+        driver, pool, one = device
+        selectors = product((driver, None), (pool, None), (one, None))
+        return sorted(name for selector in selectors for name in self._rules_for.get(selector, ()))
 
 
 def group_of(pod: Pod) -> str:
@@ -260,10 +318,22 @@ def is_in_namespace_of(pod: Pod, claim: str) -> bool:
     return claim.startswith(f"{pod.namespace}/")
 
 
+def _numbered(device: DeviceId, named: Iterable[tuple[str, DeviceTaint]]) -> Iterator[TimedTaint]:
+    numbers: Counter[tuple[str, str, str]] = Counter()
+    for rule, taint in named:
+        origin = DeviceOrigin(device, rule, numbers[rule, taint.key, taint.effect])
+        numbers[rule, taint.key, taint.effect] += 1
+        yield Taint(taint.key, taint.value, taint.effect, origin=origin), taint.added_at
+
+
 def _drop(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:
     index[at].pop(key, None)
     if not index[at]:
         del index[at]
+
+
+def _place(found: Slice) -> tuple[str, str, str]:
+    return found.driver, found.pool, found.node
 
 
 def _device(use: DeviceUse) -> DeviceId:

@@ -91,14 +91,12 @@ class DeviceOrigin(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
     Attributes:
         device: its name.
-        attributes: of the device as texts, by name.
         rule: the DeviceTaintRule that adds the taint; empty: the driver wrote it into its ResourceSlice.
         number: among the taints with the same key and effect from there.
 
     """
 
     device: DeviceId
-    attributes: tuple[tuple[str, str], ...] = ()
     rule: str = ""
     number: int = 0
 
@@ -265,22 +263,18 @@ class TaintSelector(msgspec.Struct, frozen=True):
 class DeviceTaintSelector(msgspec.Struct, frozen=True):
     """Which taints of devices a policy acts on.
 
-    ``key`` is as in :class:`TaintSelector`; ``driver`` is exact, or empty for every driver; ``selector`` selects by the
-    attributes of the device.
+    ``key`` is as in :class:`TaintSelector`; ``driver`` is exact, or empty for every driver.
     """
 
     key: str
     driver: str = ""
     effects: tuple[str, ...] = (DeviceEffect.NO_EXECUTE,)
     value_type: ValueType | None = None
-    selector: LabelSelector = EVERYTHING
 
     def specificity(self, taint: Taint) -> int:
         """How specifically this selects ``taint``, as in :class:`TaintSelector`; a driver makes it more specific."""
         origin = taint.origin
         if origin is None or self.driver not in ("", origin.device.driver):
-            return 0
-        if not self.selector.selects(dict(origin.attributes)):
             return 0
         of_key = TaintSelector(self.key, self.effects).specificity(Taint(taint.key, effect=taint.effect))
         return of_key and 2 * of_key + (self.driver != "")

@@ -143,8 +143,7 @@ class Candidate:
 
     def _lag(self, node: Node, wanted: NodeLabels, place: Place) -> str:
         """What the operator has not written yet, if the node would match with it."""
-        others = {label: value for label, value in node.labels.items() if not is_mirror_label(label)}
-        if not place.fits(node.name, others | wanted.labels):
+        if not place.fits(node.name, wanted.on(node.labels)):
             return ""
         if not any(map(is_mirror_label, node.labels)):
             return NOT_LABELLED

@@ -46,14 +46,18 @@ class Reader:
         found: receives what is read.
         progress: called with a sentence for each page that is read.
         space: the namespace whose ResourceClaims are read; empty: all.
+        node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
 
     """
 
-    def __init__(self, session: Session, found: Snapshot, progress: Progress = lambda _: None, space: str = "") -> None:
+    def __init__(
+        self, session: Session, found: Snapshot, progress: Progress = lambda _: None, space: str = "", node: str = ""
+    ) -> None:
         self._session = session
         self._found = found
         self._progress = progress
         self._space = space
+        self._node = node
         self._undefined: set[Source] = set()
         self._budget_type: type[BudgetObject] = BudgetObject
         found.server = session.server
@@ -131,9 +135,13 @@ class Reader:
     async def _objects(self, source: Source, kind: type[T]) -> list[T]:
         """The objects of a list that can be decoded; the others are recorded as unreadable."""
         listing = OBJECTS.get(source) or WORKLOADS[source]
+        listings = [listing]
         if source is Source.DEVICE_CLAIMS and self._space:
             path = f"{DEVICES_PATH}/namespaces/{quote(self._space, safe='')}/{source}"
-            listing = Listing(path, listing.group, listing.kind)
+            listings = [Listing(path, listing.group, listing.kind)]
+        if source is Source.SLICES and self._node:
+            selectors = [f"spec.nodeName={node}" for node in ("", self._node)]
+            listings = [Listing(listing.path, listing.group, listing.kind, one) for one in selectors]
         decoder, found = msgspec.json.Decoder(kind), list[T]()
 
         def take(page: list[bytes]) -> None:
@@ -144,7 +152,8 @@ class Reader:
                     unreadable = (identity(listing.kind, raw), " ".join(str(error).split()))
                     self._found.unreadable = [*self._found.unreadable, unreadable]
 
-        await self._pages(source, listing, take)
+        for one in listings:
+            await self._pages(source, one, take)
         return found
 
 
@@ -244,7 +253,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     found.profiles = profiles or []
     # By the clock: ``now`` may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
-    await Reader(session, found, space=namespace).read(DEVICES)
+    await Reader(session, found, space=namespace, node=pod.spec.node_name).read(DEVICES)
     found.problems = {**problems, **found.problems}
     return found
 

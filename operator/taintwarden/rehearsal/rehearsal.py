@@ -11,7 +11,7 @@ from taintwarden.controller.device_handlers import (
     DeviceClaimHandler,
     SliceHandler,
     TaintRuleHandler,
-    selected_attributes,
+    named_drivers,
 )
 from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.policy_store import PolicyStore
@@ -99,10 +99,11 @@ class Rehearsal:
 
     def _teach_devices(self) -> None:
         snapshot, metrics, problem = self._snapshot, _metrics(), self._snapshot.devices_problem
-        self.slices = SliceHandler(SLICES.name, self.feed, metrics, selected_attributes(self.policies))
+        drivers = named_drivers(self.policies)
+        self.slices = SliceHandler(SLICES.name, self.feed, metrics, drivers)
         if not problem:
             self._list(self.slices, snapshot.slices)
-            self._list(DeviceClaimHandler(DEVICE_CLAIMS.name, self.feed, metrics), snapshot.device_claims)
+            self._list(DeviceClaimHandler(DEVICE_CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
             self._list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
         self.feed(events.DevicesKnown(known=not problem, problem=problem))
 

@@ -10,7 +10,7 @@ from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.placement import Kept, is_mirror_label, keys_of
+from taintwarden.engine.placement import Kept, keys_of
 from taintwarden.engine.scheduling import REPELLING
 from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.places import Place
@@ -67,8 +67,7 @@ class Returning:
         """Whether the scheduler accepts the node, once the operator has written its labels."""
         name, taints = node.node.name, [taint for taint, _ in node.taints]
         wanted = self._view.placement_labels(name)
-        own = {key: value for key, value in node.node.labels.items() if not is_mirror_label(key)}
-        labels = own | (dict(wanted.labels) if wanted else {})
+        labels = wanted.on(node.node.labels) if wanted else node.node.labels
         return place.fits(name, labels) and all(self._is_accepted(pod_class, taint) for taint in taints)
 
     def _is_accepted(self, pod_class: PodClass, taint: Taint) -> bool:

@@ -81,6 +81,7 @@ class Source(StrEnum):
     LEASE = "the operator's lease"
     OPERATOR = "the operator's deployment"
     BUILT_IN = "the kube-controller-manager"
+    EVENTS = "events"
     TRIAL = "a trial of a pod"
     RIGHTS = "the operator's rights"
 

@@ -1,13 +1,8 @@
-"""YAML as kubectl reads it: scalars as go.yaml.in/yaml/v2 resolves them, and the line and text of each field.
+"""YAML documents with the line and the text of each field. Duplicate keys and what expands without end are errors."""
 
-PyYAML follows YAML 1.1 more closely: it reads ``12:30`` as 750, and ``0950``, ``1e3`` and ``0o17`` as text.
-"""
-
-import math
 import re
 from collections.abc import Iterator
-from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
@@ -19,17 +14,7 @@ except ImportError:  # PyYAML was built without libyaml
 MAX_NODES = 20_000_000
 """Aliases can expand a short text to a very large object."""
 MAX_DEPTH = 200
-_TAG = "tag:yaml.org,2002:"
-_WORDS: dict[str, bool | float | None] = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
-}
-_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
 _SEGMENT = re.compile(r"\[([^\[\]]*)\]|([^.\[\]]+)")
 
 
@@ -38,28 +23,6 @@ class Position(NamedTuple):
 
     line: int
     text: str = ""
-
-
-def resolve(text: str) -> bool | int | float | str | None:
-    """What a scalar without quotes means."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if not text or text[0] not in "+-.0123456789":
-        return text
-    plain = text if text[0] == "." else text.replace("_", "")
-    if found := _INTEGER.fullmatch(plain):
-        sign, hexadecimal, binary, octal, decimal = found.groups()
-        parts = ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10))
-        number = next(int(part, base) for part, base in parts if part)
-        number = -number if sign == "-" else number
-        if -(2**63) <= number < 2**64:
-            return number if number < 2**63 else _number(float(number))
-    return _number(float(plain)) if _FLOAT.fullmatch(plain) and math.isfinite(float(plain)) else text
-
-
-def _number(value: float) -> int | float:
-    """As JSON that Go writes reads again: a number without a fraction is whole."""
-    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < 1e21 else value
 
 
 def documents(text: str) -> Iterator[tuple[int, int, Any, yaml.Node]]:
@@ -97,7 +60,7 @@ def position(node: yaml.Node, path: str) -> Position:
         if below is None:
             return Position(line + 1)
         line, node = below
-    is_text = not isinstance(node, yaml.ScalarNode) or node.tag == f"{_TAG}str"
+    is_text = not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:str"
     return Position(line + 1, "" if is_text else node.value)
 
 
@@ -119,50 +82,31 @@ def _below(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
 
 
 class _Loader(_Base):
-    """PyYAML's safe loader, with scalars as above. Times stay text."""
+    """PyYAML's safe loader. Times stay text, and keys become text, as in JSON."""
 
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        if kind is not yaml.ScalarNode or not implicit[0]:
-            return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-        if value == "<<":
-            return f"{_TAG}merge"
-        return f"{_TAG}{_KINDS[type(resolve(value))]}"
+    bool_values: ClassVar = {**_Base.bool_values, "y": True, "n": False}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        """Keys become text, as in JSON."""
+        """Keys become text."""
         return {_key(key): value for key, value in super().construct_mapping(node, deep=deep).items()}
-
-
-def _key(key: object) -> object:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return f"{key:g}" if isinstance(key, float) else str(key) if isinstance(key, int) else key
-
-
-_KINDS = {bool: "bool", int: "int", float: "float", str: "str", type(None): "null"}
-
-
-def _constructed(loader: _Loader, node: yaml.ScalarNode) -> Any:
-    value = resolve(str(loader.construct_scalar(node)))
-    if isinstance(value, float) and not math.isfinite(value):
-        raise yaml.constructor.ConstructorError(None, None, f"{node.value} has no JSON", node.start_mark)
-    return value
-
-
-for _kind in ("bool", "int", "float", "null"):
-    _Loader.add_constructor(f"{_TAG}{_kind}", _constructed)
 
 
 class _Dumper(yaml.SafeDumper):
     """PyYAML's safe dumper, with quotes around every text that kubectl would read as something else."""
 
 
-def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = None if resolve(text) == text else "'"
-    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}
+for _kind in (_Loader, _Dumper):
+    # What kubectl reads as a number or a word, and PyYAML as text.
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
+    _kind.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
 
 
-_Dumper.add_representer(str, _represented)
+def _key(key: object) -> object:
+    return str(key).lower() if isinstance(key, bool) else str(key) if isinstance(key, int | float) else key
 
 
 def dump(*contents: object, width: int = 80) -> str:

@@ -1,7 +1,7 @@
 """Accepts connections, within limits that no client can exceed.
 
-A client costs memory before it is authenticated: with TLS, OpenSSL and asyncio keep a third of a megabyte for each
-connection. So their number is limited; beyond that the least useful connection is closed for the next.
+A client costs memory before it is authenticated, with TLS some dozen kilobytes. So the number of connections is
+limited; beyond that the least useful one is closed for the next.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
-SHUTDOWN_SECONDS = 1.0
-"""For the other side to agree to the end of a connection."""
+from taintwarden.serving.tls_stream import TlsLimits, TlsStream
+
 ACCEPT_RETRY_SECONDS = 1.0
 """After a failure to accept, as when there are no file descriptors left."""
 BACKLOG = 128
@@ -36,7 +36,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """At once. Three API servers keep some dozen each while hundreds of pods a second are created."""
     accept_interval_seconds: float = 0.0
     """From one to the next at least."""
-    handshake_seconds: float = 5.0
+    tls: TlsLimits = TlsLimits()
     first_answer_seconds: float = 10.0
     """From the handshake, if any: for the headers and the body of a first request, and its answer."""
     takes_bodies: bool = True
@@ -149,7 +149,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._make = make
         self._inner = asyncio.Protocol()
         self._limits = limits
-        self._buffer = memoryview(bytearray(READ_BYTES))
+        self._buffer = memoryview(bytearray(READ_BYTES if tls is None else 0))
         self._head_tail = b""
         """The last bytes of headers that have not ended yet."""
         self._is_asked = False
@@ -157,19 +157,13 @@ class _Connection(asyncio.BufferedProtocol):
         self._withheld = b""
         self._forget = forget
         self._overdue: asyncio.TimerHandle | None = None
-        self._task = asyncio.create_task(self._begin(accepted, tls))
+        self._stream = None if tls is None else TlsStream(self, tls, limits.tls)
+        self._task = asyncio.create_task(self._begin(accepted, self._stream or self))
 
-    async def _begin(self, accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
-        with_tls: dict[str, Any] = {}
-        if tls is not None:
-            with_tls = {
-                "ssl": tls,
-                "ssl_handshake_timeout": self._limits.handshake_seconds,
-                "ssl_shutdown_timeout": SHUTDOWN_SECONDS,
-            }
+    async def _begin(self, accepted: socket.socket, lowest: asyncio.BaseProtocol) -> None:
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: self, accepted, **with_tls)
-        except (OSError, asyncio.CancelledError) as error:  # it never was a connection; an SSLError is an OSError
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: lowest, accepted)
+        except (OSError, asyncio.CancelledError) as error:  # it never was a connection
             # asyncio's frames refer to the error, and the error to them: a cycle that keeps the connection's buffers.
             error.__traceback__ = None
             accepted.close()
@@ -178,10 +172,11 @@ class _Connection(asyncio.BufferedProtocol):
     def end(self) -> None:
         """End it now, whatever it does."""
         self._forget()
-        if self.transport is not None:
+        if self._stream is not None:
+            self._stream.abort()
+        elif self.transport is not None:
             self.transport.abort()
-        else:
-            self._task.cancel()
+        self._task.cancel()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake, if any, is done."""
@@ -196,7 +191,7 @@ class _Connection(asyncio.BufferedProtocol):
             self._overdue.cancel()
         self._forget()
         self._inner.connection_lost(exc)
-        self.transport = None  # uvloop's refers to methods of this connection
+        self.transport = self._stream = None  # uvloop's refers to methods of this connection
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to put what is read."""
@@ -204,7 +199,10 @@ class _Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass on."""
-        data = bytes(self._buffer[:nbytes])
+        self.received(bytes(self._buffer[:nbytes]))
+
+    def received(self, data: bytes) -> None:
+        """Pass on what the client has sent."""
         if self._limits.takes_bodies:
             self._inner.data_received(data)
         elif self._is_asked:
@@ -215,6 +213,8 @@ class _Connection(asyncio.BufferedProtocol):
     def answered(self) -> None:
         """A request was answered. The next may come."""
         self.is_useful = True
+        if self._stream is not None:
+            self._stream.answered()
         if self._is_asked and self.transport is not None and not self.transport.is_closing():
             self._is_asked = False
             withheld, self._withheld = self._withheld, b""

@@ -4,14 +4,12 @@ import pytest
 
 from cli.doctor.scene import asking, named, replicas
 from cli.world import policy, taint, toleration
-from taintwarden.cli.doctor.doctor_snapshot import BuiltIn
+from taintwarden.cli.doctor.snapshot import BuiltIn
 
 evicts = asking("builtin-evicts")
-reads = asking("builtin-seconds")
 GOOD = named("n1", taint("980"))
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
-TIMED = STRICT | {"tolerationSeconds": 30}
 
 
 def test_pods_that_only_extended_tolerations_keep():
@@ -45,23 +43,3 @@ def test_pods_that_it_does_not_touch_are_left_in_peace(objects):
 
 def test_where_it_does_not_run_nothing_is_said():
     assert evicts(GOOD, replicas(3, extended=[STRICT]), policy(), built_in=BuiltIn.ABSENT) == []
-    assert reads(GOOD, replicas(3, TIMED), policy(), built_in=BuiltIn.ABSENT) == []
-
-
-def test_seconds_that_it_reads_otherwise():
-    (found,) = reads(GOOD, replicas(3, TIMED), policy())
-    assert (found.pods, found.template, "for policy sla" in found.message) == (3, True, True)
-
-
-@pytest.mark.parametrize(
-    "objects",
-    [
-        (GOOD, replicas(3, TIMED), policy(timing={"tolerationSecondsMode": "Kubernetes"})),
-        (GOOD, replicas(3, STRICT), policy()),
-        (GOOD, replicas(3, EXISTS | {"tolerationSeconds": 30}), policy()),
-        (GOOD, replicas(3, TIMED, extended=[STRICT]), policy()),
-        (GOOD, replicas(3, TIMED)),
-    ],
-)
-def test_seconds_that_both_read_alike_are_left_in_peace(objects):
-    assert reads(*objects) == []

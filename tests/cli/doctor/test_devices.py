@@ -6,27 +6,16 @@ import pytest
 
 from cli.devices import GPU_0, GPU_1, KEY, claim, for_devices, rule, sick, slice_of
 from cli.doctor.scene import asking, named, replicas, subjects
-from cli.policies import condition
 from cli.world import Json, namespace, policy, profile
-from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, Missing, Rights
-from taintwarden.rehearsal.sources import Source
+from taintwarden.cli.doctor.snapshot import BuiltIn, Missing, Rights
 
-acts = asking("device-builtin-acts")
-unserved = asking("devices-not-served")
-selects_all = asking("device-rule-selects-all")
+acts = asking("builtin-evicts")
 unreadable = asking("taint-value-invalid")
 SICK = slice_of(gpu_0=[sick(effect="NoExecute")], gpu_1=[])
 
 
 def tolerated(**more: Any) -> Json:
     return {"key": KEY, "operator": "Exists", **more}
-
-
-def observed(*told: Json, **spec: Any) -> Json:
-    made = for_devices(**spec)
-    made["metadata"]["generation"] = 1
-    status = {"observedGeneration": 1, "conditions": [condition("Accepted", "True"), *told]}
-    return made | {"status": status}
 
 
 # -- who else acts ----------------------------------------------------------------------------------------------------
@@ -83,56 +72,6 @@ def test_taints_of_rules_count():
     assert f"has {KEY}=1:NoExecute of device {GPU_0}" in found.message
 
 
-# -- rules ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_rule_with_an_empty_selector_is_told():
-    (found,) = selects_all(for_devices(), rule())
-    assert str(found.subject) == "DeviceTaintRule bad"
-    assert found.message == f"its deviceSelector is empty, so every device of the cluster has {KEY}=1:NoExecute"
-
-
-def test_a_rule_that_names_something_is_left_in_peace():
-    assert selects_all(for_devices(), rule(driver="gpu.example.com")) == []
-
-
-def test_a_rule_without_a_selector_selects_none():
-    made = rule()
-    del made["spec"]["deviceSelector"]
-    assert selects_all(for_devices(), made) == []
-
-
-# -- what is not known ------------------------------------------------------------------------------------------------
-
-WHY = "the API server does not serve resourceslices"
-
-
-def test_a_policy_with_devices_that_nobody_serves():
-    found = unserved(for_devices(), policy(), devices_unserved=WHY)
-    assert subjects(found) == ["TaintEvictionPolicy gpu"]
-    assert (found[0].severity, found[0].message) == ("error", f"no taint of a device evicts a pod: {WHY}")
-
-
-def test_what_the_operator_says_is_the_reason():
-    told = condition("DevicesKnown", "False", "no taint of a device evicts a pod: 403 Forbidden")
-    (found,) = unserved(observed(told))
-    assert found.message == "no taint of a device evicts a pod: 403 Forbidden"
-
-
-def test_it_is_told_once():
-    told = condition("DevicesKnown", "False", "no taint of a device evicts a pod: 403 Forbidden")
-    assert asking("policy-not-accepted")(observed(told)) == []
-
-
-@pytest.mark.parametrize("told", [(), (condition("DevicesKnown", "True"),)])
-def test_devices_that_are_known_are_left_in_peace(told):
-    assert unserved(observed(*told), devices_unserved="") == []
-
-
-def test_devices_that_this_user_may_not_read_are_not_checked():
-    assert acts(for_devices(), SICK, claim(), problems={Source.SLICES: "403"}) == []
-
-
 # -- rights -----------------------------------------------------------------------------------------------------------
 
 LACKING = Rights("tw/taintwarden", 40, (Missing("resourceslices.resource.k8s.io", ("list", "watch")),), 2)
@@ -150,7 +89,7 @@ def test_the_right_to_read_devices_is_missed_where_a_policy_selects_them():
 
 
 def test_a_policy_for_devices_alone_is_not_shielded():
-    assert asking("policy-shielded")(for_devices(), policy()) == []
+    assert asking("policy-never-acts")(for_devices(), policy(), named("n1")) == []
 
 
 def test_a_comparison_for_devices_needs_no_native_companion_in_the_pod():
@@ -163,8 +102,8 @@ def test_a_comparison_for_devices_needs_no_native_companion_in_the_pod():
 
 def test_a_profile_for_devices_has_an_effect():
     made = profile("gpu", {"key": KEY, "operator": "In", "values": ["31"]}, app="web")
-    excluded = asking("profile-excluded")
-    assert len(excluded(made, for_devices(exclude={"namespaces": ["shop"]}), namespace())) == 1
+    excluded = asking("profile-without-effect")
+    assert len(excluded(made, replicas(1), for_devices(exclude={"namespaces": ["shop"]}), namespace())) == 1
 
 
 # -- values -----------------------------------------------------------------------------------------------------------

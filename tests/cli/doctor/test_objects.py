@@ -1,11 +1,10 @@
-"""Objects that cannot be read are told, and cost no other."""
+"""Objects that cannot be read cost no other."""
 
 import json
 
-from cli.doctor.scene import KINDS, asking
+from cli.doctor.scene import KINDS
 from cli.world import NOON, pod, toleration
 from taintwarden.cli.doctor.inventory import Inventory
-from taintwarden.rehearsal.sources import Subject
 
 GOOD = json.dumps(pod(toleration("Exists"))).encode()
 
@@ -24,10 +23,3 @@ def test_unreadable_template_is_told():
     odd = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": {"spec": {"tolerations": "all"}}}}
     inventory.add_workloads(KINDS["Deployment"], [json.dumps(odd).encode()])
     assert [str(one) for one, _ in inventory.unreadable] == ["Deployment shop/web"]
-
-
-def test_check_tells_them():
-    ask = asking("object-unreadable")
-    (found,) = ask(unreadable=[(Subject("Pod", "web", "shop"), "Expected `int`")])
-    assert found.message == "cannot be read: Expected `int`"
-    assert ask(pod()) == []

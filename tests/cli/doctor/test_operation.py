@@ -6,10 +6,11 @@ import pytest
 
 from cli.doctor.scene import asking
 from cli.world import NOON, policy
-from taintwarden.cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
 from taintwarden.cli.doctor.rights import MissingRoleError, Right, shipped_rights
+from taintwarden.cli.doctor.snapshot import Missing, OperatorSettings, Rights
 from taintwarden.controller import wording
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
+from taintwarden.rehearsal.sources import Source
 
 idle = asking("operator-not-running")
 rights = asking("rights-missing")
@@ -64,12 +65,15 @@ def test_without_policies_nobody_is_missed():
     assert idle() == []
 
 
-def test_deployment_that_rehearses_or_is_stopped():
-    (dry,) = asking("operator-rehearses")(operator=OperatorSettings("tw", dry_run=True))
-    assert (dry.severity, str(dry.subject)) == ("info", "Deployment taintwarden-system/tw")
-    assert len(asking("operator-stopped")(operator=OperatorSettings("tw", replicas=0))) == 1
-    for check in ("operator-rehearses", "operator-stopped"):
-        assert asking(check)(operator=OperatorSettings("tw")) == []
+def test_a_deployment_without_replicas():
+    (found,) = idle(policy(), operator=OperatorSettings("tw", replicas=0))
+    assert str(found.subject) == "Deployment taintwarden-system/tw"
+    assert found.remedy == "kubectl -n taintwarden-system scale deployment tw --replicas=2"
+    assert idle(operator=OperatorSettings("tw")) == []
+
+
+def test_a_lease_that_may_not_be_read_is_not_called_absent():
+    assert idle(policy(), problems={Source.LEASE: "403"}) == []
 
 
 EVICT = Missing("pods/eviction", ("create",))
@@ -96,16 +100,6 @@ def test_right_to_delete_is_missed_where_a_policy_deletes():
 
 def test_all_rights_are_left_in_peace():
     assert rights(rights=Rights("tw/taintwarden", 40)) == []
-
-
-def test_an_account_that_nothing_limits_is_told_with_the_reason():
-    (found,) = asking("account-unlimited")(rights=Rights("tw/taintwarden", 40, unlimited="no binding"))
-    assert str(found.subject) == "ServiceAccount tw/taintwarden"
-    assert found.message == "may change any label, taint and field of nodes: no binding"
-
-
-def test_an_account_that_is_limited_is_left_in_peace():
-    assert asking("account-unlimited")(rights=Rights("tw/taintwarden", 40)) == []
 
 
 def test_rights_are_those_of_the_manifest():

@@ -1,4 +1,4 @@
-"""What is asked beside lists: the operator's settings, the built-in controller, gates and rights."""
+"""What is asked beside lists: the operator's settings, the built-in controller, the webhooks and rights."""
 
 from typing import Any
 
@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json
-from taintwarden.cli.doctor import probing
-from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, Missing, Trial
-from taintwarden.cli.doctor.rights import shipped_rights
+from taintwarden.cli.doctor.reading import operator_in, read_built_in, try_webhooks
+from taintwarden.cli.doctor.rights import read_rights, shipped_rights
+from taintwarden.cli.doctor.snapshot import BuiltIn, Missing
 from taintwarden.controller import wording
-from taintwarden.kube.errors import ApiError, ApiStatus, Details, StatusCause
-from taintwarden.rehearsal.session import ClusterError
+from taintwarden.kube.errors import ApiError, ApiStatus
+from taintwarden.rehearsal.deployments import read_deployments
+from taintwarden.rehearsal.session import ClusterError, ForbiddenError
 
 
 class Answers:
@@ -30,7 +31,8 @@ class Answers:
         self.asked.append(body)
         answer = self._review(body)
         if isinstance(answer, ApiError):
-            raise ClusterError(f"cannot {action}") from answer
+            kind = ForbiddenError if answer.code == 403 else ClusterError
+            raise kind(f"cannot {action}") from answer
         return answer if wanted is msgspec.Raw else msgspec.convert(answer, wanted)
 
 
@@ -43,24 +45,24 @@ def deployed(*args: str, env: dict[str, str] | None = None, replicas: int = 2) -
 @pytest.mark.parametrize(
     ("args", "env", "wanted"),
     [
-        (["run"], {}, (True, True, False)),
-        (["run", "--no-numeric-operators", "--log-level", "debug"], {}, (False, True, False)),
-        (["run"], {"TAINTWARDEN_SEMVER_OPERATORS": "false"}, (True, False, False)),
-        (["run", "--semver-operators"], {"TAINTWARDEN_SEMVER_OPERATORS": "false"}, (True, True, False)),
-        (["taintwarden", "run", "--dry-run"], {}, (True, True, True)),
-        (["run"], {"TAINTWARDEN_HTTP_PORT": "none"}, (True, True, False)),
+        (["run"], {}, (True, True)),
+        (["run", "--no-numeric-operators", "--log-level", "debug"], {}, (False, True)),
+        (["run"], {"TAINTWARDEN_SEMVER_OPERATORS": "false"}, (True, False)),
+        (["run", "--semver-operators"], {"TAINTWARDEN_SEMVER_OPERATORS": "false"}, (True, True)),
+        (["taintwarden", "run", "--dry-run"], {}, (True, True)),
+        (["run"], {"TAINTWARDEN_HTTP_PORT": "none"}, (True, True)),
     ],
 )
 async def test_operator_runs_with_what_its_deployment_says(args, env, wanted):
-    found = await probing.read_operator(Answers(deployed(*args, env=env)), "tw")
+    found = operator_in(await read_deployments(Answers(deployed(*args, env=env)), "tw"))
     assert found is not None
-    assert (found.gates.numeric_operators, found.gates.semver_operators, found.dry_run) == wanted
+    assert (found.gates.numeric_operators, found.gates.semver_operators) == wanted
     assert (found.name, found.replicas) == ("tw", 2)
 
 
 @pytest.mark.parametrize("reads", [{}, {"deployments": {"items": []}}, deployed("sleep")])
 async def test_operator_that_is_not_there(reads):
-    assert await probing.read_operator(Answers(reads), "tw") is None
+    assert operator_in(await read_deployments(Answers(reads), "tw")) is None
 
 
 def manager(*command: str, age: float = 1.0) -> dict[str, Json]:
@@ -84,7 +86,7 @@ def manager(*command: str, age: float = 1.0) -> dict[str, Json]:
     ],
 )
 async def test_built_in_controller(reads, wanted):
-    assert (await probing.read_built_in(Answers(reads), NOON))[0] is wanted
+    assert (await read_built_in(Answers(reads), NOON))[0] is wanted
 
 
 @pytest.mark.parametrize(
@@ -98,27 +100,7 @@ async def test_built_in_controller(reads, wanted):
 )
 async def test_the_controllers_for_nodes_and_devices_are_two(controllers, wanted):
     reads = manager("kube-controller-manager", f"--controllers={controllers}")
-    assert await probing.read_built_in(Answers(reads), NOON) == wanted
-
-
-def refusal(code: int, *fields: str) -> ApiError:
-    return ApiError(code, ApiStatus(details=Details(tuple(StatusCause(field=field) for field in fields))))
-
-
-async def test_trials_tell_operators_apart():
-    def answer(body: Json) -> Any:
-        operator = body["spec"]["tolerations"][0]["operator"]
-        return {} if operator == "Gt" else refusal(422, "spec.tolerations[0].operator")
-
-    session = Answers(review=answer)
-    assert await probing.try_pods(session) == [Trial("Gt", accepted=True), Trial("SemverGt", accepted=False)]
-    assert len(session.asked) == 2
-
-
-@pytest.mark.parametrize("error", [refusal(403), refusal(422), refusal(422, "spec.tolerations[0]", "spec.nodeName")])
-async def test_refusal_for_another_reason_tells_nothing(error):
-    with pytest.raises(ClusterError, match="cannot try pods with Gt"):
-        await probing.try_pods(Answers(review=lambda _: error))
+    assert await read_built_in(Answers(reads), NOON) == wanted
 
 
 @pytest.mark.parametrize(
@@ -129,15 +111,20 @@ async def test_refusal_for_another_reason_tells_nothing(error):
             ApiError(422, ApiStatus(message='webhook "annotations.validate.taintwarden.io" denied the request: no')),
             True,
         ),
-        (ApiError(403, ApiStatus(message="you may not create pods")), None),
+        (ApiError(500, ApiStatus(message="out of order")), None),
         (ApiError(422, ApiStatus(message='webhook "pods.example.com" denied the request: no')), None),
     ],
 )
 async def test_webhooks_are_tried_by_what_only_they_reject(answer, told):
     session = Answers(review=lambda _: answer)
-    assert await probing.try_webhooks(session) is told
+    assert await try_webhooks(session) is told
     [body] = session.asked
     assert body["metadata"]["annotations"] == {"taintwarden.io/tolerations": "invalid"}
+
+
+async def test_who_may_create_no_pod_cannot_try_the_webhooks():
+    with pytest.raises(ForbiddenError, match="cannot try a pod in namespace default"):
+        await try_webhooks(Answers(review=lambda _: ApiError(403, ApiStatus(message="no right"))))
 
 
 async def test_rights_are_asked_for_the_operators_account():
@@ -145,58 +132,22 @@ async def test_rights_are_asked_for_the_operators_account():
         return {"status": {"allowed": body["spec"]["resourceAttributes"]["resource"] != "nodes"}}
 
     session = Answers(review=allowed)
-    found = await probing.read_rights(session, "mine")
+    found = await read_rights(session, "mine", "taintwarden")
     assert {body["spec"]["user"] for body in session.asked} == {"system:serviceaccount:mine:taintwarden"}
-    assert found.asked == len(session.asked) - 1 == len(shipped_rights("mine"))
+    assert found.asked == len(session.asked) == len(shipped_rights("mine"))
     assert [one.resource for one in found.missing] == ["nodes"]
     assert found.missed == len(found.missing[0].verbs)
 
 
-async def test_rights_are_those_of_the_account_that_the_deployment_names():
-    reads = deployed("run")
-    reads["deployments"]["items"][0]["spec"]["template"]["spec"]["serviceAccountName"] = "release-taintwarden"
-    session = Answers(reads, review=lambda _: {"status": {"allowed": True}})
-    assert (await probing.read_rights(session, "mine")).account == "mine/release-taintwarden"
-    assert {body["spec"]["user"] for body in session.asked} == {"system:serviceaccount:mine:release-taintwarden"}
-
-
 async def test_missing_rights_name_their_place():
     session = Answers(review=lambda body: {"status": {"allowed": body["spec"]["resourceAttributes"]["group"] == ""}})
-    found = await probing.read_rights(session, "mine")
+    found = await read_rights(session, "mine", "taintwarden")
     assert Missing("leases.coordination.k8s.io", ("get", "update"), " taintwarden in mine") in found.missing
     assert "taintevictionpolicies/status.taintwarden.io" in [one.resource for one in found.missing]
 
 
-def limits(*names: str, action: str = "Deny") -> dict[str, Json]:
-    items = [{"spec": {"policyName": name, "validationActions": [action]}} for name in names]
-    return {"validatingadmissionpolicybindings": {"items": items}}
-
-
-def limited(body: Json) -> Json:
-    return {"status": {"allowed": body["spec"]["resourceAttributes"]["verb"] != "delete"}}
-
-
-def not_limited(body: Json) -> Json:
-    return {"status": {"allowed": body["spec"]["resourceAttributes"]["verb"] != "limit"}}
-
-
-@pytest.mark.parametrize(
-    ("reads", "review", "wanted"),
-    [
-        (limits(*probing.LIMITS), limited, ""),
-        (limits(*[f"our-{name}" for name in probing.LIMITS]), limited, ""),
-        (limits(*probing.LIMITS), not_limited, "no binding gives it the right to limit accounts.taintwarden.io"),
-        (limits(*probing.LIMITS[1:]), limited, "no binding denies what taintwarden-nodes would"),
-        (limits(*probing.LIMITS, action="Audit"), limited, f"no binding denies what {', '.join(probing.LIMITS)} would"),
-        ({}, lambda _: {"status": {"allowed": False}}, ""),
-    ],
-)
-async def test_whether_the_account_is_limited(reads, review, wanted):
-    assert (await probing.read_rights(Answers(reads, review), "mine")).unlimited == wanted
-
-
 async def test_who_may_not_ask_asks_once():
-    session = Answers(review=lambda _: refusal(403))
+    session = Answers(review=lambda _: ApiError(403, ApiStatus()))
     with pytest.raises(ClusterError):
-        await probing.read_rights(session, "mine")
+        await read_rights(session, "mine", "taintwarden")
     assert len(session.asked) == 1

@@ -10,19 +10,13 @@ VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "scenarios.json"
 
 # Steps that stop or blind the operator: their scenarios cannot share it with others.
 DISTURBING = frozenset({"delay_node_watch", "restart_controller", "stop_controller"})
-VERSION_OPERATORS = frozenset({"SemverEq", "SemverGt", "SemverLt"})
 
-ZONES = "no timeline: it classifies zones by counts of nodes; replayed by the tests of the zone health limit"
-# Each reason is checked in test_scenarios.py.
-NOT_REPLAYED = {
-    "U10": "the API server refuses the removal of a toleration from a pod",
-    "Z02": ZONES,
-    "Z06": ZONES,
-    "Z07": ZONES,
-    "Z08": ZONES,
-    "Z09": ZONES,
-    "Z10": ZONES,
-}
+MATCHING = ("M", "N", "V")
+"""Scenarios about which toleration matches need no server: tests/engine/test_scenarios.py plays them all."""
+LONG = frozenset({"E01", "E02"})
+"""A minute of what others show in seconds."""
+REFUSED = frozenset({"U10"})
+"""The API server refuses the removal of a toleration from a pod: test_scenarios.py shows that."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +41,17 @@ class Scenario:
         return any(step["op"] in DISTURBING for step in self.steps)
 
 
-def read_document(path: Path = VECTORS) -> Json:
-    return json.loads(path.read_text())
+def read_document() -> Json:
+    return json.loads(VECTORS.read_text())
 
 
-def load(path: Path = VECTORS, expectations: str = "expect") -> dict[str, Scenario]:
+def replayed() -> dict[str, Scenario]:
+    """Those that are replayed on a real API server, by id."""
+    left_out = LONG | REFUSED
+    return {name: one for name, one in load().items() if name not in left_out and not name.startswith(MATCHING)}
+
+
+def load() -> dict[str, Scenario]:
     """Every scenario with a timeline, by id."""
     return {
         raw["id"]: Scenario(
@@ -60,27 +60,9 @@ def load(path: Path = VECTORS, expectations: str = "expect") -> dict[str, Scenar
             nodes=raw["initial"]["nodes"],
             pods=raw["initial"]["pods"],
             steps=raw["steps"],
-            expectations=raw[expectations],
+            expectations=raw["expect"],
             raw=raw,
         )
-        for raw in read_document(path)["scenarios"]
+        for raw in read_document()["scenarios"]
         if "steps" in raw
     }
-
-
-def carried(tolerations: list[Json]) -> tuple[list[Json], dict[str, str]]:
-    """How a pod carries tolerations on a real server: its own tolerations, and its annotations.
-
-    The server refuses version operators. They go where the product says: into the annotation, beside a native
-    `Exists` for the key, which the annotation narrows.
-    """
-    extended = [toleration for toleration in tolerations if toleration.get("operator") in VERSION_OPERATORS]
-    if not extended:
-        return tolerations, {}
-    native = [
-        {"key": toleration["key"], "operator": "Exists", "effect": toleration["effect"]}
-        if toleration in extended
-        else toleration
-        for toleration in tolerations
-    ]
-    return native, {"taintwarden.io/tolerations": json.dumps(extended)}

@@ -3,7 +3,7 @@
 import time
 from typing import Self
 
-from controlplane import Client, Json, Pulse, lateness
+from controlplane import Client, Json, Pulse
 from controlplane.following import Follower
 
 RUN_LABEL = "taintwarden-e2e/run"
@@ -19,7 +19,6 @@ class PodWatch:
     def __init__(self, client: Client, run: str):
         self._follower = Follower(client, "pods", self._see, labelSelector=f"{RUN_LABEL}={run}")
         self._pulse = Pulse(client)
-        self._allowed_seconds = lateness.chosen().allowed_seconds
         self._evicted_at: dict[str, float] = {}
         self._last: dict[str, Json] = {}
 
@@ -37,11 +36,8 @@ class PodWatch:
         self._follower.check()
 
     def lost(self, since: float, until: float | None = None) -> float:
-        """The seconds since a moment that no upper bound counts, as `Pulse.lost`.
-
-        These are what the machine lost, and what an API server that is late on purpose costs.
-        """
-        return self._pulse.lost(since, until) + self._allowed_seconds
+        """The seconds since a moment that the machine lost, which no upper bound counts."""
+        return self._pulse.lost(since, until)
 
     def evicted_at(self, uid: str) -> float | None:
         """When the pod was first seen with a deletionTimestamp, or gone; None while it lives."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from controlplane import Cluster, EvictionDenial, Json, Link, Operator
 from controlplane.client import resource_path
 from controlplane.cluster import now
-from e2e.replay.catalogue import Scenario, carried
+from e2e.replay.catalogue import Scenario
 from e2e.replay.pod_watch import RUN_LABEL
 
 Later = list[tuple[float, Callable[[], None]]]
@@ -87,14 +87,13 @@ class Stage:
         self.props.cluster.create_node(self.node_name(node["name"]), labels, node["taints"])
 
     def create_pod(self, pod: Json) -> None:
-        tolerations, annotations = carried(pod["tolerations"])
         created = self.props.cluster.create_pod(
             pod["name"],
             self.prefix,
             self.node_name(pod["nodeName"]),
-            tolerations=tolerations,
+            tolerations=pod["tolerations"],
             labels={RUN_LABEL: self.run, **pod.get("labels", {})},
-            annotations={**annotations, **pod.get("annotations", {})},
+            annotations=pod.get("annotations", {}),
             phase=pod["phase"],
             grace_seconds=pod["terminationGracePeriodSeconds"],
         )

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.api.names import KEY
-from taintwarden.engine.placement import is_mirror_label
-from taintwarden.engine.placement.labels import effect_label, prefer_labels, taint_labels, value_label
+from taintwarden.engine.placement import Kept, is_mirror_label, keys_of
+from taintwarden.engine.placement.labels import (
+    effect_label,
+    label_version_label,
+    labels_about,
+    prefer_labels,
+    taint_labels,
+    value_label,
+)
 
 KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 223)
 
@@ -60,3 +67,14 @@ def test_a_key_that_is_a_label_of_ours_gets_another():
 )
 def test_labels_of_others_are_left_to_them(label):
     assert not is_mirror_label(label)
+
+
+@given(KEYS)
+def test_each_label_is_about_its_key(key):
+    assert all_labels(key) <= {*labels_about(key)}
+    assert keys_of(labels_about(key)) == [Kept(key)]
+    assert keys_of([label_version_label(key)]) == [Kept(key, of_label=True)]
+
+
+def test_a_key_that_is_too_long_has_no_labels():
+    assert labels_about(f"{'a' * 224}/k") == ()

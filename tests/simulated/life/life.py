@@ -66,7 +66,7 @@ class Life:
     def check(self) -> None:
         """What holds when nothing happens any more: no pod runs where its node does not match, without a reason."""
         assert self.town.mismatches() == [], self.log
-        if not self.town.has_operator:
+        if self.policy is None or not self.town.has_operator:
             return  # labels have their last values
         nodes = self.town.nodes()
         for name, pod in self.town.pods().items():

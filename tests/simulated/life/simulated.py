@@ -15,8 +15,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.operators import ALL_GATES, Match, match
-from taintwarden.engine.placement import Kept, carried_by, mirrored
-from taintwarden.engine.placement.labels import REMOVED, effect_label
+from taintwarden.engine.placement import Kept, keys_of, mirrored
 from taintwarden.placement.admission.known import Known
 from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden.placement.webhook_process import admission_webhooks
@@ -137,18 +136,11 @@ class SimulatedTown:
         placing = self._policy is not None and self._policy["spec"]["taints"][0].get("placement")
         if named or placing:
             return False
-        for mark in (True, False):
-            for name in list(self.sim.nodes):
-                labels = self.sim.nodes[name]["metadata"]["labels"]
-                carried = carried_by(labels)
-                if kept not in carried.kept | carried.removed:
-                    continue
-                rest = {
-                    one: text
-                    for one, text in labels.items()
-                    if (about := mirrored(one)) is None or about.key != self.key
-                }
-                self.sim.set_labels(name, rest | ({effect_label(self.key) or "": REMOVED} if mark else {}))
+        for name in list(self.sim.nodes):
+            labels = self.sim.nodes[name]["metadata"]["labels"]
+            rest = {one: text for one, text in labels.items() if kept not in keys_of([one])}
+            if rest != labels:
+                self.sim.set_labels(name, rest)
                 self.sim.run(self.sim.at + 0.02)
         self._look()
         return True

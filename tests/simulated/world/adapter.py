@@ -6,18 +6,24 @@ store, and the table of outcomes.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
 
-from engine.kept import held, kept
+from simulated.world import jsons
 from simulated.world import objects as world
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller import decoding, guard_record
 from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.controller.device_handlers import DeviceClaimHandler, DeviceHandler, SliceHandler, TaintRuleHandler
+from taintwarden.controller.device_handlers import (
+    EVERY_DRIVER,
+    DeviceClaimHandler,
+    DeviceHandler,
+    SliceHandler,
+    TaintRuleHandler,
+)
 from taintwarden.controller.guard_store import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
@@ -94,10 +100,10 @@ class Engine:
         self._decoder = Decoder(lambda: self.now, self._issue)
         self._pending: list[events.Event] = []
         self._guards = GuardStore(self._pending.append, _Issues())  # type: ignore[arg-type]
-        parts = (self._pending.append, Metrics())
+        parts, drivers = (self._pending.append, Metrics()), frozenset((EVERY_DRIVER,))
         self._devices: dict[str, DeviceHandler[Any]] = {
-            "slices": SliceHandler("resourceslices", *parts, frozenset()),
-            "claims": DeviceClaimHandler("resourceclaims", *parts),
+            "slices": SliceHandler("resourceslices", *parts, drivers),
+            "claims": DeviceClaimHandler("resourceclaims", *parts, drivers),
             "rules": TaintRuleHandler("devicetaintrules", *parts),
         }
         self._newest = -1
@@ -113,14 +119,6 @@ class Engine:
     def _issue(self, issue: PodIssue) -> None:
         self.issues.append(issue)
         self.reported[issue.uid] = self.reported.get(issue.uid, 0) + 1
-
-    def held(self) -> int:
-        """How many objects it holds on to."""
-        return held(self.machine, self._decoder, self._guards, without=self)
-
-    def kept(self, *names: str) -> list[str]:
-        """Where it holds on to these names, each with the types of the objects on the way."""
-        return kept([self.machine, self._decoder, self._guards], *names, without=self)
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -165,7 +163,7 @@ class Engine:
             case "budgets":
                 if obj is None:
                     return [] if before is None else self.step(events.BudgetGone(before.namespace, before.name))
-                budget = decoding.budget(msgspec.convert(_budget(obj), BudgetObject))
+                budget = decoding.budget(msgspec.convert(jsons.budget(obj), BudgetObject))
                 return [] if budget is None else self.step(events.BudgetSeen(budget))
             case "slices" | "claims" | "rules":
                 return self._device(kind, key, obj, listed=listed)
@@ -190,12 +188,12 @@ class Engine:
 
     def node(self, obj: world.Node) -> Any:
         """A node in the words of the engine."""
-        return self._decoder.node(msgspec.convert(_node(obj), NodeObject))
+        return self._decoder.node(msgspec.convert(jsons.node(obj), NodeObject))
 
     def _pod(self, uid: str, obj: world.Pod | None, before: world.Pod | None) -> events.Event | None:
         if obj is None:
             return None if before is None or not before.node else events.PodGone(uid, before.node)
-        pod = self._decoder.pod(msgspec.convert(_pod(obj), PodObject))
+        pod = self._decoder.pod(msgspec.convert(jsons.pod(obj), PodObject))
         if pod is not None:
             return events.PodSeen(pod)
         return events.PodGone(uid, obj.node, obj.stopping_until) if obj.node else None
@@ -241,7 +239,7 @@ class Engine:
         out: list[Order | Notice] = []
         for name in changed:
             if name in by_name:
-                self._guards.seen(_policy(by_name[name]))
+                self._guards.seen(jsons.policy(by_name[name]))
             else:
                 self._guards.gone(name)
             out += self._feed_pending()
@@ -255,7 +253,7 @@ class Engine:
     def _parse(self, stored: world.Policy) -> Policy:
         known = self._policies.get(stored.name)
         if known is None or known[0] is not stored.spec or (known[1], known[2].uid) != (stored.generation, stored.uid):
-            return parse_policy(_policy(stored))
+            return parse_policy(jsons.policy(stored))
         return known[2]
 
     def profile(self, key: str, stored: world.Profile | None) -> list[Order | Notice]:
@@ -264,7 +262,7 @@ class Engine:
         if stored is None:
             namespace, _, name = key.partition("/")
             return [] if self._profiles.pop(key, None) is None else self.step(events.ProfileGone(namespace, name))
-        parsed = parse_profile(_profile(stored))
+        parsed = parse_profile(jsons.profile(stored))
         if parsed == known:
             return []
         self._profiles[key] = parsed
@@ -320,26 +318,6 @@ class Engine:
         """A node could not be read."""
         return self.step(events.CheckFailed(name))
 
-    # -- what the machine says of itself ------------------------------------------------------------------------------
-
-    def pending(self) -> dict[tuple[str, str], float]:
-        """(UID, policy) -> the deadline, for each pod that a policy wants to leave."""
-        return {(one.pod.uid, one.policy.name): float(one.due_at) for one in self.machine.view.all_claims()}
-
-    def guard_of(self, policy: str) -> tuple[bool, bool] | None:
-        """Whether the guard of a policy is tripped, and whether it holds pods; None: it has no guard."""
-        report = self.machine.view.guard(policy, self.now)
-        return None if report is None else (report.record.open_since is not None, report.halts)
-
-    def full(self) -> dict[str, bool]:
-        """Policy -> whether all its zones count as Full."""
-        return {one.policy.name: one.all_zones_full for one in self.machine.view.report(self.now)}
-
-
-def spent(guard: Json | None) -> list[tuple[float, int]]:
-    """The evictions that a stored guard counts: until when each number counts from, seconds since 1970."""
-    return [] if guard is None else [(at, pods) for at, pods in guard_record.read(guard).spent]
-
 
 def _translated(command: commands.Command) -> Order | Notice:
     match command:
@@ -375,149 +353,13 @@ def is_watched(workload: world.Workload) -> bool:
     return workload.exists and (workload.api_version, workload.kind) in SERVED
 
 
-# -- objects as JSON -----------------------------------------------------------------------------------------------
-
-
-def rfc3339(seconds: float) -> str:
-    """A time as the API server stores it: whole seconds, cut off."""
-    return (_START + timedelta(seconds=int(seconds // 1))).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
-
-
-def _tolerations(entries: Iterable[world.Toleration]) -> list[Json]:
-    names = (("key", "key"), ("operator", "operator"), ("value", "value"), ("effect", "effect"))
-    found = []
-    for one in entries:
-        entry: Json = {name: getattr(one, field) for name, field in names if getattr(one, field)}
-        entry |= {"values": list(one.values)} if one.values else {}
-        entry |= {"tolerationSeconds": one.seconds} if one.seconds is not None else {}
-        found.append(entry | ({"violationGraceSeconds": one.grace} if one.grace is not None else {}))
-    return found
-
-
-def _taint(one: world.Taint) -> Json:
-    added = {} if one.added is None else {"timeAdded": rfc3339(one.added)}
-    return {"key": one.key, "value": one.value, "effect": one.effect} | added
-
-
-def _node(node: world.Node) -> Json:
-    taints = [_taint(one) for one in node.taints]
-    annotations = {"taintwarden.io/taint-history": node.history} if node.history else {}
-    metadata = {
-        "name": node.name,
-        "uid": node.uid,
-        "labels": dict(node.labels),
-        "annotations": annotations,
-        "resourceVersion": str(node.version),
-    }
-    return {"metadata": metadata, "spec": {"taints": taints}}
-
-
-def _pod(pod: world.Pod) -> Json:
-    annotations = dict(pod.marks)
-    if pod.extended is not None:
-        annotations["taintwarden.io/tolerations"] = msgspec.json.encode(_tolerations(pod.extended)).decode()
-    metadata: Json = {
-        "name": pod.name,
-        "namespace": pod.namespace,
-        "uid": pod.uid,
-        "resourceVersion": str(pod.version),
-        "creationTimestamp": rfc3339(pod.created_at),
-        "labels": dict(pod.labels),
-        "annotations": annotations,
-    }
-    if pod.stopping_until is not None:
-        metadata["deletionTimestamp"] = rfc3339(pod.stopping_until)
-    if pod.owner is not None:
-        owner = {"apiVersion": pod.owner.api_version, "kind": pod.owner.kind, "name": pod.owner.name}
-        metadata["ownerReferences"] = [owner | {"uid": pod.owner.uid, "controller": True}]
-    spec = {
-        "nodeName": pod.node,
-        "tolerations": _tolerations(pod.native),
-        "priority": pod.priority,
-        "terminationGracePeriodSeconds": pod.grace,
-    }
-    conditions = [{"type": "Ready", "status": str(pod.ready)}]
-    if pod.node:
-        bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": rfc3339(pod.bound_at)}
-        conditions.append(bound)
-    status = {"phase": "Running" if pod.running else "Pending", "conditions": conditions}
-    return {"metadata": metadata, "spec": spec, "status": status}
-
-
-def _budget(budget: world.Budget) -> Json:
-    metadata = {"name": budget.name, "namespace": budget.namespace, "generation": budget.generation}
-    spec: Json = {"selector": {"matchLabels": {"app": budget.app}}}
-    if budget.always_allow:
-        spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
-    status = {
-        "observedGeneration": budget.observed,
-        "disruptionsAllowed": budget.allowed,
-        "currentHealthy": budget.healthy,
-        "desiredHealthy": budget.desired,
-    }
-    return {"metadata": metadata | {"resourceVersion": str(budget.version)}, "spec": spec, "status": status}
-
-
-def _policy(policy: world.Policy) -> Json:
-    annotations = {} if policy.reset is None else {"taintwarden.io/guard-reset": policy.reset}
-    metadata = {
-        "name": policy.name,
-        "uid": policy.uid,
-        "generation": policy.generation,
-        "creationTimestamp": rfc3339(policy.created_at),
-        "annotations": annotations,
-    }
-    return {
-        "apiVersion": "taintwarden.io/v1alpha1",
-        "kind": "TaintEvictionPolicy",
-        "metadata": metadata,
-        "spec": policy.spec | ({"mode": "Enforce", "paused": True} if policy.spec.get("mode") == "Paused" else {}),
-        "status": {} if policy.guard is None else {"guard": policy.guard},
-    }
-
-
-def _profile(profile: world.Profile) -> Json:
-    return {
-        "apiVersion": "taintwarden.io/v1alpha1",
-        "kind": "TolerationProfile",
-        "metadata": {"name": profile.name, "namespace": profile.namespace, "uid": profile.uid},
-        "spec": {
-            "podSelector": {"matchLabels": dict(profile.selector)},
-            "tolerations": _tolerations(profile.tolerations),
-        },
-    }
-
-
-def _slice(found: world.DeviceSlice) -> Json:
-    pool = {"name": found.pool, "generation": found.generation, "resourceSliceCount": found.slices}
-    devices = [{"name": name, "taints": [_taint(one) for one in taints]} for name, taints in found.devices.items()]
-    return {"metadata": {"name": found.name}, "spec": {"driver": DRIVER, "pool": pool, "devices": devices}}
-
-
-def _claim(claim: world.DeviceClaim) -> Json:
-    tolerations = _tolerations(claim.tolerations)
-    results = []
-    for one in claim.devices:
-        pool, _, device = one.partition("/")
-        results.append({"driver": DRIVER, "pool": pool, "device": device, "tolerations": tolerations})
-    reserved = [{"resource": "pods", "name": uid, "uid": uid} for uid in claim.pods]
-    status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
-    return {"metadata": {"name": claim.name, "namespace": claim.namespace}, "status": status}
-
-
-def _rule(rule: world.TaintRule) -> Json:
-    selector = {"driver": DRIVER, "pool": rule.pool, "device": rule.device}
-    named = {name: value for name, value in selector.items() if value is not None}
-    return {"metadata": {"name": rule.name}, "spec": {"deviceSelector": named, "taint": _taint(rule.taint)}}
-
-
 class _Stored(NamedTuple):
     type: type[Any]
     written: Callable[[Any], Json]
 
 
 _DEVICES = {
-    "slices": _Stored(SliceObject, _slice),
-    "claims": _Stored(DeviceClaimObject, _claim),
-    "rules": _Stored(TaintRuleObject, _rule),
+    "slices": _Stored(SliceObject, jsons.device_slice),
+    "claims": _Stored(DeviceClaimObject, jsons.device_claim),
+    "rules": _Stored(TaintRuleObject, jsons.taint_rule),
 }

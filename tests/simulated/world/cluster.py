@@ -1,10 +1,11 @@
 """Everything in a cluster that is no operator: controllers, scheduler, kubelets, the controller of budgets, garbage."""
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from simulated.world import law
-from simulated.world.objects import Budget, DeviceClaim, Node, Owner, Pod, Workload
+from simulated.world import jsons, when
+from simulated.world.objects import Budget, DeviceClaim, Node, Owner, Pod, Taint, Toleration, Workload
 
 if TYPE_CHECKING:
     from simulated.world.world import World
@@ -168,8 +169,18 @@ class Cluster:
         return self._noise.pick(fitting, "placed", pod.uid) if fitting else ""
 
     def _is_good(self, node: Node, pod: Pod) -> bool:
-        scene = self._world.truth
-        return all(law.stays(scene, pod, taint) for taint in node.taints if taint.effect != "PreferNoSchedule")
+        return all(self._stays(pod, taint, pod.native) for taint in node.taints if taint.effect != "PreferNoSchedule")
+
+    def _stays(self, pod: Pod, taint: Taint, native: tuple[Toleration, ...]) -> bool:
+        """Whether a pod tolerates a taint as it is for ever."""
+        profiles = [one for one in self._store.objects["profiles"].values() if one.namespace == pod.namespace]
+        extended = [
+            *(pod.extended or ()),
+            *(t for one in profiles if when.matches(one.selector, pod.labels) for t in one.tolerations),
+        ]
+        tolerations = when.tolerations_for(taint.key, _read(native), _read(tuple(extended)))
+        kind, used = when.judged(tolerations, when.Taint(taint.key, taint.value, taint.effect, None))
+        return kind == "tolerated" and used is not None and (used.seconds is None or used.operator in when.COMPARISONS)
 
     # -- devices ------------------------------------------------------------------------------------------------------
 
@@ -181,10 +192,7 @@ class Cluster:
             device
             for device in now.of_pool(node)
             if device not in taken
-            and all(
-                not is_good or law.stays(self._world.truth, pod, replace(one, native=native))
-                for one in now.taints(device)[0]
-            )
+            and all(not is_good or self._stays(pod, one, native) for one in now.taints(device)[0])
         ]
 
     def _allocate(self, pod: Pod) -> None:
@@ -244,3 +252,8 @@ class Cluster:
             allowed=max(0, healthy - desired),
             observed=budget.generation,
         )
+
+
+@lru_cache(maxsize=10_000)
+def _read(tolerations: tuple[Toleration, ...]) -> tuple[when.Toleration, ...]:
+    return tuple(one for one in when.tolerations_in(jsons.tolerations(tolerations)) if when.is_valid(one))

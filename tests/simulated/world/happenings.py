@@ -432,7 +432,6 @@ def kill(world: "World", name: str, down: float = 1.0) -> None:
     """kill -9; it starts again after a while."""
     found = _replica(world, name)
     if found is not None and found.engine is not None:
-        world.judges.about_to_die(found)
         found.kill()
         world.agenda.after(down, found.start)
 

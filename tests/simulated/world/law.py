@@ -1,479 +1,976 @@
-"""Who has to leave, and when, by the sentences of docs/concepts.md and docs/policies.md, without code of the engine.
+"""The law from due to gone (docs/concepts.md), said once more as a judge of histories. Nothing of the engine is used.
 
-A *scene* is what is asked: the truth at a moment, or what a replica was told by then. A *presence* is one taint (key
-and effect) on one node, from when it was put on to now, with its values. Times are seconds since 1970.
+A history is a list of facts in the order of their times, each a mapping with ``at`` (seconds since 1970) and ``what``:
+
+object   ``kind``, ``name`` and the ``object`` as the API server stores it; None: it is gone. Kinds: nodes, pods (named
+         by UID), policies, profiles, namespaces, workloads (by UID), budgets; devices (``pool/device``, with taints in
+         the spec as nodes have) and claims (by UID of the pod: for each device the tolerations)
+state    ``leader`` and its ``term``; ``there``: it follows nodes without a gap, and what it saw is kept; ``well``:
+         nothing else hinders it
+forgot   what was kept of the node ``name``, or of all (""), is lost
+order    a call was decided on: ``id``, ``policy``, ``pod`` (UID) and ``verb``; without it, when ``call`` says so
+call     it went out: the same, and ``by`` whom; or it will not, if it is ``withheld``
+effect   the API server carried out the call ``id``
+answer   the ``code`` (0: none came) and the ``body`` of the answer to the call ``id``
+
+Each bound has two sides. *Not before*: what no operator could decide by anything that it may have known is a breach.
+*Not later*: what no row of the table can hold is called within ``SLACK`` while all is well.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
-from typing import Any, Protocol
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
-from simulated.world.objects import Json, Namespace, Node, Pod, Policy, Profile, Taint, Toleration
+from simulated.calendar import Schedule
+from simulated.world.when import (
+    NEVER,
+    Due,
+    Json,
+    Node,
+    Pod,
+    Rules,
+    Toleration,
+    demands,
+    duration,
+    holds,
+    is_valid,
+    matches,
+    selects,
+    tolerations_in,
+)
 
-NEVER = float("inf")
-COMPARISONS = ("In", "NotIn", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq")
-NO_EXECUTE = ("NoExecute",)
-CONDITIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-DEFAULT_LIMITS: Json = {
-    "evictionsPerSecond": 10.0,
-    "burst": 20,
-    "perWorkload": {"maxUnavailable": "25%"},
-    "zoneHealth": {},
-    "guard": {},
-    "bounce": {},
-}
-DEVICE_SECONDS = 2.0
-"""For so long after its binding no device evicts a pod."""
-DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-
-
-class Scene(Protocol):
-    """What is asked."""
-
-    def node(self, name: str) -> Node | None: ...
-
-    def namespace(self, name: str) -> Namespace | None: ...
-
-    def policies(self) -> Iterable[Policy]: ...
-
-    def profiles(self, namespace: str) -> Iterable[Profile]: ...
-
-
-# -- policies ---------------------------------------------------------------------------------------------------------
-
-
-class Rules:
-    """A policy's spec with its defaults, in plain fields."""
-
-    def __init__(self, policy: Policy) -> None:
-        spec = policy.spec
-        timing, eviction, exclude = spec.get("timing", {}), spec.get("eviction", {}), spec.get("exclude", {})
-        self.name = policy.name
-        self.uid = policy.uid
-        self.rank = (policy.created_at, policy.name)
-        self.mode: str = spec.get("mode", "Enforce")
-        self.taints = [(one["key"], tuple(one.get("effects", NO_EXECUTE))) for one in spec.get("taints", ())]
-        self.devices = [(one["key"], tuple(one.get("effects", NO_EXECUTE))) for one in spec.get("devices", ())]
-        self.nodes = _labels(spec.get("nodeSelector"))
-        self.pods = _labels(spec.get("podSelector"))
-        self.namespaces = _labels(spec.get("namespaceSelector"))
-        self.left_out: tuple[str, ...] = tuple(exclude.get("namespaces", ("kube-system",)))
-        self.priority_at_least: int = exclude.get("priorityAtLeast", 2_000_000_000)
-        self.leaves_daemon_sets: bool = exclude.get("daemonSets", True)
-        self.heeds_do_not_disrupt: bool = exclude.get("respectDoNotDisrupt", True)
-        self.heeds_do_not_evict: bool = exclude.get("respectDoNotEvict", True)
-        self.grace: int = timing.get("violationGraceSeconds", 0)
-        self.window: int = timing.get("stabilizationWindowSeconds", 0)
-        self.is_upstream: bool = timing.get("tolerationSecondsMode", "AfterViolation") == "Kubernetes"
-        self.holds_invalid: bool = timing.get("onInvalidValue", "Hold") == "Hold"
-        self.method: str = eviction.get("method", "Evict")
-        self.budget_seconds: int = eviction.get("pdbTimeoutSeconds", 600)
-        self.grace_given: int | None = eviction.get("gracePeriodSeconds")
-        self.reclaim: int | None = spec["reclaim"]["deadlineSeconds"] if "reclaim" in spec else None
-        limits = spec.get("limits", {})
-        base: Json = {} if limits.get("base") == "None" else DEFAULT_LIMITS
-        self.limits: Json = base | {name: value for name, value in limits.items() if name != "base"}
-        self.has_windows = bool(spec.get("windows"))
-        self.specificities: dict[tuple[str, str, bool], int] = {}
-        """Key, effect and whether it is a device's -> how specifically such a taint is selected, if that was asked."""
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no limit of its own can delay its evictions."""
-        return self.reclaim is not None or not (self.limits or self.has_windows)
-
-    @property
-    def guard(self) -> Json | None:
-        """The settings of a guard that halts; a policy with ``reclaim`` has none."""
-        guard: Json | None = self.limits.get("guard")
-        if guard is None or self.reclaim is not None or guard.get("action", "Halt") != "Halt":
-            return None
-        return {"maxPercent": 20, "windowSeconds": 600, "settleSeconds": 2, "minPods": None} | guard
-
-    def relevant(self) -> tuple[Any, ...]:
-        """The parts of the spec by which a pod may have to leave that did not have to before."""
-        return (
-            self.mode,
-            self.taints,
-            self.devices,
-            self.nodes,
-            self.pods,
-            self.namespaces,
-            self.left_out,
-            self.priority_at_least,
-            self.leaves_daemon_sets,
-            self.heeds_do_not_disrupt,
-            self.heeds_do_not_evict,
-            self.grace,
-            self.window,
-            self.is_upstream,
-            self.holds_invalid,
-            self.reclaim,
-        )
+TICK = 0.5
+SLACK = 3.0
+"""How long a pod that nothing holds may wait."""
+SEEN = 1.5
+"""What happened longer ago is known to an operator that is well."""
+STALE = 10.0
+"""How old what an operator acts on may be at most. It is far below the shortest notice of a spot node (30 s)."""
+KEPT = 30.0
+"""What was seen for so long is kept for whoever leads next."""
+LAG = 1.0
+EARLY, LATE = 0.85, 1.3
+"""Jitter of back-off."""
+BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
+FEW_NODES = 3
+ROUNDS, ROW_SECONDS = 3, 600.0
+COUNTED = ("ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job")
 
 
-def guard_limit(guard: Json, population: int) -> int:
-    """How many of so many pods may be evicted in one window: the table of docs/concepts.md."""
-    least = guard["minPods"]
-    if least is None:
-        least = min(50, max(5, population // 2))
-    return max(int(least), population * int(guard["maxPercent"]) // 100)
+@dataclass(frozen=True)
+class Breach:
+    """A rule that was broken: which, when, a sentence, and whom it is about."""
 
+    judge: str
+    at: float
+    sentence: str
+    whom: str = ""
 
-def _labels(selector: Json | None) -> Mapping[str, str]:
-    labels: Mapping[str, str] = (selector or {}).get("matchLabels", {})
-    return labels
-
-
-_known: dict[int, tuple[Json, Rules]] = {}
-
-
-def rules_of(policy: Policy) -> Rules:
-    """The rules of a policy. A spec is never changed in place, so it is read once."""
-    known = _known.get(id(policy.spec))
-    if known is None or known[0] is not policy.spec or known[1].name != policy.name or known[1].uid != policy.uid:
-        if len(_known) > 10_000:
-            _known.clear()
-        known = _known[id(policy.spec)] = (policy.spec, Rules(policy))
-    return known[1]
-
-
-def specificity(rules: Rules, taint: Taint) -> int:
-    """How specifically a policy selects a taint; 0: not at all."""
-    what = (taint.key, taint.effect, bool(taint.device))
-    found = rules.specificities.get(what)
-    if found is None:
-        found = rules.specificities[what] = _specificity(rules, taint)
-    return found
-
-
-def _specificity(rules: Rules, taint: Taint) -> int:
-    found = 0
-    for key, effects in rules.devices if taint.device else rules.taints:
-        if taint.effect not in effects:
-            continue
-        if key == taint.key:
-            found = max(found, 1_000)
-        elif key == "*":
-            found = max(found, 1)
-        elif key.endswith("/*") and taint.key.startswith(key[:-1]):
-            found = max(found, 1 + len(key))
-    return found
-
-
-def matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy ``matchLabels``."""
-    return all(labels.get(name) == value for name, value in selector.items())
-
-
-def opts_out(rules: Rules, pod: Pod, wall: float) -> str:
-    """The annotation by which a pod stays. A duration protects a pod until it is so long on its node."""
-    if rules.heeds_do_not_evict and pod.marks.get("taintwarden.io/do-not-evict") == "true":
-        return "do-not-evict"
-    if not rules.heeds_do_not_disrupt:
-        return ""
-    if pod.marks.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == "false":
-        return "safe-to-evict"
-    asked = pod.marks.get("karpenter.sh/do-not-disrupt", "")
-    if asked == "true" or wall < protected_until(rules, pod):
-        return "do-not-disrupt"
-    return ""
-
-
-def protected_until(rules: Rules, pod: Pod) -> float:
-    """When the time ends for which a pod that is on a node opts out."""
-    asked = pod.marks.get("karpenter.sh/do-not-disrupt", "")
-    return pod.bound_at + duration(asked) if rules.heeds_do_not_disrupt else 0.0
-
-
-def duration(text: str) -> float:
-    """Seconds of a duration such as ``4h`` or ``1h30m``; 0 for anything else."""
-    found = DURATION.fullmatch(text)
-    if not text or found is None:
-        return 0.0
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return hours * 3600.0 + minutes * 60.0 + seconds
-
-
-def selects(rules: Rules, scene: Scene, pod: Pod, wall: float, *, whatever_it_asks: bool = False) -> bool:
-    """Whether a policy may evict a pod at all, wherever it is. ``whatever_it_asks``: annotations do not count."""
-    if pod.namespace in rules.left_out or pod.priority >= rules.priority_at_least:
-        return False
-    if rules.leaves_daemon_sets and pod.owner is not None and pod.owner.kind == "DaemonSet":
-        return False
-    if not matches(rules.pods, pod.labels) or (not whatever_it_asks and opts_out(rules, pod, wall)):
-        return False
-    if rules.namespaces:
-        namespace = scene.namespace(pod.namespace)
-        return namespace is not None and matches(rules.namespaces, namespace.labels)
-    return True
-
-
-def acting(scene: Scene, pod: Pod, node: Node, taint: Taint, wall: float) -> Rules | None:
-    """The policy that acts on a taint for a pod: the most specific key, then the oldest, then the name."""
-    best: Rules | None = None
-    best_rank: tuple[Any, ...] = ()
-    for policy in scene.policies():
-        rules = rules_of(policy)
-        how = specificity(rules, taint)
-        if not how or not matches(rules.nodes, node.labels) or not selects(rules, scene, pod, wall):
-            continue
-        rank = (-how, *rules.rank)
-        if best is None or rank < best_rank:
-            best, best_rank = rules, rank
-    return best
-
-
-# -- tolerations ------------------------------------------------------------------------------------------------------
-
-
-def integer(text: str) -> int | None:
-    """A canonical 64-bit integer."""
-    if not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text, re.ASCII):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
-
-
-def release(text: str) -> tuple[int, ...] | None:
-    """A version without pre-release, which is all that worlds write."""
-    found = re.fullmatch(r"v?(\d+)\.(\d+)\.(\d+)", text, re.ASCII)
-    return tuple(map(int, found.groups())) if found else None
-
-
-def is_valid(toleration: Toleration) -> bool:
-    """Whether an entry of an annotation or a profile counts."""
-    if toleration.operator in ("In", "NotIn"):
-        return bool(toleration.values)
-    if toleration.operator in ("Gt", "Lt"):
-        return integer(toleration.value) is not None
-    return not toleration.operator.startswith("Semver") or release(toleration.value) is not None
-
-
-def holds(toleration: Toleration, key: str, effect: str, value: str) -> bool | None:
-    """Whether a toleration tolerates a taint; None: a comparison that cannot be made."""
-    if toleration.effect not in ("", effect) or toleration.key not in ("", key):
-        return False
-    operator = toleration.operator
-    if operator == "Exists":
-        return True
-    if operator in ("", "Equal"):
-        return toleration.key == key and toleration.value == value
-    if operator in ("In", "NotIn"):
-        return (value in toleration.values) is (operator == "In")
-    if operator in ("Gt", "Lt"):
-        ours, theirs = integer(value), integer(toleration.value)
-        if ours is None or theirs is None:
-            return None if theirs is not None else False
-        return ours > theirs if operator == "Gt" else ours < theirs
-    mine, wanted = release(value), release(toleration.value)
-    if mine is None or wanted is None:
-        return None if wanted is not None else False
-    return {"SemverGt": mine > wanted, "SemverLt": mine < wanted, "SemverEq": mine == wanted}[operator]
-
-
-def tolerations_of(scene: Scene, pod: Pod, taint: Taint) -> tuple[Toleration, ...]:
-    """The tolerations of a pod that count for a taint: extended ones that name its key replace the native ones.
-
-    For a taint of a device these are the ones of the claim.
-    """
-    key = taint.key
-    extended = [one for one in pod.extended or () if is_valid(one)]
-    for profile in sorted(scene.profiles(pod.namespace), key=lambda one: one.name):
-        if matches(profile.selector, pod.labels):
-            extended += [one for one in profile.tolerations if is_valid(one)]
-    speaking = [one for one in extended if one.key in ("", key)]
-    if any(one.key == key for one in speaking):
-        return tuple(speaking)
-    return (*(taint.native if taint.device else pod.native), *speaking)
-
-
-# -- deadlines --------------------------------------------------------------------------------------------------------
+    def __str__(self) -> str:
+        return f"{self.judge}: {self.sentence} (at {self.at:.3f})"
 
 
 @dataclass(slots=True)
-class Presence:
-    """One taint on one node, oldest value first."""
-
-    taint: Taint
-    values: list[tuple[float, str]]
-    written: tuple[float, ...] = ()
-    """Every ``timeAdded`` that it had and that counts."""
-
-    @property
-    def added(self) -> float:
-        """Since when it is there, or an earlier time that a writer stated."""
-        return min([self.values[0][0], *self.written])
-
-
-def presence_of(states: Sequence[tuple[float, Node]], taint: Taint) -> Presence:
-    """The presence of a taint of the last of ``states``, which are states of one node in order, with their times.
-
-    A device that is in no slice for a while may come back with the same taint: then its ``timeAdded`` is the same, or
-    its driver was seen to renew it.
-    ``not-ready`` and ``unreachable`` are one condition: node-lifecycle-controller swaps the taints, and the built-in
-    controller keeps the first timer of a pod.
-    """
-    values: list[tuple[float, str]] = []
-    written: list[float] = []
-    keys = CONDITIONS if taint.key in CONDITIONS else (taint.key,)
-    later, is_bridged = taint, False
-    for index in range(len(states) - 1, -1, -1):
-        at, node = states[index]
-        found = next((one for one in node.taints if one.key in keys and _is_same(one, taint)), None)
-        if found is None and taint.device in node.unpublished and not taint.rule:
-            is_bridged = True
-            continue
-        if found is None or (is_bridged and found.added != later.added and not _is_renewed(states[: index + 1], taint)):
-            break
-        later, is_bridged = found, False
-        if values and values[-1][1] == found.value:
-            values.pop()
-        values.append((at, found.value))
-        if found.added is not None:
-            written.append(found.added)
-    return Presence(taint, values[::-1], tuple(written))
-
-
-def _is_renewed(states: Sequence[tuple[float, Node]], taint: Taint) -> bool:
-    """Whether the writer of a taint gave it another ``timeAdded`` although its value stayed: then that says nothing."""
-    found = [
-        next((one for one in node.taints if one.key == taint.key and _is_same(one, taint)), None) for _, node in states
-    ]
-    return any(
-        one is not None and other is not None and one.value == other.value and one.added != other.added
-        for one, other in pairwise(found)
-    )
-
-
-def _is_same(one: Taint, other: Taint) -> bool:
-    return (one.effect, one.device, one.rule) == (other.effect, other.device, other.rule)
-
-
-@dataclass(slots=True)
-class Demand:
-    """One taint by which one policy wants a pod to leave."""
+class Want:
+    """A pod that a policy wants to leave."""
 
     rules: Rules
-    taint: Taint
-    due: float
-    since: float
-    """Since when it is like that: the addition of the taint, or the value."""
-    met: float
-    """The same, whatever a writer stated: before that, pods that came to the node did not meet it."""
-    hard: float = NEVER
-    """When the node is removed (``reclaim``)."""
+    pod: Pod
+    due: Due
+    zone: tuple[str, ...]
+    free: float | None = None
+    """Since when no row but a rate holds it."""
+    failed: int = 0
+    again: tuple[float, float] = (0.0, 0.0)
+    """Since when it may be called again, and when it has to be."""
+    blocked: float | None = None
+    """Since when its budgets allow nothing, but for moments."""
+    allowed: float | None = None
+    """Since when they allow it."""
+    calls: int = 0
+    passed: Counter[Any] = field(default_factory=Counter)
+    """How many turns other lanes had while it was free."""
 
 
-def demands(
-    scene: Scene,
-    pod: Pod,
-    node: Node,
-    states: Sequence[tuple[float, Node]],
-    bound_at: float,
-    wall: float,
-    *,
-    written: bool = True,
-) -> Iterator[Demand]:
-    """What policies demand of a pod on ``node``, the last of ``states``; those in mode Paused demand nothing.
+@dataclass(slots=True)
+class Call:
+    """One call for one pod."""
 
-    ``written``: whether a ``timeAdded`` before a state's own time counts.
+    want: Want
+    lane: "Lane"
+    at: float
+    """When it was ordered."""
+    term: int
+    taint: str
+    sent: float | None = None
+    effect: float | None = None
+    answered: float | None = None
+
+
+class Bucket:
+    """Tokens: how many there are at the most, and at the least. What was spent before is not known."""
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self.rate, self.burst, self.at = rate, max(1.0, burst), now
+        self.most, self.least = self.burst, 0.0
+        self.since: float | None = None
+        """Since when there surely is one."""
+
+    def fill(self, now: float) -> None:
+        gained, self.at = max(0.0, now - self.at) * self.rate, max(now, self.at)
+        self.most, self.least = min(self.burst, self.most + gained), min(self.burst, self.least + gained)
+        self.since = None if self.least < 1.0 else now if self.since is None else self.since
+
+    def take(self, now: float) -> bool:
+        """Whether there was one to take."""
+        self.fill(now)
+        self.most, self.least = self.most - 1.0, max(0.0, self.least - 1.0)
+        self.since = self.since if self.least >= 1.0 else None
+        was_there, self.most = self.most > -0.2, max(self.most, -0.2)
+        return was_there
+
+
+class Lane:
+    """The due pods of a policy in a namespace. Hard deadlines have lanes of their own."""
+
+    def __init__(self, key: tuple[str, str, bool]) -> None:
+        self.key = key
+        self.fails, self.wait = [0, 0], [0.0, 0.0]
+        """Failed tries in a row, and until when it waits for them: at the least, and at the most."""
+        self.failed_at = 0.0
+        self.air: dict[int, Call] = {}
+
+    def fail(self, call: Call, now: float, *, is_sure: bool) -> None:
+        """A call failed. Calls that were in the air count once."""
+        counts, cap = call.at >= self.failed_at, 2.0 if self.key[2] else 30.0
+        self.fails = [self.fails[0] + (counts and is_sure), self.fails[1] + 1]
+        least, most = (min(cap, 2.0 ** max(0, min(9, one - 1))) for one in self.fails)
+        if counts and is_sure:
+            self.wait[0], self.failed_at = now + least * EARLY, now
+        self.wait[1] = max(self.wait[1], now + most * LATE)
+
+    def succeed(self, *, is_sure: bool) -> None:
+        """Another answer came."""
+        self.fails = [0, 0 if is_sure else self.fails[1]]
+        self.wait = [0.0, 0.0 if is_sure else self.wait[1]]
+
+
+def whose(code: int, body: str) -> str:
+    """Whose an answer is: ``done``, the ``pod``'s, the ``lane``'s, the ``server``'s; ``silence``: there was none."""
+    text = body.lower()
+    if 200 <= code < 300 or code == 0:
+        return "done" if code else "silence"
+    if code in (404, 409) or "more than one poddisruptionbudget" in text or "disruption budget" in text:
+        return "pod"
+    if code == 429:
+        return "pod" if "webhook" in text else "server"
+    return "lane" if code < 500 or "webhook" in text else "server"
+
+
+def limit(rules: Rules, name: str) -> Any:
+    """A limit of a policy, with its default; None: it has none, or it is switched off by its own value."""
+    found = rules.limits.get(name, {"evictionsPerSecond": 10.0, "guard": {}, "bounce": {}, "perWorkload": {}}.get(name))
+    if rules.reclaim is not None and name != "bounce":
+        return None
+    match name:
+        case "evictionsPerSecond":
+            return None if found >= 10_000 else found
+        case "perNamespace" | "perZone":
+            return (found or {}).get("evictionsPerSecond")
+        case "perNode":
+            return (found or {}).get("maxConcurrent")
+        case "perWorkload":
+            share = found.get("maxUnavailable", "25%")
+            return None if share == "100%" else share
+        case "bounce":
+            return found.get("maxBackoffSeconds", 3600) or None
+        case "guard":
+            guard = {
+                "maxPercent": 20,
+                "minPods": None,
+                "maxPods": None,
+                "windowSeconds": 600,
+                "settleSeconds": 2,
+            } | found
+            return None if guard["maxPercent"] >= 100 or guard.get("action", "Halt") != "Halt" else guard
+        case "zoneHealth":
+            return None if found is None else {"unhealthy": (), "threshold": 0.55, "evictionsPerSecond": 1.0} | found
+    raise ValueError(name)
+
+
+class Guard:
+    """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
+
+    def __init__(self, rules: Rules, released: Mapping[str, None], now: float) -> None:
+        self.settings, self.began = limit(rules, "guard"), now
+        self.people: list[tuple[float, int]] = []
+        """Since when the policy could evict how many pods."""
+        self.gone: list[tuple[float, str, str]] = []
+        """When it evicted whom who was not released: UID and namespace."""
+        self.released = released
+        self.above: float | None = None
+        """Since when the sum is surely above the allowance."""
+        self.held: dict[str, str] = {}
+        """What it surely counted since it tripped: UID -> namespace."""
+        self.maybe: dict[str, tuple[float, str, float]] = {}
+        """What it may have counted: UID -> when last, the namespace, and when first."""
+        self.grown = [now, now]
+        """When one of these two grew last."""
+        self.may_be_tripped = False
+        self.alone: dict[str, float] = {}
+        """Namespace -> when it may have been the only one that is held."""
+
+    def allowance(self, now: float, *, least: bool) -> int:
+        """Of the most pods that the policy could evict within the window."""
+        window = self.settings["windowSeconds"]
+        if not self.people:
+            return 0 if least else 1_000_000
+        begin = max(now - window + STALE, self.began) if least else now - window - STALE
+        first = max(0, bisect_right(self.people, begin, key=lambda one: one[0]) - 1)
+        people = max([n for at, n in self.people[first:] if not least or at < now - STALE] or [self.people[first][1]])
+        minimum = self.settings["minPods"]
+        minimum = min(50, max(5, people // 2)) if minimum is None else minimum
+        return int(min(max(people * self.settings["maxPercent"] // 100, minimum), self.settings["maxPods"] or NEVER))
+
+    def look(self, wants: Iterable[Want], now: float, is_blocked: Mapping[str, bool], *, well: bool) -> None:
+        """Count anew."""
+        window = self.settings["windowSeconds"]
+        wants = {one.pod.uid: one for one in wants if one.pod.uid not in self.released}
+        soon = {uid: one.pod.namespace for uid, one in wants.items() if one.due.late <= now + window - SEEN}
+        surely = {uid: namespace for uid, namespace in soon.items() if not is_blocked.get(uid)}
+        count = len({*surely, *(uid for at, uid, _ in self.gone if at > now - window + STALE)})
+        self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
+        if self.held and not self.held.keys() & wants.keys():
+            self.held = {}
+        for uid, one in wants.items():
+            if one.due.early <= now + window + SEEN:
+                self.grown[1] = self.grown[1] if uid in self.maybe else now
+                self.maybe[uid] = (now, one.pod.namespace, self.maybe.get(uid, (0, "", now))[2])
+        if self.held or (self.above is not None and now - self.above >= SEEN):
+            self.held |= surely
+            self.grown[0] = max(self.maybe[uid][2] for uid in self.held if uid in self.maybe)
+        self.may_be_tripped = self.may_be_tripped and bool(self.maybe.keys() & wants.keys())
+        if not self.may_be_tripped:
+            self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - window - STALE}
+        if len(self.maybe) >= self.allowance(now, least=True):
+            self.may_be_tripped = True
+        left = {self.held[uid] for uid in self.held if uid in wants}
+        for name, number in Counter(self.held.values()).items():
+            rest = len(self.held) - number
+            is_quiet = now - self.grown[0] >= 60.0 - STALE
+            if left <= {name} or (is_quiet and rest <= self.allowance(now, least=False) / 2):
+                self.alone[name] = now
+
+    def has_to_hold(self, pod: Pod, now: float) -> bool:
+        """Whether it is tripped, and holds the pod whatever the operator may have known."""
+        if not self.held or pod.uid in self.released or now - (self.above or now) < SEEN:
+            return False
+        return not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
+
+    def may_hold(self, pod: Pod, now: float) -> bool:
+        """Whether it may be tripped, settle, or have no allowance left."""
+        if pod.uid in self.released:
+            return False
+        begin, allowed = now - self.settings["windowSeconds"] - SEEN, self.allowance(now, least=True)
+        past = sum(at > begin for at, _, _ in self.gone)
+        if not self.may_be_tripped:
+            return past >= allowed
+        counts = Counter(namespace for _, namespace, _ in self.maybe.values())
+        most = max(counts, key=lambda name: (counts[name], name), default="")
+        rest, is_quiet = sum(counts.values()) - counts[most], now - self.grown[1] >= 60.0 + SLACK
+        return pod.namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+
+    def evicted(self, pod: Pod, now: float) -> str:
+        """A pod is gone. Returns what is wrong with that."""
+        if pod.uid in self.released:
+            return ""
+        self.gone.append((now, pod.uid, pod.namespace))
+        self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
+        begin = now - self.settings["windowSeconds"] + 0.1
+        past, allowed = sum(at > begin for at, _, _ in self.gone), self.allowance(now, least=False)
+        allowed = int(allowed * 1.5) if any(at > begin for at in self.alone.values()) else allowed
+        return f"{past} pods left within the window, {allowed} may" if past > allowed else ""
+
+
+class Judge:
+    """Takes facts in the order of their times. ``breaches`` has at most one for each rule and subject.
+
+    Args:
+        slots: for calls.
+        overall: evictions per second, over all policies.
+        skew: seconds by which clocks may differ.
+
     """
-    for taint in node.taints:
-        rules = acting(scene, pod, node, taint, wall)
-        if rules is None or rules.mode == "Paused":
-            continue
-        presence = presence_of(states, taint)
-        presence.written = presence.written if written else ()
-        found = _demand(rules, tolerations_of(scene, pod, taint), presence, bound_at)
-        if found is None:
-            continue
-        due, since = found
-        demand = Demand(rules, taint, due, since, max(since, presence.values[0][0]))
-        if rules.reclaim is not None:
-            grace = pod.grace if rules.grace_given is None else rules.grace_given
-            demand.hard = presence.added + rules.reclaim
-            demand.due = min(due, max(presence.added, demand.hard - grace, bound_at))
-        demand.due = max(demand.due, protected_until(rules, pod))
-        if taint.device:
-            demand.due = max(demand.due, pod.bound_at + DEVICE_SECONDS)
-        yield demand
 
+    def __init__(self, *, slots: int = 10, overall: float = 50.0, skew: float = 0.0) -> None:
+        self.slots, self.skew = slots, skew + 0.05
+        self.breaches: list[Breach] = []
+        self.now = 0.0
+        self.policies: dict[str, Rules] = {}
+        self.wants: dict[tuple[str, str], Want] = {}
+        self.calls: dict[Any, Call] = {}
+        self.evicted: list[Call] = []
+        self._nodes: dict[str, list[tuple[float, Node | None]]] = defaultdict(list)
+        """States of nodes and devices."""
+        self._known: dict[str, tuple[Any, list[tuple[float, float, bool, Node | None]]]] = {}
+        self._pods: dict[str, list[tuple[float, Pod | None]]] = defaultdict(list)
+        self._there: list[list[float]] = []
+        """Times in which an operator follows nodes without a gap."""
+        self._forgotten: dict[str, float] = {}
+        self._namespaces: dict[str, Json] = {}
+        self._profiles: dict[str, tuple[Json, tuple[Toleration, ...]]] = {}
+        self._workloads: dict[str, int] = {}
+        self._budgets: dict[str, Json] = {}
+        self._claims: dict[str, Json] = {}
+        self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
+        """When a pod that was due was so no longer; 0: it was not."""
+        self._released: dict[str, dict[str, None]] = defaultdict(dict)
+        """UID of a policy -> UIDs of pods that a person released."""
+        self._zones: dict[tuple[str, ...], tuple[str, float]] = {}
+        """Policy and zone, or the policy for all of them -> its state, and since when."""
+        self._guards: dict[str, Guard] = {}
+        self._lanes: dict[tuple[str, str, bool], Lane] = {}
+        self._buckets: dict[Any, Bucket] = {}
+        self._overall = overall
+        self._leader, self._term, self._well = "", 0, 0.0
+        """Who leads, and since when all is well; NEVER: it is not."""
+        self._server = [0.0, 0.0]
+        """Until when a fault of the server makes all lanes wait: at the least, at the most."""
+        self.rows: Counter[str] = Counter()
+        """Rows of the table that may have held somebody."""
+        self._changed: dict[str, None] = {}
+        """UIDs of pods that have to be judged anew."""
+        self._is_recounted = False
+        self._rules_changed = 0.0
 
-def _demand(
-    rules: Rules, tolerations: tuple[Toleration, ...], presence: Presence, bound_at: float
-) -> tuple[float, float] | None:
-    """(due, since), None: the taint does not make the pod leave."""
-    key, effect = presence.taint.key, presence.taint.effect
-    steps = [(at, *_judged(tolerations, key, effect, value)) for at, value in presence.values]
-    if rules.holds_invalid:  # an invalid value counts as the one before it; before all, as tolerated for ever
-        known: list[tuple[float, str, Toleration | None]] = []
-        for at, kind, used in steps:
-            before = known[-1][1:] if known else ("tolerated", None)
-            known.append((at, *(before if kind == "invalid" else (kind, used))))
-        steps = known
-    _, kind, used = steps[-1]
-    if kind == "tolerated":
-        after_violation = used is not None and used.operator in COMPARISONS and not rules.is_upstream
-        if used is None or used.seconds is None or after_violation:
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    def feed(self, facts: Iterable[Json]) -> "Judge":
+        """Take the next facts."""
+        for fact in facts:
+            self._pass(fact["at"])
+            getattr(self, f"on_{fact['what']}")(fact)
+        return self
+
+    def end(self, at: float) -> list[Breach]:
+        """Time passes until the end."""
+        self._pass(at)
+        return self.breaches
+
+    def _breach(self, rule: str, whom: str, sentence: str) -> None:
+        if not any((one.judge, one.whom) == (rule, whom) for one in self.breaches):
+            self.breaches.append(Breach(rule, self.now, sentence, whom))
+
+    def _pass(self, at: float) -> None:
+        while self.wants and self.now + TICK < at:
+            self._settle()
+            self.now += TICK
+            self._tick()
+        if at > self.now:
+            self._settle()
+            self.now = at
+
+    def on_object(self, fact: Json) -> None:
+        kind, name, obj = fact["kind"], fact["name"], fact["object"]
+        everyone = dict.fromkeys(uid for uid, states in self._pods.items() if states[-1][1] is not None)
+        match kind:
+            case "nodes" | "devices":
+                self._nodes[name].append((self.now, None if obj is None else Node(obj)))
+                self._changed |= {
+                    uid: None for uid in everyone if name == self._pod(uid).node or name in self._claims.get(uid, ())
+                }
+            case "pods":
+                self._pods[name].append((self.now, None if obj is None else Pod(obj)))
+                self._changed[name] = None
+            case "policies":
+                self._policy(name, obj)
+                self._changed |= everyone
+            case "profiles":
+                everyone = {uid: None for uid in everyone if self._pod(uid).namespace == name.split("/")[0]}
+                self._profiles.pop(name, None)
+                if obj is not None:
+                    found = tuple(one for one in tolerations_in(obj["spec"]["tolerations"]) if is_valid(one))
+                    self._profiles[name] = ((obj["spec"].get("podSelector") or {}).get("matchLabels", {}), found)
+                self._changed |= everyone
+            case "namespaces":
+                everyone = {uid: None for uid in everyone if self._pod(uid).namespace == name}
+                self._namespaces[name] = {} if obj is None else obj["metadata"].get("labels") or {}
+                self._changed |= everyone
+            case "workloads":
+                self._workloads.pop(name, None)
+                if obj is not None:
+                    self._workloads[name] = obj["spec"].get("replicas", 1)
+            case "budgets":
+                self._budgets.pop(name, None)
+                if obj is not None:
+                    self._budgets[name] = obj
+            case "claims":
+                self._claims[name] = obj or {}
+                self._changed[name] = None
+        self._is_recounted &= kind not in ("nodes", "pods", "policies", "namespaces")
+        if kind in ("policies", "profiles", "namespaces"):
+            self._rules_changed = self.now
+
+    def _policy(self, name: str, obj: Json | None) -> None:
+        before = self.policies.pop(name, None)
+        if obj is None:
+            return
+        rules = self.policies[name] = Rules(obj)
+        same = before is not None and before.uid == rules.uid
+        if limit(rules, "guard") is None:
+            self._guards.pop(rules.uid, None)
+        elif not same or before is None or rules.uid not in self._guards or before.spec != rules.spec:
+            guard, known = Guard(rules, self._released[rules.uid], self.now), self._guards.get(rules.uid)
+            if known is not None and same:  # an edit: what left still counts
+                guard.gone, guard.people, guard.maybe = known.gone, known.people, known.maybe
+            self._guards[rules.uid] = guard
+        if before is not None and bool(rules.reset) != bool(before.reset):  # it is asked for, or was granted
+            self._released[rules.uid] |= {
+                one.pod.uid: None for one in self.wants.values() if one.rules.uid == rules.uid
+            }
+            if (guard := self._guards.get(rules.uid)) is not None:
+                guard.held, guard.above, guard.may_be_tripped, guard.maybe = {}, None, False, {}
+        for want in self.wants.values():
+            if want.rules.name == name:
+                want.rules = rules
+        if before is None or before.limits != rules.limits:
+            self._buckets = {key: one for key, one in self._buckets.items() if rules.uid not in key}
+
+    def on_state(self, fact: Json) -> None:
+        if fact["there"] != bool(self._there and self._there[-1][1] == NEVER):
+            if fact["there"]:
+                self._there.append([self.now, NEVER])
+            else:
+                self._there[-1][1] = self.now
+            self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
+        if fact["term"] != self._term:  # what is in memory only is lost
+            self._lanes, self._buckets, self._server = {}, {}, [0.0, 0.0]
+            for guard in self._guards.values():
+                guard.grown[1] = self.now
+        self._leader, self._term = fact["leader"], fact["term"]
+        self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
+
+    def on_forgot(self, fact: Json) -> None:
+        self._forgotten[fact["name"]] = self.now
+        self._known.clear()
+
+    def on_order(self, fact: Json) -> None:
+        self._settle()
+        key = (fact["policy"], fact["pod"])
+        want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1]
+        if want is None:
+            self._breach("right", fact["pod"], f"{fact['policy']} called for {fact['pod']}, which it never had to")
+            return
+        lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
+        call = Call(want, lane, self.now, self._term, want.due.taint.key)
+        self._order_is_due(call)
+        self.calls[fact["id"]] = lane.air[fact["id"]] = call
+        for name, bucket in self._buckets_of(want):
+            if not bucket.take(self.now):
+                self._breach(name, want.rules.name, f"{want.rules.name} called for {fact['pod']} without a token")
+        want.free = None
+        for other in self.wants.values():
+            if self._lane_of(other) == lane.key:
+                other.passed.clear()
+
+    def on_call(self, fact: Json) -> None:
+        if fact["id"] not in self.calls:
+            self.on_order(fact)
+        call = self.calls.get(fact["id"])
+        if call is None:
+            return
+        if fact.get("withheld"):
+            self._answered(fact["id"], call)
+            return
+        call.sent = self.now
+        want = call.want
+        if self._leader and fact.get("by", self._leader) != self._leader:
+            self._breach("leader", want.pod.uid, f"{fact['by']} called for {want.pod.uid}, and {self._leader} leads")
+        self._call_is_right(call, fact["verb"])
+
+    def on_effect(self, fact: Json) -> None:
+        call = self.calls.get(fact["id"])
+        if call is None or call.effect is not None:
+            return
+        call.effect = self.now
+        self.evicted.append(call)
+        guard = self._guards.get(call.want.rules.uid)
+        if guard is not None and (wrong := guard.evicted(call.want.pod, self.now)):
+            self._breach("guard", call.want.rules.name, f"{call.want.rules.name}: {wrong}")
+
+    def on_answer(self, fact: Json) -> None:
+        call = self.calls.get(fact["id"])
+        if call is None or call.answered is not None:
+            return
+        self._answered(fact["id"], call)
+        whom, lane, want = whose(fact["code"], fact.get("body", "")), call.lane, call.want
+        if whom == "pod":
+            want.again = self.now + 5.0 * EARLY, self.now + BUDGET_SECONDS * LATE
+        if whom in ("lane", "silence", "server"):
+            want.failed += 1
+        if whom in ("lane", "silence"):
+            lane.fail(call, self.now, is_sure=whom == "lane")
+        if whom in ("server", "silence"):
+            seconds = 5.0 * LATE + float(fact.get("retry_after") or 0)
+            self._server[1] = max(self._server[1], self.now + seconds)
+            self._server[0] = self.now + EARLY if whom == "server" else self._server[0]
+        if whom in ("done", "pod"):
+            lane.succeed(is_sure=whom == "done")
+            self._server = [0.0, 0.0]
+
+    def _answered(self, number: Any, call: Call) -> None:
+        call.answered = self.now
+        call.lane.air.pop(number, None)
+
+    # -- who, and when --------------------------------------------------------------------------------------------------
+
+    def _states(self, name: str) -> list[tuple[float, float, bool, Node | None]]:
+        """The states of a node, with when an operator has seen each at the latest, and whether it surely has."""
+        raw, key = self._nodes[name], (len(self._nodes[name]), len(self._there), self._there and self._there[-1][1])
+        if name in self._known and self._known[name][0] == key:
+            return self._known[name][1]
+        forgotten = max(self._forgotten.get(name, 0.0), self._forgotten.get("", 0.0))
+        last = raw[-1][1]
+        begin = next(
+            (
+                i + 1
+                for i in range(len(raw) - 2, -1, -1)
+                if raw[i][1] is None or last is None or raw[i][1].uid != last.uid
+            ),
+            0,
+        )
+        found = []
+        for index in range(begin, len(raw)):
+            at, node = raw[index]
+            end = raw[index + 1][0] if index + 1 < len(raw) else NEVER
+            there = [(max(at, a), b) for a, b in self._there if b > at]
+            seen = there[0][0] + LAG if there else NEVER
+            sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in there)
+            found.append((at, seen, sure, node))
+        self._known[name] = (key, found)
+        return found
+
+    def _pod(self, uid: str, at: float = NEVER) -> Pod:
+        states = self._pods[uid]
+        index = bisect_right(states, at, key=lambda one: one[0]) - 1
+        while index > 0 and states[index][1] is None:
+            index -= 1
+        found = states[max(0, index)][1]
+        assert found is not None
+        return found
+
+    def _bound(self, uid: str, pod: Pod) -> tuple[float, float]:
+        at = next(at for at, one in self._pods[uid] if one is not None and one.node == pod.node)
+        stated = at if pod.bound is None else pod.bound
+        return max(min(at, stated), pod.created), max(at, stated + 1.0) + LAG
+
+    def _demands(self, uid: str, pod: Pod) -> Iterator[tuple[Rules, Due]]:
+        node = self._nodes[pod.node][-1][1] if pod.node in self._nodes else None
+        if node is None or not pod.is_there:
+            return
+        profiles = [one for name, one in sorted(self._profiles.items()) if name.startswith(f"{pod.namespace}/")]
+        extended = pod.extended + tuple(
+            t for selector, found in profiles if matches(selector, pod.labels) for t in found
+        )
+        given = (list(self.policies.values()), pod, node, self._namespaces.get(pod.namespace), extended)
+        bound = self._bound(uid, pod)
+        yield from demands(*given, self._states(pod.node), bound)
+        for device, claimed in self._claims.get(uid, {}).items():
+            if device in self._nodes:
+                yield from demands(*given, self._states(device), bound, tolerations_in(claimed))
+
+    def _settle(self) -> None:
+        """Judge anew whom something has changed."""
+        changed, self._changed = list(self._changed), {}
+        for uid in changed:
+            states = self._pods[uid]
+            pod = states[-1][1]
+            best: dict[str, tuple[Rules, Due]] = {}
+            for rules, one in self._demands(uid, pod) if pod is not None else ():
+                known = best.get(rules.name)
+                if rules.enforces:
+                    if known is not None:
+                        one.early, one.late = min(one.early, known[1].early), min(one.late, known[1].late)
+                    best[rules.name] = (rules, one)
+            for key in [key for key in self.wants if key[1] == uid and key[0] not in best]:
+                ended = self.wants.pop(key)
+                self._ended[key] = (self.now if ended.due.early <= self.now + self.skew else 0.0, ended)
+            for name, (rules, one) in best.items():
+                assert pod is not None
+                node = self._nodes[pod.node][-1][1]
+                want = self.wants.get((name, uid))
+                if want is None:
+                    self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
+                else:
+                    if want.due.early <= self.now + self.skew < one.early:
+                        self._ended[name, uid] = (self.now, want)
+                    want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
+
+    # -- rows of the table ------------------------------------------------------------------------------------------------
+
+    def _lane_of(self, want: Want) -> tuple[str, str, bool]:
+        return want.rules.uid, want.pod.namespace, want.rules.reclaim is not None
+
+    def _buckets_of(self, want: Want) -> Iterator[tuple[str, Bucket]]:
+        rules, uid = want.rules, want.rules.uid
+        rate, health = limit(rules, "evictionsPerSecond"), limit(rules, "zoneHealth")
+        rates = [("overall-rate", (), self._overall, self._overall)]
+        if rate is not None:
+            rates.append(("policy-rate", (uid,), rate, rules.limits.get("burst", 20)))
+        for name, field_, where in (
+            ("namespace-rate", "perNamespace", want.pod.namespace),
+            ("zone-rate", "perZone", want.zone),
+        ):
+            if (rate := limit(rules, field_)) is not None:
+                rates.append((name, (uid, where), rate, rate))
+        if health is not None and self._zone(uid, *want.zone)[0] != "Normal":
+            rates.append(
+                ("zone", (uid, "health", want.zone), health["evictionsPerSecond"], health["evictionsPerSecond"])
+            )
+        for name, key, rate, burst in rates:
+            if (name, key) not in self._buckets:
+                self._buckets[name, key] = Bucket(rate, burst, self.now)
+            self._buckets[name, key].fill(self.now)
+            yield name, self._buckets[name, key]
+
+    def _zone(self, *key: str) -> tuple[str, float]:
+        return self._zones.get(key, ("Normal", 0.0))
+
+    def _look_at_zones(self) -> None:
+        nodes = [states[-1][1] for name, states in self._nodes.items() if "/" not in name and states[-1][1] is not None]
+        for rules in self.policies.values():
+            if (health := limit(rules, "zoneHealth")) is None:
+                continue
+            bad = [tolerations_in([{"operator": "Exists"} | one])[0] for one in health["unhealthy"]]
+            counts: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+            for node in nodes:
+                if matches(rules.nodes, node.labels):
+                    counts[node.zone][0] += 1
+                    counts[node.zone][1] += any(holds(one, taint) for one in bad for taint in node.taints)
+            found = {
+                (rules.uid, *zone): "Normal"
+                if total < FEW_NODES or ill < health["threshold"] * total
+                else "Full"
+                if ill == total
+                else "Degraded"
+                for zone, (total, ill) in counts.items()
+            }
+            found[rules.uid,] = "Full" if found and all(one == "Full" for one in found.values()) else "Normal"
+            for key, state in found.items():
+                if self._zone(*key)[0] != state:
+                    self._zones[key] = (state, self.now)
+
+    def _budgets_block(self, pod: Pod) -> bool:
+        found = [
+            one
+            for name, one in self._budgets.items()
+            if name.startswith(f"{pod.namespace}/")
+            and matches((one["spec"].get("selector") or {}).get("matchLabels", {}), pod.labels)
+        ]
+        if len(found) != 1 or pod.phase != "Running":
+            return len(found) > 1
+        status, spec = found[0].get("status", {}), found[0]["spec"]
+        healthy = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
+        if not pod.ready and (spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy):
+            return False
+        return (
+            status.get("observedGeneration", 0) < found[0]["metadata"].get("generation", 1)
+            or status.get("disruptionsAllowed", 0) <= 0
+        )
+
+    def _stopping(self, node: str, *, least: bool) -> int:
+        """How many pods of a node terminate, or are called for."""
+        count, margin = 0, SEEN if least else -SEEN
+        leaving = {call.want.pod.uid for call in self.calls.values() if call.answered is None}
+        for uid, states in self._pods.items():
+            pod = self._pod(uid, self.now - margin) if least else self._pod(uid)
+            gone = states[-1][0] if states[-1][1] is None else NEVER
+            if pod.node == node and self.now < gone - margin:
+                count += uid in leaving if pod.stops is None else self.now < pod.stops + OVERDUE_SECONDS - margin
+        return count
+
+    def _lacks(self, want: Want, at: float, *, leaving: bool) -> bool | None:
+        """Whether a workload could not spare a pod at a moment; None: that is not known. ``leaving``: who is called for."""
+        owner, share = want.pod.owner, limit(want.rules, "perWorkload")
+        if owner is None or share is None or not want.pod.ready:
+            return False
+        if owner["uid"] not in self._workloads:
             return None
-        return max(presence.added, bound_at) + max(0, used.seconds), presence.added
-    since = presence.added
-    for index in range(len(steps) - 2, -1, -1):
-        if steps[index][1] == "tolerated":
-            since = steps[index + 1][0]
-            break
-    return max(since, bound_at) + max(_grace(rules, tolerations, key, effect), rules.window), since
+        wanted = self._workloads[owner["uid"]]
+        gone = (
+            {call.want.pod.uid for call in self.calls.values() if call.effect is not None or call.answered is None}
+            if leaving
+            else {}
+        )
+        ready = 0
+        for uid, states in self._pods.items():
+            index = bisect_right(states, at, key=lambda one: one[0]) - 1
+            pod = states[index][1] if index >= 0 else None
+            if pod is not None and pod.owner is not None and pod.owner["uid"] == owner["uid"]:
+                ready += pod.ready and pod.stops is None and uid not in gone
+        spare = max(1, share if isinstance(share, int) else wanted * int(share.rstrip("%")) // 100)
+        return wanted - ready + 1 > spare
+
+    def _bounce(self, want: Want, *, least: bool) -> float:
+        """Until when a pod has to wait that came back to its node, or (not ``least``) may have to."""
+        most, pod, began, last, rounds = limit(want.rules, "bounce"), want.pod, 0.0, 0.0, 0
+        place = (pod.namespace, pod.node, pod.owner and pod.owner["uid"])
+        for call in self.evicted if most is not None else ():
+            one = call.want.pod
+            if (
+                one.namespace,
+                one.node,
+                one.owner and one.owner["uid"],
+            ) != place or call.want.rules.uid != want.rules.uid:
+                continue
+            if least and (call.term != self._term or call.taint != want.due.taint.key):
+                began, rounds = 0.0, 0 if call.term != self._term else rounds
+                continue
+            wait = min(most, 60.0 * 2 ** (rounds - ROUNDS)) if rounds >= ROUNDS else 0.0
+            if rounds and call.at > last + ROW_SECONDS + wait:
+                rounds = 0
+            if not rounds or self._pods[one.uid][0][0] > began or not least:
+                began, rounds = call.at, rounds + 1
+            last = call.at
+        if most is None or rounds < ROUNDS or (least and self._pods[pod.uid][0][0] <= began):
+            return 0.0
+        return (began if least else last) + min(most, 60.0 * 2 ** (rounds - ROUNDS))
+
+    def _is_open(self, rules: Rules, at: float) -> bool:
+        windows = rules.spec.get("windows") or ()
+        for one in windows:
+            schedule, seconds = Schedule(one["schedule"]), duration(one["duration"])
+            first = int(at - seconds) // 60 * 60 + 60
+            if any(
+                schedule.matches(datetime.fromtimestamp(t, UTC).replace(tzinfo=None))
+                for t in range(first, int(at) + 1, 60)
+            ):
+                return True
+        return not windows
+
+    # -- not before -----------------------------------------------------------------------------------------------------
+
+    def _is_well(self, seconds: float) -> bool:
+        return self.now - self._well >= seconds
+
+    def _call_is_right(self, call: Call, verb: str) -> None:
+        """Whether the pod had to leave, by anything that the operator may have known when the call went out."""
+        want = call.want
+        key = (want.rules.name, want.pod.uid)
+        stale = SEEN if self._is_well(STALE) and self.now - self._rules_changed > STALE else STALE
+        current = self.wants.get(key)
+        if verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None:
+            if want.blocked is None or self.now - want.blocked < want.rules.budget_seconds - 2 * SLACK:
+                self._breach(
+                    "budget", want.pod.uid, f"{want.pod.uid} was deleted before its budgets had refused it for long"
+                )
+        if current is not None and current.due.early <= self.now + self.skew:
+            return
+        if self._ended.get(key, (0.0, None))[0] >= self.now - stale or self._was_wanted(key, stale):
+            return
+        sentence = f"{key[0]} called for {key[1]}, which need not leave"
+        if current is not None:
+            sentence = f"{key[0]} called for {key[1]} {current.due.early - self.now:.1f} s early"
+        self._breach("right", key[1], sentence)
+
+    def _was_wanted(self, key: tuple[str, str], stale: float) -> bool:
+        """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another."""
+        uid, found = key[1], False
+        pods = [one for at, one in self._pods[uid] if one is not None][-3:]
+        name = pods[-1].node
+        kept, begin = self._nodes[name], self.now - stale
+        count = len(kept)
+        for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), count + 1):
+            self._nodes[name] = kept[:index]
+            self._known.pop(name, None)
+            for pod in pods:
+                for rules, one in self._demands(uid, pod):
+                    found |= rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew
+        self._nodes[name] = kept
+        self._known.pop(name, None)
+        return found
+
+    def _order_is_due(self, call: Call) -> None:
+        """Whether no row of the table surely held the pod."""
+        want, lane, now = call.want, call.lane, self.now
+        rules, pod, uid = want.rules, want.pod, want.pod.uid
+
+        def breach(row: str, sentence: str) -> None:
+            self._breach(row, uid, f"{rules.name} called for {uid} {sentence}")
+
+        air = [one for other in self._lanes.values() for one in other.air.values()]
+        if sum(now - one.at < 1.0 for one in air) >= self.slots:
+            breach("calls", f"with {len(air)} calls in the air")
+        if sum(now - one.at >= 1.0 for one in lane.air.values()) >= 4:
+            breach("calls", "with four slow calls in its lane")
+        if self._server[0] > now:
+            breach("calls", "in a pause of all lanes")
+        if lane.wait[0] > now:
+            breach("failing", f"{lane.wait[0] - now:.1f} s before its lane may try again")
+        if lane.fails[0] and any(one.at > lane.failed_at for one in lane.air.values()):
+            breach("failing", "though its lane tries one call already")
+        if want.again[0] > now and not (want.allowed is not None):
+            breach("budget", f"{want.again[0] - now:.1f} s before it may be called again")
+        if rules.reclaim is None:
+            if all(not self._is_open(rules, at) for at in (now - self.skew, now + self.skew)):
+                breach("window", "and no window is open")
+            guard = self._guards.get(rules.uid)
+            if guard is not None and guard.has_to_hold(pod, now):
+                breach("guard", f"though its guard holds {len(guard.held)} pods")
+            state, since = self._zone(rules.uid)
+            if state == "Full" and now - since >= SEEN and self._is_well(SEEN) and uid not in self._released[rules.uid]:
+                breach("zone", "though every zone is Full")
+            most = limit(rules, "perNode")
+            if most is not None and self._is_well(SEEN) and self._stopping(pod.node, least=True) >= most:
+                breach("node", f"though {most} pods of {pod.node} terminate")
+            moments = [
+                at for at in (now, now - 0.5, now - SEEN, *(() if self._is_well(STALE) else (now - 5.0, now - STALE)))
+            ]
+            if all(self._lacks(want, at, leaving=True) for at in moments):
+                breach("workload", "though its workload lacks pods")
+        if self._bounce(want, least=True) > now + 1.0:
+            breach("bounce", "though it came back to its node")
+        self._turns(call)
+
+    def _turns(self, call: Call) -> None:
+        """Whether it was this lane's turn, and this pod's in it."""
+        mine, now = call.want, self.now
+        for want in self.wants.values():
+            if want is mine or want.free is None or now - want.free < SLACK or want.rules.uid != mine.rules.uid:
+                continue
+            lane = self._lane_of(want)
+            if lane != call.lane.key:
+                want.passed[call.lane.key] += 1
+                if want.passed[call.lane.key] > 3:
+                    self._breach(
+                        "turns",
+                        want.pod.uid,
+                        f"{call.lane.key[1]} had {want.passed[call.lane.key]} turns while {want.pod.uid} waited",
+                    )
+            elif not want.failed:
+                a, b = want.due.late // 60, mine.due.early // 60
+                same = a == b == want.due.early // 60 == mine.due.late // 60
+                is_lower = same and want.rules.order[:1] == ["Priority"] and want.pod.priority < mine.pod.priority
+                if a < b or is_lower:
+                    self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
+
+    # -- not later ------------------------------------------------------------------------------------------------------
+
+    def _row(self, want: Want) -> str:
+        """The row that may hold a due pod, but for rates."""
+        rules, pod, now = want.rules, want.pod, self.now
+        lane = self._lanes.get(self._lane_of(want))
+        guard = self._guards.get(rules.uid)
+        if not self._is_well(SLACK):
+            return "view"
+        if self._server[1] > now or (lane is not None and len(lane.air) >= self.slots / 2):
+            return "calls"
+        if lane is not None and (lane.wait[1] > now or (lane.fails[1] and lane.air)):
+            return "failing"
+        if want.again[1] > now or (rules.method != "Delete" and self._is_blocked(want)):
+            return "budget"
+        if self._bounce(want, least=False) + SLACK > now:
+            return "bounce"
+        if rules.reclaim is not None:
+            return ""
+        if not self._is_open(rules, now) or not self._is_open(rules, now - SLACK):
+            return "window"
+        if guard is not None and (
+            want.due.late + guard.settings["settleSeconds"] + SEEN > now or guard.may_hold(pod, now)
+        ):
+            return "guard"
+        if self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK:
+            return "" if pod.uid in self._released[rules.uid] else "zone"
+        most = limit(rules, "perNode")
+        if most is not None and self._stopping(pod.node, least=False) >= most:
+            return "node"
+        lacks = [self._lacks(want, at, leaving=True) for at in (now, now - SEEN)]
+        return "workload" if True in lacks or (None in lacks and self._is_uncounted(want)) else ""
+
+    def _is_blocked(self, want: Want) -> bool:
+        if want.blocked is None:
+            return False
+        ends = want.blocked + want.rules.budget_seconds + BUDGET_SECONDS * LATE
+        return want.rules.method == "Evict" or self.now < max(
+            ends, want.due.late + want.rules.budget_seconds + BUDGET_SECONDS * LATE
+        )
+
+    def _is_uncounted(self, want: Want) -> bool:
+        """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""
+        owner = want.pod.owner
+        assert owner is not None
+        uids = [
+            uid
+            for uid, states in self._pods.items()
+            if (one := self._pod(uid)).owner and one.owner["uid"] == owner["uid"]
+        ]
+        last = max(self._pods[uid][-1][0] for uid in uids)
+        return self.now - max(last, want.due.late) < UNCOUNTED_SECONDS + 2 * STALE or any(
+            not self._pod(uid).ready for uid in uids
+        )
+
+    def _tick(self) -> None:
+        now = self.now
+        self._look_at_zones()
+        blocked = {}
+        for want in self.wants.values():
+            blocks = blocked[want.pod.uid] = self._budgets_block(want.pod)
+            want.allowed = None if blocks else now if want.allowed is None else want.allowed
+            if blocks:
+                want.blocked = now if want.blocked is None else want.blocked
+            elif want.allowed is not None and now - want.allowed >= SLACK:
+                want.blocked = None
+        self._look_at_guards(blocked)
+        in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
+        is_full = sum(len(lane.air) for lane in self._lanes.values()) >= self.slots
+        failing = sum(1 for lane in self._lanes.values() if lane.fails[1])
+        for want in self.wants.values():
+            row = "" if want.due.late > now or want.pod.uid in in_air else self._row(want)
+            self.rows[row] += 1
+            if row or want.due.late > now or want.pod.uid in in_air:
+                want.free = None
+                want.passed.clear()
+                continue
+            want.free = now if want.free is None else want.free
+            lane = self._lanes.get(self._lane_of(want))
+            slack = (
+                SLACK
+                if lane is None or not lane.fails[1]
+                else SLACK + 4.0 * failing / (limit(want.rules, "evictionsPerSecond") or self._overall)
+            )
+            tokens = [bucket.since for _, bucket in self._buckets_of(want)]
+            if not is_full and None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
+                self._breach(
+                    "late",
+                    want.pod.uid,
+                    f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {want.rules.name} had to evict it because of {want.due.taint.key}, and nothing holds it",
+                )
+
+    def _look_at_guards(self, blocked: Mapping[str, bool]) -> None:
+        for rules in self.policies.values():
+            guard = self._guards.get(rules.uid)
+            if guard is None:
+                continue
+            if not self._is_recounted or not guard.people:
+                there = [states[-1][1] for states in self._pods.values()]
+                count = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
+                if not guard.people or guard.people[-1][1] != count:
+                    guard.people.append((self.now, count))
+            wants = [one for one in self.wants.values() if one.rules.uid == rules.uid]
+            guard.look(wants, self.now, blocked, well=self._is_well(SEEN))
+        self._is_recounted = True
+
+    def _could(self, rules: Rules, pod: Pod) -> bool:
+        states = self._nodes.get(pod.node)
+        node = states[-1][1] if states else None
+        return node is not None and selects(rules, pod, node, self._namespaces.get(pod.namespace))
 
 
-@lru_cache(maxsize=100_000)
-def _judged(tolerations: tuple[Toleration, ...], key: str, effect: str, value: str) -> tuple[str, Toleration | None]:
-    invalid = False
-    for toleration in tolerations:
-        answer = holds(toleration, key, effect, value)
-        if answer:
-            return "tolerated", toleration
-        invalid |= answer is None
-    return ("invalid" if invalid else "violated"), None
-
-
-def _grace(rules: Rules, tolerations: Sequence[Toleration], key: str, effect: str) -> int:
-    for one in tolerations:
-        if one.operator in COMPARISONS and one.key in ("", key) and one.effect in ("", effect):
-            own = one.grace if one.grace is not None else None if rules.is_upstream else one.seconds
-            return rules.grace if own is None else max(0, own)
-    return rules.grace
-
-
-def tolerates(scene: Scene, pod: Pod, taint: Taint) -> bool:
-    """Whether a pod tolerates a taint as it is, at least for a while."""
-    kind, _ = _judged(tolerations_of(scene, pod, taint), taint.key, taint.effect, taint.value)
-    return kind == "tolerated"
-
-
-def stays(scene: Scene, pod: Pod, taint: Taint) -> bool:
-    """Whether a pod tolerates a taint as it is for ever."""
-    kind, used = _judged(tolerations_of(scene, pod, taint), taint.key, taint.effect, taint.value)
-    return kind == "tolerated" and used is not None and (used.seconds is None or used.operator in COMPARISONS)
-
-
-def untolerated_since(scene: Scene, pod: Pod, presence: Presence) -> float | None:
-    """Since when a pod has not tolerated a taint, whatever the policy makes of it; None: it does."""
-    key, effect = presence.taint.key, presence.taint.effect
-    tolerations, since = tolerations_of(scene, pod, presence.taint), None
-    for at, value in presence.values:
-        kind, _ = _judged(tolerations, key, effect, value)
-        since = None if kind == "tolerated" else at if since is None else since
-    return since
-
-
-def was_good_before(scene: Scene, pod: Pod, presence: Presence, bound_at: float) -> bool:
-    """Whether a pod tolerated an earlier value of a taint, or was there before the taint."""
-    key, effect = presence.taint.key, presence.taint.effect
-    tolerations = tolerations_of(scene, pod, presence.taint)
-    return bound_at < presence.values[0][0] - 1.0 or any(
-        _judged(tolerations, key, effect, value)[0] == "tolerated" for _, value in presence.values
-    )
+def judged(facts: Iterable[Json], **given: Any) -> list[Breach]:
+    """What is wrong with a history."""
+    judge = Judge(**given)
+    judge.feed(facts)
+    return judge.end(judge.now)

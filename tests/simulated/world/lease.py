@@ -143,7 +143,7 @@ class Lease:
 
     def _note_change(self) -> None:
         self.changed_at = self._world.agenda.now
-        self._world.judges.lease_changed()
+        self._world.record.look()
 
     def _between(self, low: float, high: float, *question: object) -> float:
         return self._world.noise.between(low, high, "lease", self.term, *question)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from simulated.world.judges import Breach
+from simulated.world.agenda import EPOCH
+from simulated.world.law import Breach
 from simulated.world.plan import Happening, Plan
 from simulated.world.themes import draw
 from simulated.world.world import World
@@ -43,7 +44,7 @@ class Played:
 def play(theme: str, seed: int) -> Played:
     """One history to its end."""
     world = World(draw(seed, theme)).play()
-    return Played(theme, seed, tuple(world.breaches), dict(world.judges.reached), len(world.judges.evictions))
+    return Played(theme, seed, tuple(world.breaches), dict(world.record.judge.rows), world.record.evictions)
 
 
 def seeds_of(theme: str) -> range:
@@ -70,7 +71,7 @@ def explained(theme: str, seed: int, breach: Breach) -> str:
     about = [breach.whom]
     past = world.store.past["pods"].get(breach.whom)
     about += [state.node for state in past.states[:1] if state is not None] if past is not None else []
-    lines = [line for line in world.judges.trace.about(*about) if float(line.split()[0]) <= breach.at]
+    lines = [line for line in world.record.about(*about) if float(line.split()[0]) <= breach.at - EPOCH]
     again = f"python -m simulated.world shrink {theme} {seed} {breach.judge}"
     return "\n".join([f"{theme}, seed {seed}: {breach}", *lines[-LINES:], f"PYTHONPATH=tests {again}"])
 

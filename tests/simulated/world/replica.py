@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 LONGEST_SLEEP_SECONDS = 60.0
 EVENTS_BETWEEN_WAKES = 8
-MOST_STEPS_AT_ONCE = 20_000
+BEHIND_SECONDS = 0.5
+MOST_STEPS_AT_ONCE = 2_000
 Work = Callable[[], list[Order | Notice]]
 
 
@@ -71,7 +72,7 @@ class Replica:
         self.skews: list[float] = [skew]
         """Every skew that its clock ever had."""
         self._options = options
-        self._inbox: deque[tuple[Work, float]] = deque()
+        self._inbox: deque[tuple[Work, float, float]] = deque()
         self._busy_until = 0.0
         self._is_pumping = False
         self._alarm = 0
@@ -89,8 +90,6 @@ class Replica:
 
     def step_clock(self, skew: float) -> None:
         """Its wall clock is set."""
-        if skew != self.skew:
-            self.world.judges.sometimes.clock_set()
         self.skew = skew
         self.skews.append(skew)
 
@@ -130,7 +129,6 @@ class Replica:
         self.streams[kind].list_again()
         waiting.pop(kind, None)
         if not waiting:
-            self.world.judges.sometimes.devices_known()
             self.post(self._engine.devices_known)
 
     def _synced(self) -> list[Order | Notice]:
@@ -139,16 +137,16 @@ class Replica:
         return [] if self.engine is None else self.engine.synced()
 
     @property
-    def is_busy(self) -> bool:
-        """Whether its processor has work for longer than this moment."""
-        return self._busy_until > self.world.agenda.now or bool(self._inbox)
+    def is_behind(self) -> bool:
+        """Whether work waits for its processor."""
+        return bool(self._inbox) and self.world.agenda.now - self._inbox[0][2] > BEHIND_SECONDS
 
     def kill(self) -> None:
         """Memory is gone, and with it what was not sent yet."""
         if self.engine is None:
             return
         self.engine, self.term, self.synced_at = None, 0, None
-        self.world.judges.note_term(self, 0)
+        self.world.record.look()
         self.life += 1
         self._inbox.clear()
         self.world.lease.died(self)
@@ -197,7 +195,6 @@ class Replica:
                 known[key] = obj  # else a direct read was ahead of the stream
         if kind in DEVICE_KINDS:
             self.told.devices.see(kind, key, obj)
-        self.world.judges.told(self, kind, key, before, obj, listed)
         if kind == "policies":
             return [] if listed else self.engine.policies(known.values(), changed=[key])
         if kind == "profiles":
@@ -226,7 +223,7 @@ class Replica:
         out: list[Order | Notice] = []
         if kind in ("nodes", "pods"):
             for key in gone:
-                self.world.judges.told(self, kind, key, known.pop(key), None, True)
+                known.pop(key)
         else:
             for key in gone:
                 out += self._take(kind, key, None, listed=True)
@@ -262,8 +259,7 @@ class Replica:
         if term == self.term:
             return []
         self.term, self.led_since = term, self.world.agenda.now
-        self.world.judges.note_term(self, term)
-        self.world.judges.led(self, term)
+        self.world.record.look()
         return self._engine.lead(leading=bool(term), term=term, away=away)
 
     # -- work ---------------------------------------------------------------------------------------------------------
@@ -272,7 +268,7 @@ class Replica:
         """Have something done when the process comes to it."""
         if self.engine is None:
             return
-        self._inbox.append((work, self.world.cpu.event))
+        self._inbox.append((work, self.world.cpu.event, self.world.agenda.now))
         self._pump()
 
     def _pump(self) -> None:
@@ -298,7 +294,7 @@ class Replica:
         for _ in range(EVENTS_BETWEEN_WAKES):
             if not self._inbox or self.engine is None:
                 return False
-            work, cost = self._inbox.popleft()
+            work, cost, _ = self._inbox.popleft()
             self._run(work)
             if cost:
                 self._busy_until = self.world.agenda.now + cost
@@ -314,6 +310,8 @@ class Replica:
         after = self.engine.wake_after()
         if after == 0.0:
             self._count_steps()
+            if self.engine is None:
+                return False
             self._run(self.engine.wake)
             if self.world.cpu.wake:
                 self._busy_until = self.world.agenda.now + self.world.cpu.wake
@@ -334,19 +332,21 @@ class Replica:
         now = self.world.agenda.now
         self._steps_at = (now, count + 1 if at == now else 1)
         if count > MOST_STEPS_AT_ONCE:
-            msg = f"{self.name} never comes to rest at {now:.3f}"
-            raise AssertionError(msg)
+            self._end(RuntimeError("it never comes to rest"))
 
     def _run(self, work: Work) -> None:
         """One piece of work; an error in it ends the process, as it does in an operator."""
         try:
             out = work()
         except Exception as error:  # noqa: BLE001 - whatever it is, a judge states it
-            self.world.judges.crashed(self, error)
-            self.kill()
-            self.world.agenda.after(1.0, self.start)
+            self._end(error)
         else:
             self._carry_out(out)
+
+    def _end(self, error: Exception) -> None:
+        self.world.record.crashed(self, error)
+        self.kill()
+        self.world.agenda.after(1.0, self.start)
 
     def _carry_out(self, out: list[Order | Notice]) -> None:
         life = self.life
@@ -354,8 +354,7 @@ class Replica:
             if life != self.life:
                 return
             if isinstance(one, Notice):
-                self.world.judges.noticed(self, one)
+                self.world.record.noticed(self, one)
             else:
-                self.world.judges.ordered(self, one)
-                if self.world.on_order(self, one):
-                    self.world.wire.send(self, one)
+                self.world.record.ordered(self, one)
+                self.world.wire.send(self, one)

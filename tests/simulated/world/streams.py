@@ -16,6 +16,7 @@ GAP_SECONDS = 2.0
 IDLE_SECONDS = 90.0
 BOOKMARK_SECONDS = 60.0
 LAG_SECONDS = 0.1
+SETTLED_SECONDS = 0.2
 RELIABLE = ("policies", "profiles")
 """These come another way, which reports no disconnection, and is compared with a list every 30 seconds."""
 
@@ -34,7 +35,7 @@ class Stream:
 
     def __init__(self, replica: "Replica", kind: str) -> None:
         self.kind = kind
-        self.state = State.CUT
+        self._state = State.CUT
         self.spoke_at = 0.0
         """When anything came last."""
         self.lag = 0.0
@@ -51,10 +52,24 @@ class Stream:
         """When what is in the log beyond the position arrives."""
 
     @property
-    def well_since(self) -> float:
-        """Since when what is stored arrives within a second; now, if it does not."""
-        is_well = self.state is State.LIVE and self._live and self.lag <= 1.0
-        return self._well_at if is_well else self._world.agenda.now
+    def is_well(self) -> bool:
+        """Whether what is stored arrives soon."""
+        return (
+            self.state is State.LIVE
+            and self._live
+            and self.lag == 0.0
+            and self._well_at + SETTLED_SECONDS <= self._world.agenda.now
+        )
+
+    @property
+    def state(self) -> State:
+        """What it does."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
+        self._world.record.look()
 
     def slow_down(self, seconds: float) -> None:
         """Everything comes so much later from now on."""
@@ -157,32 +172,6 @@ class Stream:
         self.cut()
         self.list_again()
 
-    def rewind(self, version: int) -> None:
-        """A list brings what was stored before a version, and the watch goes on from there."""
-        past = self._world.store.past[self.kind]
-        log = self._world.store.log[self.kind]
-        index = next((index for index, one in enumerate(log) if one[0] == version), None)
-        if index is None or not self._is_alive or self.state is not State.LIVE:
-            return
-        self.cut()
-        before = {key: obj for key, obj in ((key, self._before(key, version)) for key in past) if obj is not None}
-        for key, obj in before.items():
-            self.replica.receive(self.kind, key, obj, listed=True)
-        self._position = log[index - 1][0] if index else 0
-        self.replica.receive_list(self.kind, before, self._position)
-        self._goal, self.state = self._world.store.version, State.CATCHING_UP
-        self._after(0.2, self._catch_up)
-
-    def _before(self, key: str, version: int) -> Any:
-        """An object as it was before a version."""
-        found = None
-        for at, name, obj in self._world.store.log[self.kind]:
-            if at >= version:
-                break
-            if name == key:
-                found = obj
-        return found
-
     def mend(self) -> None:
         """However it is, it works from now on."""
         self.lag = 0.0
@@ -225,8 +214,7 @@ class Stream:
         for version, key, obj in self._beyond()[:most]:
             self._position = version
             self.spoke_at = self._world.agenda.now
-            if self._world.on_event(self, self.kind, version):
-                self.replica.receive(self.kind, key, obj, listed=False)
+            self.replica.receive(self.kind, key, obj, listed=False)
             self.replica.receive_progress(self.kind, version)
 
     def bookmark(self) -> None:

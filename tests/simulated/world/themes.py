@@ -20,6 +20,8 @@ from simulated.world.objects import Json, Toleration
 from simulated.world.plan import Plan
 
 Theme = Callable[[Draw], None]
+UNFIT: Json = {"key": SLA, "operator": "Lt", "value": "950"}
+"""A node that is unhealthy, for zones."""
 ADDED = (None, None, "now", "now", "now", 2.0, 5.0, -100.0, "far", "long ago")
 
 
@@ -205,7 +207,7 @@ def zones(d: Draw) -> None:
     d.settings["replaced_within"] = 15.0
     d.cluster(d.chance.randint(2, 6), d.pick((1, 2, 3)))
     guard = {"minPods": d.pick((2, 50)), "windowSeconds": 60, "action": d.pick(("Halt", "Halt", "Report"))}
-    health = {"minNodes": d.pick((0, 3, 3)), "fullEvictionsPerSecond": d.pick((1, 3))}
+    health = {"unhealthy": [UNFIT], "evictionsPerSecond": d.pick((1, 3))}
     limits = {"zoneHealth": health} | ({"guard": guard} if d.maybe(0.8) else {})
     d.policy("p", limits=NO_LIMITS | limits)
     for name in d.nodes:
@@ -251,7 +253,7 @@ def applied(d: Draw) -> None:
     """Taints that are kept with their time and applied again, so they state that they are older than all pods."""
     d.cluster(d.chance.randint(4, 8), 2)
     guard = {"maxPercent": 20, "minPods": d.pick((2, 4)), "windowSeconds": d.pick((60, 300))}
-    health = {"zoneHealth": {"minNodes": 3, "fullEvictionsPerSecond": 1}}
+    health = {"zoneHealth": {"unhealthy": [UNFIT]}}
     d.policy("p", (SLA, FLAG), limits=NO_LIMITS | d.pick(({"guard": guard}, {"guard": guard}, health)))
     d.operators()
     d.wait(10.0, 30.0)
@@ -735,7 +737,7 @@ def marks(d: Draw) -> None:
 def bounces(d: Draw) -> None:
     """Pods that return to the node that they were evicted from, and a second taint there."""
     d.cluster(d.chance.randint(2, 3))
-    bounce = {"afterEvictions": 1, "withinSeconds": 600, "maxBackoffSeconds": 3600}
+    bounce = {"maxBackoffSeconds": 3600}
     d.policy("p", (SLA, FLAG), limits=NO_LIMITS | {"bounce": bounce}, timing={"violationGraceSeconds": d.pick((0, 10))})
     home = d.nodes[0]
     d.workload(d.chance.randint(1, 3), home, native=(above(),))
@@ -849,8 +851,8 @@ def _limits(d: Draw) -> Json:
     guard = {"maxPercent": d.pick((10, 20, 50)), "minPods": d.pick((3, 8, 20)), "windowSeconds": d.pick((60, 600))}
     every: Json = {
         "guard": guard,
-        "zoneHealth": {"minNodes": d.pick((0, 3)), "fullEvictionsPerSecond": 1},
-        "bounce": {"afterEvictions": d.pick((1, 3)), "withinSeconds": 60, "maxBackoffSeconds": d.pick((60, 600))},
+        "zoneHealth": {"unhealthy": [d.pick((UNFIT, {"key": FLAG}))], "threshold": d.pick((0.3, 0.55))},
+        "bounce": {"maxBackoffSeconds": d.pick((60, 600))},
         "perWorkload": {"maxUnavailable": d.pick(("25%", "50%", 1))},
         "perNode": {"maxConcurrent": d.pick((1, 3))},
         "evictionsPerSecond": d.pick((0.5, 2, 10)),

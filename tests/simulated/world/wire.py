@@ -116,6 +116,7 @@ class Wire:
                 free()
 
         if order.what != "check" and not holds:
+            self._world.record.not_sent(order)
             self._world.agenda.after(0.0, lambda: answer(lambda: _engine(replica).not_sent(order)))
             return
         server, call = self._world.server, self._call
@@ -246,11 +247,11 @@ class Wire:
             return
         request.holds_lease = self._world.lease.holds(replica)
         if request.verb != "GET" and not _engine(replica).may_send(request.order, holds_lease=request.holds_lease):
-            self._world.judges.withheld(request)
+            self._world.record.withheld(request)
             self._give_up(request, done)
             return
         request.sent_at, request.term = agenda.now, replica.term
-        self._world.judges.sent(request)
+        self._world.record.sent(request)
         self._transmit(request, effect, done, bad, question)
 
     def _give_up(self, request: Request, done: Done) -> None:
@@ -277,15 +278,14 @@ class Wire:
         def answer(found: Answer) -> None:
             if not answered and request.replica.life == request.life:  # else nobody is there to receive it
                 answered.append(True)
-                self._world.judges.answered(request, found[0])
+                self._world.record.answered(request, found)
                 done(found)
 
         def happen() -> None:
             request.effects += 1
-            self._world.judges.arrives(request)
+            self._world.record.begins(request)
             found = effect()
-            self._world.judges.effect(request, found[0])
-            self._world.on_effect(request)
+            self._world.record.effect(request, found)
             if "lost" not in seconds and "late" not in seconds:
                 agenda.after(back, lambda: answer(found))
 

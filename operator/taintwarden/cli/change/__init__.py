@@ -1,1 +1,1 @@
-"""Commands that change the cluster: ``pause``, ``resume``, ``guard``, ``placement`` and ``repair``."""
+"""Commands that change the cluster: ``pause``, ``resume``, ``guard`` and ``placement``."""

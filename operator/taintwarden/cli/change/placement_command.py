@@ -1,32 +1,10 @@
-"""``taintwarden placement``: which labels of placement nodes carry, what needs them, and how they are removed."""
+"""``taintwarden placement``: removes labels of placement that nothing needs, and prints those of future nodes."""
 
 import click
 
 from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import cluster_options, yes_option
-from taintwarden.cli.output import output_option
 
-_LIST_HELP = """List the keys whose labels of placement nodes carry, or pods name, and what to do with each.
-
-A key by which no policy places any more keeps its labels: they say that no node has the taint, so that pods that were
-placed by it match every node. `taintwarden placement remove` ends that.
-
-It needs the rights to list nodes, pods, persistentvolumes, taintevictionpolicies, and all kinds of workloads.
-
-\b
-Examples:
-  taintwarden placement list
-  kubectl taintwarden placement list -o json
-
-\b
-Exit codes:
-  0  they are listed
-  1  the cluster cannot be reached, or something may not be read
-  2  wrong flags or kubeconfig
-
-JSON and YAML have: keys[] (key, ofLabel, policies[], nodes, removing, pods, templates, volumes, each of these with
-count and examples[]).
-"""
 _REMOVE_HELP = """Remove the labels of KEY from all nodes: the key of a taint, or of a label that was listed under
 versionLabels.
 
@@ -38,7 +16,8 @@ that they lose the affinity, and try again. --force removes the labels all the s
 It refuses while a policy places by the key, in any mode. On a terminal it asks before it does so; scripts pass --yes.
 It does not need the operator, and can be repeated after an interruption.
 
-It needs the rights of `placement list`, and to patch nodes.
+It needs the rights to list nodes, pods, persistentvolumes, taintevictionpolicies, and all kinds of workloads, and to
+patch nodes.
 
 \b
 Examples:
@@ -69,17 +48,9 @@ Exit codes:
 """
 
 
-@click.group(short_help="Show and remove labels of placement.")
+@click.group(short_help="Print and remove labels of placement.")
 def placement() -> None:
-    """Show and remove labels of placement."""
-
-
-@placement.command("list", help=_LIST_HELP, short_help="List the keys whose labels nodes carry.")
-@cluster_options
-@output_option
-def list_keys(**given: object) -> None:
-    """The text of ``--help`` is above."""
-    imported("taintwarden.cli.change.placement_keys:list_keys")(**given)
+    """Print and remove labels of placement."""
 
 
 @placement.command(help=_REMOVE_HELP, short_help="Remove the labels of a key from all nodes.")
@@ -89,7 +60,7 @@ def list_keys(**given: object) -> None:
 @cluster_options
 def remove(**given: object) -> None:
     """The text of ``--help`` is above."""
-    imported("taintwarden.cli.change.placement_keys:remove")(**given)
+    imported("taintwarden.cli.change.placement:remove")(**given)
 
 
 @placement.command(help=_LABELS_HELP, short_help="Print the labels of a node with these taints.")
@@ -97,4 +68,4 @@ def remove(**given: object) -> None:
 @click.option("--separator", default="\n", show_default="a new line", help="What stands between two labels.")
 def labels(**given: object) -> None:
     """The text of ``--help`` is above."""
-    imported("taintwarden.cli.change.placement_labels:print_labels")(**given)
+    imported("taintwarden.cli.change.placement:print_labels")(**given)

@@ -17,8 +17,6 @@ class Severity(StrEnum):
     """It does harm, or will with the next change of a taint."""
     WARNING = "warning"
     """It may not be what you intend."""
-    INFO = "info"
-    """For information; no action is required."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -34,6 +32,9 @@ class Found(msgspec.Struct, frozen=True):
     """It concerns the template of future pods."""
 
 
+Run = Callable[[Context], Iterator[Found]]
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of fault to look for.
 
@@ -47,7 +48,23 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     needs: Sequence[Source]
     uses: Sequence[Source] = ()
-    run: Callable[[Context], Iterator[Found]]
+    run: Run
+
+
+MADE: list[Check] = []
+"""Every check that a module has added."""
+
+
+def check(
+    name: str, severity: Severity, finds: str, remedy: str, *, needs: Sequence[Source] = (), uses: Sequence[Source] = ()
+) -> Callable[[Run], Run]:
+    """Make the decorated function a check."""
+
+    def add(run: Run) -> Run:
+        MADE.append(Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run))
+        return run
+
+    return add
 
 
 def about(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Found:
@@ -93,12 +110,6 @@ class Scope(msgspec.Struct, rename="camel"):
     profiles: int | None = None
 
 
-def numbers(findings: Sequence[Finding]) -> dict[str, int]:
-    """The fields of a :class:`Diagnosis` that count its findings."""
-    names = {"errors": Severity.ERROR, "warnings": Severity.WARNING, "infos": Severity.INFO}
-    return {name: sum(one.severity is severity for one in findings) for name, severity in names.items()}
-
-
 class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     """The whole result. ``checks``: how many ran."""
 
@@ -108,20 +119,18 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     checks: int
     errors: int = 0
     warnings: int = 0
-    infos: int = 0
     findings: list[Finding] = []
     """Errors first; then in the order of the catalogue, and by object."""
     not_checked: list[NotChecked] = []
 
+    def __post_init__(self) -> None:
+        self.errors = sum(one.severity is Severity.ERROR for one in self.findings)
+        self.warnings = len(self.findings) - self.errors
+
     def narrowed(self, namespace: str) -> "Diagnosis":
         """The same result with only the findings about objects of one namespace, and about cluster-scoped objects."""
         findings = [one for one in self.findings if one.namespace in ("", namespace)]
-        return msgspec.structs.replace(self, findings=findings, **numbers(findings))
-
-    @property
-    def needs_a_person(self) -> bool:
-        """Whether a finding requires attention."""
-        return bool(self.errors or self.warnings)
+        return msgspec.structs.replace(self, findings=findings)
 
     @property
     def resource_names(self) -> list[str]:
@@ -131,5 +140,5 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def is_blind(self) -> bool:
         """Whether more checks could not be made than were made: no finding means little then."""
-        left_out = {check for one in self.not_checked if not one.partly for check in one.checks}
+        left_out = {name for one in self.not_checked if not one.partly for name in one.checks}
         return len(left_out) > self.checks

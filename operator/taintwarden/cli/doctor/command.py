@@ -9,12 +9,11 @@ from taintwarden.cli.output import output_option
 
 SHOWN_OBJECTS = 20
 
-_HELP = """Look for what is wrong or surprising: conflicts, misconfigurations, what cannot work, what others undo.
+_HELP = """Look for what you have to act on: conflicts, misconfigurations, what cannot work, what others undo.
 
 The cluster is read once, page by page, with your rights; verdicts are those of the operator's own engine. Nothing is
-changed: two pods are tried by a dry run, to see which operators the API server takes. What you may not read is listed
-as not checked, and costs no other check. Pods are listed by their topmost owner: ten thousand of one Deployment are one
-line.
+changed: a pod is tried by a dry run, to see whether the webhooks answer. What you may not read is listed as not
+checked, and costs no other check. Pods are listed by their topmost owner: ten thousand of one Deployment are one line.
 
 --list-checks shows what can be found. Free resources, affinity between pods, topology spread and volumes are not
 looked at.
@@ -22,26 +21,26 @@ looked at.
 \b
 Examples:
   taintwarden doctor
-  taintwarden doctor --only nowhere-to-go --only budgets-several
+  taintwarden doctor --only nowhere-to-go --only budget-never-allows
   taintwarden doctor --list-checks
   kubectl taintwarden doctor -o json
 
 \b
 Exit codes:
-  0   you do not have to act; there may be notes
+  0   you do not have to act
   1   the cluster cannot be reached
   2   wrong flags or kubeconfig
   10  you have to act: there are errors or warnings
   11  most checks could not be made, and the others found nothing: see what is listed as not checked
 
 JSON and YAML have: at, server, scope (nodes, pods, templates, policies, profiles; null was not read), checks, errors,
-warnings, infos, findings[] (check, severity, kind, namespace, name, message, remedy, pods, template), notChecked[]
+warnings, findings[] (check, severity, kind, namespace, name, message, remedy, pods, template), notChecked[]
 (reason, checks[], partly). With --list-checks: checks[] (id, severity, finds, remedy, needs[], uses[]).
 """
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    catalogue = imported("taintwarden.cli.doctor.catalogue:CATALOGUE")
+    catalogue = imported("taintwarden.cli.doctor.checks:CATALOGUE")
     return [CompletionItem(check.id, help=check.finds) for check in catalogue if check.id.startswith(incomplete)]
 
 

@@ -4,17 +4,25 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
-from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget
 from taintwarden.cli.doctor.inventory import PendingPods, PodGroup
+from taintwarden.cli.doctor.snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.cli.status.policy_status import PolicySummary, summarize
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
-from taintwarden.engine.placement import Kept, carried_by
+from taintwarden.engine.placement import Kept, keys_of
+from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.node_candidates import Candidate, Candidates
 from taintwarden.rehearsal.pending import PendingDiagnosis, diagnose
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
-from taintwarden.rehearsal.sources import Source
+
+OURS = "taintwarden.io"
+"""How the names of our webhooks end, whatever their configurations are called."""
+
+
+def is_ours(configuration: WebhookConfiguration) -> bool:
+    """Whether it is a configuration of ours."""
+    return any(webhook.name.endswith(f".{OURS}") for webhook in configuration.webhooks)
 
 
 class Context:
@@ -37,6 +45,10 @@ class Context:
         self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
         self._verdicts: dict[tuple[str, PodClass], tuple[TaintVerdict, ...]] = {}
         self._budgets = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in snapshot.budgets}
+        self.opted_in = [one.metadata.name for one in snapshot.namespaces if one.metadata.labels.get(INJECT) == "true"]
+        """The namespaces that have injection enabled."""
+        self.mutating = next(filter(is_ours, snapshot.mutating), None)
+        """Our MutatingWebhookConfiguration, if it exists."""
 
     @cached_property
     def summaries(self) -> list[PolicySummary]:
@@ -48,10 +60,6 @@ class Context:
     def halted(self) -> set[str]:
         """The policies that a tripped guard, zones that are all Full or a pause stops while pods have deadlines."""
         return {one.name for one in self.summaries if one.is_halted or (one.is_paused and one.pending)}
-
-    def knows(self, source: Source) -> bool:
-        """Whether the source was read."""
-        return self.snapshot.knows(source)
 
     @property
     def groups(self) -> Sequence[PodGroup]:
@@ -71,7 +79,7 @@ class Context:
     @cached_property
     def carried(self) -> frozenset[Kept]:
         """The keys whose labels of placement nodes carry."""
-        return frozenset(kept for node in self.nodes.values() for kept in carried_by(node.node.labels).kept)
+        return frozenset(kept for node in self.nodes.values() for kept in keys_of(node.node.labels))
 
     @cached_property
     def taints(self) -> dict[Taint, list[str]]:
@@ -112,6 +120,11 @@ class Context:
         shape = group.shape
         text = dict(shape.annotations).get(AFFINITY_ANNOTATION)
         return self.candidates.of_class(shape.pod_class, shape.place, text)
+
+    def injects(self, group: PodGroup) -> bool:
+        """Whether new pods of the group get missing native tolerations."""
+        declined = group.pod_class.labels.get(INJECT) == "false"
+        return not declined and self.mutating is not None and group.pod_class.namespace in self.opted_in
 
     def budgets(self, group: PodGroup) -> list[FullBudget]:
         """The PodDisruptionBudgets that select a group's pods, by name."""

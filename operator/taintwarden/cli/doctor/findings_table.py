@@ -13,7 +13,7 @@ from taintwarden.cli.output import printable
 from taintwarden.cli.rendering import render
 from taintwarden.controller import wording
 
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 _INDENT = (0, 0, 0, 2)
 _SHOWN_REASONS = 5
 
@@ -113,7 +113,7 @@ def _summary(found: Diagnosis) -> str:
         ("profile", scope.profiles),
     )
     looked = ", ".join(_count(number, name) for name, number in numbers if number is not None)
-    told = [_count(found.errors, "error"), _count(found.warnings, "warning"), _count(found.infos, "note")]
+    told = [_count(found.errors, "error"), _count(found.warnings, "warning")]
     unchecked = {name for one in found.not_checked if not one.partly for name in one.checks}
     checks = _count(found.checks, "check") + (f", {len(unchecked)} not made" if unchecked else "")
     return f"{', '.join(told)}; {checks}" + (f"; looked at {looked}" if looked else "")

@@ -17,8 +17,6 @@ from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 
 _NOWHERE = "a template"
 """The node name of a template, which is on no node: only bound pods are decoded."""
-_TOPOLOGY = tuple(f"kueue.x-k8s.io/podset-{kind}-topology" for kind in ("required", "preferred", "unconstrained"))
-"""The annotations by which Kueue knows pods of topology-aware scheduling, also where it was not asked for it."""
 DEEPEST = 8
 """Owners are not nested deeper in practice; the limit ends cycles of owner references."""
 _FINISHED = ("Complete", "Failed")
@@ -31,10 +29,6 @@ class PodShape(msgspec.Struct, frozen=True):
     place: Place
     annotations: tuple[tuple[str, str], ...] = ()
     tolerations: bytes = b"[]"
-    honors_taints: bool = False
-    """Whether a topology spread constraint leaves out nodes whose taints are not tolerated, and none other will do."""
-    kueue_assigns: bool = False
-    """Whether Kueue chooses the node: it is a pod of topology-aware scheduling."""
 
     def as_pod(self) -> dict[str, Any]:
         """The fields of the pod that the checks of admission read."""
@@ -85,20 +79,8 @@ class _Owner(msgspec.Struct, frozen=True):
     group: str
 
 
-class _Constraint(msgspec.Struct, rename="camel"):
-    node_taints_policy: str = ""
-    when_unsatisfiable: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
+class _Spec(msgspec.Struct):
     tolerations: msgspec.Raw = msgspec.Raw(b"[]")
-    topology_spread_constraints: list[_Constraint] = []
-
-    @property
-    def honors_taints(self) -> bool:
-        """See :class:`PodShape`."""
-        found = self.topology_spread_constraints
-        return any((one.node_taints_policy, one.when_unsatisfiable) == ("Honor", "DoNotSchedule") for one in found)
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -231,9 +213,7 @@ class Inventory:
         pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
-        spec, annotations = more.spec, more.metadata.annotations
-        assigned = not annotations.keys().isdisjoint(_TOPOLOGY)
-        rest = (obj.spec.place, _ours(annotations), bytes(spec.tolerations), spec.honors_taints, assigned)
+        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
         # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), PodShape(pod.shared, *rest))
         return shape, more, obj

@@ -1,5 +1,6 @@
-"""The rights that the operator is shipped with, read from the manifest itself: ``deploy/base/rbac.yaml``."""
+"""Which of the shipped rights the operator has: those of ``deploy/base/rbac.yaml``."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
@@ -9,11 +10,14 @@ import msgspec
 import yaml
 
 import taintwarden
+from taintwarden.cli.doctor.snapshot import Missing, Rights
+from taintwarden.rehearsal.session import ClusterError, Session
 
 _PACKAGE = Path(taintwarden.__file__).parent
 PLACES = (_PACKAGE / "rbac.yaml", _PACKAGE.parent.parent / "deploy" / "base" / "rbac.yaml")
 """Next to the package in a wheel, in ``deploy/`` of a checkout."""
 ACCOUNT = "taintwarden"
+AT_ONCE = 8
 OPTIONAL_ROLES = ("taintwarden-delete", "taintwarden-devices")
 """Bound by separate components, if policies delete pods or select taints of devices."""
 
@@ -68,3 +72,64 @@ def _of_role(role: dict[str, Any], namespace: str) -> Iterator[Right]:
         for group, resource, verb, name in product(rule["apiGroups"], rule["resources"], rule["verbs"], names):
             whole, _, sub = resource.partition("/")
             yield Right(group, whole, sub, verb, namespace, name)
+
+
+class _ReviewStatus(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
+
+
+async def read_rights(session: Session, namespace: str, account: str) -> Rights:
+    """Which of the shipped rights the operator's service account does not have.
+
+    Raises:
+        ClusterError: this user may not create access reviews.
+
+    """
+    try:
+        rights = shipped_rights(namespace)
+    except MissingRoleError as error:
+        raise ClusterError(str(error)) from error
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(right: Right) -> bool:
+        async with turn:
+            return await _is_allowed(session, namespace, account, right)
+
+    # The first one alone: if the user may not create reviews, that is reported once, not for every request.
+    allowed = [await ask(right) for right in rights[:1]]
+    allowed += await asyncio.gather(*(ask(right) for right in rights[1:]))
+    missing = [right for right, has in zip(rights, allowed, strict=True) if not has]
+    return Rights(f"{namespace}/{account}", len(rights), tuple(_by_resource(missing)), len(missing))
+
+
+async def _is_allowed(session: Session, namespace: str, account: str, right: Right) -> bool:
+    attributes = {
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+        "verb": right.verb,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    user = f"system:serviceaccount:{namespace}:{account}"
+    spec = {"user": user, "groups": groups, "resourceAttributes": attributes}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    answer = await session.review(path, body, _Review, "create subjectaccessreviews")
+    return answer.status.allowed
+
+
+def _by_resource(missing: list[Right]) -> list[Missing]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for right in missing:
+        resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+        resource = f"{resource}.{right.group}" if right.group else resource
+        name = f" {right.name}" if right.name else ""
+        place = f"{name} in {right.namespace}" if right.namespace else name
+        found.setdefault((resource, place), []).append(right.verb)
+    return [Missing(resource, tuple(verbs), place) for (resource, place), verbs in found.items()]

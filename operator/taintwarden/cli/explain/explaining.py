@@ -287,9 +287,7 @@ def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iter
             continue
         if selector is None:
             effects = _effects_for_key(policy, taint)
-            if taint.effect in effects.split(", "):
-                yield Passed(policy.name, "its selector does not select the device")
-            elif effects:
+            if effects:
                 yield Passed(policy.name, f"it selects this key only with effect {effects}")
         elif why := evaluation.refusal(policy):
             yield Passed(policy.name, why)

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.cli.doctor.checks.policy_checks import STATIC_MARKERS
+from taintwarden.cli.doctor.checks.evictions import APP_LABELS
+from taintwarden.cli.doctor.checks.policies import STATIC_MARKERS, of_system
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Effect, Gates, Operator, PodClass, Taint, ValueType
 from taintwarden.engine.natural import parse_natural
@@ -17,13 +18,9 @@ from taintwarden.engine.versions import parse_version, text_in
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
 from taintwarden.rehearsal.snapshot import Snapshot
 
-SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
-"""Domains whose controllers set and remove the taint, so that its value means nothing else."""
 SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
 MOSTLY = 0.5
 """Values are of a type if more than this share of the nodes has one: the rest are mistakes."""
-APP_LABELS = ("app.kubernetes.io/name", "app")
-"""Labels that select the pods of one workload, the better first."""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -93,12 +90,11 @@ def beginnings(snapshot: Snapshot, wanted: Sequence[str]) -> Beginnings:
 
 
 def _why_not(one: Beginning, known: dict[str, str]) -> str:
-    domain = one.key.partition("/")[0] if "/" in one.key else ""
     if one.key in known:
         return f"policy {known[one.key]} acts on it"
     if one.key in STATIC_MARKERS:
         return "it states the class of a node, which does not change"
-    if any(domain == known or domain.endswith(f".{known}") for known in SYSTEM_DOMAINS):
+    if of_system(one.key):
         return "a controller sets and removes it"
     if one.value_type is None and not one.comparing:
         return "its values are neither integers nor versions"

@@ -6,8 +6,7 @@ from taintwarden.cli.lazy import imported
 from taintwarden.cli.output import output_option
 
 _HELP = """Check policies, profiles, pods and nodes in YAML or JSON files, without a cluster. - is standard input. Of a
-folder, its .yaml, .yml and .json files are checked. Values are read as kubectl reads them: 0950 without quotes is a
-number.
+folder, its .yaml, .yml and .json files are checked. 0950 without quotes is a number, as to kubectl.
 
 Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templates of Deployments, StatefulSets,
 DaemonSets, ReplicaSets, Jobs and CronJobs, and of any other kind that contains pod templates, such as Rollouts,

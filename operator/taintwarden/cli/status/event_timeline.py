@@ -1,6 +1,5 @@
 """Recent history: the operator's Events, and the times at which conditions of policies changed."""
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -28,7 +27,6 @@ CONTROLLER = "taintwarden.io/taintwarden"
 _HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
 _OF_THE_CLUSTER = ("Node", POLICY_KIND)
 """Kinds of objects that have no namespace."""
-_MARKUP = re.compile(r"[\\`*_\[\]<>|]")
 NAMED = 3
 """The number of pods of a group that are named."""
 
@@ -85,8 +83,6 @@ def show(since: float, space: str, every: bool, output: str, **flags: object) ->
     found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
     if output == "table":
         write(table(found, every=every))
-    elif output == "markdown":
-        write(markdown(found, every=every))
     else:
         write_data(found, output)
 
@@ -99,14 +95,24 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
 
     """
     policies = await stored_policies(session)
-    pages = session.pages(EVENTS, _Event, "events", f"reportingComponent={CONTROLLER}")
-    found = [_happening(one) async for page in pages for one in page if _is_ours(one)]
-    found += _transitions(policies)
+    found = [*await read_events(session), *_transitions(policies)]
     since = now - seconds
     kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
     problem = (await read_liveness(session, operator, policies, now)).problem
     return Timeline(wording.at(now), wording.at(since), problem, [one for _, one in kept])
+
+
+async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
+    """The Events of the operator, of one reason or of all, each with its time.
+
+    Raises:
+        ClusterError: they cannot be read.
+
+    """
+    selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
+    pages = session.pages(EVENTS, _Event, "events", selector)
+    return [_happening(one) async for page in pages for one in page if _is_ours(one)]
 
 
 def _is_ours(event: _Event) -> bool:
@@ -160,20 +166,6 @@ def _moment(text: object) -> float:
 def table(found: Timeline, *, every: bool) -> str:
     """The timeline as text. Without ``every``, pods with the same entry within a minute are one line."""
     return render(*_parts(found, every=every))
-
-
-def markdown(found: Timeline, *, every: bool) -> str:
-    """The same as a table in Markdown, for the report of an incident."""
-    lines = [f"From {found.since} to {found.at}:", "", f"| {' | '.join(_HEADER)} |", "|---|---|---|---|"]
-    if found.problem:
-        lines = [f"**{found.problem[0].upper()}{found.problem[1:]}.**", "", *lines]
-    cells = (_row(group) for group in _grouped(found.happenings, every=every))
-    return "\n".join([*lines, *(f"| {' | '.join(map(_cell, row))} |" for row in cells)])
-
-
-def _cell(text: str) -> str:
-    """Markup of what others wrote counts as text."""
-    return _MARKUP.sub(r"\\\g<0>", printable(text))
 
 
 def _parts(found: Timeline, *, every: bool) -> Iterator[RenderableType]:

@@ -4,7 +4,7 @@ import click
 
 from taintwarden.cli.lazy import imported
 from taintwarden.cli.options import Duration, cluster_options, operator_option
-from taintwarden.cli.output import output_option_with
+from taintwarden.cli.output import output_option
 
 _HELP = """Show what happened lately, the oldest first: the operator's Events about policies, nodes and pods, who
 paused or changed a policy and how, and the times at which conditions of policies changed. Pods to which the same
@@ -19,7 +19,6 @@ Needs the rights to list events in all namespaces and taintevictionpolicies.
 Examples:
   taintwarden history
   taintwarden history --since 10m -n shop
-  taintwarden history --since 10m -o markdown
   kubectl taintwarden history --all -o json
 
 \b
@@ -38,7 +37,7 @@ JSON and YAML have: at, since, problem, happenings[] (at, reason, type, kind, na
 @click.option("--all", "every", is_flag=True, help="Show each pod in a line of its own.")
 @operator_option
 @cluster_options
-@output_option_with("markdown")
+@output_option
 def history(**given: object) -> None:
     """The text of ``--help`` is above."""
     imported("taintwarden.cli.status.event_timeline:show")(**given)

@@ -1,7 +1,7 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
@@ -58,6 +58,7 @@ class NodeState:
         "population",
         "reported_invalid",
         "taints_by_device",
+        "uses",
         "verdicts",
     )
 
@@ -68,8 +69,10 @@ class NodeState:
         self.histories: dict[str, TaintHistory] = {}
         self.device_taints: TimedTaints = ()
         """Of the devices that pods here have."""
-        self.taints_by_device: dict[DeviceId, list[Taint]] = {}
+        self.taints_by_device: dict[DeviceId, TimedTaints] = {}
         """The same by device."""
+        self.uses: dict[DeviceId, int] = {}
+        """The devices that pods here have, and how many pods have each."""
         self.absent: dict[str, TaintHistory] = {}
         """The histories of taints of devices that no pod here has now: stored ones, and those that went."""
         self.awaits_devices = True
@@ -126,7 +129,7 @@ class NodeState:
             for taint, _ in self.node.taints:
                 yield taint, self.histories[history_name(taint)]
             for device in dict.fromkeys(use.device for use in pod_class.devices):
-                for taint in self.taints_by_device.get(device, ()):
+                for taint, _ in self.taints_by_device.get(device, ()):
                     yield taint, self.histories[history_name(taint)]
 
     @property
@@ -189,19 +192,24 @@ class NodeState:
         self.forget_verdicts()
         return faults
 
-    def update_devices(self, taints: TimedTaints, now: float, *, gap: bool) -> bool:
-        """Store the newest taints of its devices, and extend their histories. Returns whether anything changed.
+    def update_devices(self, found: Mapping[DeviceId, TimedTaints], now: float, *, gap: bool) -> bool:
+        """Store the newest taints of these devices, and extend their histories. Returns whether anything changed.
 
         One that comes back with the same time is the same as before: slices are replaced, and claims read again. With
         another time it was added again, also after a ``gap``, in which changes are missing.
         """
-        if taints == self.device_taints and not self.awaits_devices:
+        changed = {one: taints for one, taints in found.items() if taints != self.taints_by_device.get(one, ())}
+        if not changed and not self.awaits_devices:
             return False
-        known, before = self.absent | self.histories, self._of_devices()
-        present = _observed_on_devices(known, taints, now, gap=gap, before=before, is_first=self.awaits_devices)
-        of_node = {name: history for name, history in self.histories.items() if name not in before}
-        self.device_taints, self.histories, self.awaits_devices = taints, of_node | present, False
-        self._sort_by_device()
+        is_first, self.awaits_devices = self.awaits_devices, False
+        left = [taint for one in changed for taint, _ in self.taints_by_device.get(one, ())]
+        before = {history_name(taint): self.histories[history_name(taint)] for taint in left}
+        come = tuple(one for taints in changed.values() for one in taints)
+        present = _observed_on_devices(self.absent | before, come, now, gap=gap, before=before, is_first=is_first)
+        others = {name: history for name, history in self.histories.items() if name not in before}
+        by_device = {one: taints for one, taints in (self.taints_by_device | changed).items() if taints}
+        self.histories, self.taints_by_device = others | present, dict(sorted(by_device.items()))
+        self.device_taints = tuple(one for taints in self.taints_by_device.values() for one in taints)
         self._set_aside({name: one for name, one in (self.absent | before).items() if name not in present})
         self.forget_verdicts()
         return True
@@ -214,27 +222,28 @@ class NodeState:
         before = self._of_devices()
         self._set_aside(self.absent | before)
         self.histories = {name: one for name, one in self.histories.items() if name not in before}
-        self.device_taints = ()
-        self._sort_by_device()
+        self.device_taints, self.taints_by_device = (), {}
         self.forget_verdicts()
         return True
 
-    def _sort_by_device(self) -> None:
-        self.taints_by_device = {}
-        for taint, _ in self.device_taints:
-            assert taint.origin is not None  # noqa: S101 - devices have these
-            self.taints_by_device.setdefault(taint.origin.device, []).append(taint)
+    def use(self, before: PodClass | None, after: PodClass | None) -> None:
+        """A pod of this class has become one of another; None: it came, or is gone."""
+        for one, step in ((before, -1), (after, 1)):
+            for device in dict.fromkeys(use.device for use in one.devices) if one is not None else ():
+                number = self.uses.pop(device, 0) + step
+                if number:
+                    self.uses[device] = number
 
-    def forget_absent(self, is_taken_off: Callable[[str, DeviceId], bool]) -> None:
-        """Forget the histories of absent taints of which this is true, by the name of the history and the device."""
-        if self.absent:
-            named = ((name, device_of(name)) for name in self.absent)
-            for name in [name for name, device in named if device is not None and is_taken_off(name, device)]:
+    def forget_absent(self, devices: Collection[DeviceId], is_taken_off: Callable[[str, DeviceId], bool]) -> None:
+        """Forget the histories of absent taints of these devices of which this is true, by name and device."""
+        named = [(name, device_of(name)) for name in self.absent]
+        for name, device in named:
+            if device is not None and device in devices and is_taken_off(name, device):
                 del self.absent[name]
 
     def succeed(self, other: "NodeState") -> None:
         """Another node of this name had these pods, and they have their devices still."""
-        self.pods = other.pods
+        self.pods, self.uses = other.pods, other.uses
         self._set_aside(other.absent | other._of_devices())
 
     def _of_devices(self) -> dict[str, TaintHistory]:
@@ -290,6 +299,7 @@ class Cluster:
         state.pods[pod.uid] = pod
         if known is None or known.shared is not pod.shared:
             state.population = {}
+            state.use(known.shared if known is not None else None, pod.shared)
             self.classes[pod.shared] += 1
             if known is not None:
                 self._discount(state, known)
@@ -301,6 +311,7 @@ class Cluster:
             return None
         known = state.pods.pop(uid, None)
         if known is not None:
+            state.use(known.shared, None)
             self._discount(state, known)
         if state.node is None and not state.pods:
             del self.nodes[node]

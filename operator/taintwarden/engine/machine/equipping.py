@@ -4,8 +4,9 @@ So everything that is true of a node's taints is true of them: verdicts, histori
 other path. The histories are stored with those of the node, since drivers own their slices and replace them.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec.structs import replace
@@ -14,7 +15,9 @@ from taintwarden.engine.device_inventory import (
     DeviceClaim,
     DeviceInventory,
     Slice,
+    SliceChange,
     TaintRule,
+    TimedTaint,
     group_of,
     is_in_namespace_of,
 )
@@ -42,6 +45,8 @@ class Equipping:
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
         """The class without devices of each class with some."""
+        self._nodes_with: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+        """Driver and name of a pool -> device -> the nodes with pods that have it."""
         self._are_known = False
 
     # -- pods -----------------------------------------------------------------------------------------------------
@@ -77,17 +82,43 @@ class Equipping:
             if not members:
                 del self._members[group_of(pod)]
 
-    def refresh(self, state: NodeState, *, gap: bool = False) -> bool:
-        """Bring the taints of its devices to a node. Returns whether they changed. ``gap``: changes may be missing."""
+    def refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
+        """Bring the taints of these devices, or of all that its pods have, to a node. Returns whether they changed.
+
+        ``gap``: changes may be missing.
+        """
         if not self._are_known:
             return state.lose_devices()
         if not self._world.synced:  # pods may be missing, and with them devices whose histories are stored
             return False
-        used = {use.device for pod in state.pods.values() for use in pod.shared.devices}
-        taints = [one for device in sorted(used) for one in self._inventory.taints(device, state.name)]
-        is_changed = state.update_devices(tuple(taints), self._world.now.wall, gap=gap)
-        state.forget_absent(partial(self._is_taken_off, state.name))
+        if devices is None or state.awaits_devices:
+            devices = {**state.uses, **state.taints_by_device}
+        found = {device: self._taints(state, device) for device in devices}
+        is_changed = state.update_devices(found, self._world.now.wall, gap=gap)
+        state.forget_absent(found, partial(self._is_taken_off, state.name))
+        is_there = self._world.cluster.nodes.get(state.name) is state
+        for device in found:
+            self._note(device, state.name, used=is_there and device in state.uses)
         return is_changed
+
+    def _taints(self, state: NodeState, device: DeviceId) -> tuple[TimedTaint, ...]:
+        if device not in state.uses:
+            return ()
+        return self._inventory.taints(device, state.name, state.taints_by_device.get(device, ()))
+
+    def _note(self, device: DeviceId, node: str, *, used: bool) -> None:
+        """Whether a node has pods with a device."""
+        place = (device.driver, device.pool)
+        if used:
+            self._nodes_with.setdefault(place, {}).setdefault(device.device, {})[node] = None
+            return
+        devices = self._nodes_with.get(place, {})
+        nodes = devices.get(device.device, {})
+        nodes.pop(node, None)
+        if not nodes:
+            devices.pop(device.device, None)
+        if not devices:
+            self._nodes_with.pop(place, None)
 
     def _is_taken_off(self, node: str, name: str, device: DeviceId) -> bool:
         """Whether a taint is gone, and not only its device or claim: if it comes back, its time begins again."""
@@ -106,6 +137,7 @@ class Equipping:
                 self._inventory = DeviceInventory()
             return []
         self._are_known = known
+        self._nodes_with = {}
         pods = [pod for state in self._world.cluster.nodes.values() for pod in state.pods.values()]
         if not known:
             self._inventory = DeviceInventory()
@@ -115,13 +147,39 @@ class Equipping:
         having = set(self._pods_of(self._inventory.all_consumers()))
         return [pod for pod in pods if pod.uid in having]
 
-    def put_slice(self, name: str, found: Slice | None) -> Iterable[str]:
-        """A slice is stored like this, or is gone. Returns the nodes that it concerns."""
-        return self._nodes_of(self._inventory.put_slice(name, found))
+    def put_slice(self, name: str, found: Slice | None) -> Mapping[str, Collection[DeviceId]]:
+        """A slice is stored like this, or is gone. Returns the nodes that it concerns, with their devices."""
+        return _by_node(chain.from_iterable(map(self._changed_by, self._inventory.put_slice(name, found))))
 
-    def put_rule(self, name: str, found: TaintRule | None) -> Iterable[str]:
-        """A rule is stored like this, or is gone. Returns the nodes that it concerns."""
-        return self._nodes_of(self._inventory.put_rule(name, found, ()))
+    def _changed_by(self, change: SliceChange) -> Iterator[tuple[str, DeviceId]]:
+        devices = self._nodes_with.get((change.driver, change.pool), {})
+        named: Iterable[str] = devices if change.devices is None else change.devices
+        if change.devices is None and change.node:  # pools of other nodes may have this name, and any number of devices
+            named = self._devices_on(change.node, change.driver, change.pool)
+        for device in list(named):
+            nodes = devices.get(device, {})
+            for node in nodes if not change.node else (change.node,) if change.node in nodes else ():
+                yield node, DeviceId(change.driver, change.pool, device)
+
+    def _devices_on(self, node: str, driver: str, pool: str) -> list[str]:
+        state = self._world.cluster.nodes.get(node)
+        known = {**state.uses, **state.taints_by_device} if state is not None else ()
+        return [one.device for one in known if (one.driver, one.pool) == (driver, pool)]
+
+    def put_rule(self, name: str, found: TaintRule | None) -> Mapping[str, Collection[DeviceId]]:
+        """A rule is stored like this, or is gone. Returns the nodes that it concerns, with their devices."""
+        return _by_node(chain.from_iterable(map(self._selected_by, self._inventory.put_rule(name, found))))
+
+    def _selected_by(self, rule: TaintRule) -> Iterator[tuple[str, DeviceId]]:
+        if rule.driver is not None and rule.pool is not None:
+            pools = [(rule.driver, rule.pool)]
+        else:
+            pools = [one for one in self._nodes_with if rule.driver in (None, one[0]) and rule.pool in (None, one[1])]
+        for driver, pool in pools:
+            devices = self._nodes_with.get((driver, pool), {})
+            for device in devices if rule.device is None else (rule.device,):
+                one = DeviceId(driver, pool, device)
+                yield from ((node, one) for node in devices.get(device, ()))
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Iterator[Pod]:
         """A claim is allocated like this, or is not. Returns the pods that have other devices because of it."""
@@ -130,11 +188,14 @@ class Equipping:
             if pod is not None and is_in_namespace_of(pod, key):
                 yield pod
 
-    def _nodes_of(self, devices: Collection[DeviceId]) -> Iterable[str]:
-        consumers = (one for device in devices for one in self._inventory.consumers(device))
-        return dict.fromkeys(self._nodes[uid] for uid in self._pods_of(consumers) if uid in self._nodes)
-
     def _pods_of(self, consumers: Iterable[str]) -> Iterator[str]:
         """The UIDs of pods that claims are reserved for, and of those in PodGroups that they are reserved for."""
         for one in consumers:
             yield from self._members.get(one, (one,))
+
+
+def _by_node(concerned: Iterable[tuple[str, DeviceId]]) -> Mapping[str, Collection[DeviceId]]:
+    found: dict[str, dict[DeviceId, None]] = {}
+    for node, device in concerned:
+        found.setdefault(node, {})[device] = None
+    return found

@@ -1,6 +1,6 @@
 """What streams and reads deliver: changes what is known of nodes, pods and policies, and has pods evaluated."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Node, Pod, Profile
+from taintwarden.engine.model import DeviceId, Node, Pod, Profile
 
 JUDGED_AT_ONCE = 8
 """The pods of so many nodes that one slice concerns. Of more nodes they are judged in steps."""
@@ -79,7 +79,6 @@ class Intake:
         is_relabelled, cordoned_at = known is None or known.labels != node.labels, state.cordoned_at
         faults = state.update(node, world.now.wall, adopt=not world.leading, gap=listed or was_unreadable)
         self._devices.refresh(state)
-        self._mirroring.saw(node)
         if is_relabelled:
             world.spread.relabel(node.name)
         if is_relabelled or state.cordoned_at != cordoned_at:
@@ -130,15 +129,15 @@ class Intake:
 
     def see_pod(self, pod: Pod) -> None:
         """A running pod was listed, added or modified."""
-        pod, had_devices = self._put(pod)
+        pod, devices = self._put(pod)
         state = self._world.cluster.nodes[pod.node]
-        if (pod.shared.devices or had_devices) and self._devices.refresh(state):
+        if devices and self._devices.refresh(state, devices):
             self._judging.judge_node(state)
         else:
             self._judging.judge_pod(state, pod)
 
-    def _put(self, pod: Pod) -> tuple[Pod, bool]:
-        """Store a pod. Returns it with its devices, and whether it had any before."""
+    def _put(self, pod: Pod) -> tuple[Pod, Collection[DeviceId]]:
+        """Store a pod. Returns it with its devices, and those that it has now or had before, but not both."""
         world = self._world
         self._leave_other_node(pod)
         pod = self._devices.equip(pod)
@@ -152,7 +151,7 @@ class Intake:
         self._count(pod, known)
         if known is not None:
             self._judging.changed(known, pod)
-        return pod, known is not None and bool(known.shared.devices)
+        return pod, _exchanged(known, pod)
 
     def _leave_other_node(self, pod: Pod) -> None:
         """After a restore of etcd the pod may be bound to another node than before: its claims there end.
@@ -187,8 +186,8 @@ class Intake:
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
             self._devices.lost(known)
-            if known.shared.devices:
-                self._refresh([node])
+            if devices := _exchanged(known, None):
+                self._refresh_at(state, devices)
         self._ending.gone(uid)
 
     def pods_listed(self, event: events.PodsListed) -> None:
@@ -209,50 +208,51 @@ class Intake:
 
     def devices_known(self, *, known: bool, is_listed: bool) -> None:
         """Slices, rules and claims of devices were listed, are still listed, or are not followed any more."""
-        self._equip(self._devices.know(known=known, is_listed=is_listed))
+        for pod in self._devices.know(known=known, is_listed=is_listed):
+            self._put(pod)
+            self._judging.nodes_again([pod.node])
         self._guarding.devices_known()
-        self._refresh(self._world.cluster.nodes)
+        self._refresh()
 
     def synced(self) -> None:
         """All pods are known."""
-        self._refresh(self._world.cluster.nodes)
+        self._refresh()
 
     def slice_changed(self, event: events.SliceSeen | events.SliceGone) -> None:
         """A ResourceSlice is stored like this, or is gone."""
         found, gap = (event.found, event.listed) if isinstance(event, events.SliceSeen) else (None, False)
-        names = list(self._devices.put_slice(event.name, found))
-        if len(names) > JUDGED_AT_ONCE:
-            self._refresh(names, gap=gap)
-            return
-        for name in names:
-            state = self._world.cluster.nodes.get(name)
-            if state is not None and self._devices.refresh(state, gap=gap):
-                self._judging.judge_node(state)  # at once, as for a node: drivers must not make evictions wait
+        self._devices_changed(self._devices.put_slice(event.name, found), gap=gap)
 
     def rule_changed(self, event: events.TaintRuleSeen | events.TaintRuleGone) -> None:
         """A DeviceTaintRule is stored like this, or is gone."""
         found, gap = (event.found, event.listed) if isinstance(event, events.TaintRuleSeen) else (None, False)
-        self._refresh(self._devices.put_rule(event.name, found), gap=gap)
+        self._devices_changed(self._devices.put_rule(event.name, found), gap=gap)
+
+    def _devices_changed(self, devices: Mapping[str, Collection[DeviceId]], *, gap: bool) -> None:
+        """Devices may have other taints, for the pods on these nodes."""
+        is_at_once = len(devices) <= JUDGED_AT_ONCE
+        for name, of_node in devices.items():
+            state = self._world.cluster.nodes.get(name)
+            if state is not None and self._devices.refresh(state, of_node, gap=gap):
+                if is_at_once:  # as for a node: drivers must not make evictions wait
+                    self._judging.judge_node(state)
+                else:
+                    self._judging.nodes_again([name])
 
     def claim_changed(self, event: events.DeviceClaimSeen | events.DeviceClaimGone) -> None:
         """A ResourceClaim is allocated like this, or is not."""
         found = event.found if isinstance(event, events.DeviceClaimSeen) else None
-        self._equip(list(self._devices.put_claim(event.key, found)))
+        for pod in list(self._devices.put_claim(event.key, found)):
+            self.see_pod(pod)
 
-    def _equip(self, pods: Iterable[Pod]) -> None:
-        """These pods have other devices than before."""
-        nodes: dict[str, None] = {}
-        for pod in pods:
-            self._put(pod)
-            nodes[pod.node] = None
-        self._refresh(nodes)
-        self._judging.nodes_again(nodes)
+    def _refresh_at(self, state: NodeState, devices: Collection[DeviceId]) -> None:
+        if self._devices.refresh(state, devices):
+            self._judging.nodes_again([state.name])
 
-    def _refresh(self, nodes: Iterable[str], *, gap: bool = False) -> None:
-        """The devices of these nodes, or their taints, may have changed."""
-        known = self._world.cluster.nodes
-        states = [state for name in nodes if (state := known.get(name)) is not None]
-        self._judging.nodes_again([state.name for state in states if self._devices.refresh(state, gap=gap)])
+    def _refresh(self) -> None:
+        """All devices of all nodes, or their taints, may have changed."""
+        states = list(self._world.cluster.nodes.values())
+        self._judging.nodes_again([state.name for state in states if self._devices.refresh(state)])
 
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 
@@ -295,3 +295,11 @@ class Intake:
             for state in self._world.cluster.nodes.values():
                 state.population = {}
         self._judging.classes_again(changed)
+
+
+def _exchanged(before: Pod | None, after: Pod | None) -> Collection[DeviceId]:
+    """The devices that one of both has, by which claim ever."""
+    if before is not None and after is not None and before.shared is after.shared:
+        return ()
+    had, has = ({use.device: None for use in one.shared.devices} if one is not None else {} for one in (before, after))
+    return [one for one in {**had, **has} if (one in had) != (one in has)]

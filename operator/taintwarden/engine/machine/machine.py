@@ -174,8 +174,6 @@ class Machine:
         """Seconds until :class:`~.events.Woke` is needed; 0: at once, None: not before another event."""
         if not self._world.synced:
             return None
-        if self._mirroring.is_behind:
-            return 0.0
         waits = [self._judging.next_in(now), self._world.queues.next_in(now)]
         if self._world.leading:
             waits.append(self._reclaims.next_in(now))
@@ -193,7 +191,7 @@ class Machine:
         if not world.synced:
             return
         self._judging.advance(most)
-        self._mirroring.catch_up(most)
+        self._mirroring.write_due()
         self._acting.make_ready(most)
         if world.leading:
             self._outbox.retry_due()

@@ -1,11 +1,10 @@
 """The labels of a node that repeat what the scheduler has to compare, and the writes that they need.
 
-A key by which nothing is placed any more keeps its labels: they say that no node has the taint, so that every pod that
-was ever placed by it matches every node. ``taintwarden placement remove`` ends that.
+Only keys that policies name count. ``taintwarden placement remove`` removes the labels of other keys, and checks first
+which pods need them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from itertools import islice
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -15,19 +14,8 @@ from taintwarden.engine.machine.claims import retry_delay
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.outbox import Outbox, labels_key
 from taintwarden.engine.machine.world import Timings, World
-from taintwarden.engine.model import MonotonicTime, Node, Policy, Taint, later
-from taintwarden.engine.placement import (
-    Kept,
-    Label,
-    NodeLabels,
-    Retained,
-    carried_by,
-    is_mirror_label,
-    mirrored,
-    neutral_labels,
-    node_labels,
-    version_labels,
-)
+from taintwarden.engine.model import MonotonicTime, Node, Taint, later
+from taintwarden.engine.placement import Label, NodeLabels, wanted_labels
 
 MAX_AT_ONCE = 3
 """How often labels are corrected without delay: a person, or a kubelet that starts, changes them once."""
@@ -116,26 +104,13 @@ class Mirroring:
     def __init__(self, world: World, outbox: Outbox) -> None:
         self._world = world
         self._outbox = outbox
-        self._retained = Retained()
         self._contests = _Contests(world.timings)
         self._reported: dict[str, tuple[tuple[Taint | Label, str], ...]] = {}
-        self._behind: dict[str, None] = {}
-        """Nodes whose labels are to be compared again, in order, since those of other nodes changed."""
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether nodes are to be looked at again."""
-        return bool(self._behind)
 
     def restart(self) -> None:
         """Leadership begins: what other leaders reported and wrote does not count."""
         self._reported = {}
         self._contests.clear()
-
-    def saw(self, node: Node) -> None:
-        """A node has these labels."""
-        if self._retained.put(node.name, node.labels):
-            self._look_again()
 
     def stored(self, node: str) -> None:
         """The labels of a node were written. Another client may change them before the stream delivers that."""
@@ -146,42 +121,33 @@ class Mirroring:
         self._reported.pop(node, None)
         self._contests.forget(node)
         self._outbox.forget(labels_key(node))
-        if self._retained.drop(node):
-            self._look_again()
-
-    def _look_again(self) -> None:
-        self._behind.update(dict.fromkeys(self._world.cluster.nodes))
 
     def next_at(self) -> MonotonicTime | None:
         """When the first labels are written again that another client changed."""
         return self._contests.next_at()
 
-    def catch_up(self, nodes: int) -> None:
-        """Compare so many of the nodes that are to be looked at again."""
+    def write_due(self) -> None:
+        """Write labels again whose wait is over."""
         while (due := self._contests.pop_due(self._world.now.monotonic)) is not None:
-            self._behind[due] = None
-        for name in list(islice(self._behind, nodes)):
-            del self._behind[name]
-            if (state := self._world.cluster.nodes.get(name)) is not None:
+            if (state := self._world.cluster.nodes.get(due)) is not None:
                 self.mirror(state)
 
     def wanted(self, node: Node) -> NodeLabels:
         """The Taintwarden labels that a node should have."""
-        return wanted_labels(node, self._world.verdicts.policies, self._retained.spread)
+        return wanted_labels(node, self._world.verdicts.policies)
 
     def mirror(self, state: NodeState) -> None:
         """Write the labels that the node lacks."""
         node = state.node
         if node is None or not self._world.leading:
             return
-        self._behind.pop(node.name, None)
         # A write may be stored already although the stream has not delivered it yet. Pods may have been placed by it.
         believed = self._outbox.believed(labels_key(node.name), node.resource_version)
         if isinstance(believed, commands.SaveLabels):
             after = {**node.labels, **believed.labels}
             node = replace(node, labels={label: value for label, value in after.items() if value is not None})
         wanted = self.wanted(node)
-        present = {label: value for label, value in node.labels.items() if is_mirror_label(label)}
+        present = {label: node.labels[label] for label in wanted.owned if label in node.labels}
         labels, faults = wanted.labels, wanted.faults
         if self._reported.get(node.name, ()) != faults:
             self._reported[node.name] = faults
@@ -194,7 +160,7 @@ class Mirroring:
             return
         known: dict[str, str | None] = dict(present)
         if isinstance(believed, commands.SaveLabels):
-            known |= believed.labels
+            known |= {label: value for label, value in believed.labels.items() if label in wanted.owned}
         gone: dict[str, str | None] = {label: None for label in known if label not in labels}
         self._outbox.put(commands.SaveLabels(node.name, node.uid, {**gone, **labels}))
 
@@ -210,32 +176,3 @@ class Mirroring:
             unique = tuple(dict.fromkeys(differing))
             self._world.report(commands.LabelsContested(node.name, node.uid, unique, number, again_at - now))
         return True
-
-
-def wanted_labels(node: Node, policies: Iterable[Policy], spread: Iterable[Kept]) -> NodeLabels:
-    """The Taintwarden labels that a node should have. ``spread``: keys that were placed, whose labels all nodes have.
-
-    It does not matter whether a policy selects the node: what pods tolerate does not depend on that.
-    """
-    placing = [policy for policy in policies if policy.places]
-    selectors = [selector for policy in placing for selector in policy.taints if selector.placement]
-    placed = {Kept(selector.key) for selector in selectors}
-    repeated = dict.fromkeys(Kept(key, of_label=True) for policy in placing for key in policy.version_labels)
-    kept, removed = carried_by(node.labels)
-    ended = sorted({*spread, *kept} - removed - placed - repeated.keys())
-    of_taints = node_labels([taint for taint, _ in node.taints], selectors)
-    of_labels = version_labels(node.labels, (one.key for one in repeated))
-    labels = {
-        **_about(removed - placed - repeated.keys(), node.labels),  # another client is removing them
-        **neutral_labels(one.key for one in ended if not one.of_label),
-        **version_labels(node.labels, (one.key for one in ended if one.of_label)).labels,
-        **of_taints.labels,
-        **of_labels.labels,
-    }
-    return NodeLabels(labels, of_taints.faults + of_labels.faults)
-
-
-def _about(keys: Collection[Kept], labels: Mapping[str, str]) -> dict[str, str]:
-    """Those of ``labels`` that are about one of these keys."""
-    found = ((label, mirrored(label)) for label in labels)
-    return {label: labels[label] for label, about in found if about and Kept(about.key, about.of_label) in keys}

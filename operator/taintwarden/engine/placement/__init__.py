@@ -8,10 +8,16 @@ excludes a node and is reported: a node that the pod does not tolerate is never 
 from taintwarden.engine.affinity import Term
 from taintwarden.engine.placement.affinity_translation import MAX_TERMS, native_affinity
 from taintwarden.engine.placement.encoding import encode_version
-from taintwarden.engine.placement.labels import is_mirror_label, mirrored, value_label
-from taintwarden.engine.placement.mirrored_labels import Label, NodeLabels, neutral_labels, node_labels, version_labels
+from taintwarden.engine.placement.labels import Kept, is_mirror_label, keys_of, mirrored, value_label
+from taintwarden.engine.placement.mirrored_labels import (
+    Label,
+    NodeLabels,
+    neutral_labels,
+    node_labels,
+    version_labels,
+    wanted_labels,
+)
 from taintwarden.engine.placement.requirements import REQUIRED_EFFECTS, Alternatives, preferences, requirements
-from taintwarden.engine.placement.retained import Kept, Retained, carried_by, keys_of
 
 __all__ = [
     "MAX_TERMS",
@@ -20,9 +26,7 @@ __all__ = [
     "Kept",
     "Label",
     "NodeLabels",
-    "Retained",
     "Term",
-    "carried_by",
     "encode_version",
     "is_mirror_label",
     "keys_of",
@@ -34,4 +38,5 @@ __all__ = [
     "requirements",
     "value_label",
     "version_labels",
+    "wanted_labels",
 ]

@@ -45,8 +45,6 @@ MAX_KEY_PREFIX_LENGTH = _MAX_PREFIX_LENGTH - max(map(len, Domain)) - 1
 
 NO_EFFECT = "None"
 """The effects of a taint that the node does not have. A node without the label was not looked at yet."""
-REMOVED = "Removed"
-"""On the label of the effects, or of another label's version: the labels of the key are being removed."""
 HIGHEST, LOWEST = str(MAX_INT64), "0"
 """The values of a node without the taint: above and below whatever is compared, since labels have no sign."""
 
@@ -61,6 +59,13 @@ class Mirrored(NamedTuple):
     def of_label(self) -> bool:
         """Whether the key is that of another label."""
         return self.domain is Domain.LABEL_VERSION
+
+
+class Kept(NamedTuple):
+    """A key that labels of placement are about: of a taint, or of another label."""
+
+    key: str
+    of_label: bool = False
 
 
 class TaintLabels(msgspec.Struct, frozen=True):
@@ -114,6 +119,13 @@ def label_version_label(key: str) -> str | None:
     return _label(key, Domain.LABEL_VERSION)
 
 
+@lru_cache(maxsize=1_000)
+def labels_about(key: str) -> tuple[str, ...]:
+    """All labels about the taint ``key``; none if its prefix is too long."""
+    labels = (_label(key, domain) for domain in Domain if domain is not Domain.LABEL_VERSION)
+    return tuple(label for label in labels if label is not None)
+
+
 def effect_text(effects: Iterable[str]) -> str | None:
     """The label value for these effects; None if the label is omitted: for ``NoExecute`` and no other effect."""
     found = sorted(set(effects))
@@ -135,6 +147,12 @@ def mirrored(label: str) -> Mirrored | None:
 def is_mirror_label(label: str) -> bool:
     """Whether a node's label is a Taintwarden label, for any taint or label."""
     return mirrored(label) is not None
+
+
+def keys_of(labels: Iterable[str]) -> list[Kept]:
+    """The keys that labels are about, each once. Labels that are none of ours are about no key."""
+    abouts = (mirrored(label) for label in labels)
+    return list(dict.fromkeys(Kept(one.key, one.of_label) for one in abouts if one is not None))
 
 
 def _label(key: str, domain: Domain) -> str | None:

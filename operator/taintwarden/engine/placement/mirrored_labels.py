@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
+from taintwarden.engine.model import Effect, Node, Policy, Taint, TaintSelector, ValueType
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.placement.encoding import encode_natural, encode_version, is_misread
@@ -15,6 +15,7 @@ from taintwarden.engine.placement.labels import (
     TaintLabels,
     effect_text,
     label_version_label,
+    labels_about,
     prefer_labels,
     taint_labels,
 )
@@ -47,6 +48,43 @@ class NodeLabels(msgspec.Struct, frozen=True):
 
     labels: dict[str, str]
     faults: tuple[tuple[Taint | Label, str], ...] = ()
+    owned: tuple[str, ...] = ()
+    """All labels about the keys that policies name. Those of other keys stay as they are."""
+
+    def on(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """What becomes of the ``labels`` of the node."""
+        return {**{label: value for label, value in labels.items() if label not in self.owned}, **self.labels}
+
+
+def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
+    """The Taintwarden labels that a node should have.
+
+    It does not matter whether a policy selects the node: what pods tolerate does not depend on that. If policies name a
+    key and none places by it, as in DryRun, nodes that have its labels keep them: they say that the node does not have
+    the taint, so that every pod that was placed by it matches the node.
+    """
+    selectors, published = list[TaintSelector](), dict[str, None]()
+    named, named_labels = dict[str, None](), dict[str, None]()
+    for policy in policies:
+        named |= dict.fromkeys(selector.key for selector in policy.taints)
+        named_labels |= dict.fromkeys(policy.version_labels)
+        if policy.places:
+            selectors += [selector for selector in policy.taints if selector.placement]
+            published |= dict.fromkeys(policy.version_labels)
+    placed = {selector.key for selector in selectors}
+    ended = [key for key in named if key not in placed and any(label in node.labels for label in labels_about(key))]
+    repeated = [key for key in named_labels if key not in published and label_version_label(key) in node.labels]
+    of_taints = node_labels([taint for taint, _ in node.taints], selectors)
+    of_labels = version_labels(node.labels, published)
+    labels = {
+        **neutral_labels(ended),
+        **version_labels(node.labels, repeated).labels,
+        **of_taints.labels,
+        **of_labels.labels,
+    }
+    owned = [label for key in named for label in labels_about(key)]
+    owned += [label for key in named_labels if (label := label_version_label(key))]
+    return NodeLabels(labels, of_taints.faults + of_labels.faults, tuple(owned))
 
 
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:

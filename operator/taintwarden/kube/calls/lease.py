@@ -19,6 +19,8 @@ from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.answers import decoded
 
 LEASE_NAME = "taintwarden"
+MAX_TRANSITIONS = 2**31 - 1
+"""``leaseTransitions`` is an int32: API servers refuse what is greater."""
 RELEASE_SECONDS = 3.0
 """How long giving it up may take: a pod that stops has half a minute for everything."""
 
@@ -81,6 +83,8 @@ class Lease:
         self._observed: tuple[str, float] = ("", float("-inf"))
         self._expires: float | None = None
         """When another holder's lease runs out as far as we have seen."""
+        self._led_at = float("-inf")
+        """When we last saw that another candidate holds it and lives; before, when we began to look."""
         self._announced = False
         self._may_be_stored = False
         """Whether the server may say that we hold it, whatever we know: the answer to a write may not have come."""
@@ -98,6 +102,11 @@ class Lease:
     def held(self) -> bool:
         """Whether we may act now. Asked before every single write."""
         return self._left() > 0
+
+    @property
+    def is_led(self) -> bool:
+        """Whether a live candidate holds it: we, or another that has renewed it not long ago."""
+        return self.held or self._monotonic() < self._led_at + self._timings.lasts + self._timings.renew_deadline
 
     def _left(self) -> float:
         """How many seconds we may still act."""
@@ -117,6 +126,7 @@ class Lease:
 
     async def run(self) -> None:
         """Try to get the lease and keep it, forever."""
+        self._led_at = self._monotonic()
         while True:
             began = self._monotonic()
             try:
@@ -180,11 +190,14 @@ class Lease:
             self._seen = lease.spec or LeaseSpec()
         spec = self._seen  # also of a Lease that was deleted: its holder may act until it would have run out
         seen = msgspec.json.encode(spec).decode()
+        is_of_another = spec.holder_identity not in (None, "", self._identity)
         if seen != self._observed[0]:
             # Others' clocks are not compared with ours: what counts is how long *we* have seen no renewal.
             self._observed = (seen, self._monotonic())
-        expires = self._observed[1] + (spec.lease_duration_seconds or self._timings.lasts)
-        if spec.holder_identity not in (None, "", self._identity) and self._monotonic() < expires:
+            self._led_at = self._monotonic() if is_of_another else self._led_at
+        # A stored duration beyond ours is no replica's: believed, one write would keep all of us from leading.
+        expires = self._observed[1] + min(spec.lease_duration_seconds or self._timings.lasts, self._timings.lasts)
+        if is_of_another and self._monotonic() < expires:
             self._expires = expires
             self._may_be_stored = False
             return False
@@ -235,7 +248,7 @@ class Lease:
             lease_duration_seconds=self._timings.lasts,
             acquire_time=spec.acquire_time if mine else _now(),
             renew_time=_now(),
-            lease_transitions=transitions if mine else transitions + 1,
+            lease_transitions=transitions if mine else transitions + 1 if transitions < MAX_TRANSITIONS else 0,
         )
 
 

@@ -23,29 +23,10 @@ class DeviceTaintObject(msgspec.Struct, gc=False, rename="camel"):
     time_added: str | None = None
 
 
-class AttributeObject(msgspec.Struct, gc=False, rename={"number": "int", "flag": "bool"}):
-    """``spec.devices[].attributes{}``: one of these. Lists have no text, and count as absent."""
-
-    string: str | None = None
-    number: Int64 | None = None
-    flag: bool | None = None
-    version: str | None = None
-
-    @property
-    def text(self) -> str | None:
-        """What selectors compare."""
-        if self.flag is not None:
-            return "true" if self.flag else "false"
-        if self.number is not None:
-            return str(self.number)
-        return self.version if self.string is None else self.string
-
-
 class DeviceObject(msgspec.Struct):
     """``spec.devices[]``."""
 
     name: str = ""
-    attributes: dict[str, AttributeObject] = {}
     taints: list[DeviceTaintObject] = []
 
 
@@ -96,7 +77,7 @@ class TaintRuleObject(msgspec.Struct):
 
 
 class DeviceTolerationObject(msgspec.Struct, gc=False, rename="camel"):
-    """``status.allocation.devices.results[].tolerations[]``."""
+    """``tolerations[]`` of a request for devices, and of an allocated one."""
 
     key: str = ""
     operator: str = ""
@@ -105,9 +86,37 @@ class DeviceTolerationObject(msgspec.Struct, gc=False, rename="camel"):
     toleration_seconds: Int64 | None = None
 
 
-class AllocatedDevice(msgspec.Struct):
-    """``status.allocation.devices.results[]``."""
+class SubRequestObject(msgspec.Struct):
+    """``spec.devices.requests[].exactly``, or one of ``firstAvailable[]``, which has a name."""
 
+    name: str = ""
+    tolerations: list[DeviceTolerationObject] = []
+
+
+class RequestObject(msgspec.Struct, rename="camel"):
+    """``spec.devices.requests[]``."""
+
+    name: str = ""
+    exactly: SubRequestObject | None = None
+    first_available: list[SubRequestObject] = []
+
+
+class DeviceRequests(msgspec.Struct):
+    """``spec.devices`` of a ResourceClaim."""
+
+    requests: list[RequestObject] = []
+
+
+class DeviceClaimSpec(msgspec.Struct):
+    """``spec`` of a ResourceClaim."""
+
+    devices: DeviceRequests = msgspec.field(default_factory=DeviceRequests)
+
+
+class AllocatedDevice(msgspec.Struct):
+    """``status.allocation.devices.results[]``. ``request`` has the name of a subrequest behind a slash."""
+
+    request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -146,4 +155,5 @@ class DeviceClaimObject(msgspec.Struct):
     """A resource.k8s.io/v1 ResourceClaim."""
 
     metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    spec: DeviceClaimSpec = msgspec.field(default_factory=DeviceClaimSpec)
     status: DeviceClaimStatus = msgspec.field(default_factory=DeviceClaimStatus)

@@ -1,1 +1,10 @@
-"""The checks of ``taintwarden doctor``: a module for each family, each a function of what was read."""
+"""The checks, each a function from a ``Context`` to findings."""
+
+from taintwarden.cli.doctor.check import MADE
+from taintwarden.cli.doctor.checks import evictions, nodes, operation, placement, policies, tolerations
+
+_MODULES = (operation, policies, evictions, tolerations, nodes, placement)
+CATALOGUE = tuple(one for module in _MODULES for one in MADE if one.run.__module__ == module.__name__)
+"""All checks, in the order in which they are reported."""
+
+__all__ = ["CATALOGUE"]

@@ -1,0 +1,92 @@
+"""A wave that is too large waits for a person, or for its values to be repaired."""
+
+import time
+
+from blackbox.box import ACT, FINE, LEAVES, NO_LIMIT, Box
+from e2e.stories import PodRef, taint
+
+GOOD, ZERO = taint("980"), taint("0")
+ALLOWED, ON_A_NODE, MANY = 5, 6, 60
+SETTLE_SECONDS, OBSERVED_SECONDS = 2, 3
+GUARDED = NO_LIMIT | {"guard": {"minPods": ALLOWED, "maxPercent": 1, "settleSeconds": SETTLE_SECONDS}}
+ABOVE = {"taintwarden.io/tolerations": '[{"key": "sla", "operator": "Gt", "value": "950"}]'}
+
+
+def crowded(box: Box, number: int, name: str = "n") -> tuple[list[str], list[PodRef]]:
+    """So many good nodes with pods of two namespaces, half of them each."""
+    nodes = [box.node(GOOD, name=f"{name}{index}") for index in range(number)]
+    namespaces = box.namespaces or box.add_namespaces(2)
+    half = ON_A_NODE // 2
+    pods = [pod for node in nodes for pod in box.crowd(namespaces, half, node, prefix=node, annotations=ABOVE)]
+    return nodes, pods
+
+
+def wave(box: Box, nodes: list[str]) -> float:
+    """A monitoring fault: the value of all of these nodes is 0."""
+    return [box.taint(node, ZERO) for node in nodes][-1]
+
+
+def trips(box: Box, nodes: list[str], pods: list[PodRef]) -> None:
+    """The guard holds all of these pods."""
+    fell = wave(box, nodes)
+    box.wait_condition("GuardTripped", "True")
+    box.stays(*pods, until=fell + SETTLE_SECONDS + OBSERVED_SECONDS)
+
+
+def release(box: Box) -> float:
+    """As a person does it; returns the moment."""
+    began = time.monotonic()
+    done = box.run_command("guard", "reset", box.policy, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return began
+
+
+def test_a_guard_of_a_hundred_percent_holds_no_wave(box: Box) -> None:
+    box.enforce(limits=NO_LIMIT | {"guard": {"maxPercent": 100}})
+    node = box.node(GOOD)
+    pods = box.crowd(box.add_namespaces(2), MANY, node, annotations=ABOVE)
+    box.last_gone(pods, wave(box, [node]), 15)
+
+
+def test_a_wave_within_the_guard_leaves(box: Box) -> None:
+    box.enforce(limits=GUARDED)
+    [node], _ = crowded(box, 1)
+    pods = [box.pod(f"web-{index}", node) for index in range(ALLOWED)]
+    box.last_gone(pods, time.monotonic(), 15)
+    assert box.status_code() == FINE
+
+
+def test_a_release_lets_exactly_the_held_pods_go(box: Box) -> None:
+    box.enforce(limits=GUARDED)
+    crowded(box, 3, "healthy")
+    first, held = crowded(box, 2, "first")
+    second, others = crowded(box, 1, "second")
+    trips(box, first, held)
+    assert box.status_code() == ACT
+    assert box.explains(held[0]) == LEAVES
+    released = release(box)
+    box.last_gone(held, released, 15)
+    for node in first:
+        box.taint(node, GOOD)
+    box.wait_condition("GuardTripped", "False")
+    trips(box, second, others)
+
+
+def test_a_release_is_refused_where_nothing_is_held(box: Box) -> None:
+    box.enforce(limits=GUARDED)
+    crowded(box, 1)
+    assert box.run_command("guard", "reset", box.policy, "--yes").returncode == 1
+
+
+def test_values_that_are_repaired_node_by_node_evict_no_pod(box: Box) -> None:
+    """Not when those that are left would fit into what the guard allows, either."""
+    box.enforce(limits=GUARDED)
+    crowded(box, 4, "healthy")
+    nodes, pods = crowded(box, 3)
+    trips(box, nodes, pods)
+    for node in nodes:
+        box.stays(*pods, until=box.taint(node, GOOD) + SETTLE_SECONDS + 1)
+    box.wait_condition("GuardTripped", "False")
+    box.stays(*pods, until=time.monotonic() + SETTLE_SECONDS)
+    assert not any(box.accepted(namespace) for namespace in box.namespaces)
+    assert box.status_code() == FINE

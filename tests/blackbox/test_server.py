@@ -1,0 +1,40 @@
+"""The API server stands still, and goes on."""
+
+import os
+import signal
+import time
+from datetime import datetime
+
+import pytest
+
+from blackbox.box import NO_LIMIT, Box
+from e2e.stories import calls, taint
+
+PODS, PER_SECOND, BEGUN = 40, 4, 3
+FIRST_SECONDS, RETRY_SECONDS, LATER_SECONDS = 5, 5, 3
+
+
+@pytest.mark.parametrize("away_seconds", [4, 20], ids=["short", "longer-than-the-lease"])
+def test_evictions_go_on_soon_after_a_frozen_server_has_returned(box: Box, away_seconds: int) -> None:
+    box.enforce(limits=NO_LIMIT | {"evictionsPerSecond": PER_SECOND, "burst": 1})
+    node = box.node()
+    pods = box.crowd([box.namespace], PODS, node)
+    box.taint(node, taint("900"))
+    box.wait(lambda: box.left(pods) <= PODS - BEGUN, 15, "the wave to begin")
+    server = box.control_plane.api_server.pid
+    assert server
+    os.kill(server, signal.SIGSTOP)
+    try:
+        time.sleep(away_seconds)  # this is the fault
+    finally:
+        os.kill(server, signal.SIGCONT)
+    returned, back, left = time.time(), time.monotonic(), box.left(pods)
+    assert left, "the wave was over before"
+    box.last_gone(pods, back, FIRST_SECONDS + RETRY_SECONDS + left / PER_SECOND + LATER_SECONDS)
+    received = [datetime.fromisoformat(one["requestReceivedTimestamp"]).timestamp() for one in calls_of(box)]
+    assert min(one for one in received if one > returned) - returned <= FIRST_SECONDS
+    assert set(box.accepted().values()) == {1}
+
+
+def calls_of(box: Box) -> list[dict[str, str]]:
+    return calls(box.control_plane, box.namespace)

@@ -1,0 +1,49 @@
+"""Taints that stayed on nodes that are Ready again, and those that come and go."""
+
+import pytest
+
+from cli.doctor.scene import asking, named
+from cli.world import NOON, Json, taint
+from taintwarden.cli.status.event_timeline import Happening
+from taintwarden.controller.wording import at
+
+left, restarted = asking("taint-left"), asking("grace-restarted")
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+def node(ready: str = "True", key: str = UNREACHABLE, seconds: float = 7_200, **more: str) -> Json:
+    made = named("a1", taint("", key, **({"timeAdded": at(NOON - seconds)} | more)))
+    return made | {"status": {"conditions": [{"type": "Ready", "status": ready}]}}
+
+
+def test_a_ready_node_that_is_still_called_unreachable():
+    (found,) = left(node())
+    assert found.message == f"is Ready, and has the taint {UNREACHABLE}:NoExecute for 2h"
+    assert found.remedy == f"kubectl taint node a1 {UNREACHABLE}:NoExecute-"
+
+
+def test_a_taint_without_a_time_may_be_of_any_age():
+    assert len(left(node(timeAdded=""))) == 1
+
+
+@pytest.mark.parametrize("one", [node("False"), node("Unknown"), node(seconds=60), node(key="sla"), named("a1")])
+def test_nodes_that_are_as_they_should_be(one):
+    assert left(one) == []
+
+
+def cancelled(name: str, count: int = 1, note: str = "Stays on n1: taint sla=980:NoExecute no longer evicts it"):
+    told = {"at": at(NOON), "reason": "EvictionCancelled", "type": "Normal", "kind": "Pod", "namespace": "shop"}
+    return Happening(**told, name=name, note=note, count=count)
+
+
+def test_evictions_that_are_cancelled_again_and_again():
+    (found,) = restarted(cancelled=[cancelled("a", 2), cancelled("a", 3), cancelled("b", 4), cancelled("c", 2)])
+    assert (str(found.subject), found.pods) == ("Node n1", 2)
+    assert "evictions of 2 pods because of sla were cancelled up to 5 times in an hour" in found.message
+
+
+@pytest.mark.parametrize(
+    "events", [[cancelled("a", 2)], [cancelled(name) for name in "abc"], [cancelled("a", 9, "Node n1 is gone, so")]]
+)
+def test_evictions_that_were_cancelled_for_good(events):
+    assert restarted(cancelled=events) == []

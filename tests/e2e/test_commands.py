@@ -1,0 +1,168 @@
+"""What commands say is what the operator does, on a real API server, with the rights of plain users."""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import Cluster, Json, Operator, Target, wait_until
+from controlplane.binaries import binary
+from controlplane.operator_process import EXECUTABLE
+from e2e import users
+from e2e.stories import NO_LIMITS, annotation, conditions, taint, toleration
+
+FINE, REFUSED, PERSON = 0, 1, 10
+STAYS, LEAVES = 0, 10
+WAIT_SECONDS, GRACE_SECONDS = 40, 600
+GOOD, BAD = taint("980"), taint("900")
+USER = [
+    {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies", "tolerationprofiles"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["get"]},
+]
+"""Who may ask why a pod stays or leaves, and see no budget."""
+READER = [
+    {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces", "replicationcontrollers"], "verbs": ["list"]},
+    {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets", "daemonsets"], "verbs": ["list"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list"]},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]},
+    {"apiGroups": ["taintwarden.io"], "resources": ["*"], "verbs": ["get", "list"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["get"]},
+]
+ADMIN = [*READER, {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies"], "verbs": ["patch"]}]
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def operator(control_plane: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """One for all tests, whose policies select nodes of their own."""
+    with Operator(control_plane.operator_kubeconfig(), tmp_path_factory.mktemp("commands")) as started:
+        started.wait_leading()
+        yield started
+
+
+@pytest.fixture
+def kubeconfig(request: pytest.FixtureRequest, control_plane: Target, namespace: str, tmp_path: Path) -> Iterator[Path]:
+    """Of somebody with the rules of a test, else an admin's."""
+    rules = getattr(request, "param", ADMIN)
+    with users.user(control_plane, namespace, rules, tmp_path / "user.kubeconfig") as path:
+        yield path
+
+
+@pytest.fixture
+def as_user(kubeconfig: Path) -> Command:
+    return lambda *args: users.run([EXECUTABLE, *args], kubeconfig)
+
+
+@pytest.fixture
+def node(cluster: Cluster, namespace: str) -> str:
+    name = f"{namespace}-n"
+    cluster.create_node(name, taints=[GOOD], labels={"test": namespace})
+    return name
+
+
+@pytest.fixture
+def policy(cluster: Cluster, operator: Operator, create_policy: Callable[..., Json], namespace: str) -> Any:
+    """Create a policy for the nodes of this test, which the operator has accepted; returns its name."""
+
+    def create(**limits: Any) -> str:
+        selector = {"matchLabels": {"test": namespace}}
+        spec = {"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": {**NO_LIMITS, **limits}}
+        name: str = create_policy(spec)["metadata"]["name"]
+        wait_until(lambda: conditions(cluster, name).get("Accepted"), WAIT_SECONDS, "the policy to be accepted")
+        return name
+
+    return create
+
+
+@pytest.fixture
+def pods(cluster: Cluster, namespace: str, node: str) -> list[str]:
+    """Six pods on a good node which want more than 950."""
+    names = [f"web-{number}" for number in range(6)]
+    for name in names:
+        cluster.create_pod(name, namespace, node, tolerations=[toleration("Gt", "950")])
+    return names
+
+
+def gone(cluster: Cluster, namespace: str) -> list[str]:
+    """Who was evicted, in order, also within a second: no kubelet ends them."""
+    found = cluster.items("pods", namespace)
+    leaving = [one["metadata"] for one in found if "deletionTimestamp" in one["metadata"]]
+    in_order = sorted(leaving, key=lambda one: (one["deletionTimestamp"], int(one["resourceVersion"])))
+    return [one["name"] for one in in_order]
+
+
+@pytest.mark.parametrize("kubeconfig", [USER], indirect=True)
+def test_explain_has_the_operators_deadline(
+    cluster: Cluster, namespace: str, node: str, policy: Any, as_user: Command, kubeconfig: Path
+) -> None:
+    def history() -> str:
+        annotations = cluster.get("nodes", node)["metadata"].get("annotations", {})
+        return str(annotations.get("taintwarden.io/taint-history", ""))
+
+    name, above = policy(), toleration("Gt", "950", violationGraceSeconds=GRACE_SECONDS)
+    cluster.create_pod("web", namespace, node, tolerations=[toleration("Exists")], annotations=annotation(above))
+    wait_until(lambda: "980" in history(), WAIT_SECONDS, "the history of the node")
+    kubectl = shutil.which("kubectl") or str(binary("kubectl"))
+    stays = users.run([kubectl, "taintwarden", "explain", "pod", "web", "-n", namespace], kubeconfig)
+    assert (stays.returncode, stays.stderr) == (STAYS, "")
+    # The operator saw the pod come; its object says only in which second.
+    created = datetime.fromisoformat(cluster.get("pods", "web", namespace)["metadata"]["creationTimestamp"])
+    wait_until(lambda: time.time() >= created.timestamp() + 1, 2, "the second in which the pod was created to end")
+    cluster.set_taints(node, [taint("940")])
+    wait_until(lambda: "940" in history(), WAIT_SECONDS, "the new value in the history")
+    leaves = as_user("explain", "pod", f"{namespace}/web", "-o", "json")
+    answer = json.loads(leaves.stdout)
+    assert (leaves.returncode, answer["fate"], answer["policy"]) == (LEAVES, "Leaves", name)
+    assert "you may not read poddisruptionbudgets: 403 Forbidden" in answer["budgetsProblem"]
+
+    def is_announced() -> bool:
+        return any(f"at {answer['deadline']}" in event["note"] for event in cluster.items("events", namespace))
+
+    wait_until(is_announced, WAIT_SECONDS, f"an Event that says {answer['deadline']}")
+
+
+def test_plan_is_what_then_happens(
+    cluster: Cluster, namespace: str, node: str, pods: list[str], policy: Any, as_user: Command
+) -> None:
+    policy(evictionsPerSecond=0.5, burst=1)
+    plan = as_user("plan", "--node", node, "--taint", "sla=900:NoExecute", "-o", "json")
+    assert plan.returncode == FINE, plan.stderr
+    planned = [one for one in json.loads(plan.stdout)["pods"] if one["namespace"] == namespace]
+    assert [round(one["afterSeconds"]) for one in planned] == [0, 2, 4, 6, 8, 10]
+    assert gone(cluster, namespace) == []
+    cluster.set_taints(node, [BAD])
+    wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
+    assert gone(cluster, namespace) == [one["name"] for one in planned]
+
+
+def test_a_tripped_guard_is_shown_and_released(
+    cluster: Cluster, namespace: str, node: str, pods: list[str], policy: Any, as_user: Command
+) -> None:
+    name = policy(guard={"minPods": 3, "maxPercent": 20})
+    cluster.set_taints(node, [BAD])
+    is_tripped = lambda: conditions(cluster, name).get("GuardTripped", {}).get("status") == "True"  # noqa: E731
+    wait_until(is_tripped, WAIT_SECONDS, "the guard to trip")
+    status, top = as_user("status", name), as_user("top", "--once")
+    assert (status.returncode, "guard has tripped" in status.stdout) == (PERSON, True), status
+    assert (top.returncode, "guard tripped" in top.stdout, "not read" in top.stdout) == (FINE, True, False), top
+    assert gone(cluster, namespace) == []
+    released = as_user("guard", "reset", name, "--yes")
+    assert released.returncode == FINE, released.stderr
+    wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
+    wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "the status to be fine again")
+
+
+@pytest.mark.parametrize("kubeconfig", [READER], indirect=True)
+def test_whoever_may_only_read_pauses_no_policy(policy: Any, as_user: Command) -> None:
+    refused = as_user("pause", policy())
+    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (REFUSED, "", 1)
+    assert refused.stderr.startswith("taintwarden: you may not change taintevictionpolicies: 403 Forbidden")

@@ -1,0 +1,432 @@
+"""Each limit on a cluster that lives: whom it holds, that the others go on, and what the status says.
+
+Pods that left are replaced by the real controllers, and an observer counts who is missing at every moment. All stories
+are played side by side. `view` is in test_recovery.py, releases by a person in test_commands.py.
+"""
+
+import datetime
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, EvictionDenial, Json, wait_until
+from controlplane.comparisons import known_gates
+from e2e.limit_scenes import ALL_SECONDS, DEMANDING, GOOD, LEAVE_SECONDS, LimitScene
+from e2e.replay.pod_watch import RUN_LABEL
+from e2e.stories import NO_LIMITS, SLACK_SECONDS, PodRef, Stories, Story, Told, annotation, calls, taint, toleration
+
+SECONDS_EACH = 3
+SLOWLY, HARDLY = {"evictionsPerSecond": 1 / SECONDS_EACH}, {"evictionsPerSecond": 0.001}
+"""HARDLY: until the status has been seen, which is written when the API server has time."""
+NEVER_SECONDS = 3600
+WEBHOOKS = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+HANGS_LABEL, HANGS_SECONDS, ASKED_SECONDS = "taintwarden-e2e/hangs", 10, 30
+ALLOWED, SETTLE_SECONDS, NARROW_SECONDS = 5, 8, 60
+"""SETTLE_SECONDS: nodes fall one after the other, and on a busy machine that takes a while."""
+GUARD = {"minPods": ALLOWED, "maxPercent": 20, "settleSeconds": SETTLE_SECONDS}
+UNHEALTHY = [{"key": "sla", "operator": "Lt", "value": "950"}]
+DEADLINE_SECONDS = 60
+UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
+"""The scheduler reads the one and puts pods anywhere, the operator the other and takes them away again."""
+
+
+def window(hours_from_now: int) -> list[Json]:
+    """One that is open from at least an hour before that time to at least an hour after it."""
+    begins = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours_from_now - 1)
+    return [{"schedule": f"0 {begins.hour} * * *", "duration": "3h", "timeZone": "UTC"}]
+
+
+def only(**limits: object) -> Json:
+    """No limit but these."""
+    return {"limits": {**NO_LIMITS, **limits}}
+
+
+def paused(**limits: object) -> Json:
+    """Nodes fall one after the other. To be judged together they fall while the policy is paused."""
+    return {"paused": True, **only(**limits)}
+
+
+POLICIES = {
+    "limit-window": {"windows": window(12), **only()},
+    "limit-policy-rate": only(**HARDLY, burst=1),
+    "limit-namespace-rate": only(perNamespace=HARDLY),
+    "limit-zone-rate": only(perZone=HARDLY),
+    "limit-zone": paused(zoneHealth={"unhealthy": UNHEALTHY, **HARDLY}),
+    "limit-zones": paused(zoneHealth={"unhealthy": UNHEALTHY}),
+    "limit-guard": only(guard=GUARD),
+    "limit-guard-narrows": only(guard=GUARD),
+    "limit-node": only(perNode={"maxConcurrent": 2}),
+    "limit-workload": only(perWorkload={"maxUnavailable": "25%"}),
+    "limit-bounce": only(bounce={}),
+    "limit-budget": only(),
+    "limit-failing": only(),
+    "limit-calls": only(),
+    "limit-reclaim": {
+        "reclaim": {"deadlineSeconds": DEADLINE_SECONDS},
+        **only(perWorkload={"maxUnavailable": 1}, evictionsPerSecond=0.01, burst=1),
+    },
+}
+STORIES = Stories()
+
+pytestmark = pytest.mark.timeout(480)  # the first test waits for the cluster, and each for its story
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(limits_told: Told, story: Story) -> None:
+    limits_told.judge(story)
+
+
+def test_no_pod_was_evicted_twice(working_cluster: ControlPlane, limits_told: Told) -> None:
+    limits_told.wait()
+    for story, scene in limits_told.scenes.items():
+        accepted = [entry for entry in calls(working_cluster, scene.namespace) if entry["responseStatus"]["code"] < 300]
+        twice = {name: times for name, times in Counter(map(pod_of, accepted)).items() if times > 1}
+        assert twice == {}, story
+
+
+def pod_of(entry: Json) -> str:
+    name: str = entry["objectRef"]["name"]
+    return name
+
+
+def test_the_shipped_rights_suffice(limits_told: Told) -> None:
+    limits_told.judge_rights()
+
+
+def wait_gone(scene: LimitScene, pods: Sequence[PodRef]) -> list[float]:
+    """Wait until all of them are evicted; returns the moments in order."""
+
+    def moments() -> list[float]:
+        found = (scene.watch.evicted_at(pod.uid) for pod in pods)
+        return sorted(moment for moment in found if moment is not None)
+
+    scene.wait(lambda: len(moments()) == len(pods), ALL_SECONDS, f"{len(pods)} pods to leave")
+    return moments()
+
+
+def assert_slow(moments: Sequence[float]) -> None:
+    """They went one by one at the rate of SLOWLY."""
+    took, least = moments[-1] - moments[0], (len(moments) - 1) * SECONDS_EACH
+    assert took >= 0.8 * least, f"{took:.1f} s for {len(moments)} pods; the watch is not as even as the calls"
+
+
+@contextmanager
+def elsewhere(scene: LimitScene) -> Iterator[str]:
+    """A second namespace."""
+    name = f"{scene.namespace}-other"
+    scene.cluster.create_namespace(name)
+    try:
+        yield name
+    finally:
+        scene.cluster.remove_namespace(name)
+
+
+def fill_other(scene: LimitScene, namespace: str, node: str, pods: int) -> list[PodRef]:
+    """So many running pods of another namespace on a node."""
+    given = {"tolerations": [DEMANDING], "labels": {RUN_LABEL: scene.run}}
+    made = [scene.cluster.create_pod(f"other-{index}", namespace, node, **given) for index in range(pods)]
+    return [PodRef(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in made]
+
+
+def fall(scene: LimitScene, *nodes: str) -> float:
+    """Let these nodes, which have pods, fall at the same moment, and return it.
+
+    The watches of nodes and of policies are not ordered among each other: the operator says that it saw all nodes.
+    """
+    scene.degrade(*nodes)
+    scene.wait_evicting(len(nodes))
+    began = time.monotonic()
+    scene.change_policy(paused=None)
+    return began
+
+
+# -- the policy -------------------------------------------------------------------------------------------------------
+
+
+@STORIES.under("limit-window")
+def outside_every_window_no_pod_leaves_and_another_window_holds_at_once(scene: LimitScene) -> None:
+    nodes = scene.nodes(GOOD, a=2)
+    pods = scene.fill(nodes, 2)
+    fell = scene.degrade(*nodes)
+    entry = scene.wait_limit("window", len(pods))
+    until = datetime.datetime.fromisoformat(entry["until"])
+    hours = (until - datetime.datetime.now(datetime.UTC)).total_seconds() / 3600
+    assert 9 < hours < 12, "when the window opens"
+    assert scene.departures(fell) == []
+    changed = time.monotonic()
+    scene.change_policy(windows=window(0))
+    for pod in pods:
+        scene.leaves(pod, changed, slack=LEAVE_SECONDS)
+
+
+@STORIES.under("limit-policy-rate")
+def pods_leave_at_the_rate_of_their_policy(scene: LimitScene) -> None:
+    [node] = scene.nodes(GOOD, a=1)
+    pods = scene.fill([node], 5)
+    scene.degrade(node)
+    scene.wait_limit("policy-rate", len(pods))
+    scene.change_policy(limits=SLOWLY)
+    assert_slow(wait_gone(scene, pods))
+
+
+# -- a namespace ------------------------------------------------------------------------------------------------------
+
+
+@STORIES.under("limit-namespace-rate")
+def a_namespace_does_not_wait_for_the_rate_of_another(scene: LimitScene) -> None:
+    [node] = scene.nodes(GOOD, a=1)
+    crowded = scene.fill([node], 5)
+    with elsewhere(scene) as other:
+        alone = fill_other(scene, other, node, 1)
+        scene.degrade(node)
+        scene.wait_limit("namespace-rate", len(crowded) + 1)
+        scene.change_policy(limits={"perNamespace": SLOWLY})
+        [left] = wait_gone(scene, alone)
+        moments = wait_gone(scene, crowded)
+    assert_slow(moments)
+    assert left < moments[-1]
+
+
+@STORIES.under("limit-failing")
+def a_namespace_whose_calls_fail_waits_alone(scene: LimitScene) -> None:
+    denial = EvictionDenial(scene.cluster)
+    denial.install()
+    [node] = scene.nodes(GOOD, a=1)
+    denied = scene.fill([node], 10)
+    with elsewhere(scene) as other:
+        free = fill_other(scene, other, node, 3)
+        try:
+            denial.deny(scene.namespace)
+            fell = scene.degrade(node)
+            for pod in free:
+                scene.leaves(pod, fell, slack=LEAVE_SECONDS)
+            scene.wait_limit("failing", len(denied))
+            assert scene.departures(fell) == []
+            denial.allow(scene.namespace)
+            wait_gone(scene, denied)
+        finally:
+            denial.remove()
+
+
+@STORIES.under("limit-calls")
+def a_webhook_that_hangs_in_one_namespace_delays_no_other(scene: LimitScene) -> None:
+    [node] = scene.nodes(GOOD, a=1)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # connections wait here, and nothing is ever read
+        hanging = hanging_webhook(scene, deaf.getsockname()[1], seconds=1)
+        scene.cluster.create(WEBHOOKS, hanging)
+        namespace = f"{scene.namespace}-others"
+        scene.cluster.create_namespace(namespace)
+        for index in range(40):
+            scene.cluster.create_pod(f"other-{index}", namespace, node, grace_seconds=0)
+        try:
+            scene.cluster.patch("namespaces", namespace, {"metadata": {"labels": {HANGS_LABEL: "true"}}})
+            wait_asked(scene, namespace)
+            scene.cluster.patch(WEBHOOKS, scene.namespace, hanging_webhook(scene, deaf.getsockname()[1]))
+            pods = [scene.pod(f"web-{index}", node, toleration("Exists", "", 2)) for index in range(12)]
+            tainted = scene.taint(node, taint("940"))
+            for pod in pods:
+                scene.leaves(pod, tainted, 2, slack=2 * SLACK_SECONDS)
+            assert len(scene.cluster.items("pods", namespace)) == 40, "the webhook is asked, and does not answer"
+        finally:
+            scene.taint(node)
+            scene.cluster.delete(WEBHOOKS, hanging["metadata"]["name"])
+            scene.cluster.remove_namespace(namespace)
+
+
+def wait_asked(scene: LimitScene, namespace: str) -> None:
+    """Wait until the API server asks the webhook about evictions from a namespace: it hears of both a moment later."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other-0", "namespace": namespace}}
+    path = f"/api/v1/namespaces/{namespace}/pods/other-0/eviction"
+    is_asked = lambda: "hangs.example.com" in scene.cluster.refusal("POST", path, eviction)  # noqa: E731
+    wait_until(is_asked, ASKED_SECONDS, "the webhook to be asked")
+
+
+def hanging_webhook(scene: LimitScene, port: int, seconds: int = HANGS_SECONDS) -> Json:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
+    webhook = {
+        "name": "hangs.example.com",
+        "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {HANGS_LABEL: "true"}},
+        "timeoutSeconds": seconds,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    return {"metadata": {"name": scene.namespace}, "webhooks": [webhook]}
+
+
+# -- a zone -----------------------------------------------------------------------------------------------------------
+
+
+@STORIES.under("limit-zone-rate")
+def a_zone_does_not_wait_for_the_rate_of_another(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=1)
+    crowded, alone = scene.fill(zones["a"], 3), scene.fill(zones["b"], 1)
+    scene.degrade(*zones["a"], *zones["b"])
+    scene.wait_limit("zone-rate", len(crowded) + len(alone))
+    scene.change_policy(limits={"perZone": SLOWLY})
+    [left] = wait_gone(scene, alone)
+    moments = wait_gone(scene, crowded)
+    assert_slow(moments)
+    assert left < moments[-1]
+
+
+@STORIES.under("limit-zone")
+def a_zone_with_many_unhealthy_nodes_slows_down_and_no_other(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=5, b=5)
+    bad = [*zones["a"][:3], zones["b"][0]]  # 60% and 20%
+    scene.fill(bad, 1)
+    fell = fall(scene, *bad)
+    entry = scene.wait_limit("zone", 3)  # too slow for any of them
+    assert entry["until"] > entry["since"]
+    scene.wait_zones({"test/a": ("Degraded", 5, 3), "test/b": ("Normal", 5, 1)})
+    assert [one.node for one in scene.wait_departures(1, fell)] == [zones["b"][0]]
+
+
+@STORIES.under("limit-zones")
+def no_pod_leaves_while_every_zone_is_full(scene: LimitScene) -> None:
+    nodes = scene.nodes(GOOD, a=3, b=3, c=3)
+    pods = scene.fill(nodes, 1)
+    fell = fall(scene, *nodes)
+    scene.wait_limit("zone", len(pods))
+    scene.wait_zones({f"test/{zone}": ("Full", 3, 3) for zone in "abc"})
+    scene.nobody_leaves(fell)
+    recovered = scene.recover(nodes[0])
+    left = scene.wait_departures(len(pods) - 1, recovered)
+    assert nodes[0] not in {one.node for one in left}
+
+
+# -- the guard --------------------------------------------------------------------------------------------------------
+
+
+@STORIES.under("limit-guard")
+def a_wave_that_is_too_large_evicts_no_pod_and_is_over_when_values_are_repaired(scene: LimitScene) -> None:
+    """What a fault of the monitoring looks like: the value of every node is 0."""
+    nodes = scene.nodes(GOOD, a=2, b=2)
+    pods = scene.fill(nodes, 2)
+    fell = time.monotonic()
+    for node in nodes:
+        scene.cluster.set_taints(node, [taint("0")])
+    scene.wait_limit("guard", len(pods))
+    assert "sla=0 (980 before)" in scene.wait_condition("GuardTripped", "True")["message"]
+    assert scene.status()["guard"]["trippedAt"]
+    event = scene.event(scene.policy, "GuardTripped")
+    assert (event["type"], event["regarding"]["kind"]) == ("Warning", "TaintEvictionPolicy")
+    assert not any(pod.name in event["note"] for pod in pods), "an Event of a policy names no pod of a tenant"
+    for node in nodes:
+        scene.recover(node)
+        scene.stays(*pods, until=time.monotonic() + 1)
+    scene.wait_condition("GuardTripped", "False")
+    scene.event(scene.policy, "GuardArmed")
+    scene.stays(*pods, until=max(fell, time.monotonic()) + SETTLE_SECONDS)
+
+
+@STORIES.under("limit-guard-narrows")
+def a_guard_that_one_namespace_trips_holds_only_that_one_after_a_minute(scene: LimitScene) -> None:
+    crowded, other = scene.nodes(GOOD, a=2)
+    scene.fill([other], ALLOWED)
+    held = scene.fill([crowded], 4 * ALLOWED)
+    with elsewhere(scene) as namespace:
+        few = fill_other(scene, namespace, crowded, ALLOWED // 2)
+        fell = scene.degrade(crowded)
+        scene.wait_limit("guard", len(held) + len(few))
+        for pod in few:
+            scene.leaves(pod, fell, NARROW_SECONDS, slack=LEAVE_SECONDS)
+    scene.wait_limit("guard")
+    gone = [pod for pod in held if scene.watch.evicted_at(pod.uid) is not None]
+    assert len(gone) <= ALLOWED
+
+
+# -- a node, a workload, a pod ----------------------------------------------------------------------------------------
+
+
+@STORIES.under("limit-node")
+def a_node_is_left_by_two_pods_at_a_time(scene: LimitScene) -> None:
+    """A place is free when a pod has stopped, not when it has been asked to."""
+    slow, quick = scene.nodes(GOOD, a=2)
+    stopping = {"grace_seconds": NEVER_SECONDS, "annotations": {STOP_SECONDS_ANNOTATION: str(NEVER_SECONDS)}}
+    pods, others = scene.fill([slow], 4, **stopping), scene.fill([quick], 1)
+
+    def asked() -> list[PodRef]:
+        return [pod for pod in pods if scene.watch.evicted_at(pod.uid) is not None]
+
+    scene.degrade(slow, quick)
+    wait_gone(scene, others)
+    scene.wait_limit("node", 2)
+    assert len(asked()) == 2
+    for pod in asked():
+        scene.cluster.delete("pods", pod.name, scene.namespace, grace_seconds=0)
+    wait_gone(scene, pods)
+
+
+@STORIES.under(*(["limit-workload"] if known_gates() else []))  # an older scheduler puts replacements on any node
+def no_workload_is_short_of_more_than_its_share(scene: LimitScene) -> None:
+    zones = scene.zones(GOOD, a=2, b=2)
+    workload = scene.deploy("web", 8)
+    leaving = scene.pods_on(zones["a"])
+    scene.cordon(zones["b"])
+    fell = scene.degrade(*zones["a"])
+    scene.wait_departures(2, fell)
+    scene.wait_limit("workload", len(leaving) - 2)
+    assert len(scene.departures(fell)) == 2
+    scene.cordon(zones["b"], off=True)
+    left = scene.wait_departures(len(leaving), fell)
+    scene.ground.wait_complete(workload)
+    assert {one.uid for one in left} == {pod.uid for pod in leaving}
+    assert scene.worst(workload, fell) == 2
+
+
+@STORIES.under("limit-bounce")
+def a_workload_that_comes_back_is_held_after_three_evictions(scene: LimitScene) -> None:
+    [node] = scene.nodes(GOOD, a=1)
+    workload = scene.deploy("web", 1, **UNREAD)
+    fell = scene.degrade(node)
+    scene.wait_departures(3, fell)
+    entry = scene.wait_limit("bounce", 1)
+    assert entry["until"] > entry["since"]
+
+    def notes() -> list[str]:
+        found = scene.cluster.items("events", scene.namespace)
+        return [event["note"] for event in found if event["reason"] == "EvictionBouncing"]
+
+    note = scene.wait(notes, scene.event_seconds, "an Event")[0]
+    assert f"was evicted from node {node} by taint sla=940:NoExecute 3 times in a row" in note
+    scene.recover(node)
+    scene.ground.wait_complete(workload)
+
+
+@STORIES.under("limit-budget")
+def a_budget_is_not_asked_in_vain_and_then_drained_one_by_one(scene: LimitScene) -> None:
+    old = scene.zones(GOOD, old=2)["old"]
+    workload = scene.deploy("web", 6)
+    scene.zones(GOOD, new=2)
+    scene.budget("web", "web", maxUnavailable=0)
+    fell = scene.degrade(*old)
+    entry = scene.wait_limit("budget", 6)
+    assert "until" not in entry, "no clock ends it"
+    assert scene.status()["blockedBudgets"] == [{"namespace": scene.namespace, "name": "web", "pods": 6}]
+    assert f"{scene.namespace}/web" in scene.event(scene.pods_on(old)[0], "EvictionBlocked")["note"]
+    assert not calls(scene.ground, scene.namespace)
+    scene.cluster.patch("poddisruptionbudgets", "web", {"spec": {"maxUnavailable": 1}}, scene.namespace)
+    left = scene.wait_departures(6, fell)
+    scene.ground.wait_complete(workload)
+    assert all(one.evicted for one in left)
+    assert scene.worst(workload, fell) == 1
+
+
+@STORIES.under("limit-reclaim")
+def a_node_that_will_be_gone_is_left_whatever_the_limits_say(scene: LimitScene) -> None:
+    nodes = scene.nodes(GOOD, a=2)
+    slow = {"grace_seconds": 2 * DEADLINE_SECONDS, "annotations": {STOP_SECONDS_ANNOTATION: "5"}}
+    workload = scene.deploy("web", 4, **slow)
+    scene.cordon(nodes)
+    fell, gone_at = scene.degrade(*nodes), time.time() + DEADLINE_SECONDS
+    left = scene.wait_departures(4, fell)
+    assert left[-1].at - fell < DEADLINE_SECONDS
+    assert scene.worst(workload, fell) == 4
+    assert all(0 < one.grace_seconds <= DEADLINE_SECONDS for one in left), "clamped to what is left"
+    assert all(one.ends_at < gone_at + SLACK_SECONDS for one in left)

@@ -1,0 +1,160 @@
+"""What one object about devices costs while its writer has 5,000 others: as much as while it has a few.
+
+A kubelet writes slices of its node, of any driver and pool; a driver those of pools without a node; whoever allocates
+writes claims; and rules are written by people and by tools that watch devices. Steps are counted instead of time.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from engine.device_rig import DRIVER, KEY, Devices, Taints, for_devices, tainted
+from taintwarden.engine.device_inventory import (
+    MAX_DEVICES_OF_A_POD,
+    DeviceClaim,
+    DeviceTaint,
+    Slice,
+    TaintRule,
+)
+from taintwarden.engine.machine import Event, events
+from taintwarden.engine.model import DeviceId, DeviceUse, Timing
+from work import steps
+
+FEW, MANY = 50, 5_000
+RATIO = 1.5
+"""A little more than nothing: the sizes of tables are powers of two."""
+POLICY = for_devices(timing=Timing(violation_grace_seconds=10**6))
+Make = Callable[[int, str], Event]
+
+
+def ground() -> Devices:
+    """A node with a pod that has one device."""
+    rig = Devices(POLICY)
+    rig.node("n0")
+    rig.pod("p", node="n0")
+    rig.feed(claimed("shop/c", "gpu-0"))
+    rig.wake()
+    return rig
+
+
+def claimed(key: str, *devices: str) -> Event:
+    """A claim of the pod for devices of its node."""
+    uses = tuple(DeviceUse(DeviceId(DRIVER, "n0", device)) for device in devices)
+    return events.DeviceClaimSeen(key, DeviceClaim(uses, frozenset({"uid-p"})))
+
+
+def sick(value: str) -> dict[str, Taints]:
+    return {"gpu-0": tainted(value), "gpu-1": ()}
+
+
+def in_one_pool(number: int, value: str) -> Event:
+    return events.SliceSeen(f"s{number}", Slice(DRIVER, "n0", 1, MANY, sick(value), "n0"))
+
+
+def complete(number: int, value: str) -> Event:
+    return events.SliceSeen(f"s{number}", Slice(DRIVER, "n0", 1, 1, sick(value), "n0"))
+
+
+def in_pools_of_their_own(number: int, value: str) -> Event:
+    return events.SliceSeen(f"s{number}", Slice(DRIVER, f"pool-{number}", 1, 1, sick(value), "n0"))
+
+
+def in_generations_of_their_own(number: int, value: str) -> Event:
+    return events.SliceSeen(f"s{number}", Slice(DRIVER, "n0", number, 1, sick(value), "n0"))
+
+
+def on_no_node(number: int, value: str) -> Event:
+    return events.SliceSeen(f"s{number}", Slice(DRIVER, "fabric", 1, MANY, {f"link-{number}": tainted(value)}))
+
+
+def of_one_pod(number: int, value: str) -> Event:
+    return claimed(f"shop/more-{number}", *(f"{value}-{number}-{index}" for index in range(32)))
+
+
+def of_another_namespace(number: int, value: str) -> Event:
+    return claimed(f"tenant/c-{number}", f"{value}-{number}")
+
+
+def rule_for_a_device(number: int, value: str) -> Event:
+    taint = DeviceTaint(KEY, value, "NoExecute")
+    return events.TaintRuleSeen(f"r{number}", TaintRule(taint, DRIVER, f"n{number}", "gpu-0"))
+
+
+def rule_for_a_name(number: int, value: str) -> Event:
+    return events.TaintRuleSeen(f"r{number}", TaintRule(DeviceTaint(KEY, value, "NoExecute"), device=f"x-{number}"))
+
+
+KINDS = [
+    in_one_pool,
+    complete,
+    in_pools_of_their_own,
+    in_generations_of_their_own,
+    on_no_node,
+    of_one_pod,
+    of_another_namespace,
+    rule_for_a_device,
+    rule_for_a_name,
+]
+
+
+def cost(make: Make, known: int, *happens: Event) -> int:
+    """The steps of some events while so many objects are known."""
+    rig = ground()
+    for number in range(known):
+        rig.feed(make(number, "1"))
+    rig.wake()
+    return steps(lambda: rig.feed(*happens))
+
+
+@pytest.mark.parametrize("make", KINDS, ids=lambda one: one.__name__)
+def test_an_object_that_changes_costs_no_more_among_many(make):
+    few, many = (cost(make, number, make(0, "2"), make(1, "2")) for number in (FEW, MANY))
+    assert many < RATIO * few
+
+
+@pytest.mark.parametrize("make", KINDS, ids=lambda one: one.__name__)
+def test_an_object_that_comes_costs_no_more_among_many(make):
+    few, many = (cost(make, number, make(number, "2")) for number in (FEW, MANY))
+    assert many < RATIO * few
+
+
+@pytest.mark.parametrize("make", KINDS, ids=lambda one: one.__name__)
+def test_an_object_that_goes_costs_no_more_among_many(make):
+    few, many = (cost(make, number, gone(make(number - 1, "1"))) for number in (FEW, MANY))
+    assert many < RATIO * few
+
+
+def gone(seen: Event) -> Event:
+    match seen:
+        case events.SliceSeen(name):
+            return events.SliceGone(name)
+        case events.TaintRuleSeen(name):
+            return events.TaintRuleGone(name)
+        case events.DeviceClaimSeen(key):
+            return events.DeviceClaimGone(key)
+    raise AssertionError(seen)
+
+
+def test_a_generation_of_a_node_costs_what_its_pods_have_however_many_devices_others_have():
+    """Pools are of any name: that of another driver's fabric, for example."""
+
+    def shared(pods: int) -> int:
+        rig = Devices(POLICY)
+        for number in range(pods):
+            rig.feed(events.NodeSeen(rig.make_node("")))
+            rig.feed(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
+            use = DeviceUse(DeviceId(DRIVER, "fabric", f"link-{number}"))
+            rig.feed(events.DeviceClaimSeen(f"shop/c{number}", DeviceClaim((use,), frozenset({f"uid-p{number}"}))))
+        rig.wake()
+        found = [Slice(DRIVER, "fabric", generation, 2, sick("1"), "n1") for generation in (1, 2)]
+        return steps(lambda: rig.feed(*(events.SliceSeen("s", one) for one in found)))
+
+    assert shared(MANY) < RATIO * shared(FEW)
+
+
+def test_of_the_devices_of_a_pod_so_many_count():
+    rig = ground()
+    for number in range(20):
+        rig.feed(of_one_pod(number, "x"))
+    [pod] = rig.view.pods("n0")
+    assert len(pod.shared.devices) == MAX_DEVICES_OF_A_POD
