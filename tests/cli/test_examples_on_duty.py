@@ -5,7 +5,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-import yaml
 
 from cli.devices import for_devices, serve, slice_of
 from cli.policies import POLICIES, condition, empty_cluster, running, set_status
@@ -46,7 +45,6 @@ def cluster():
 
 async def test_every_example_works(cluster, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("changes.yaml").write_text(yaml.safe_dump([{"zone": "zone-a", "taints": ["sla=900:NoExecute"]}]))
     examples = [one for one in (*from_help(cli), *from_pages()) if ENDLESS not in one]
     assert len(examples) > 15
     async with running(cluster, cli, tmp_path) as run:

@@ -7,7 +7,7 @@ import pytest
 
 from cli.world import NOON, Json, node, taint
 from taintwarden.cli.explain import published_taints
-from taintwarden.cli.explain.published_taints import PublishedTaint, published
+from taintwarden.cli.explain.explaining_pods import PublishedTaint, published
 from taintwarden.controller.wording import at
 from taintwarden.engine.model import Effect
 from taintwarden.kube.wire.kinds import NodeObject

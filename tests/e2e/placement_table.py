@@ -1,4 +1,4 @@
-"""What happens to pods of each kind of owner in each event of the life of placement: the table of docs/placement.md.
+"""What happens to pods of each kind of owner in each event of the life of placement.
 
 The stories with the real scheduler, controllers and kubelet see each cell.
 """
@@ -25,14 +25,10 @@ class Event(StrEnum):
     FALLS_NO_EXECUTE = "the value falls, `NoExecute`, the policy evicts"
     FALLS_NO_SCHEDULE = "the value falls, `NoSchedule`"
     EDITED = "the policy is edited: `placement` dropped"
-    DRY_RUN = "`DryRun`"
-    PAUSED = "the policy is paused"
     DELETED = "the policy is deleted"
     WEBHOOK_AWAY = "created while the webhook is away"
     OPERATOR_AWAY = "the operator is away, the value falls"
-    KUBELET = "the kubelet restarts"
     KUBELET_FALLEN = "the kubelet restarts after the value fell"
-    UNINSTALLED = "uninstalled, the value falls"
 
 
 class Outcome(StrEnum):
@@ -60,12 +56,8 @@ TABLE: dict[Event, dict[Owner, Outcome]] = {
     Event.FALLS_NO_EXECUTE: _row(Outcome.REPLACED, DAEMON_SET=Outcome.REMOVED, BARE=Outcome.GONE),
     Event.FALLS_NO_SCHEDULE: _row(Outcome.STAYS_FALLEN, DAEMON_SET=Outcome.REMOVED),
     Event.EDITED: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
-    Event.DRY_RUN: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),
-    Event.PAUSED: _row(Outcome.STAYS),
     Event.DELETED: _row(Outcome.STAYS),
     Event.WEBHOOK_AWAY: _row(Outcome.PENDING, DAEMON_SET=Outcome.NONE),
     Event.OPERATOR_AWAY: _row(Outcome.STAYS),
-    Event.KUBELET: _row(Outcome.STAYS),
     Event.KUBELET_FALLEN: _row(Outcome.FAILED_REPLACED, BARE=Outcome.FAILED, DAEMON_SET=Outcome.REMOVED),
-    Event.UNINSTALLED: _row(Outcome.STAYS),
 }

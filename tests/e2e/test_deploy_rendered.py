@@ -60,6 +60,7 @@ VALUES: dict[str, Json] = {
         "tolerations": [],
         "topologySpreadConstraints": [],
     },
+    "publisher": {"networkPolicy": {"enabled": True}, "publisher": {"enabled": True}},
     "cert-manager": {"webhooks": {"certificates": "cert-manager"}},
     "openshift": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None}},
 }

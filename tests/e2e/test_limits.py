@@ -1,11 +1,11 @@
 """Each limit on a cluster that lives: whom it holds, that the others go on, and what the status says.
 
 Pods that left are replaced by the real controllers, and an observer counts who is missing at every moment. All stories
-are played side by side. `view` is in test_recovery.py, releases by a person in test_commands.py.
+are played side by side. `view` is in test_stale_view.py, releases by a person in test_commands.py; `calls`, releases,
+repairs and nodes that will be gone are in tests/blackbox, too.
 """
 
 import datetime
-import socket
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,23 +13,20 @@ from contextlib import contextmanager
 
 import pytest
 
-from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, EvictionDenial, Json, wait_until
+from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, EvictionDenial, Json
 from controlplane.comparisons import known_gates
 from e2e.limit_scenes import ALL_SECONDS, DEMANDING, GOOD, LEAVE_SECONDS, LimitScene
 from e2e.replay.pod_watch import RUN_LABEL
-from e2e.stories import NO_LIMITS, SLACK_SECONDS, PodRef, Stories, Story, Told, annotation, calls, taint, toleration
+from e2e.stories import NO_LIMITS, PodRef, Stories, Story, Told, annotation, calls, taint, toleration
 
 SECONDS_EACH = 3
 SLOWLY, HARDLY = {"evictionsPerSecond": 1 / SECONDS_EACH}, {"evictionsPerSecond": 0.001}
 """HARDLY: until the status has been seen, which is written when the API server has time."""
 NEVER_SECONDS = 3600
-WEBHOOKS = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-HANGS_LABEL, HANGS_SECONDS, ASKED_SECONDS = "taintwarden-e2e/hangs", 10, 30
 ALLOWED, SETTLE_SECONDS, NARROW_SECONDS = 5, 8, 60
 """SETTLE_SECONDS: nodes fall one after the other, and on a busy machine that takes a while."""
 GUARD = {"minPods": ALLOWED, "maxPercent": 20, "settleSeconds": SETTLE_SECONDS}
 UNHEALTHY = [{"key": "sla", "operator": "Lt", "value": "950"}]
-DEADLINE_SECONDS = 60
 UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
 """The scheduler reads the one and puts pods anywhere, the operator the other and takes them away again."""
 
@@ -64,11 +61,6 @@ POLICIES = {
     "limit-bounce": only(bounce={}),
     "limit-budget": only(),
     "limit-failing": only(),
-    "limit-calls": only(),
-    "limit-reclaim": {
-        "reclaim": {"deadlineSeconds": DEADLINE_SECONDS},
-        **only(perWorkload={"maxUnavailable": 1}, evictionsPerSecond=0.01, burst=1),
-    },
 }
 STORIES = Stories()
 
@@ -210,53 +202,6 @@ def a_namespace_whose_calls_fail_waits_alone(scene: LimitScene) -> None:
             wait_gone(scene, denied)
         finally:
             denial.remove()
-
-
-@STORIES.under("limit-calls")
-def a_webhook_that_hangs_in_one_namespace_delays_no_other(scene: LimitScene) -> None:
-    [node] = scene.nodes(GOOD, a=1)
-    with socket.create_server(("127.0.0.1", 0)) as deaf:  # connections wait here, and nothing is ever read
-        hanging = hanging_webhook(scene, deaf.getsockname()[1], seconds=1)
-        scene.cluster.create(WEBHOOKS, hanging)
-        namespace = f"{scene.namespace}-others"
-        scene.cluster.create_namespace(namespace)
-        for index in range(40):
-            scene.cluster.create_pod(f"other-{index}", namespace, node, grace_seconds=0)
-        try:
-            scene.cluster.patch("namespaces", namespace, {"metadata": {"labels": {HANGS_LABEL: "true"}}})
-            wait_asked(scene, namespace)
-            scene.cluster.patch(WEBHOOKS, scene.namespace, hanging_webhook(scene, deaf.getsockname()[1]))
-            pods = [scene.pod(f"web-{index}", node, toleration("Exists", "", 2)) for index in range(12)]
-            tainted = scene.taint(node, taint("940"))
-            for pod in pods:
-                scene.leaves(pod, tainted, 2, slack=2 * SLACK_SECONDS)
-            assert len(scene.cluster.items("pods", namespace)) == 40, "the webhook is asked, and does not answer"
-        finally:
-            scene.taint(node)
-            scene.cluster.delete(WEBHOOKS, hanging["metadata"]["name"])
-            scene.cluster.remove_namespace(namespace)
-
-
-def wait_asked(scene: LimitScene, namespace: str) -> None:
-    """Wait until the API server asks the webhook about evictions from a namespace: it hears of both a moment later."""
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other-0", "namespace": namespace}}
-    path = f"/api/v1/namespaces/{namespace}/pods/other-0/eviction"
-    is_asked = lambda: "hangs.example.com" in scene.cluster.refusal("POST", path, eviction)  # noqa: E731
-    wait_until(is_asked, ASKED_SECONDS, "the webhook to be asked")
-
-
-def hanging_webhook(scene: LimitScene, port: int, seconds: int = HANGS_SECONDS) -> Json:
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
-    webhook = {
-        "name": "hangs.example.com",
-        "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
-        "rules": [rule],
-        "namespaceSelector": {"matchLabels": {HANGS_LABEL: "true"}},
-        "timeoutSeconds": seconds,
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
-    return {"metadata": {"name": scene.namespace}, "webhooks": [webhook]}
 
 
 # -- a zone -----------------------------------------------------------------------------------------------------------
@@ -416,17 +361,3 @@ def a_budget_is_not_asked_in_vain_and_then_drained_one_by_one(scene: LimitScene)
     scene.ground.wait_complete(workload)
     assert all(one.evicted for one in left)
     assert scene.worst(workload, fell) == 1
-
-
-@STORIES.under("limit-reclaim")
-def a_node_that_will_be_gone_is_left_whatever_the_limits_say(scene: LimitScene) -> None:
-    nodes = scene.nodes(GOOD, a=2)
-    slow = {"grace_seconds": 2 * DEADLINE_SECONDS, "annotations": {STOP_SECONDS_ANNOTATION: "5"}}
-    workload = scene.deploy("web", 4, **slow)
-    scene.cordon(nodes)
-    fell, gone_at = scene.degrade(*nodes), time.time() + DEADLINE_SECONDS
-    left = scene.wait_departures(4, fell)
-    assert left[-1].at - fell < DEADLINE_SECONDS
-    assert scene.worst(workload, fell) == 4
-    assert all(0 < one.grace_seconds <= DEADLINE_SECONDS for one in left), "clamped to what is left"
-    assert all(one.ends_at < gone_at + SLACK_SECONDS for one in left)

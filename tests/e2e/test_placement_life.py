@@ -1,4 +1,4 @@
-"""The table of docs/placement.md on the real scheduler and controllers: each kind of owner in each event.
+"""Placement with the real scheduler and controllers: each kind of owner in each event.
 
 The kubelet of the rows about kubelets is the real one too, with a container runtime in its memory.
 """

@@ -15,7 +15,6 @@ from controlplane import (
     ApiError,
     Cluster,
     ControlPlane,
-    EvictionDenial,
     Json,
     Operator,
     Target,
@@ -63,25 +62,16 @@ def replay_policy(control_plane: Target) -> Iterator[Json]:
 
 
 @pytest.fixture(scope="module")
-def denial(control_plane: Target) -> Iterator[EvictionDenial]:
-    denial = EvictionDenial(control_plane.client)
-    denial.install()
-    yield denial
-    denial.remove()
-
-
-@pytest.fixture(scope="module")
 def played(
     request: pytest.FixtureRequest,
     control_plane: Target,
     replay_policy: Json,
-    denial: EvictionDenial,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Replayed]]:
     """All selected scenarios that can share an operator, played side by side."""
     folder = tmp_path_factory.mktemp("replay")
     with Operator(control_plane.operator_kubeconfig(), folder, args=[NO_CAP]) as operator:
-        props = Props(control_plane.client, operator, denial)
+        props = Props(control_plane.client, operator)
         found: dict[str, Replayed] = {}
         for _ in range(ATTEMPTS):
             wanted = selected(request, "shared")

@@ -10,7 +10,6 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -114,34 +113,30 @@ def probe(seen: Story, operator: Operator, ended: threading.Event) -> None:
 
 
 @pytest.fixture(scope="module")
-def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    cluster, folder, seen = own_control_plane.client, tmp_path_factory.mktemp("tenants"), Story()
-    tenant = Tenant(own_control_plane, HOSTILE)
-    cluster.create_namespace(OTHERS)
-    for node in (NODE, QUIET):
-        cluster.create_node(node)
-    cluster.create_node(RECLAIMED, taints=[{"key": RECLAIMED, "effect": "NoExecute"}])
-    cluster.create_node(KUBELET_NODE, taints=[TAINT | {"value": "980"}])
-    tolerates = [{"key": "sla", "operator": "Exists"}]
-    for number in range(OF_KUBELET):
-        cluster.create_pod(f"of-kubelet-{number}", OTHERS, KUBELET_NODE, tolerations=tolerates, grace_seconds=0)
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
-    reclaim = {"taints": [{"key": RECLAIMED}], "reclaim": {"deadlineSeconds": 600}}
-    for name, spec in {POLICY: {"taints": [{"key": "sla"}], "limits": NO_LIMITS}, RECLAIMED: reclaim}.items():
-        cluster.create("taintevictionpolicies", kind | {"metadata": {"name": name}, "spec": spec})
-    try:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """On a control plane of its own, which ends with all that is stored: to delete it would take a minute."""
+    seen, folder = Story(), tmp_path_factory.mktemp("tenants")
+    with ControlPlane(folder) as target:
+        target.apply_crds()
+        target.apply_manifests()
+        cluster, tenant = target.client, Tenant(target, HOSTILE)
+        cluster.create_namespace(OTHERS)
+        for node in (NODE, QUIET):
+            cluster.create_node(node)
+        cluster.create_node(RECLAIMED, taints=[{"key": RECLAIMED, "effect": "NoExecute"}])
+        cluster.create_node(KUBELET_NODE, taints=[TAINT | {"value": "980"}])
+        tolerates = [{"key": "sla", "operator": "Exists"}]
+        for number in range(OF_KUBELET):
+            cluster.create_pod(f"of-kubelet-{number}", OTHERS, KUBELET_NODE, tolerations=tolerates, grace_seconds=0)
+        kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
+        reclaim = {"taints": [{"key": RECLAIMED}], "reclaim": {"deadlineSeconds": 600}}
+        for name, spec in {POLICY: {"taints": [{"key": "sla"}], "limits": NO_LIMITS}, RECLAIMED: reclaim}.items():
+            cluster.create("taintevictionpolicies", kind | {"metadata": {"name": name}, "spec": spec})
         at_once(tenant, creations(tenant))
         seen.is_nested = is_nested(tenant)
-        play(seen, own_control_plane, tenant, folder)
-        yield seen
-    finally:
-        for name in (POLICY, RECLAIMED):
-            cluster.delete("taintevictionpolicies", name)
-        cluster.delete("tolerationprofiles", NESTED, HOSTILE)  # the list of all could not be read
-        tenant.close()
-        cluster.delete_all("pods", OTHERS)
-        for node in (NODE, QUIET, RECLAIMED, KUBELET_NODE):
-            cluster.delete("nodes", node)
+        play(seen, target, tenant, folder)
+        tenant.client.close()
+    return seen
 
 
 def play(seen: Story, target: ControlPlane, tenant: Tenant, folder: Path) -> None:

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from controlplane import Cluster, Target
 from controlplane.binaries import ROOT
 from controlplane.target import PUBLISHER, ForbiddenContextError, check_context, existing_cluster
 from deploy.rendering import kubectl, run
-from kind.household import Command
 from kind.installation import PUBLISHER as PUBLISHER_NAME
 from kind.installation import Installation, KubeCtl
 from kind.scene import Scene
-from taintwarden.cli import main
 
 SAMPLE = ROOT / "deploy" / "samples" / "publisher.yaml"
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
@@ -69,21 +66,6 @@ def on_cluster(request: pytest.FixtureRequest) -> KubeCtl:
 
     def execute(*words: str | Path) -> str:
         return run(kubectl(), *where, *words, seconds=KUBECTL_SECONDS)
-
-    return execute
-
-
-@pytest.fixture(scope="session")
-def command(request: pytest.FixtureRequest) -> Command:
-    """taintwarden's own commands as the administrator: exit code, and what they print."""
-    where = ["--kubeconfig", str(request.config.getoption("--kubeconfig"))]
-    where += ["--context", request.config.getoption("--context")]
-
-    def execute(*words: str) -> tuple[int, str]:
-        done = CliRunner().invoke(main, [*words, *where])
-        if done.exception and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return done.exit_code, done.stdout
 
     return execute
 

@@ -1,7 +1,6 @@
 """The nodes of the kind cluster as machines: what runs in their containers, and what stops them."""
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,19 +77,6 @@ def cut_off(node: str) -> Iterator[None]:
     finally:
         for chain in chains:
             on_node(node, "iptables", "-D", chain, *rule)
-
-
-def name_kubelet(node: str, old: str, new: str) -> None:
-    """The kubelet of a node starts again and reports another version, as after an upgrade; nothing else of it changes.
-
-    The text of the version is replaced in the program, so both have the same length.
-    """
-    assert len(old) == len(new)
-    expression = f"s/{re.escape(old)}/{new}/g"
-    on_node(node, "cp", KUBELET, f"{KUBELET}.new")
-    on_node(node, "env", "LC_ALL=C", "sed", "--in-place", expression, f"{KUBELET}.new")
-    on_node(node, "mv", f"{KUBELET}.new", KUBELET)  # the program that runs cannot be written
-    on_node(node, "systemctl", "restart", "kubelet")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from controlplane import Json, wait_until
 from controlplane.cluster import now
 from e2e.stories import annotation, toleration
 from kind.installation import Installation
-from kind.nodes import name_kubelet, on_node
+from kind.nodes import on_node
 from kind.scene import LEAVE_SECONDS, Scene, is_ready
 from taintwarden.engine.placement.labels import value_label
 
@@ -19,7 +19,6 @@ KUBELET, GPU, DRIVER = "example.com/kubelet", "example.com/gpu", "example.com/dr
 CONDITION = "GPUHealthy"
 MIRRORED_SECONDS = 30
 PLACED_SECONDS = 60
-KUBELET_SECONDS = 60
 INJECTED = {"metadata": {"labels": {"taintwarden.io/inject": "true"}}}
 
 
@@ -87,83 +86,6 @@ def test_what_a_kubelet_reports_decides(scene: Scene, field: str, greater: str, 
     [note] = [one["note"] for one in events if one["reason"] == "Evicted"]
     assert f"{key}={version}:NoExecute" in note
     assert set(scene.running()) == {"older", "exact", "unaware"}
-    assert taints(scene) == []
-
-
-def preferring(*nodes: str) -> Json:
-    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [*nodes]}]}
-    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}}
-
-
-@pytest.fixture
-def versions(scene: Scene) -> Iterator[dict[str, str]]:
-    """What all kubelets report, and a later version. They are as before afterwards."""
-    before = reported(scene, scene.workers[0], "kubeletVersion")
-    found = {"old": before, "new": before[:-1] + str(int(before[-1]) + 1)}
-    yield found
-    for node in scene.workers:
-        if reported(scene, node, "kubeletVersion") != before:
-            report(scene, node, found["new"], before)
-
-
-def report(scene: Scene, node: str, old: str, new: str) -> None:
-    """The kubelet of a node reports another version."""
-    name_kubelet(node, old, new)
-
-    def reports() -> bool:
-        return reported(scene, node, "kubeletVersion") == new and is_ready(scene.cluster.get("nodes", node))
-
-    wait_until(reports, KUBELET_SECONDS, f"the kubelet of {node} to report {new}")
-
-
-def test_replacements_follow_the_kubelets_that_are_new_enough(marked: Scene, versions: dict[str, str]) -> None:
-    """One node is upgraded: its pods may stay, those of others move there. It is rolled back as another is upgraded."""
-    scene, cluster, old, new = marked, marked.cluster, versions["old"], versions["new"]
-    first, second, third = scene.workers
-    cluster.patch("namespaces", scene.name, INJECTED)
-    report(scene, third, old, new)
-    wanted = annotation(toleration("SemverGt", old, key=KUBELET))
-    template = scene.template(grace_seconds=1, annotations=wanted, affinity=preferring(first, second))
-    scene.workload("deployments", "web", template, replicas=2)
-    assert third not in scene.wait_running(2).values()
-    scene.policy(taints=read(KUBELET, "nodeInfo", "kubeletVersion", valueType="Version", placement=True))
-    wait_all_on(scene, third)
-    report(scene, first, old, new)
-    report(scene, third, new, old)
-    wait_all_on(scene, first)
-    assert taints(scene) == []
-
-
-def wait_all_on(scene: Scene, node: str) -> None:
-    """Wait until both pods run on one node, and no other is left."""
-
-    def all_there() -> bool:
-        return [*scene.running().values()] == [node, node] and len(scene.pods()) == 2
-
-    wait_until(all_there, PLACED_SECONDS, f"both pods to be on {node}")
-
-
-def test_replacements_land_where_an_annotation_says_that_they_may(marked: Scene) -> None:
-    """As an agent on each node reports its version; the pods follow it from node to node."""
-    scene, cluster = marked, marked.cluster
-    first, second, third = scene.workers
-
-    def announce(**versions: str) -> None:
-        for node, version in versions.items():
-            cluster.annotate("nodes", node, {DRIVER: version})
-
-    cluster.patch("namespaces", scene.name, INJECTED)
-    announce(**{first: "1.4.0", second: "1.6.0", third: "1.4.0"})
-    scene.policy(taints=read(DRIVER, "annotation", DRIVER, valueType="Version", placement=True))
-    scene.wait_enforcing()
-    settled(scene, {first: "1.4.0", second: "1.6.0", third: "1.4.0"})
-    wanted = annotation(toleration("SemverGt", "1.5.0", key=DRIVER))
-    scene.workload("deployments", "web", scene.template(grace_seconds=1, annotations=wanted), replicas=2)
-    assert set(scene.wait_running(2).values()) == {second}
-    announce(**{third: "1.6.0"})
-    settled(scene, {third: "1.6.0"})
-    announce(**{second: "1.4.0"})
-    assert set(scene.wait_running(2, off=second).values()) == {third}
     assert taints(scene) == []
 
 

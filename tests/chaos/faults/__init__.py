@@ -45,7 +45,7 @@ FAULTS: dict[str, type[Fault]] = {
         turnover.Turnover,
     )
 }
-SHORT = ("api-killed", "cut", "leader-killed")
+SHORT = ("api-killed", "cut")
 """What continuous integration plays."""
 BY_NAME_ONLY = frozenset({turnover.Turnover.name})
 """It takes an hour."""

@@ -205,5 +205,9 @@ def test_a_pod_is_selected_and_explained():
 def test_an_explanation_replaces_the_nodes_until_a_key():
     state = State(text="Pod  shop/a\nFate leaves")
     assert "Pod  shop/a" in drawn(look(BAD), state, height=20)
-    assert state.press("q", look(BAD)) is None
+    assert state.press("e", look(BAD)) is None
     assert state.text == ""
+
+
+def test_q_quits_from_an_explanation_too():
+    assert State(text="Pod  shop/a").press("q", look(BAD)) is Wish.QUIT

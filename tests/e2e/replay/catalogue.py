@@ -13,8 +13,8 @@ DISTURBING = frozenset({"delay_node_watch", "restart_controller", "stop_controll
 
 MATCHING = ("M", "N", "V")
 """Scenarios about which toleration matches need no server: tests/engine/test_scenarios.py plays them all."""
-LONG = frozenset({"E01", "E02"})
-"""A minute of what others show in seconds."""
+LONG = frozenset({"E01", "E02", "I02", "R09"})
+"""Long waits for what others show in seconds, or the black box with refusals."""
 REFUSED = frozenset({"U10"})
 """The API server refuses the removal of a toleration from a pod: test_scenarios.py shows that."""
 

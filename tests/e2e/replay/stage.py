@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from controlplane import Cluster, EvictionDenial, Json, Link, Operator
+from controlplane import Cluster, Json, Link, Operator
 from controlplane.client import resource_path
 from controlplane.cluster import now
 from e2e.replay.catalogue import Scenario
@@ -22,7 +22,6 @@ class Props:
 
     cluster: Cluster
     operator: Operator
-    denial: EvictionDenial | None = None
     link: Link | None = None
 
 
@@ -131,20 +130,11 @@ class Stage:
         minimum = step["minAvailable"]
         self.props.cluster.create_pdb(step["name"], self.prefix, step["selector"], min_available=minimum)
 
-    def do_deny_pod_delete(self, step: Json) -> Later:
-        denial = self.props.denial
-        assert denial
-        denial.deny(self.prefix)
-        return [(step["seconds"], lambda: denial.allow(self.prefix))]
-
     def do_delay_node_watch(self, step: Json) -> Later:
         link = self.props.link
         assert link
         hold(link)
         return [(step["seconds"], lambda: release(link))]
-
-    def do_stop_controller(self, _: Json) -> None:
-        self.props.operator.stop()
 
     def do_restart_controller(self, step: Json) -> Later:
         self.props.operator.stop()

@@ -99,6 +99,60 @@ def reads(d: Draw) -> None:
     )
 
 
+def restored(d: Draw) -> None:
+    """An etcd that is put back while a node is read that is ahead of its watch: versions come a second time."""
+    d.cluster(d.chance.randint(1, 3))
+    d.policy("p", timing={"violationGraceSeconds": d.pick((0, 10))})
+    d.workload(d.chance.randint(2, 4), "any", native=(above(),))
+    d.operators(d.pick((1, 2)))
+    d.good(*d.nodes)
+    d.wait(1.0, 3.0)
+    d.add("back_up")
+    for _ in range(d.chance.randint(1, 3)):
+        d.wait(1.0, 20.0)
+        for _ in range(3):
+            d.add("touch", uid=d.known_pod(), times=40, seconds=0.1)
+        d.bad(*d.nodes)
+        d.wait(0.5, 12.0)
+        d.add("lag", name="leader", kind="nodes", seconds=d.between(2.0, 4.0), duration=6.0)
+        for name in d.nodes:
+            d.add("touch", uid=d.pod(name, native=(above(),)), times=20, seconds=0.1)
+            d.bad(name)
+        d.wait(0.05, 3.0)
+        d.add("restore")
+        d.wait(0.5, 20.0)
+        d.bad(*d.some(d.nodes))
+
+
+def values(d: Draw) -> None:
+    """Values as processes write them: drift, stairs, counters, times, exporters that flap, codes that rotate."""
+    d.cluster(d.chance.randint(2, 4))
+    grace = d.pick((20, 60, 300))
+    d.policy(
+        "p", (SLA, FLAG), timing={"violationGraceSeconds": grace, "stabilizationWindowSeconds": d.pick((0, 0, 15))}
+    )
+    codes = Toleration(FLAG, "In", values=("31", "43"), grace=d.pick((None, 40)))
+    version = Toleration(FLAG, "SemverGt", "1.28.0", grace=d.pick((None, 30)))
+    below = Toleration(SLA, "Lt", "80")
+    for _ in range(d.chance.randint(2, 3)):
+        mine = d.pick((above(), above(grace=d.pick((0, 45))), above(seconds=30), below))
+        d.workload(
+            d.chance.randint(1, 3),
+            "any",
+            native=(Toleration(FLAG), mine),
+            extended=d.pick((None, (codes,), (version,))),
+        )
+    d.operators(d.pick((1, 2)))
+    for name in d.nodes:
+        d.add("process", name=name, **d.process(), until=d.at + d.between(100.0, 400.0))
+    d.steps(
+        d.chance.randint(2, 5),
+        [(2, d.restart), (1, d.take_over), (1, lambda: d.disturb_stream("nodes", "pods"))],
+        (20.0, 60.0, 120.0),
+    )
+    d.wait(20.0, 400.0)
+
+
 def histories(d: Draw) -> None:
     """Nodes with as many taints as there can be, values that change all the time, times before 1970, and restarts."""
     d.cluster(d.chance.randint(1, 3))
@@ -1042,6 +1096,8 @@ THEMES: dict[str, Theme] = {
     for one in (
         clocks,
         reads,
+        restored,
+        values,
         histories,
         rehearsal,
         zones,
