@@ -158,7 +158,7 @@ class Guard:
         return self.is_tripped and self.settings.action is GuardAction.HALT
 
     def holds(self, namespace: str) -> bool:
-        """Whether it refuses the pods of a namespace that nobody released."""
+        """Whether it refuses the pods of a namespace that are not released."""
         return self.halts and self.scope in (ALL, namespace)
 
     # -- what has to leave, and what was evicted ------------------------------------------------------------------
