@@ -219,7 +219,7 @@ async def test_incident_comes_first_and_blames_no_toleration(cluster, run):
         cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
     reversed_ones = await told(run)
     assert "toleration-holds-nowhere" in checks(reversed_ones)
-    set_status(cluster, conditions=[FINE[0], tripped], guard={"open": True})
+    set_status(cluster, conditions=[FINE[0], tripped], guard={"trippedAt": "2026-01-31T12:00:00.000000Z"})
     found = await told(run)
     assert found["findings"][0]["check"] == "policy-problem"
     assert "toleration-holds-nowhere" not in checks(found)

@@ -49,7 +49,11 @@ async def test_every_example_works(cluster, cli, tmp_path, monkeypatch):
     assert len(examples) > 15
     async with running(cluster, cli, tmp_path) as run:
         for example in examples:
-            opened = {"open": True, "since": "2026-01-31T12:00:00.000000Z", "cause": "c", "wouldEvict": 9, "spent": []}
+            opened = {
+                "trippedAt": "2026-01-31T12:00:00.000000Z",
+                "cause": "c",
+                "counted": [{"namespace": "shop", "pods": 9}],
+            }
             set_status(cluster, guard=opened, conditions=[condition("GuardTripped", "True", "9 pods", "MassEviction")])
             _, *args = shlex.split(example.removeprefix("kubectl "), comments=True)
             args = [one for one in args if one not in ("--context", "production")]

@@ -261,7 +261,8 @@ async def test_a_guard_that_has_counted_evictions_allows_its_share_of_the_pods_t
         add_pod(cluster, f"fine-{number}", "b1")
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {}})
-    set_status(cluster, guard={"open": False, "spent": [{"until": now, "pods": 4}]})
+    past = {"until": now, "namespaces": [{"namespace": "shop", "pods": 4}]}
+    set_status(cluster, guard={"evicted": [past]})
     plan = await planned(run, "--node", "a1", *DROP)
     assert plan["guards"] == []  # 4 + 3 of 20 pods, of which half may be evicted
     assert plan["leaving"] == 3
@@ -269,15 +270,10 @@ async def test_a_guard_that_has_counted_evictions_allows_its_share_of_the_pods_t
 
 async def test_calls_that_fail_now_are_taken_to_succeed_and_that_is_said(cluster, run):
     since = "2026-01-31T12:00:00Z"
-    limits = [{"limit": "policy-rate", "pods": 3, "since": since}, {"limit": "denied", "pods": 1, "since": since}]
+    limits = [{"limit": "policy-rate", "pods": 3, "since": since}, {"limit": "failing", "pods": 1, "since": since}]
     set_status(cluster, limits=limits)
     plan = await planned(run, "--node", "a1", *DROP)
-    assert plan["notes"] == [
-        (
-            "calls for evictions of policy sla fail now (denied: an admission webhook or policy rejects their "
-            "eviction); here they succeed"
-        )
-    ]
+    assert plan["notes"] == ["calls for evictions of policy sla fail now; here they succeed"]
 
 
 async def test_an_operator_that_sees_no_changes_is_told_once(cluster, run):
@@ -291,7 +287,8 @@ async def test_an_operator_that_sees_no_changes_is_told_once(cluster, run):
 async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run):
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 5}})
-    set_status(cluster, guard={"open": False, "spent": [{"until": now, "pods": 4}]})
+    past = {"until": now, "namespaces": [{"namespace": "shop", "pods": 4}]}
+    set_status(cluster, guard={"evicted": [past]})
     shown = " ".join((await run("plan", "--node", "a1", *DROP)).stdout.split())
     assert "of policy sla trips after 2s: 4 evicted in the last 10m + 3 pods would leave = 7, 5 may; nothing" in shown
 

@@ -93,7 +93,7 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
     policies = list(_valid(documents, POLICY_KIND, parse_policy))
     profiles = list(_valid(documents, PROFILE_KIND, parse_profile))
     ignored: Counter[str] = Counter()
-    first: dict[tuple[str, str, str], Document] = {}
+    first: dict[tuple[str, ...], Document] = {}
     for document in documents:
         for severity, fault in (*_check(document, policies, profiles, report, ignored), *_twice(document, first)):
             report.findings.append(_finding(document, severity, fault))
@@ -151,14 +151,12 @@ def _check(
         yield from check_volume(obj, policies)
 
 
-def _twice(document: Document, first: dict[tuple[str, str, str], Document]) -> Found:
-    """A policy or profile that another one with its name precedes: only one of them is stored."""
+def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Found:
+    """A policy or profile that another one with its name precedes in its file: only one of them is stored."""
     if document.kind in (POLICY_KIND, PROFILE_KIND) and (name := _text(document.content, "name")):
-        known = first.setdefault((document.kind, _text(document.content, "namespace"), name), document)
+        known = first.setdefault((document.file, document.kind, _text(document.content, "namespace"), name), document)
         if known is not document:
-            reason = (
-                f"is the name of another {document.kind} of the input, at {known.place}: only one of them is stored"
-            )
+            reason = f"is the name of another {document.kind} of the file, at {known.place}: only one of them is stored"
             yield FaultSeverity.ERROR, FieldError("metadata.name", name, reason)
 
 

@@ -17,7 +17,7 @@ from taintwarden.controller.wording import next_one, node_end, pods, waiting, zo
 from taintwarden.engine.model import OnInvalidValue
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
-_DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "DEGRADED", "ACCEPTED", "MODE")
+_DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "EVICTING", "ACCEPTED", "MODE")
 """What a narrow terminal does not show, the first first. JSON has all of it."""
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 
