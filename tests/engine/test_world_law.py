@@ -55,7 +55,9 @@ class History:
         meta = {"name": name, "uid": uid or name, "labels": {"topology.kubernetes.io/zone": zone}}
         self.object("nodes", name, {"metadata": meta, "spec": {"taints": [taint] if value is not None else []}})
 
-    def pod(self, uid, namespace="a", node="n", *, tolerations=GT, owner=None, ready=True, labels=None, priority=0, **meta):
+    def pod(
+        self, uid, namespace="a", node="n", *, tolerations=GT, owner=None, ready=True, labels=None, priority=0, **meta
+    ):
         meta = {"name": uid, "namespace": namespace, "uid": uid, "labels": labels or {}, **meta}
         meta.setdefault("creationTimestamp", _stamp(self.now - 1))
         if owner:

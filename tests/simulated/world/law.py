@@ -881,7 +881,11 @@ class Judge:
         for want in self.wants.values():
             if want is mine or want.free is None or now - want.free < SLACK or want.rules.uid != mine.rules.uid:
                 continue
-            own = [bucket.since for name, bucket in self._buckets_of(want) if name in ("zone", "zone-rate", "namespace-rate")]
+            own = [
+                bucket.since
+                for name, bucket in self._buckets_of(want)
+                if name in ("zone", "zone-rate", "namespace-rate")
+            ]
             if None in own:
                 continue
             lane = self._lane_of(want)
@@ -919,7 +923,8 @@ class Judge:
         if not self._is_open(rules, now) or not self._is_open(rules, now - SLACK):
             return "window"
         if guard is not None and (
-            want.due.late + guard.settings["settleSeconds"] + SEEN > now or (not want.released and guard.may_hold(pod.namespace, now))
+            want.due.late + guard.settings["settleSeconds"] + SEEN > now
+            or (not want.released and guard.may_hold(pod.namespace, now))
         ):
             return "guard"
         if self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK:
