@@ -404,14 +404,6 @@ def profile_gone(world: "World", namespace: str, name: str) -> None:
     world.store.delete("profiles", f"{namespace}/{name}")
 
 
-def churn(world: "World", namespace: str, name: str, every: float, until: float, count: int = 0) -> None:
-    """A tenant writes a profile again and again, each time with another comparison."""
-    if world.is_frozen or world.agenda.now > until:
-        return
-    profile(world, namespace, name, (Toleration("sla", "Gt", str(count % 7)),))
-    world.agenda.after(every, lambda: churn(world, namespace, name, every, until, count + 1))
-
-
 def namespace(world: "World", name: str, labels: Mapping[str, str] = {}) -> None:
     """A namespace is created or relabelled."""
     if world.store.get("namespaces", name) is None:
@@ -568,7 +560,6 @@ HAPPENINGS: dict[str, Callable[..., None]] = {
         reset,
         profile,
         profile_gone,
-        churn,
         namespace,
         namespace_gone,
         start,
