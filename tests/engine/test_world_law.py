@@ -585,7 +585,7 @@ def test_it_is_armed_when_nobody_has_to_leave():
 
 
 def test_while_one_namespace_has_to_leave_it_holds_only_that():
-    history, first, second = wave(40, 1)
+    history, first, _second = wave(40, 1)
     for uid in many(history, "c", 30, prefix="x"):
         history.at(100.2).pod(uid, "c", "n")
     history.at(130)

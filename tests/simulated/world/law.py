@@ -543,7 +543,7 @@ class Judge:
         call.answered = self.now
         call.lane.air.pop(number, None)
 
-    # -- who, and when --------------------------------------------------------------------------------------------------
+    # -- who, and when ------------------------------------------------------------------------------------------------
 
     def _states(self, name: str) -> list[tuple[float, float, bool, Node | None]]:
         """The states of a node, with when an operator has seen each at the latest, and whether it surely has."""
@@ -630,7 +630,7 @@ class Judge:
                     want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
                 want.taints = taints[name]
 
-    # -- rows of the table ------------------------------------------------------------------------------------------------
+    # -- rows of the table --------------------------------------------------------------------------------------------
 
     def _lane_of(self, want: Want) -> tuple[str, str, bool]:
         return want.rules.uid, want.pod.namespace, want.rules.reclaim is not None
@@ -721,7 +721,7 @@ class Judge:
         return count
 
     def _lacks(self, want: Want, at: float, *, leaving: bool) -> bool | None:
-        """Whether a workload could not spare a pod at a moment; None: that is not known. ``leaving``: who is called for."""
+        """Whether a workload could not spare a pod at a moment; None: not known. ``leaving``: who is called for."""
         owner, share = want.pod.owner, limit(want.rules, "perWorkload")
         if owner is None or share is None or not want.pod.ready:
             return False
@@ -779,7 +779,7 @@ class Judge:
                 return True
         return not windows
 
-    # -- not before -----------------------------------------------------------------------------------------------------
+    # -- not before ---------------------------------------------------------------------------------------------------
 
     def _is_well(self, seconds: float) -> bool:
         return self.now - self._well >= seconds
@@ -789,11 +789,11 @@ class Judge:
         want = call.want
         key = (want.rules.name, want.pod.uid)
         current = self.wants.get(key)
-        if verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None:
-            if want.blocked is None or self.now - want.blocked < want.rules.budget_seconds - 2 * SLACK:
-                self._breach(
-                    "budget", want.pod.uid, f"{want.pod.uid} was deleted before its budgets had refused it for long"
-                )
+        deletes = verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None
+        patience = want.rules.budget_seconds - 2 * SLACK
+        if deletes and (want.blocked is None or self.now - want.blocked < patience):
+            sentence = f"{want.pod.uid} was deleted before its budgets had refused it for long"
+            self._breach("budget", want.pod.uid, sentence)
         if current is not None and current.due.early <= self.now + self.skew:
             return
         if self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None:
@@ -866,9 +866,7 @@ class Judge:
             most = limit(rules, "perNode")
             if most is not None and self._is_well(SEEN) and self._stopping(pod.node, least=True) >= most:
                 breach("node", f"though {most} pods of {pod.node} terminate")
-            moments = [
-                at for at in (now, now - 0.5, now - SEEN, *(() if self._is_well(STALE) else (now - 5.0, now - STALE)))
-            ]
+            moments = [now, now - 0.5, now - SEEN, *(() if self._is_well(STALE) else (now - 5.0, now - STALE))]
             if all(self._lacks(want, at, leaving=True) for at in moments):
                 breach("workload", "though its workload lacks pods")
         if self._bounce(want, least=True) > now + 1.0:
@@ -901,7 +899,7 @@ class Judge:
                 if a < b or is_lower:
                     self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
 
-    # -- not later ------------------------------------------------------------------------------------------------------
+    # -- not later ----------------------------------------------------------------------------------------------------
 
     def _row(self, want: Want) -> str:
         """The row that may hold a due pod, but for rates."""
@@ -927,9 +925,8 @@ class Judge:
             or (not want.released and guard.may_hold(pod.namespace, now))
         ):
             return "guard"
-        if self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK:
-            if not want.released:
-                return "zone"
+        if (self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK) and not want.released:
+            return "zone"
         most = limit(rules, "perNode")
         if most is not None and self._stopping(pod.node, least=False) >= most:
             return "node"
@@ -988,11 +985,9 @@ class Judge:
             )
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
             if not is_full and None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
-                self._breach(
-                    "late",
-                    want.pod.uid,
-                    f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {want.rules.name} had to evict it because of {want.due.taint.key}, and nothing holds it",
-                )
+                cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
+                sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
+                self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")
 
     def _look_at_guards(self, blocked: Mapping[str, bool]) -> None:
         for rules in self.policies.values():

@@ -329,7 +329,8 @@ def _reading(
     stated = [one.added for one in taints if one.added is not None and not was_seen_without]
     added = [min([steps[0].at, *stated]), steps[0].seen]
     for before, one in pairwise(steps):
-        assert before.taint is not None and one.taint is not None
+        assert before.taint is not None
+        assert one.taint is not None
         is_another = (before.taint.added, before.taint.key) != (one.taint.added, one.taint.key)
         if is_another and one.seen > one.at + 2.0:  # in a gap it may have been removed and added again
             added[1] = one.seen
