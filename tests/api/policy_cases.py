@@ -45,7 +45,11 @@ def _unavailable(value: Any) -> Json:
 
 
 def _zones(**fields: Any) -> Json:
-    return _with(limits={"zoneHealth": fields})
+    return _with(limits={"zoneHealth": {"unhealthy": [{"key": "sla"}], **fields}})
+
+
+def _unhealthy(**taint: Any) -> Json:
+    return _zones(unhealthy=[{"key": "sla", **taint}])
 
 
 def _guard(**fields: Any) -> Json:
@@ -119,8 +123,8 @@ GOOD: dict[str, Json] = {
     "slowest": _with(limits={"evictionsPerSecond": 0.00001}),
     "fastest": _with(limits={"evictionsPerSecond": 10_000, "burst": 1_000_000}),
     "unlimited": _with(limits=LIMITS_OFF),
-    "base_none_rate": _with(limits={**LIMITS_OFF, "evictionsPerSecond": 5, "burst": 7}),
-    "order": _order("LongestGrace", "Priority", "TopologySpread"),
+    "only_a_rate": _with(limits={**LIMITS_OFF, "evictionsPerSecond": 5, "burst": 7}),
+    "order": _order("TopologySpread", "Priority"),
     "no_order": _order(),
     "per_node": _with(limits={"perNode": {"maxConcurrent": 1}}),
     "most_per_node": _with(limits={"perNode": {"maxConcurrent": 10_000}}),
@@ -132,28 +136,25 @@ GOOD: dict[str, Json] = {
             "perNamespace": {},
             "perZone": {},
             "perWorkload": {},
-            "zoneHealth": {},
             "guard": {},
             "bounce": {},
         }
     ),
-    "sections_of_none": _with(limits={**LIMITS_OFF, "zoneHealth": {}, "guard": {}, "bounce": {}}),
-    "bounce_least": _bounce(afterEvictions=1, withinSeconds=1, maxBackoffSeconds=1),
-    "bounce_most": _bounce(afterEvictions=100, withinSeconds=86_400, maxBackoffSeconds=86_400),
+    "sections_of_none": _with(limits={**LIMITS_OFF, "guard": {}, "bounce": {}}),
+    "bounce_off": _bounce(maxBackoffSeconds=0),
+    "bounce_most": _bounce(maxBackoffSeconds=86_400),
     "unavailable_number": _unavailable(1),
     "unavailable_most": _unavailable(1_000_000),
     "unavailable_least_share": _unavailable("1%"),
     "unavailable_share": _unavailable("25%"),
     "unavailable_all": _unavailable("100%"),
     "unavailable_null": _unavailable(None),
-    "zones": _zones(
-        threshold=1,
-        minNodes=0,
-        degradedEvictionsPerSecond=0.1,
-        fullEvictionsPerSecond=10_000,
-        haltSmallZones=True,
-        smallZone=0,
-    ),
+    "zones": _zones(threshold=1, evictionsPerSecond=10_000),
+    "unhealthy_exists": _unhealthy(operator="Exists"),
+    "unhealthy_equal": _unhealthy(operator="Equal", value="bad"),
+    "unhealthy_empty": _unhealthy(operator="Equal", value=""),
+    "unhealthy_below": _unhealthy(operator="Lt", value="950"),
+    "unhealthy_of_a_domain": _zones(unhealthy=[{"key": "node.kubernetes.io/unreachable"}, {"key": "sla"}]),
     "lowest_threshold": _zones(threshold=0.00001),
     "guard": _guard(maxPercent=100, minPods=0, windowSeconds=60, settleSeconds=0, action="Report"),
     "guard_ceiling": _guard(minPods=10, maxPods=10),
@@ -312,7 +313,7 @@ BAD: dict[str, Bad] = {
     "method": Bad("spec.eviction.method", _with(eviction={"method": "Drain"})),
     "pdb_timeout": Bad("spec.eviction.pdbTimeoutSeconds", _with(eviction={"pdbTimeoutSeconds": -5})),
     "pod_grace": Bad("spec.eviction.gracePeriodSeconds", _with(eviction={"gracePeriodSeconds": -1})),
-    "base": Bad("spec.limits.base", _with(limits={"base": "none"})),
+    "base": Bad("spec.limits.base", _with(limits={"base": "None"})),
     "rate_zero": Bad("spec.limits.evictionsPerSecond", _with(limits={"evictionsPerSecond": 0})),
     "rate_negative": Bad("spec.limits.evictionsPerSecond", _with(limits={"evictionsPerSecond": -1})),
     "rate_too_slow": Bad("spec.limits.evictionsPerSecond", _with(limits={"evictionsPerSecond": 1e-6})),
@@ -320,10 +321,9 @@ BAD: dict[str, Bad] = {
     "rate_text": Bad("spec.limits.evictionsPerSecond", _with(limits={"evictionsPerSecond": "10"})),
     "burst_zero": Bad("spec.limits.burst", _with(limits={"burst": 0})),
     "burst_fraction": Bad("spec.limits.burst", _with(limits={"burst": 1.5})),
-    "burst_alone": Bad("spec.limits.burst", _with(limits={**LIMITS_OFF, "burst": 5})),
     "order_unknown": Bad("spec.eviction.order[0]", _order("priority")),
     "order_twice": Bad("spec.eviction.order[1]", _order("Priority", "Priority")),
-    "order_both_ways": Bad("spec.eviction.order", _order("ShortestGrace", "Priority", "LongestGrace")),
+    "order_by_grace": Bad("spec.eviction.order[0]", _order("ShortestGrace")),
     "order_no_list": Bad("spec.eviction.order", _with(eviction={"order": "Priority"})),
     "per_node_zero": Bad("spec.limits.perNode.maxConcurrent", _with(limits={"perNode": {"maxConcurrent": 0}})),
     "per_node_many": Bad("spec.limits.perNode.maxConcurrent", _with(limits={"perNode": {"maxConcurrent": 10_001}})),
@@ -362,15 +362,16 @@ BAD: dict[str, Bad] = {
     "threshold_percent": Bad("spec.limits.zoneHealth.threshold", _zones(threshold=55)),
     "threshold_over": Bad("spec.limits.zoneHealth.threshold", _zones(threshold=1.01)),
     "threshold_text": Bad("spec.limits.zoneHealth.threshold", _zones(threshold="55%")),
-    "min_nodes": Bad("spec.limits.zoneHealth.minNodes", _zones(minNodes=-1)),
-    "degraded_zero": Bad("spec.limits.zoneHealth.degradedEvictionsPerSecond", _zones(degradedEvictionsPerSecond=0)),
-    "degraded_negative": Bad(
-        "spec.limits.zoneHealth.degradedEvictionsPerSecond", _zones(degradedEvictionsPerSecond=-1)
-    ),
-    "full_zero": Bad("spec.limits.zoneHealth.fullEvictionsPerSecond", _zones(fullEvictionsPerSecond=0)),
-    "full_too_fast": Bad("spec.limits.zoneHealth.fullEvictionsPerSecond", _zones(fullEvictionsPerSecond=10_001)),
-    "halt_small_zones": Bad("spec.limits.zoneHealth.haltSmallZones", _zones(haltSmallZones="yes")),
-    "small_zone": Bad("spec.limits.zoneHealth.smallZone", _zones(smallZone=-1)),
+    "zone_rate_zero": Bad("spec.limits.zoneHealth.evictionsPerSecond", _zones(evictionsPerSecond=0)),
+    "zone_rate_too_fast": Bad("spec.limits.zoneHealth.evictionsPerSecond", _zones(evictionsPerSecond=10_001)),
+    "nothing_unhealthy": Bad("spec.limits.zoneHealth.unhealthy", _zones(unhealthy=[])),
+    "unhealthy_twice": Bad("spec.limits.zoneHealth.unhealthy[1]", _zones(unhealthy=[{"key": "sla"}, {"key": "sla"}])),
+    "unhealthy_key": Bad("spec.limits.zoneHealth.unhealthy[0].key", _unhealthy(key="s la")),
+    "unhealthy_operator": Bad("spec.limits.zoneHealth.unhealthy[0].operator", _unhealthy(operator="In", value="a")),
+    "unhealthy_exists_value": Bad("spec.limits.zoneHealth.unhealthy[0].value", _unhealthy(value="950")),
+    "unhealthy_no_number": Bad("spec.limits.zoneHealth.unhealthy[0].value", _unhealthy(operator="Lt", value="95.5")),
+    "unhealthy_zeros": Bad("spec.limits.zoneHealth.unhealthy[0].value", _unhealthy(operator="Lt", value="0950")),
+    "unhealthy_without_value": Bad("spec.limits.zoneHealth.unhealthy[0].value", _unhealthy(operator="Gt")),
     "zone_health_off": Bad("spec.limits.zoneHealth", _with(limits={"zoneHealth": False})),
     "guard_percent_zero": Bad("spec.limits.guard.maxPercent", _guard(maxPercent=0)),
     "guard_percent_over": Bad("spec.limits.guard.maxPercent", _guard(maxPercent=101)),
@@ -383,13 +384,9 @@ BAD: dict[str, Bad] = {
     "guard_settle_negative": Bad("spec.limits.guard.settleSeconds", _guard(settleSeconds=-1)),
     "guard_settle_long": Bad("spec.limits.guard.settleSeconds", _guard(settleSeconds=301)),
     "guard_action": Bad("spec.limits.guard.action", _guard(action="halt")),
-    "bounce_after_none": Bad("spec.limits.bounce.afterEvictions", _bounce(afterEvictions=0)),
-    "bounce_after_many": Bad("spec.limits.bounce.afterEvictions", _bounce(afterEvictions=101)),
-    "bounce_within_none": Bad("spec.limits.bounce.withinSeconds", _bounce(withinSeconds=0)),
-    "bounce_within_long": Bad("spec.limits.bounce.withinSeconds", _bounce(withinSeconds=86_401)),
-    "bounce_backoff_none": Bad("spec.limits.bounce.maxBackoffSeconds", _bounce(maxBackoffSeconds=0)),
+    "bounce_backoff_negative": Bad("spec.limits.bounce.maxBackoffSeconds", _bounce(maxBackoffSeconds=-1)),
     "bounce_backoff_long": Bad("spec.limits.bounce.maxBackoffSeconds", _bounce(maxBackoffSeconds=86_401)),
-    "bounce_off": Bad("spec.limits.bounce", _with(limits={"bounce": False})),
+    "bounce_no_object": Bad("spec.limits.bounce", _with(limits={"bounce": False})),
     "windows_no_list": Bad("spec.windows", _with(windows="0 2 * * *")),
     "too_many_windows": Bad(
         "spec.windows", _with(windows=[{"schedule": f"{minute} 2 * * *", "duration": "30s"} for minute in range(33)])

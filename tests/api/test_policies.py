@@ -25,6 +25,7 @@ from taintwarden.engine.model import (
     Share,
     TaintSelector,
     Timing,
+    Toleration,
     ValueType,
     Window,
     ZoneHealth,
@@ -33,6 +34,7 @@ from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement,
 
 SLA = [{"key": "sla"}]
 UNAVAILABLE = "spec.limits.perWorkload.maxUnavailable"
+EXISTS = Toleration("sla", "Exists")
 OFF = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 
 
@@ -82,7 +84,7 @@ def test_every_field_arrives():
                 "method": "Delete",
                 "pdbTimeoutSeconds": 3,
                 "gracePeriodSeconds": 4,
-                "order": ["LongestGrace", "Priority"],
+                "order": ["TopologySpread", "Priority"],
             },
             "limits": {
                 "evictionsPerSecond": 0.5,
@@ -92,12 +94,9 @@ def test_every_field_arrives():
                 "perZone": {"evictionsPerSecond": 0.9},
                 "perWorkload": {"maxUnavailable": 10},
                 "zoneHealth": {
+                    "unhealthy": [{"key": "sla", "operator": "Lt", "value": "950"}],
                     "threshold": 0.11,
-                    "minNodes": 12,
-                    "degradedEvictionsPerSecond": 0.13,
-                    "fullEvictionsPerSecond": 0.14,
-                    "haltSmallZones": True,
-                    "smallZone": 15,
+                    "evictionsPerSecond": 0.13,
                 },
                 "guard": {
                     "maxPercent": 16,
@@ -107,7 +106,7 @@ def test_every_field_arrives():
                     "settleSeconds": 19,
                     "action": "Report",
                 },
-                "bounce": {"afterEvictions": 20, "withinSeconds": 21, "maxBackoffSeconds": 22},
+                "bounce": {"maxBackoffSeconds": 22},
             },
             "windows": [{"schedule": "0 2 * * *", "duration": "1h30m", "timeZone": "Europe/Berlin"}],
         }
@@ -128,7 +127,7 @@ def test_every_field_arrives():
         namespace_selector=LabelSelector((Requirement("d", SelectorOperator.EXISTS),)),
         exclude=Exclude(("n",), 7, False, False, False, bare=True, local_storage=True),
         timing=Timing(1, 2),
-        eviction=EvictionSettings(Method.DELETE, 3, 4, (OrderBy.LONGEST_GRACE, OrderBy.PRIORITY)),
+        eviction=EvictionSettings(Method.DELETE, 3, 4, (OrderBy.TOPOLOGY_SPREAD, OrderBy.PRIORITY)),
         limits=Limits(
             evictions_per_second=0.5,
             burst=6,
@@ -136,9 +135,9 @@ def test_every_field_arrives():
             namespace_evictions_per_second=0.8,
             zone_evictions_per_second=0.9,
             max_unavailable=Share(number=10),
-            zone_health=ZoneHealth(0.11, 12, 0.13, 0.14, halt_small_zones=True, small_zone=15),
+            zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),), 0.11, 0.13),
             guard=GuardSettings(16, 17, 18, 180, 19, GuardAction.REPORT),
-            bounce=BounceSettings(20, 21, 22),
+            bounce=BounceSettings(22),
         ),
         windows=(Window("0 2 * * *", 5400, "Europe/Berlin"),),
         rehearses=True,
@@ -158,7 +157,7 @@ def test_a_quarantine_has_nothing_that_the_owner_of_a_pod_can_answer():
     assert found.exclude == Exclude(
         ("infra",), None, daemon_sets=False, respect_do_not_disrupt=False, respect_do_not_evict=False
     )
-    assert found.limits == Limits(3.0, 20, max_unavailable=None, bounce=None, guard=GuardSettings(holds_own=False))
+    assert found.limits == Limits(3.0, 20, max_unavailable=None, bounce=None, guard=GuardSettings())
 
 
 @pytest.mark.parametrize(
@@ -189,22 +188,21 @@ def test_reclaim_arrives():
         ({}, Limits(10.0, 20)),
         ({"evictionsPerSecond": 1}, Limits(1.0, 20)),
         ({"burst": 1}, Limits(10.0, 1)),
-        ({"perWorkload": {}, "zoneHealth": {}, "guard": {}, "bounce": {}}, Limits()),
+        ({"perWorkload": {}, "guard": {}, "bounce": {}}, Limits()),
         ({"perWorkload": {"maxUnavailable": 3}}, Limits(max_unavailable=Share(number=3))),
         ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(max_unavailable=None)),
-        ({"zoneHealth": {"minNodes": 9}}, Limits(zone_health=ZoneHealth())),
+        ({"zoneHealth": {"unhealthy": [{"key": "sla"}]}}, Limits(zone_health=ZoneHealth((EXISTS,)))),
         ({"guard": {"minPods": 9}}, Limits(guard=GuardSettings(min_pods=9))),
-        ({"bounce": {"afterEvictions": 9}}, Limits(bounce=BounceSettings(after_evictions=9))),
+        ({"bounce": {"maxBackoffSeconds": 9}}, Limits(bounce=BounceSettings(9))),
         (LIMITS_OFF, OFF),
         ({**LIMITS_OFF, "evictionsPerSecond": 1}, replace(OFF, evictions_per_second=1.0)),
-        ({**LIMITS_OFF, "perWorkload": {}}, OFF),
+        ({**LIMITS_OFF, "perWorkload": {}}, replace(OFF, max_unavailable=Share(percent=25))),
         ({**LIMITS_OFF, "perWorkload": {"maxUnavailable": "30%"}}, replace(OFF, max_unavailable=Share(percent=30))),
-        ({**LIMITS_OFF, "zoneHealth": {}}, replace(OFF, zone_health=ZoneHealth())),
         ({**LIMITS_OFF, "guard": {"maxPercent": 5}}, replace(OFF, guard=GuardSettings(max_percent=5))),
         ({**LIMITS_OFF, "bounce": {}}, replace(OFF, bounce=BounceSettings())),
     ],
 )
-def test_limits_not_given_follow_the_base(written, limits):
+def test_limits_are_switched_off_by_their_own_values(written, limits):
     assert parse_policy(policy({"taints": SLA, "limits": written})).limits == limits
 
 
@@ -315,12 +313,12 @@ def test_all_errors_come_at_once():
             f'{UNAVAILABLE}: Invalid value: "101%": must be a percentage from 1% to 100%; write for example "25%"',
         ),
         (
-            {"limits": {"zoneHealth": {"threshold": 55}}},
+            {"limits": {"zoneHealth": {"unhealthy": [{"key": "sla"}], "threshold": 55}}},
             "spec.limits.zoneHealth.threshold: Invalid value: 55: must be from 0.000010 to 1",
         ),
         (
-            {"eviction": {"order": ["ShortestGrace", "LongestGrace"]}},
-            'spec.eviction.order: Invalid value: ["ShortestGrace","LongestGrace"]: contradict each other; keep one',
+            {"eviction": {"order": ["ShortestGrace"]}},
+            'spec.eviction.order[0]: Invalid value: "ShortestGrace": must be one of Priority, TopologySpread',
         ),
         (
             {"reclaim": {"deadlineSeconds": 30}, "windows": [{"schedule": "0 2 * * *", "duration": "4h"}]},

@@ -10,7 +10,7 @@ from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, policy
 from kube import wire
 from localcluster import LocalCluster
-from taintwarden.cli.change.placement import remove_labels
+from taintwarden.cli.change.placement_removal import remove_labels
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.placement import Kept, neutral_labels, node_labels
 from taintwarden.rehearsal.session import ClusterError, Session

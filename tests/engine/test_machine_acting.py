@@ -8,7 +8,7 @@ from simulated import policy
 from taintwarden.engine.machine import Machine, Outcome, Phase, Timings, WriteOutcome, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
 from taintwarden.engine.model import Instant, Mode
-from taintwarden.engine.outcomes import OUTCOMES, Answer
+from taintwarden.engine.outcomes import OUTCOMES, CallAnswer
 
 
 def retry_delay(outcome: Outcome, attempts: int, uid: str) -> float:
@@ -86,7 +86,7 @@ def test_every_answer_frees_its_slot(outcome):
     rig = violated("a", "b", max_in_flight=1)
     assert rig.evictions() == ["a"]
     rig.settle("a", outcome)
-    if outcome.row.answer is not Answer.FINE:
+    if outcome.row.answer is not CallAnswer.FINE:
         rig.advance(0.75)
         rig.advance(0.25)  # the pause that an answer asks for, or the wait of a lane that fails
     assert rig.evictions()[:1] == ["b"]

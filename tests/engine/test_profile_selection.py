@@ -11,7 +11,7 @@ from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine import evaluate
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits.refusal import EVALUATION
+from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import Outcome, Timings, commands, events
 from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import Match, match
@@ -291,24 +291,9 @@ def test_a_pod_that_is_due_waits_until_its_namespace_is_evaluated_again(value, l
     stage.give("fast", gt(value), app="web")
     stage.advance(8)
     assert stage.evictions() == []
-    assert [claim.limit for claim in stage.view.all_claims()] == [EVALUATION, EVALUATION]
+    assert [claim.limit for claim in stage.view.all_claims()] == [VIEW, VIEW]
     stage.advance(2)
     assert sorted(stage.evictions()) == sorted(stage.claimed()) == sorted(leaves)
-
-
-def test_a_wave_by_a_deleted_profile_is_held_for_its_namespace():
-    stage = Stage(limited(guard=GuardSettings(max_percent=20, min_pods=2, settle_seconds=2)))
-    stage.give("fast", gt("900"))
-    stage.node("n1", "sla=940")
-    for number in range(10):
-        stage.pod(f"p{number}")
-    stage.advance(60)
-    stage.take_away("fast")
-    stage.advance(5)
-    assert not [one for one in stage.out if isinstance(one, commands.Evict)]
-    (held,) = stage.take(commands.NamespaceHeld)
-    assert (held.hold, held.pods, held.limit) == ("namespace shop on node n1", 10, 2)
-    assert held.cause == "TolerationProfile shop/fast was deleted"
 
 
 def test_a_wave_long_after_a_profile_changed_is_not_its_doing():

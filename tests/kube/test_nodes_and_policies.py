@@ -297,14 +297,16 @@ async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCl
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
         await patch_status(client, "p", {"pending": 3}, standing)
-        assert await save_guard(client, "p", uid, {"open": True, "cause": "x", "spent": [], "term": 1}, standing)
+        assert await save_guard(
+            client, "p", uid, {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1}, standing
+        )
         assert policy_of(with_policy)["status"] == {
             "pending": 3,
-            "guard": {"open": True, "cause": "x", "spent": [], "term": 1},
+            "guard": {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1},
         }
         await patch_status(client, "p", {"pending": 4}, standing)
-        assert await save_guard(client, "p", uid, {"open": False, "cause": None, "term": 1}, standing)
-    assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"open": False, "spent": [], "term": 1}}
+        assert await save_guard(client, "p", uid, {"trippedAt": None, "cause": None, "term": 1}, standing)
+    assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"evicted": [], "term": 1}}
 
 
 async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_policy: LocalCluster) -> None:

@@ -43,6 +43,8 @@ from taintwarden.engine.model import (
 
 T = TypeVar("T")
 
+DEFAULT_SHARE = "25%"
+"""``perWorkload.maxUnavailable`` where it is not given."""
 ALL_PERCENT = 100
 """Of a guard or a workload: no limit."""
 QUARANTINE_GRACE_SECONDS = 30
@@ -135,7 +137,7 @@ def _limits(spec: LimitsSpec) -> Limits:
         node_max_concurrent=spec.per_node.max_concurrent,
         namespace_evictions_per_second=spec.per_namespace.evictions_per_second,
         zone_evictions_per_second=spec.per_zone.evictions_per_second,
-        max_unavailable=_share(spec.per_workload.max_unavailable),
+        max_unavailable=_share(spec.per_workload.max_unavailable or DEFAULT_SHARE),
         zone_health=None if health is None else _zone_health(health),
         guard=None if spec.guard.max_percent == ALL_PERCENT else _same_fields(spec.guard, GuardSettings),
         bounce=_same_fields(spec.bounce, BounceSettings) if spec.bounce.max_backoff_seconds else None,

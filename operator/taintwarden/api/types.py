@@ -254,7 +254,9 @@ class RateSpec(Spec, frozen=True):
 class PerWorkloadSpec(Spec, frozen=True):
     """What a workload may lack."""
 
-    max_unavailable: Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] = "25%"
+    max_unavailable: (
+        Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] | None
+    ) = None
 
 
 class UnhealthyOperator(StrEnum):
@@ -282,12 +284,17 @@ def check_unhealthy(taint: UnhealthyTaintSpec) -> Iterator[FieldError]:
         yield FieldError("value", taint.value, fault)
 
 
+def check_unhealthy_taints(taints: tuple[UnhealthyTaintSpec, ...]) -> Iterator[FieldError]:
+    """The same entry twice is a mistake."""
+    yield from no_duplicates(taints)
+
+
 class ZoneHealthSpec(Spec, frozen=True):
     """Which nodes are unhealthy, and how fast pods leave a zone with many of them."""
 
     unhealthy: Annotated[
         tuple[Annotated[UnhealthyTaintSpec, checked(check_unhealthy)], ...],
-        checked(no_duplicates, min_length=1, max_length=16),
+        checked(check_unhealthy_taints, min_length=1, max_length=16),
     ]
     threshold: Annotated[float, Meta(ge=0.00001, le=1)] = 0.55
     evictions_per_second: Rate = 1.0

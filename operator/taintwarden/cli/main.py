@@ -6,22 +6,22 @@ from taintwarden import __version__
 from taintwarden.cli.lazy import CommandEntry, LazyGroup
 
 _COMMANDS = {
-    "run": CommandEntry("taintwarden.cli.serve.commands:run", "Run the operator."),
-    "webhook": CommandEntry("taintwarden.cli.serve.commands:webhook", "Run the admission webhooks."),
+    "run": CommandEntry("taintwarden.cli.serve.serve_commands:run", "Run the operator."),
+    "webhook": CommandEntry("taintwarden.cli.serve.serve_commands:webhook", "Run the admission webhooks."),
     "webhook-trust": CommandEntry(
-        "taintwarden.cli.serve.commands:webhook_trust", "Let the API servers trust the admission webhooks."
+        "taintwarden.cli.serve.serve_commands:webhook_trust", "Let the API servers trust the admission webhooks."
     ),
     "scheduler-extender": CommandEntry(
-        "taintwarden.cli.serve.commands:scheduler_extender", "Run the scheduler extender."
+        "taintwarden.cli.serve.serve_commands:scheduler_extender", "Run the scheduler extender."
     ),
     "publisher": CommandEntry(
         "taintwarden.cli.publisher:publisher", "Publish values of Prometheus as taints of nodes."
     ),
     "demo": CommandEntry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
     "explain": CommandEntry("taintwarden.cli.explain.command:explain", "Say why pods stay or leave, and when."),
-    "init": CommandEntry("taintwarden.cli.files.commands:init", "Print a first policy and profile."),
+    "init": CommandEntry("taintwarden.cli.files.file_commands:init", "Print a first policy and profile."),
     "validate": CommandEntry(
-        "taintwarden.cli.files.commands:validate", "Check policies, profiles, pods and nodes in files."
+        "taintwarden.cli.files.file_commands:validate", "Check policies, profiles, pods and nodes in files."
     ),
     "status": CommandEntry("taintwarden.cli.status.command:status", "Show the status of policies."),
     "top": CommandEntry("taintwarden.cli.top.command:top", "Show nodes, pods, limits and Events live."),
@@ -30,10 +30,14 @@ _COMMANDS = {
     ),
     "plan": CommandEntry("taintwarden.cli.plan.command:plan", "Show what follows from changed taints."),
     "doctor": CommandEntry("taintwarden.cli.doctor.command:doctor", "Find what is wrong or surprising in a cluster."),
-    "pause": CommandEntry("taintwarden.cli.change.commands:pause", "Stop policies."),
-    "resume": CommandEntry("taintwarden.cli.change.commands:resume", "Resume paused policies."),
-    "placement": CommandEntry("taintwarden.cli.change.commands:placement", "Print and remove labels of placement."),
-    "guard": CommandEntry("taintwarden.cli.change.commands:guard", "Release the pods that a tripped guard holds."),
+    "pause": CommandEntry("taintwarden.cli.change.change_commands:pause", "Stop policies."),
+    "resume": CommandEntry("taintwarden.cli.change.change_commands:resume", "Resume paused policies."),
+    "placement": CommandEntry(
+        "taintwarden.cli.change.change_commands:placement", "Print and remove labels of placement."
+    ),
+    "guard": CommandEntry(
+        "taintwarden.cli.change.change_commands:guard", "Release the pods that a tripped guard holds."
+    ),
 }
 
 

@@ -43,7 +43,7 @@ class Outcome(StrEnum):
         return OUTCOMES[self]
 
 
-class Answer(Enum):
+class CallAnswer(Enum):
     """What the answer to a call says of others."""
 
     FINE = auto()
@@ -67,7 +67,7 @@ class OutcomeRow(msgspec.Struct, frozen=True):
 
     why: str = ""
     back_off: tuple[float, float] = (0.0, 0.0)
-    answer: Answer = Answer.FINE
+    answer: CallAnswer = CallAnswer.FINE
     is_over: bool = False
     by_budget: bool = False
     pauses: bool = False
@@ -87,22 +87,24 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     Outcome.POSTPONED: OutcomeRow(
         "an admission webhook wants their eviction later (429)", POD_SECONDS, may_last_seconds=1_800.0
     ),
-    Outcome.NOT_SENT: OutcomeRow("the decision no longer held just before the call", (1.0, 1.0), answer=Answer.NONE),
-    Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", answer=Answer.NONE, pauses=True),
+    Outcome.NOT_SENT: OutcomeRow(
+        "the decision no longer held just before the call", (1.0, 1.0), answer=CallAnswer.NONE
+    ),
+    Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", answer=CallAnswer.NONE, pauses=True),
     Outcome.DENIED: OutcomeRow(
-        "an admission webhook or policy rejects their eviction", answer=Answer.LANE_FAILS, may_last_seconds=0.0
+        "an admission webhook or policy rejects their eviction", answer=CallAnswer.LANE_FAILS, may_last_seconds=0.0
     ),
     Outcome.WEBHOOK_FAILED: OutcomeRow(
-        "an admission webhook for their eviction fails", answer=Answer.LANE_FAILS, may_last_seconds=0.0
+        "an admission webhook for their eviction fails", answer=CallAnswer.LANE_FAILS, may_last_seconds=0.0
     ),
     Outcome.REFUSED: OutcomeRow(
-        "the API server refuses their eviction", answer=Answer.LANE_FAILS, may_last_seconds=0.0
+        "the API server refuses their eviction", answer=CallAnswer.LANE_FAILS, may_last_seconds=0.0
     ),
     Outcome.NAMESPACE_TERMINATING: OutcomeRow(
-        "the namespace is being deleted, and its pods with it", answer=Answer.LANE_FAILS
+        "the namespace is being deleted, and its pods with it", answer=CallAnswer.LANE_FAILS
     ),
     Outcome.FAILED: OutcomeRow(
         "the call for their eviction fails: a time-out, an error of the server, or a lost connection",
-        answer=Answer.SERVER_FAILS,
+        answer=CallAnswer.SERVER_FAILS,
     ),
 }

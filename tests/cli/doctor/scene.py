@@ -8,9 +8,9 @@ import msgspec
 
 from cli.world import NOON, Json, node, pod
 from taintwarden.cli.doctor.check import Diagnosis, Finding
+from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
 from taintwarden.cli.doctor.examining import chosen, diagnose
 from taintwarden.cli.doctor.inventory import Inventory
-from taintwarden.cli.doctor.snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject

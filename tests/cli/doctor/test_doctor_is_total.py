@@ -12,10 +12,10 @@ from cli.terminals import terminal
 from cli.test_explain_is_total import POLICY, PROFILE, TAINTS, TOLERATION, VALUES
 from cli.world import NOON, budget, namespace, node, pod
 from taintwarden.cli.doctor.checks import CATALOGUE
+from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, OperatorSettings, Rights
 from taintwarden.cli.doctor.examining import chosen
 from taintwarden.cli.doctor.findings_table import table
 from taintwarden.cli.doctor.inventory import Inventory
-from taintwarden.cli.doctor.snapshot import BuiltIn, OperatorSettings, Rights
 from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 

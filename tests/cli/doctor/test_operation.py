@@ -6,8 +6,8 @@ import pytest
 
 from cli.doctor.scene import asking
 from cli.world import NOON, policy
+from taintwarden.cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
 from taintwarden.cli.doctor.rights import MissingRoleError, Right, shipped_rights
-from taintwarden.cli.doctor.snapshot import Missing, OperatorSettings, Rights
 from taintwarden.controller import wording
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 from taintwarden.rehearsal.sources import Source

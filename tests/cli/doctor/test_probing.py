@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json
-from taintwarden.cli.doctor.reading import operator_in, read_built_in, try_webhooks
+from taintwarden.cli.doctor.doctor_reading import operator_in, read_built_in, try_webhooks
+from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, Missing
 from taintwarden.cli.doctor.rights import read_rights, shipped_rights
-from taintwarden.cli.doctor.snapshot import BuiltIn, Missing
 from taintwarden.controller import wording
 from taintwarden.kube.errors import ApiError, ApiStatus
 from taintwarden.rehearsal.deployments import read_deployments

@@ -14,7 +14,7 @@ from taintwarden.engine import model
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import bounces
 from taintwarden.engine.limits.bounces import MAX_LOOPS, Bounces
-from taintwarden.engine.limits.refusal import BOUNCE, Refusal
+from taintwarden.engine.limits.refusal import BOUNCE, Refusal, Whom
 from taintwarden.engine.model import BounceSettings, Effect, Instant, Owner, Pod, Policy, Reclaim, Taint, Tolerations
 
 BAD, WORSE = Taint("sla", "900"), Taint("sla", "0")
@@ -98,6 +98,7 @@ def test_who_comes_back_too_often_is_held():
     assert refused == Refusal(
         BOUNCE,
         loop.now - 1 + 60,
+        Whom.PODS,
         "bounce/p/shop/uid-of-web/n1/sla:NoExecute",
         "ReplicaSet web was evicted from node n1 by taint sla=900:NoExecute 2 times in a row, and came back",
     )
@@ -130,16 +131,6 @@ def test_when_the_time_is_over_it_may_go():
     pod = loop.come("next")
     loop.now += loop.held_for(pod)
     assert loop.ask(pod) is None
-
-
-def test_who_leaves_meanwhile_makes_nobody_wait_longer():
-    loop = Loop()
-    there = [loop.come(name) for name in "ab"]
-    loop.leave(there[0])
-    pod = loop.come("back")
-    loop.now += 30
-    loop.leave(there[1])
-    assert loop.held_for(pod) == 30
 
 
 # -- what is no bounce -------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_a_refusal_says_that_a_budget_is_unreadable():
     bench.see(selector=None)
     refused = bench.budgets.refuse(bench.pod(), bench.now)
     assert refused is not None
-    assert refused.detail == "PodDisruptionBudget shop/pdb is unreadable"
+    assert refused.detail == "PodDisruptionBudget shop/pdb has a selector that cannot be parsed"
 
 
 def test_several_budgets_are_asked_again_when_one_of_them_selects_other_pods():

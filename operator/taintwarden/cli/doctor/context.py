@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
+from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.cli.doctor.inventory import PendingPods, PodGroup
-from taintwarden.cli.doctor.snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden.cli.status.policy_status import PolicySummary, summarize
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView

@@ -10,9 +10,9 @@ from taintwarden.cli.doctor.check import Check, Diagnosis, Finding, Found, NotCh
 from taintwarden.cli.doctor.checks import CATALOGUE
 from taintwarden.cli.doctor.command import SHOWN_OBJECTS
 from taintwarden.cli.doctor.context import Context
+from taintwarden.cli.doctor.doctor_reading import MAX_CONNECTIONS, read_for
+from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot
 from taintwarden.cli.doctor.findings_table import catalogue, table
-from taintwarden.cli.doctor.reading import MAX_CONNECTIONS, read_for
-from taintwarden.cli.doctor.snapshot import DoctorSnapshot
 from taintwarden.cli.output import fail, printable, write
 from taintwarden.cli.rendering import Progress
 from taintwarden.controller import wording

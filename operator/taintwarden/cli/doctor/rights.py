@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 import taintwarden
-from taintwarden.cli.doctor.snapshot import Missing, Rights
+from taintwarden.cli.doctor.doctor_snapshot import Missing, Rights
 from taintwarden.rehearsal.session import ClusterError, Session
 
 _PACKAGE = Path(taintwarden.__file__).parent

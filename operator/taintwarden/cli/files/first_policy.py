@@ -15,7 +15,7 @@ from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, VERSION
 from taintwarden.cli.cluster_session import ask, settings_of
 from taintwarden.cli.doctor.checks.evictions import APP_LABELS
-from taintwarden.cli.doctor.checks.policies import STATIC_MARKERS, of_system
+from taintwarden.cli.doctor.checks.policy_checks import STATIC_MARKERS, of_system
 from taintwarden.cli.output import fail
 from taintwarden.controller.wording import pods, several
 from taintwarden.engine.machine import View

@@ -18,7 +18,7 @@ from taintwarden.engine.limits.protocol import (
 )
 from taintwarden.engine.limits.refusal import CALLS, FAILING, Refusal, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, later
-from taintwarden.engine.outcomes import Answer
+from taintwarden.engine.outcomes import CallAnswer
 
 SLOW_SECONDS = 1.0
 """An eviction takes about 0.1 s on an idle API server."""
@@ -159,7 +159,7 @@ class Calls(Limit):
             self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
         self._lanes.setdefault(request.lane, _Lane()).fast += 1
 
-    def answered(self, uid: str, answer: Answer, now: MonotonicTime, detail: str = "", asked: float = 0.0) -> bool:
+    def answered(self, uid: str, answer: CallAnswer, now: MonotonicTime, detail: str = "", asked: float = 0.0) -> bool:
         """A call was answered: called before it is settled. ``asked``: seconds for which the server asks to wait.
 
         Returns:
@@ -168,19 +168,19 @@ class Calls(Limit):
         """
         call = self._calls[uid]
         lane = self._lanes[call.lane]
-        if answer is Answer.SERVER_FAILS and call.is_slow:
-            answer = Answer.LANE_FAILS
-        if answer is Answer.SERVER_FAILS:
+        if answer is CallAnswer.SERVER_FAILS and call.is_slow:
+            answer = CallAnswer.LANE_FAILS
+        if answer is CallAnswer.SERVER_FAILS:
             if call.since >= self._outage_since:
                 longer = max(FIRST_WAIT_SECONDS, 2 * self._outage_wait)
                 self._outage_wait = min(LONGEST_OUTAGE_WAIT_SECONDS, longer)
                 self._outage_since = now
                 self._outage_until = later(now, max(self._outage_wait, asked))
-        elif answer is not Answer.NONE:
+        elif answer is not CallAnswer.NONE:
             if self._outage_wait:
                 self._outage_wait = 0.0
                 self._freed.add(EVERY_POLICY)
-            if answer is Answer.FINE:
+            if answer is CallAnswer.FINE:
                 lane.failures = 0
             else:
                 self._fail(lane, call, now, detail)

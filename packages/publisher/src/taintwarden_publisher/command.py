@@ -3,7 +3,7 @@
 import click
 
 from taintwarden.cli.lazy import imported
-from taintwarden.cli.serve.commands import connection_options, listening_options, log_options
+from taintwarden.cli.serve.serve_commands import connection_options, listening_options, log_options
 from taintwarden.settings import PublisherSettings, load_publisher_settings
 
 

@@ -1,9 +1,16 @@
 """The checks, each a function from a ``Context`` to findings."""
 
 from taintwarden.cli.doctor.check import MADE
-from taintwarden.cli.doctor.checks import evictions, nodes, operation, placement, policies, tolerations
+from taintwarden.cli.doctor.checks import (
+    evictions,
+    nodes,
+    operation,
+    placement_checks,
+    policy_checks,
+    toleration_checks,
+)
 
-_MODULES = (operation, policies, evictions, tolerations, nodes, placement)
+_MODULES = (operation, policy_checks, evictions, toleration_checks, nodes, placement_checks)
 CATALOGUE = tuple(one for module in _MODULES for one in MADE if one.run.__module__ == module.__name__)
 """All checks, in the order in which they are reported."""
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from taintwarden.cli.doctor.check import Found, Severity, check
 from taintwarden.cli.doctor.context import Context
+from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, FullBudget
 from taintwarden.cli.doctor.inventory import PodGroup
-from taintwarden.cli.doctor.snapshot import BuiltIn, FullBudget
 from taintwarden.controller.device_handlers import device_claim, device_slice, taint_rule
 from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from taintwarden.cli.doctor.check import Found, Severity, check
 from taintwarden.cli.doctor.checks.evictions import devices_of, named_subjects
-from taintwarden.cli.doctor.checks.tolerations import comparisons
+from taintwarden.cli.doctor.checks.toleration_checks import comparisons
 from taintwarden.cli.doctor.context import Context
 from taintwarden.controller.device_handlers import device_claim
 from taintwarden.controller.times import moment

@@ -148,7 +148,7 @@ def placement() -> None:
 @cluster_options
 def remove(**given: object) -> None:
     """The text of ``--help`` is above."""
-    imported("taintwarden.cli.change.placement:remove")(**given)
+    imported("taintwarden.cli.change.placement_removal:remove")(**given)
 
 
 @placement.command(help=_LABELS_HELP, short_help="Print the labels of a node with these taints.")
@@ -156,4 +156,4 @@ def remove(**given: object) -> None:
 @click.option("--separator", default="\n", show_default="a new line", help="What stands between two labels.")
 def labels(**given: object) -> None:
     """The text of ``--help`` is above."""
-    imported("taintwarden.cli.change.placement:print_labels")(**given)
+    imported("taintwarden.cli.change.placement_removal:print_labels")(**given)

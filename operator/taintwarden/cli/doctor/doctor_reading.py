@@ -8,9 +8,7 @@ import msgspec
 
 from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION
 from taintwarden.cli.doctor.context import OURS
-from taintwarden.cli.doctor.inventory import Inventory
-from taintwarden.cli.doctor.rights import ACCOUNT, read_rights
-from taintwarden.cli.doctor.snapshot import (
+from taintwarden.cli.doctor.doctor_snapshot import (
     BuiltIn,
     DoctorSnapshot,
     FullBudget,
@@ -18,7 +16,9 @@ from taintwarden.cli.doctor.snapshot import (
     PublisherObject,
     WebhookConfiguration,
 )
-from taintwarden.cli.serve.commands import run
+from taintwarden.cli.doctor.inventory import Inventory
+from taintwarden.cli.doctor.rights import ACCOUNT, read_rights
+from taintwarden.cli.serve.serve_commands import run
 from taintwarden.cli.status.event_timeline import read_events
 from taintwarden.controller.times import moment
 from taintwarden.kube.errors import ApiError

@@ -8,7 +8,7 @@ from taintwarden.api.types import PUBLISHER_KIND
 from taintwarden.cli.doctor.check import Found, Severity, check
 from taintwarden.cli.doctor.checks.operation import POLICY
 from taintwarden.cli.doctor.context import Context
-from taintwarden.cli.doctor.snapshot import PublisherObject
+from taintwarden.cli.doctor.doctor_snapshot import PublisherObject
 from taintwarden.controller.times import moment
 from taintwarden.controller.wording import duration, no_value, several
 from taintwarden.engine.evaluate import acting_policy
