@@ -407,7 +407,7 @@ def test_an_unreadable_history_is_told_and_counts_as_none():
 
 
 def test_a_history_continues_where_another_process_stopped():
-    history = json.dumps({"sla:NoExecute": {"added": START - 50, "values": [["980", START - 50], ["940", START - 20]]}})
+    history = json.dumps({"sla:NoExecute": {"values": [[START - 50, ["980"]], [START - 20, ["940"]]]}})
     rig = Rig()
     rig.node("n1", "sla=940", history=history)
     rig.pod("a", gt(violation_grace_seconds=30))
