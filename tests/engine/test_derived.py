@@ -341,7 +341,7 @@ def test_the_history_is_kept_on_the_node():
     rig = Nodes(reading())
     rig.reports(kubelet="v1.30.1")
     [order] = [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]
-    assert decode_histories(order.text)["kubelet:NoExecute"].value == "v1.30.1"
+    assert decode_histories(order.text)["kubelet:NoExecute from nodeInfo kubeletVersion"].value == "v1.30.1"
 
 
 def test_a_restart_moves_no_deadline():

@@ -730,7 +730,7 @@ def stored(rig: Devices) -> str:
 
 def test_an_old_time_removes_no_grace_where_the_device_was_seen_without_the_taint():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=15)))
-    rig.slice(gpu_0=Device())
+    rig.slice(gpu_0=WELL)
     rig.claim("a")
     rig.pod("a")
     rig.advance(20)

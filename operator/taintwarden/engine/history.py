@@ -146,8 +146,10 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
     def shortened(self, number: int) -> Self:
         """The same with that many spans at most; of a single one the older values are not known."""
+        if number >= MAX_SPANS:
+            return self
         spans = self.spans[-1:] if number == 1 else _shortened(self.spans, number)
-        return self if spans == self.spans else msgspec.structs.replace(self, spans=spans)
+        return msgspec.structs.replace(self, spans=spans)
 
 
 def is_of_device(name: str) -> bool:
