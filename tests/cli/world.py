@@ -27,8 +27,7 @@ def taint(value: str = "940", key: str = "sla", effect: str = "NoExecute", **mor
 
 def history(*values: tuple[str, float], name: str = "sla:NoExecute") -> str:
     """The node's annotation: values and how many seconds before noon each began."""
-    spans = [[value, NOON - ago] for value, ago in values]
-    return json.dumps({name: {"added": spans[0][1], "values": spans}})
+    return json.dumps({name: {"values": [[NOON - ago, [value]] for value, ago in values]}})
 
 
 def pod(*tolerations: Json, extended: Any = None, annotations: Json | None = None, **more: Any) -> Json:

@@ -278,6 +278,11 @@ def test_a_pod_is_bound_since_it_was_scheduled(decoder):
     assert decoder.pod(scheduled("2023-11-14T22:05:00Z")).bound_at == NOW - 500 + 1
 
 
+def test_no_pod_is_bound_before_it_was_created(decoder):
+    """Whoever writes its status writes the condition."""
+    assert decoder.pod(scheduled("2020-01-01T00:00:00Z")).bound_at == NOW - 800 + 1
+
+
 @pytest.mark.parametrize("told", [("2023-11-14T22:05:00Z", "False"), (None, "True")])
 def test_a_pod_is_else_bound_since_it_was_created(decoder, told):
     assert decoder.pod(scheduled(*told)).bound_at == NOW - 800 + 1

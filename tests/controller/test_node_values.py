@@ -89,7 +89,9 @@ def test_labels_and_annotations_may_be_empty():
         ("Ubuntu 24.04.3 LTS", "Ubuntu_24.04.3_LTS"),
         ("Debian GNU/Linux 12 (bookworm)", "Debian_GNU_Linux_12_bookworm"),
         ("-5", "-5"),
+        ("1.7.12-0ubuntu2~22.04.1", "1.7.12-0ubuntu2~22.04.1"),
         ("_XL_", "XL"),
+        ("_~1~", "1~"),
         ("a\nb\x1b[31m", "a_b_31m"),
         ("größer", "gr_er"),
         ("", ""),
@@ -106,7 +108,7 @@ def test_a_value_is_short_and_plain(text):
     value = as_value(text)
     if value is not None:
         assert len(value) <= MAX_VALUE_LENGTH
-        assert all(one.isascii() and (one.isalnum() or one in "._+-") for one in value)
+        assert all(one.isascii() and (one.isalnum() or one in "._+~-") for one in value)
         assert as_value(value) == value
 
 

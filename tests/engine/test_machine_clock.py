@@ -7,13 +7,20 @@ import pytest
 
 from engine.rig import START, Rig, exists, gt, limited, parse
 from simulated import policy
+from taintwarden.engine.history import TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.machine import WriteOutcome, commands, events
-from taintwarden.engine.model import Node, Reclaim
+from taintwarden.engine.model import Node, Reclaim, Toleration
 
 
-def history(added: float, *spans: tuple[str, float]) -> str:
-    values = [[value, since] for value, since in spans]
-    return json.dumps({"sla:NoExecute": {"added": added, "values": values}})
+def history(*spans: tuple[str, float]) -> str:
+    made = TaintHistory.begin(*spans[0])
+    for value, since in spans[1:]:
+        made = made.observe(value, since)
+    return encode_histories({"sla:NoExecute": made})
+
+
+def raw(*spans: tuple[str, float]) -> str:
+    return json.dumps({"sla:NoExecute": {"values": [[since, [value]] for value, since in spans]}})
 
 
 def test_an_answer_that_comes_while_another_leads_is_not_waited_for():
@@ -55,23 +62,12 @@ def test_what_another_client_removes_before_the_write_is_answered_is_written_aga
     assert [one.text for one in rig.take(commands.SaveHistory)] == [order.text]
 
 
-def test_a_follower_takes_over_what_the_leader_has_written():
-    """It missed that the value had recovered in between, and would evict early."""
-    rig = Rig(leading=False)
-    rig.pod("a", gt(violation_grace_seconds=100))
-    rig.node("n1", "sla=940")
-    rig.advance(50, step=5.0)
-    text = history(START, ("940", START), ("980", START + 20), ("940", START + 40))
-    rig.node("n1", "sla=940", history=text)
-    assert rig.deadline("a") == 140.0
-
-
 def test_a_leader_believes_its_own_memory():
     rig = Rig()
     rig.pod("a", gt(violation_grace_seconds=100))
     rig.node("n1", "sla=940")
     rig.advance(50, step=5.0)
-    rig.node("n1", "sla=940", history=history(START - 500, ("940", START - 500)))
+    rig.node("n1", "sla=940", history=history(("940", START - 500)))
     assert rig.deadline("a") == 100.0
 
 
@@ -80,7 +76,7 @@ def test_times_before_1970_are_not_believed(added):
     spot = limited("spot")
     rig = Rig(spot)
     rig.pod("a", gt(violation_grace_seconds=100))
-    rig.node("n1", "sla=940", history=history(added, ("940", added)))
+    rig.node("n1", "sla=940", history=raw(("940", added)))
     assert rig.deadline("a") == 100.0
     assert [type(one) for one in rig.out if isinstance(one, commands.UnreadableHistory)]
 
@@ -89,7 +85,7 @@ def test_such_a_time_ends_no_operator_under_a_reclaim_policy():
     rig = Rig(policy(reclaim={"deadlineSeconds": 120}))
     assert rig.view.policies[0].reclaim == Reclaim(120)
     rig.pod("a")
-    rig.node("n1", "sla=1", history=history(-1e18, ("1", -1e18)))
+    rig.node("n1", "sla=1", history=raw(("1", -1e18)))
     rig.advance(1)
     assert rig.evictions() == ["a"]
 
@@ -98,8 +94,8 @@ def test_a_time_in_the_future_counts_from_now_and_is_reported_once():
     rig = Rig()
     rig.pod("a", gt(violation_grace_seconds=100))
     future = START + 1e10
-    rig.node("n1", "sla=940", history=history(future, ("940", future)))
-    rig.node("n1", "sla=940", history=history(future, ("940", future)), labels={"x": "y"})
+    rig.node("n1", "sla=940", history=raw(("940", future)))
+    rig.node("n1", "sla=940", history=raw(("940", future)), labels={"x": "y"})
     assert rig.deadline("a") == 100.0
     assert len(rig.take(commands.UnreadableHistory)) == 1
 
@@ -115,18 +111,15 @@ def test_a_recovery_is_saved_while_a_wave_is_under_way():
         rig.pod(f"b{number}", gt(), node="bad")
     assert rig.view.is_busy
     rig.out = []
-    rig.node("n1", "sla=980", history=history(START, ("940", START)))
-    assert [value for value, *_ in json.loads(rig.take(commands.SaveHistory)[-1].text)["sla:NoExecute"]["values"]] == [
-        "940",
-        "980",
-    ]
+    rig.node("n1", "sla=980", history=history(("940", START)))
+    assert decode_histories(rig.take(commands.SaveHistory)[-1].text)["sla:NoExecute"].values == ("980", "940")
 
 
 def test_a_taint_added_again_unseen_begins_anew():
     """Its ``timeAdded`` is later than what is remembered: rather late than early."""
     rig = Rig(policy(timing={"violationGraceSeconds": 300}))
     rig.pod("a", gt())
-    text = history(START - 250, ("940", START - 250))
+    text = history(("940", START - 250))
     rig.node("n1", "sla=940", added=START - 5, history=text)
     assert rig.deadline("a") == 295.0
 
@@ -214,11 +207,14 @@ def test_a_node_that_does_not_work_again_after_a_gap_begins_anew(restarts):
     first.node("n1", keys[0], added=START - 100)
     stored = first.world.cluster.nodes["n1"].history_text()
     rig = Rig(given) if restarts else first
+    if not restarts:
+        rig.feed(events.ViewChanged("nodes", live=False))
     rig.wall = START + 10_000
     if restarts:
         rig.pod("a", *stays)
     taints = ((parse(keys[1]), START + 9_990),)
     rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, taints, 100, stored), listed=True))
+    rig.feed(events.ViewChanged("nodes", live=True))
     rig.wake()
     assert rig.deadline("a") == 10_290
     assert rig.evictions() == []
@@ -248,13 +244,13 @@ def took_over_blind(text: str, *, listed: bool = True) -> Rig:
 
 
 def test_who_leads_after_a_gap_takes_over_what_the_leader_before_has_written():
-    rig = took_over_blind(history(START, ("940", START), ("980", START + 20), ("940", START + 40)))
+    rig = took_over_blind(history(("940", START), ("980", START + 20), ("940", START + 40)))
     assert rig.deadline("a") == 140.0
     assert rig.take(commands.SaveHistory)[1:] == []
 
 
 def test_who_leads_after_a_gap_believes_nothing_that_would_make_a_deadline_earlier():
-    assert took_over_blind(history(START - 60, ("940", START - 60))).deadline("a") == 100.0
+    assert took_over_blind(history(("940", START - 60))).deadline("a") == 100.0
 
 
 def test_what_was_seen_and_could_not_be_stored_outlasts_a_list():
@@ -265,6 +261,116 @@ def test_what_was_seen_and_could_not_be_stored_outlasts_a_list():
     rig.node("n1", "sla=980", added=START)
     rig.advance(20, step=5.0)
     node = rig.node("n1", "sla=940", added=START)
-    stored = msgspec.structs.replace(node, history=history(START, ("940", START)), resource_version=rig.version())
+    stored = msgspec.structs.replace(node, history=history(("940", START)), resource_version=rig.version())
     rig.feed(events.NodeSeen(stored, listed=True))
     assert rig.deadline("a") == 140.0
+
+
+# -- a taint counts from the later of its time and when it was not there -----------------------------------------------
+
+LONG_AGO = START - 600
+GRACE_15 = policy(timing={"violationGraceSeconds": 15})
+
+
+@pytest.mark.parametrize("stays", [gt(), exists(toleration_seconds=15)], ids=["grace", "native"])
+def test_an_old_time_removes_no_grace_where_the_node_was_seen_without_the_taint(stays):
+    rig = Rig(GRACE_15)
+    rig.pod("a", stays)
+    rig.node("n1")
+    rig.advance(20, step=5.0)
+    rig.node("n1", "sla=940", added=LONG_AGO)
+    assert rig.deadline("a") == 35.0
+
+
+@pytest.mark.parametrize(("added", "due"), [(LONG_AGO, 15.0), (START + 12, 27.0), (None, 35.0)])
+def test_what_appears_in_a_gap_counts_from_its_time_and_not_from_before_the_gap(added, due):
+    """A restore of the store brings back a startup taint of last week."""
+    rig = Rig(GRACE_15)
+    rig.pod("a", gt())
+    rig.node("n1")
+    rig.feed(events.ViewChanged("nodes", live=False))
+    rig.advance(20, step=5.0)
+    rig.node("n1", "sla=940", added=added, listed=True)
+    assert rig.deadline("a") == due
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_old_annotation_comes_back_and_makes_no_deadline_earlier(listed):
+    rig = Rig(GRACE_15)
+    rig.pod("a", gt())
+    rig.node("n1")
+    rig.advance(20, step=5.0)
+    rig.node("n1", "sla=940", added=LONG_AGO, history=history(("940", LONG_AGO)), listed=listed)
+    assert rig.deadline("a") == 35.0
+
+
+def test_a_node_that_could_not_be_decoded_was_seen_until_then():
+    rig = Rig(GRACE_15)
+    rig.pod("a", gt())
+    rig.node("n1")
+    rig.advance(10, step=5.0)
+    rig.feed(events.NodeUnreadable("n1"))
+    rig.advance(10, step=5.0)
+    rig.node("n1", "sla=940", added=LONG_AGO)
+    assert rig.deadline("a") == 25.0
+
+
+def test_a_removal_begins_when_the_node_was_seen_without_it():
+    """A pod that needs 30 s to stop gets them."""
+    rig = Rig(policy(reclaim={"deadlineSeconds": 120}, timing={"violationGraceSeconds": 300}))
+    rig.pod("a", grace_seconds=30)
+    rig.node("n1")
+    rig.advance(20, step=5.0)
+    rig.node("n1", "sla=1", added=LONG_AGO)
+    claim = rig.claim("a")
+    assert (claim.due_at - START, claim.verdict.hard_at - START) == (110.0, 140.0)
+
+
+def test_only_the_operator_that_was_not_there_goes_by_the_time_alone():
+    rig = Rig(GRACE_15)
+    rig.pod("a", gt())
+    rig.node("n1", "sla=940", added=START - 10)
+    assert rig.deadline("a") == 5.0
+
+
+# -- a value that does not rest ---------------------------------------------------------------------------------------
+
+LATER = {"violation_grace_seconds": 600}
+NEVER_AT_REST = {
+    "falls": ("980", gt(**LATER), lambda at: str(949 - at)),
+    "rises": ("20", Toleration("sla", "Lt", "80", **LATER), lambda at: str(80 + at)),
+    "flaps": ("980", gt(**LATER), lambda at: ["940", "unknown", "930", "unknown"][at % 4]),
+    "falls and flaps": ("980", gt(**LATER), lambda at: "unknown" if at % 2 else str(949 - at)),
+    "jitters": ("980", gt(**LATER), lambda at: str(900 + at * 37 % 49)),
+    "rotates": ("31", Toleration("sla", "In", values=("31", "43"), **LATER), lambda at: ["79", "48", "63"][at % 3]),
+    "time stamp": ("ok", Toleration("sla", "Equal", "ok"), lambda at: f"2026-11-27T08.{at // 60:02}.{at % 60:02}Z"),
+    "versions": ("1.9", Toleration("sla", "VersionGt", "1.5", **LATER), lambda at: f"1.4.{900 - at}"),
+}
+
+
+@pytest.mark.parametrize("seconds", [2.5, 30.0])
+@pytest.mark.parametrize(("good", "stays", "value"), NEVER_AT_REST.values(), ids=NEVER_AT_REST)
+def test_a_value_that_never_rests_evicts_in_time(good, stays, value, seconds):
+    rig = Rig(limited(spec={"timing": {"violationGraceSeconds": 600}}))
+    rig.pod("a", stays)
+    rig.node("n1", f"sla={good}")
+    rig.advance(3_600, step=600.0)
+    evicted_at = None
+    for number in range(int(700 / seconds)):
+        rig.node("n1", f"sla={value(number)}")
+        rig.advance(seconds, step=seconds)
+        if evicted_at is None and rig.evictions():
+            evicted_at = rig.wall - START - 3_600
+    assert evicted_at is not None
+    assert 600 <= evicted_at <= 690
+
+
+@pytest.mark.parametrize("times", [4, 18, 200])
+def test_the_last_valid_value_is_held_however_long_none_comes(times):
+    rig = Rig(limited())
+    rig.pod("a", gt(violation_grace_seconds=120))
+    rig.node("n1", "sla=900")
+    for number in range(times):
+        rig.advance(0.5)
+        rig.node("n1", f"sla={['error', 'unknown'][number % 2]}")
+    assert rig.deadline("a") == 120.0

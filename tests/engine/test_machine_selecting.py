@@ -8,6 +8,7 @@ import pytest
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
+from taintwarden.engine.history import decode_histories
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
 from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
@@ -407,7 +408,7 @@ def test_an_unreadable_history_is_told_and_counts_as_none():
 
 
 def test_a_history_continues_where_another_process_stopped():
-    history = json.dumps({"sla:NoExecute": {"added": START - 50, "values": [["980", START - 50], ["940", START - 20]]}})
+    history = json.dumps({"sla:NoExecute": {"values": [[START - 50, ["980"]], [START - 20, ["940"]]]}})
     rig = Rig()
     rig.node("n1", "sla=940", history=history)
     rig.pod("a", gt(violation_grace_seconds=30))
@@ -630,7 +631,7 @@ def test_a_history_is_saved_while_a_deadline_lies_ahead():
     rig.node("n1", "sla=940")
     [save] = rig.take(commands.SaveHistory)
     assert (save.node, save.uid) == ("n1", "uid-n1")
-    assert json.loads(save.text)["sla:NoExecute"]["values"] == [["940", START, None]]
+    assert json.loads(save.text)["sla:NoExecute"]["values"] == [[START, ["940"]]]
 
 
 def test_one_save_at_a_time_and_the_newest_in_the_end():
@@ -642,7 +643,7 @@ def test_one_save_at_a_time_and_the_newest_in_the_end():
     assert len(first) == 1
     rig.answer(commands.SaveHistory)
     [second] = rig.take(commands.SaveHistory)
-    assert [value for value, *_ in json.loads(second.text)["sla:NoExecute"]["values"]] == ["980", "940", "930"]
+    assert decode_histories(second.text)["sla:NoExecute"].values == ("930", "940", "980")
     rig.answer(commands.SaveHistory)
     assert rig.take(commands.SaveHistory) == []
 
@@ -667,7 +668,7 @@ def test_a_save_that_failed_is_tried_again_with_what_is_known_then():
     rig.node("n1", "sla=930")
     rig.advance(2)
     [again] = rig.take(commands.SaveHistory)
-    assert [value for value, *_ in json.loads(again.text)["sla:NoExecute"]["values"]] == ["940", "930"]
+    assert decode_histories(again.text)["sla:NoExecute"].values == ("930", "940")
 
 
 def test_a_save_that_failed_is_not_tried_again_when_the_taint_is_gone():

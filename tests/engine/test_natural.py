@@ -28,7 +28,8 @@ ASCENDING = {
     "service packs": ["15", "15.5", "15-SP6", "15-SP7"],
     "nothing": ["0", "0.0.0-1", "0.0.1", "1"],
     "schemes": ["docker://20.10.21", "docker://24.0.7-1"],
-    "names of systems": ["Ubuntu 22.04", "Ubuntu 22.04.5 LTS", "Ubuntu 24.04.1 LTS"],
+    "names of systems": ["Ubuntu 20.04.6 LTS", "Ubuntu 22.04", "Ubuntu 22.04.3 LTS", "Ubuntu_22.04.5_LTS"],
+    "backports of a distribution": ["containerd://1.7.12-0ubuntu2~22.04.1", "1.7.12-0ubuntu2", "1.7.12-0ubuntu2.1"],
     "a bound with fewer parts": ["6.8", "6.8.0-1042-gke", "6.8.1"],
 }
 EQUAL = [
@@ -39,6 +40,9 @@ EQUAL = [
     ("24.07", "24.7"),
     ("1.0.0-RC1", "1.0.0-rc.1"),
     ("1.2.0-5", "1.2-5"),
+    ("Ubuntu 22.04.3 LTS", "Ubuntu_22.04.3_LTS"),
+    ("Debian GNU/Linux 12 (bookworm)", "Debian_GNU_Linux_12_bookworm"),
+    ("SLES 15 SP6", "SLES_15_SP6"),
 ]
 
 

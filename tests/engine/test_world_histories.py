@@ -13,15 +13,7 @@ from simulated.world.themes import THEMES
 ROWS = ("window", "calls", "zone", "guard", "node", "workload", "bounce", "budget", "failing", "view")
 
 
-AWAITED = pytest.mark.xfail(
-    reason="an old timeAdded cuts graces, and a history of 16 values forgets the first violation"
-)
-"""Known faults of when pods are due. They end with the times from which taints count."""
-
-
-@pytest.mark.parametrize(
-    "theme", [pytest.param(one, marks=AWAITED) if one in ("clocks", "values", "mixed") else one for one in THEMES]
-)
+@pytest.mark.parametrize("theme", THEMES)
 def test_no_rule_is_broken(theme):
     demand_none(play(theme, seed) for seed in seeds_of(theme))
 

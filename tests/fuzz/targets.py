@@ -269,7 +269,7 @@ def _watched_in_protobuf() -> list[bytes]:
 
 STAMP = "2026-01-01T00:00:00Z"
 NOW_SECONDS = 1_767_225_600
-HISTORY = '{"sla:NoExecute":{"added":1700000000,"values":[["980",1700000000,1700000050],["940",1700000100,null]]}}'
+HISTORY = '{"sla:NoExecute":{"values":[[1700000000,["980","970",null]],[1700000100,["940"]]],"stamp":1700000000}}'
 SECRET = {
     "metadata": {"resourceVersion": "1"},
     "data": {

@@ -227,12 +227,14 @@ class Decoder:
         return None
 
     def _bound_at(self, obj: PodObject) -> float:
-        now = self._clock().wall
+        """By its condition PodScheduled, which others may write: no pod is bound before it was created."""
+        now, created = self._clock().wall, obj.metadata.creation_timestamp
+        bound_at = latest_moment(created) if created else None
         for condition in obj.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
-                return min(latest_moment(condition.last_transition_time), now)
-        created = obj.metadata.creation_timestamp
-        return min(latest_moment(created), now) if created else now
+                bound_at = max(latest_moment(condition.last_transition_time), bound_at or 0.0)
+                break
+        return now if bound_at is None else min(bound_at, now)
 
     def _report(self, issue: PodIssue) -> None:
         """Report the errors of a pod, unless they were reported already."""

@@ -13,8 +13,8 @@ MAX_VALUE_LENGTH = 63
 MAX_TEXT_LENGTH = 256
 """Of what a node carries. A kubelet writes its own node: longer text is no value, and is not kept."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
-_OTHERS = re.compile(r"[^A-Za-z0-9._+-]+")
-"""What no value has: only ``+`` is allowed beside the characters of taints, since versions have it."""
+_OTHERS = re.compile(r"[^A-Za-z0-9._+~-]+")
+"""What no value has: only ``+`` and ``~`` are allowed beside the characters of taints, since versions have them."""
 
 
 def values_of(node: NodeObject, sources: Iterable[ValueSource]) -> dict[ValueSource, SourceValue]:
@@ -56,7 +56,7 @@ def _kept(text: str, timestamp: str | None) -> SourceValue | None:
 
 def as_value(text: str) -> str | None:
     """The text as the value of a taint: what no value has becomes ``_``. None if it is too long."""
-    value = _OTHERS.sub("_", text).strip("_")
+    value = _OTHERS.sub("_", text).lstrip("_~").rstrip("_")
     return value if len(value) <= MAX_VALUE_LENGTH else None
 
 

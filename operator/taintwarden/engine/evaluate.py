@@ -6,7 +6,7 @@ Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time 
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -75,17 +75,6 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     """For so long after its binding the pod stays, since what is known of its devices may be older than the pod."""
     tolerations: Tolerations = Tolerations()
     """All tolerations of the pod class that were evaluated, from all sources."""
-    appeared_at: float | None = None
-    """When the taint was seen to appear, if it states an earlier time."""
-
-    @property
-    def met_from(self) -> float:
-        """From when on a pod that comes to the node meets what evicts it.
-
-        What a writer states of the past counts only for graces: otherwise one old time would make every pod look as if
-        it had come later, and no limit would hold it.
-        """
-        return self.counts_from if self.appeared_at is None else max(self.counts_from, self.appeared_at)
 
     @property
     def evicts(self) -> bool:
@@ -337,24 +326,13 @@ class Evaluator:
         def verdict(
             kind: Kind, used: Toleration | None = None, counts_from: float = 0.0, seconds: int = 0
         ) -> TaintVerdict:
-            return TaintVerdict(
-                taint,
-                policy,
-                kind,
-                used,
-                counts_from,
-                seconds,
-                held,
-                invalid,
-                tolerations=tolerations,
-                appeared_at=history.appeared_at,
-            )
+            return TaintVerdict(taint, policy, kind, used, counts_from, seconds, held, invalid, tolerations=tolerations)
 
         judgement = judged(taint.value)
         invalid = judgement.invalid
         held: str | None = None
         if invalid and timing.on_invalid_value is OnInvalidValue.HOLD:
-            held = next((span.value for span in reversed(history.spans) if not judged(span.value).invalid), None)
+            held = next((value for value in history.values if not judged(value).invalid), None)
             if held is None:
                 return verdict(Kind.HELD)
             judgement = judged(held)
@@ -438,23 +416,37 @@ def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory
 def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], timing: Timing, *, exact: bool) -> float:
     """When the value last changed from one that was tolerated to one that is not, or the taint was added.
 
-    Values that cannot be compared count as the value before them (``Hold``) or as untolerated (``Evict``). With
-    ``exact`` a gap in the history counts as tolerated, since it may have had the one value that a pod tolerates.
+    Values that cannot be compared count as the value before them (``Hold``) or as untolerated (``Evict``). Of a span
+    with several values the latest possible time counts. ``exact``: a value that is not known any more may be the one
+    that a pod tolerates.
     """
     hold = timing.on_invalid_value is OnInvalidValue.HOLD
-    since = history.spans[-1].since
+    since, until = history.held_since, math.inf
     for span in reversed(history.spans):
-        judgement = judged(span.value)
-        if span.until is not None and exact:
-            return since
-        if judgement.tolerated:
-            return since if span.until is None else span.until
-        if not (judgement.invalid and hold):
+        states = [None if value is None else _state(judged(value), hold=hold) for value in span.values]
+        if _State.TOLERATED in states or (exact and None in states):
+            last = max(at for at, state in enumerate(states) if state in (None, _State.TOLERATED))
+            return until if _State.VIOLATED in states[last:] else since
+        if states[0] is _State.VIOLATED:
             since = span.since
-    first = history.spans[0].since
-    if since != first or history.forgotten or (exact and first > history.added_at):
-        return since
-    return history.added_at
+        elif _State.VIOLATED in states:
+            since = until
+        until = span.since
+    return since
+
+
+class _State(Enum):
+    """What one value means for a pod. One that is invalid, and held, means what the value before it did."""
+
+    TOLERATED = auto()
+    VIOLATED = auto()
+    INVALID = auto()
+
+
+def _state(judgement: Judgement, *, hold: bool) -> _State:
+    if judgement.tolerated:
+        return _State.TOLERATED
+    return _State.INVALID if judgement.invalid and hold else _State.VIOLATED
 
 
 def acting_policy(taint: Taint, policies: Iterable[Policy]) -> Policy | None:

@@ -1,12 +1,15 @@
 """The history of a taint: when it was added, which values it had, and when each began.
 
-A history is stored on the Node, so that a restart changes no deadline; therefore its size is bounded. What it drops may
-move an eviction later, never earlier.
+A history is stored on the Node, so that a restart changes no deadline; therefore its size is bounded. What it no longer
+tells apart may move an eviction later, by about a seventh of the time for which a pod has not tolerated the taint. It
+never moves one earlier.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
 from itertools import pairwise
+from operator import or_
 from typing import Any, Self
 
 import msgspec
@@ -14,153 +17,139 @@ import msgspec
 from taintwarden.engine.model import DeviceId
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.versions import parse_version
+from taintwarden.engine.versions import semantic_place
 
-MAX_SPANS = 16
-"""How many values of one taint are remembered."""
+MAX_SPANS = 64
+"""How many times of one taint are remembered: so many steps of a value that no toleration may confuse."""
+MAX_VALUES = 4 * MAX_SPANS
+"""How many values are remembered in all, so that equality may tell them; thresholds need fewer."""
+_NEEDED = 2
+"""So many of a span are always needed."""
 CLOCK_SKEW_SECONDS = 60.0
 """How far in the future a stored time may be: the clock of another replica wrote it."""
 WHOLE_SECONDS = 1.0
 """Times in objects have whole seconds, and are taken as the end of that second."""
 MAX_TEXT_LENGTH = 64 * 1024
 """How much of an annotation is read: a value has at most 63 characters, and nodes have few taints."""
+_MILLISECOND = 0.001
+_RECENT = 1 / 64
+"""Ages below this part of a history count alike: otherwise many steps would leave few spans for what is old."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """``value`` held from ``since``; with ``until``, other values were dropped between then and the next span."""
+    """The values from ``since`` until the next span, in their order; None: others that are not known any more.
 
-    value: str
-    since: float
-    until: float | None = None
-
-
-_STORED_NAMES = {"added_at": "added", "spans": "values", "appeared_at": "appeared"}
-
-
-class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename=_STORED_NAMES):
-    """One key and effect on one node.
-
-    ``added_at`` is when the taint appeared. ``spans`` are its values, oldest first, the last one current.
-    ``forgotten``: values before the first span were dropped and nothing is known of them. ``drains``: pods had to leave
-    because of the taint, so the node still counts as drained in its zone although it is empty. ``stamp`` is the
-    taint's ``timeAdded`` as it was written, by a clock of its own: it is compared with other stamps only. ``renewed``:
-    its writer was seen to write another stamp although the value stayed, so stamps do not say when it began.
-    ``derived``: no client wrote the taint, and it concerns only pods that name its key. ``appeared_at``: when it was
-    seen to appear on a node that was known without it, if its stamp is earlier: graces count from the stamp, but pods
-    that were there before did not come later.
+    If there are several, it is not known when in this time each began.
     """
 
-    added_at: float
+    since: float
+    values: tuple[str | None, ...]
+
+
+class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spans": "values"}):
+    """One key and effect on one node.
+
+    ``spans`` are its values, oldest first; the last one has the current value only. ``stamp`` is the newest
+    ``timeAdded`` that was seen, as it was written by a clock of its own: it is compared with other stamps only.
+    """
+
     spans: tuple[Span, ...]
-    forgotten: bool = False
-    drains: bool = False
     stamp: float | None = None
-    renewed: bool = False
-    derived: bool = False
-    appeared_at: float | None = None
 
     @classmethod
-    def begin(
-        cls, value: str, now: float, stamp: float | None = None, *, is_first: bool = True, absent_at: float = -math.inf
-    ) -> Self:
-        """The history of a taint first seen ``now`` with ``value``: it counts from its stamp, if that is earlier.
+    def begin(cls, value: str, now: float, stamp: float | None = None, absent_at: float = -math.inf) -> Self:
+        """The history of a taint that is new ``now``, and was certainly not there at ``absent_at``.
 
-        ``is_first``: nothing is known of the node before, so the taint may have been there. ``absent_at``: another one
-        was there instead, so that a stamp before then is of another clock, or means nothing.
+        It counts from the later of its stamp and that time; without a stamp, or with one in the future, from ``now``.
         """
-        counts_from = now if stamp is None or stamp <= absent_at else min(stamp, now)
-        added_at = _milliseconds(max(0.0, counts_from))
-        appeared_at = None if is_first or added_at >= now else _milliseconds(now)
-        return cls(added_at, (Span(value, added_at),), stamp=stamp, appeared_at=appeared_at)
+        since = now if stamp is None else min(max(stamp, absent_at), now)
+        return cls((Span(_milliseconds(max(0.0, since)), (value,)),), stamp)
+
+    @property
+    def added_at(self) -> float:
+        """When the taint was added, as far as deadlines count."""
+        return self.spans[0].since
 
     @property
     def value(self) -> str:
         """The current value."""
-        return self.spans[-1].value
+        return self.spans[-1].values[-1]  # type: ignore[return-value] # None is none of a last span
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """All values that are known, the current one first."""
+        known = [value for span in reversed(self.spans) for value in reversed(span.values)]
+        return tuple(value for value in known if value is not None)
 
     @property
     def held_since(self) -> float:
-        """When the current value was seen first, as far as is known, whatever its writer states."""
-        return max(self.spans[-1].since, self.appeared_at or 0.0)
+        """When the current value began."""
+        return self.spans[-1].since
 
     @property
-    def dispensable(self) -> tuple[bool, bool]:
-        """Whether deadlines are the same without it, by the taint with its ``timeAdded``; and whether guards are."""
-        is_plain = not (len(self.spans) > 1 or self.forgotten or self.drains or self.renewed)
+    def is_stated(self) -> bool:
+        """Whether deadlines are the same without it, by the taint with its ``timeAdded``."""
         stamp = math.inf if self.stamp is None else _milliseconds(self.stamp)
-        return is_plain and self.added_at <= stamp <= self.added_at + WHOLE_SECONDS, not self.appeared_at
+        return len(self.spans) == 1 and self.added_at <= stamp <= self.added_at + WHOLE_SECONDS
 
-    def seen(self, value: str, stamp: float | None, now: float, *, gap: bool) -> Self:
+    def seen(self, value: str, stamp: float | None, now: float, gap_from: float | None = None) -> Self:
         """The history of the taint as it is seen ``now``.
 
-        A stamp that changes while the node is watched moves nothing: the taint was there all the time. After a ``gap``
-        one that is later than the one remembered means that the taint was removed and added again.
+        Args:
+            value: what it is.
+            stamp: its ``timeAdded``. A later one than before moves nothing while the node is watched.
+            now: seconds since the epoch.
+            gap_from: changes since then may be missing; None: none is. A later stamp means that the taint was removed
+                and added again.
+
         """
-        if self.renewed and value == self.value:
-            return self
-        if gap and self._is_added_again(stamp):
-            return self.begin(value, now, stamp, is_first=False, absent_at=self.held_since)
-        known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
+        before = self.added_at + WHOLE_SECONDS if self.stamp is None else self.stamp
+        if gap_from is not None and stamp is not None and stamp > before:
+            return self.begin(value, now, stamp, max(gap_from, self.held_since))
+        known = self if stamp in (None, self.stamp) else msgspec.structs.replace(self, stamp=stamp)
         return known.observe(value, now)
-
-    def reported(self, value: str, stamp: float | None, now: float, *, gap: bool) -> Self:
-        """The same for a value that a node reports, with the time at which its writer says that it began.
-
-        There are writers that renew this time with each report. Of those it means nothing, also after a gap, and it is
-        not stored again, until there is another value.
-        """
-        is_renewed = value == self.value and not gap and None not in (stamp, self.stamp) and stamp != self.stamp
-        known = self.seen(value, stamp, now, gap=gap)
-        return msgspec.structs.replace(known, renewed=True) if is_renewed else known
-
-    def _is_added_again(self, stamp: float | None) -> bool:
-        if stamp is None or self.stamp is None:
-            return stamp is not None and stamp - WHOLE_SECONDS > self.added_at
-        return stamp > self.stamp
 
     def observe(self, value: str, since: float) -> Self:
         """Append ``value`` as the current one. A clock that steps back does not reorder earlier values."""
-        last = self.spans[-1]
-        if value == last.value:
+        if value == self.value:
             return self
-        spans = (*self.spans, Span(value, max(_milliseconds(since), last.since)))
-        if len(spans) > MAX_SPANS:
-            spans = tuple(_without_dominated(spans))
-        return msgspec.structs.replace(self, spans=spans, renewed=False).newest(MAX_SPANS)
+        spans = (*self.spans, Span(max(_milliseconds(since), self.held_since), (value,)))
+        if len(spans) > MAX_SPANS or any(value in span.values for span in self.spans):
+            spans = _shortened(spans)
+        return msgspec.structs.replace(self, spans=spans)
 
-    def extended(self, other: Self) -> Self:
-        """The same, with the later values of what another process saw: one of them may have missed what was short.
+    def after(self, at: float) -> Self:
+        """The same, as if the taint had been added then, if it was added before."""
+        at = _milliseconds(max(0.0, at))
+        ends = [*(span.since for span in self.spans[1:]), math.inf]
+        spans = [Span(max(span.since, at), span.values) for span, end in zip(self.spans, ends, strict=True) if end > at]
+        return msgspec.structs.replace(self, spans=tuple(spans))
 
-        Clocks differ, so the values with which this one ends may be the first of the later ones: as few as possible,
-        since a value too many moves an eviction later, and one that is missing moves it earlier.
+    def joined(self, other: Self) -> Self:
+        """The same with what another process saw: each may have missed values, or that the taint was added again.
+
+        A value counts as long as it did for one of them.
         """
-        later = [span for span in other.spans if span.since > self.spans[-1].since]
-        seen, values = [span.value for span in self.spans], [span.value for span in later]
-        common = next((n for n in range(1, len(values) + 1) if seen[-n:] == values[:n]), 0)
-        found = self
-        for span in later[common:]:
-            found = found.observe(span.value, span.since)
-        return found
+        begins = max(self.added_at, other.added_at)
+        first, last = sorted((self.after(begins), other.after(begins)), key=lambda one: one.held_since)
+        ended = [(after.since, span.values) for one in (first, last) for span, after in pairwise(one.spans)]
+        if first.value != last.value:
+            ended.append((last.held_since, first.spans[-1].values))
+        spans: list[Span] = []
+        since = begins
+        for until, values in sorted(ended, key=lambda one: one[0]):
+            _append(spans, Span(since, values))
+            since = until
+        _append(spans, Span(since, last.spans[-1].values))
+        stamps = [one.stamp for one in (self, other) if one.stamp is not None]
+        return msgspec.structs.replace(self, spans=_shortened(spans), stamp=max(stamps, default=None))
 
-    def precedes(self, other: Self) -> bool:
-        """Whether it ends with all values of another one and has some before: that one began later."""
-        mine, theirs = ([span.value for span in one.spans] for one in (self, other))
-        return not other.forgotten and len(mine) > len(theirs) and mine[-len(theirs) :] == theirs
-
-    def continuing(self, other: Self) -> Self:
-        """The same, as if it had begun with another taint that it replaces: both mean one condition of the node."""
-        if other.added_at >= self.added_at:
+    def shortened(self, number: int) -> Self:
+        """The same with that many spans at most; of a single one the older values are not known."""
+        if number >= MAX_SPANS:
             return self
-        first = msgspec.structs.replace(self.spans[0], since=other.added_at)
-        return msgspec.structs.replace(
-            self, added_at=other.added_at, spans=(first, *self.spans[1:]), appeared_at=other.appeared_at
-        )
-
-    def newest(self, number: int) -> Self:
-        """The same with that many values at most."""
-        if len(self.spans) <= number:
-            return self
-        return msgspec.structs.replace(self, spans=self.spans[-number:], forgotten=True)
+        spans = self.spans[-1:] if number == 1 else _shortened(self.spans, number)
+        return msgspec.structs.replace(self, spans=spans)
 
 
 def is_of_device(name: str) -> bool:
@@ -181,16 +170,129 @@ def device_of(name: str) -> DeviceId | None:
     return DeviceId(driver, pool, own) if own else None
 
 
-def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
-    """The text of the node annotation: ``{"key:effect": {"added": seconds, "values": [[value, since, until]]}}``.
+# -- what is kept -----------------------------------------------------------------------------------------------------
 
-    It is never longer than what :func:`read_histories` reads: of many taints only the newest values are stored. If that
-    is still too long, histories of devices are left out, and first those that the taints themselves tell.
+
+def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]:
+    """So many spans at most, and no two that no toleration distinguishes.
+
+    Spans that are one afterwards have their values from the beginning of the first until the end of the last. Where
+    these values come again later, that changes no deadline. Else spans are joined that are short, seen from now: then
+    a deadline moves by a part of the time that has passed since.
     """
-    names = sorted(histories, key=lambda name: (is_of_device(name), *histories[name].dispensable, name))
+    later: set[str | None] = set()
+    comes_again = []
+    for span in reversed(spans):
+        comes_again.append(later.issuperset(span.values))
+        later.update(span.values)
+    part, groups = 0.0, _groups(spans, comes_again[::-1], 0.0)
+    while len(groups) > (most if part == 0.0 else most - most // 8):  # many at once: each time takes long
+        part = max(part * 1.2, _RECENT)
+        groups = _groups(spans, comes_again[::-1], part)
+    later.clear()
+    found = []
+    for group in groups:
+        values = [value for span in group for value in span.values]
+        found.append(Span(group[0].since, group[0].values if len(group) == 1 else _thinned(values, later)))
+        later.update(values)
+    found.reverse()
+    _forget(found, sum(len(span.values) for span in found) - MAX_VALUES // MAX_SPANS * most)
+    return tuple(found)
+
+
+def _groups(spans: Sequence[Span], comes_again: Sequence[bool], part: float) -> list[list[Span]]:
+    """The spans that are to be joined, the last ones first; each group lasts so small a part of its age at most.
+
+    It may last longer where all values of a span come again, except before another value that is readable where the
+    first one of the span is not: the group would not say when that began.
+    """
+    end = now = spans[-1].since
+    floor = max((now - spans[0].since) * _RECENT, _MILLISECOND)
+    groups, kinds = [[spans[-1]]], 0
+    for span, is_repeated in reversed([*zip(spans[:-1], comes_again, strict=False)]):
+        own = [_kind(value) for value in span.values]
+        kinds = reduce(or_, own, kinds)
+        is_short = end - span.since <= part * max(now - span.since, floor)
+        if len(groups) > 1 and (is_short or (is_repeated and kinds == own[0])):
+            groups[-1].insert(0, span)
+        else:
+            end, kinds = groups[-1][0].since, reduce(or_, own)
+            groups.append([span])
+    return groups
+
+
+@lru_cache(maxsize=65536)
+def _places(value: str | None) -> tuple[Any, Any, Any]:
+    """Where a value lies in each order by which tolerations compare; None if it has no place there."""
+    return (None, None, None) if value is None else (parse_integer(value), semantic_place(value), parse_natural(value))
+
+
+@lru_cache(maxsize=65536)
+def _kind(value: str | None) -> int:
+    """By which of these orders it can be read, in bits: of one kind, all that are not tolerated are invalid or none."""
+    return sum(1 << order for order, place in enumerate(_places(value)) if place is not None)
+
+
+def _thinned(values: Sequence[str | None], later: set[str | None]) -> tuple[str | None, ...]:
+    """Of the values of one span those that matter: ``later`` ones come again.
+
+    Where a value of the span is tolerated that does not come again, it matters whether a later one of the span is
+    readable and not tolerated; where none is, whether the first one is. For both one of each kind is enough.
+    """
+    last = {value: index for index, value in enumerate(values) if value is None or value not in later}
+    left = [values[index] for index in sorted({*_ends_of_kinds(values), *last.values()})]
+    return tuple(value for index, value in enumerate(left) if index == 0 or left[index - 1] != value)
+
+
+def _forget(spans: list[Span], number: int) -> None:
+    """Forget so many values, the oldest first, that no threshold needs: only equality could tell them."""
+    for at, span in enumerate(spans):
+        if number <= 0:
+            return
+        if len(span.values) > _NEEDED:
+            spare = sorted(set(range(len(span.values))) - _ends_of_kinds(span.values) - _outermost(span.values))
+            if forgotten := spare[:number]:
+                number -= len(forgotten)
+                values = [None if index in forgotten else value for index, value in enumerate(span.values)]
+                unknown = max(index for index, value in enumerate(values) if value is None)
+                left = [value for index, value in enumerate(values) if value is not None or index == unknown]
+                spans[at] = Span(span.since, tuple(left))
+
+
+def _ends_of_kinds(values: Sequence[str | None]) -> set[int]:
+    """Where the first and the last value of each kind is."""
+    kinds = [(-1 if value is None else _kind(value), index) for index, value in enumerate(values)]
+    ends = {*dict(kinds).values(), *dict(reversed(kinds)).values()}
+    return {index for index in ends if values[index] is not None}
+
+
+def _outermost(values: Sequence[str | None]) -> set[int]:
+    """Where the lowest and the highest value in each order is, and which are not known."""
+    found = {index for index, value in enumerate(values) if value is None}
+    for order in range(3):
+        placed = [(place, index) for index, value in enumerate(values) if (place := _places(value)[order]) is not None]
+        found |= {min(placed)[1], max(placed)[1]} if placed else set()
+    return found
+
+
+def _append(spans: list[Span], span: Span) -> None:
+    if not spans or spans[-1].values != span.values:
+        spans.append(span)
+
+
+# -- the annotation ---------------------------------------------------------------------------------------------------
+
+
+def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
+    """The text of the node annotation: ``{"key:effect": {"values": [[since, [value]]], "stamp": seconds}}``.
+
+    It is never longer than what :func:`read_histories` reads: of many taints less is stored of each. If that is still
+    too long, histories of devices are left out, and first those that the taints themselves tell.
+    """
+    names = sorted(histories, key=lambda name: (is_of_device(name), histories[name].is_stated, name))
     number = MAX_SPANS
     while names:
-        text = msgspec.json.encode({name: histories[name].newest(number) for name in names}, order="sorted").decode()
+        text = msgspec.json.encode({name: histories[name].shortened(number) for name in names}, order="sorted").decode()
         if len(text) <= MAX_TEXT_LENGTH:
             return text
         if number > 1:
@@ -236,9 +338,12 @@ def read_histories(text: str) -> tuple[dict[str, TaintHistory], list[str]]:
 
 
 def _checked(history: TaintHistory) -> TaintHistory:
-    times = [history.added_at, *(span.since for span in history.spans)]
-    if not history.spans or len(history.spans) > MAX_SPANS or any(a > b for a, b in pairwise(times)):
+    spans = history.spans
+    is_sized = 0 < len(spans) <= MAX_SPANS and all(0 < len(one.values) <= MAX_VALUES for one in spans)
+    if not is_sized or any(one.since > other.since for one, other in pairwise(spans)):
         raise ValueError("its values are missing, too many or out of order")
+    if len(spans[-1].values) > 1 or None in spans[-1].values:
+        raise ValueError("it has no current value")
     if history.added_at < 0:
         raise ValueError("its times lie before 1970")
     return history
@@ -253,55 +358,12 @@ def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, Ta
 
 
 def _until_now(history: TaintHistory, now: float) -> TaintHistory:
-    if max(history.spans[-1].since, history.appeared_at or 0.0) <= now + CLOCK_SKEW_SECONDS:
+    if history.held_since <= now + CLOCK_SKEW_SECONDS:
         return history
-    spans = tuple(
-        Span(span.value, min(span.since, now), None if span.until is None else min(span.until, now))
-        for span in history.spans
-    )
-    appeared_at = None if history.appeared_at is None else min(history.appeared_at, now)
-    return msgspec.structs.replace(history, added_at=min(history.added_at, now), spans=spans, appeared_at=appeared_at)
+    spans = tuple(Span(min(span.since, now), span.values) for span in history.spans)
+    return msgspec.structs.replace(history, spans=spans)
 
 
 def _milliseconds(at: float) -> float:
     """Rounded up, so that the time read after a restart equals the one that decisions used."""
     return math.ceil(at * 1000) / 1000
-
-
-def _without_dominated(spans: Sequence[Span]) -> Sequence[Span]:
-    """Drop the values that no ordered comparison needs any more, however long a monitored value fluctuates.
-
-    If a value has a later one at or above it *and* a later one at or below it, ``Gt`` or ``Lt`` did not tolerate it
-    whenever they tolerated none of the later ones. So the remaining values give the same result. ``Equal`` is not
-    ordered: it treats the gap as tolerated. Versions have two orders, and each of them needs its values. If the values
-    are of several types, all are kept, as they have no order.
-    """
-    parsers = _common_orders([span.value for span in spans])
-    if not parsers:
-        return spans
-    kept: list[Span] = []
-    lowest = highest = [parse(spans[-1].value) for parse in parsers]
-    gap_from: float | None = None
-    for index in range(len(spans) - 1, -1, -1):
-        span = spans[index]
-        places = [parse(span.value) for parse in parsers]
-        if index < len(spans) - 1 and all(
-            low <= at <= high for low, at, high in zip(lowest, places, highest, strict=True)
-        ):
-            gap_from = span.since
-            continue
-        until = span.until if span.until is not None else gap_from
-        kept.append(msgspec.structs.replace(span, until=until))
-        lowest, highest, gap_from = [*map(min, lowest, places)], [*map(max, highest, places)], None
-    return tuple(reversed(kept))
-
-
-def _common_orders(values: Sequence[str]) -> Sequence[Callable[[str], Any]]:
-    """The parsers by which all these values compare: as integers, or as versions in both orders."""
-    integers = [parse_integer(value) is not None for value in values]
-    if all(integers):
-        return (parse_integer,)
-    versions = (parse_version, parse_natural)
-    if not any(integers) and all(parse(value) is not None for parse in versions for value in values):
-        return versions
-    return ()

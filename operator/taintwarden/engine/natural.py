@@ -24,8 +24,8 @@ Natural = tuple[Part, ...]
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
 _LEADING_V = re.compile(r"v(?=[0-9])")
-_SERVICE_PACK = re.compile(r"[- ]sp(?=[0-9])")
-_RUNS = re.compile(r"[0-9]+|[a-z]+|~|[^0-9a-z~._]+")
+_SERVICE_PACK = re.compile(r"[-_ ]sp(?=[0-9])")
+_RUNS = re.compile(r"[0-9]+|[a-z]+|~|[-+]+")
 _DIGITS = "0123456789"
 _ZERO: Part = (NUMBER, 0, "")
 _SEPARATOR: Part = (SEPARATOR, 0, "")
@@ -36,11 +36,11 @@ _END: Part = (END, 0, "")
 def parse_natural(text: str) -> Natural | None:
     """The version in ``text``, None if it is none. Never raises.
 
-    Runs of digits compare as numbers, runs of letters as text, in any case; ``.`` and ``_`` only part runs, any other
-    character is a separator. At the first difference, lowest first: ``~``, a pre-release, the end, a separator, text, a
-    number. So 1.2~1 < 1.2-rc1 < 1.2 < 1.2-gke.1 < 1.2k < 1.2.1. Dropped are a scheme (``containerd://``), a leading
-    ``v``, zeros that no other number follows (6.8.0 is 6.8, and 6.8.0-1 is 6.8-1), and a separator beside a pre-release
-    or at the end. 15-SP6 is 15.6, as SLES writes both.
+    Runs of digits compare as numbers, runs of letters as text, in any case; ``-`` and ``+`` are separators, and all but
+    these and ``~`` only parts runs: a blank and the ``_`` in its place are the same. At the first difference, lowest
+    first: ``~``, a pre-release, the end, a separator, text, a number. So 1.2~1 < 1.2-rc1 < 1.2 < 1.2-gke.1 < 1.2k
+    < 1.2.1. Dropped are a scheme (``containerd://``), a leading ``v``, zeros that no other number follows (6.8.0 is
+    6.8, and 6.8.0-1 is 6.8-1), and a separator beside a pre-release or at the end. 15-SP6 is 15.6, as SLES writes both.
     """
     return None if _fault(text) else tuple(_parts(_bare(text)))
 

@@ -52,6 +52,16 @@ def parse_version(text: str) -> Version | None:
     return Version(major, minor, patch_number, prerelease if has_prerelease else None)
 
 
+def semantic_place(text: str) -> tuple[object, ...] | None:
+    """Where a version lies among others by semver precedence, as what compares fast; None if it is none."""
+    version = parse_version(text)
+    if version is None:
+        return None
+    identifiers = (version.prerelease or "").split(".") if version.prerelease is not None else []
+    placed = [(0, int(one), "") if _DIGITS.fullmatch(one) else (1, 0, one) for one in identifiers]
+    return (version.major, version.minor, version.patch, not placed, *placed)
+
+
 def explain_version(text: str) -> str | None:
     """Why ``text`` is no version and what to write instead; None where it is one."""
     if parse_version(text) is not None:

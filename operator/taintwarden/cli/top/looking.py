@@ -246,7 +246,7 @@ def _mode(mode: Mode | None) -> str:
 
 def _taint(taint: Taint, history: TaintHistory, worst: dict[Taint, PodMark], policies: Iterable[Policy]) -> TaintLook:
     acts = any(policy.selector_for(taint) for policy in policies)
-    before = history.spans[-2].value if len(history.spans) > 1 else None
+    before = next(iter(history.values[1:]), None)
     device = "" if taint.origin is None else taint.origin.device.device
     return TaintLook(taint.key, taint.value, taint.effect, worst.get(taint, PodMark.STAYS), acts, before, device)
 

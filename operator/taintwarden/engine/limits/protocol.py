@@ -52,7 +52,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_late(self) -> bool:
         """Whether the pod came to its node when all of these taints already evicted it."""
-        return all(self.pod.bound_at > one.met_from + ROUNDING_SECONDS for one in self.due)
+        return all(self.pod.bound_at > one.counts_from + ROUNDING_SECONDS for one in self.due)
 
     @property
     def lane(self) -> "LaneKey":

@@ -1,9 +1,7 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-
-import msgspec
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.history import (
@@ -23,7 +21,7 @@ a pod is protected, and its devices.
 """
 
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
-_SAME_CONDITION = {_NOT_READY: _UNREACHABLE, _UNREACHABLE: _NOT_READY}
+_ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
 """The taints of a node that does not work. Kubernetes replaces one by the other while it stays so."""
 
 
@@ -39,6 +37,7 @@ class NodeState:
     """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods refer to it."""
 
     __slots__ = (
+        "_followed",
         "absent",
         "alike",
         "awaited_version",
@@ -50,7 +49,6 @@ class NodeState:
         "device_taints",
         "grounds",
         "histories",
-        "is_unreadable",
         "name",
         "node",
         "pods",
@@ -58,6 +56,7 @@ class NodeState:
         "population",
         "reported_invalid",
         "taints_by_device",
+        "unreadable_from",
         "uses",
         "verdicts",
     )
@@ -75,6 +74,8 @@ class NodeState:
         """The devices that pods here have, and how many pods have each."""
         self.absent: dict[str, TaintHistory] = {}
         """The histories of taints of devices that no pod here has now: stored ones, and those that went."""
+        self._followed: frozenset[DeviceId] = frozenset()
+        """The devices whose taints were known when they were read last."""
         self.awaits_devices = True
         """It is not known yet which devices pods have."""
         self.concerned: tuple[Policy, ...] = ()
@@ -94,8 +95,8 @@ class NodeState:
         """A read of the node at this time found what the stream had delivered."""
         self.awaited_version = -1
         """A read found this version, which the stream has yet to deliver."""
-        self.is_unreadable = False
-        """The newest version of the node cannot be decoded."""
+        self.unreadable_from: float | None = None
+        """Since when the newest version of the node cannot be decoded; None: it can."""
         self.degraded = False
         self.reported_invalid: dict[str, str] = {}
 
@@ -138,34 +139,41 @@ class NodeState:
         return self.node is not None and bool(self.node.taints or self.device_taints)
 
     def is_heartbeat(self, node: Node) -> bool:
-        """Whether no relevant field differs from what is known: most updates of a node change only its status."""
+        """Whether no relevant field differs from what is known: most updates of a node change only its status.
+
+        Some writers renew the times of taints with each report.
+        """
         known = self.node
         return (
             known is not None
             and known.uid == node.uid
-            and (known.taints == node.taints or self._are_renewed(known.taints, node.taints))
+            and _are_alike(known.taints, node.taints)
             and known.labels == node.labels
             and known.history == node.history
             and known.do_not_evict == node.do_not_evict
         )
 
-    def _are_renewed(self, known: TimedTaints, taints: TimedTaints) -> bool:
-        """Whether they differ only in times that mean nothing: some writers renew them with each report."""
-        return len(known) == len(taints) and all(
-            one == other or (one[0] == other[0] and self.histories[history_name(one[0])].renewed)
-            for one, other in zip(known, taints, strict=True)
-        )
+    def beat(self, node: Node) -> None:
+        """Only what does not matter differs; of the times of its taints the newest are remembered."""
+        if self.node is not None and self.node.taints != node.taints:
+            self._restamp(node.taints)
+        self.node = node
 
-    def update(self, node: Node, now: float, *, adopt: bool, gap: bool) -> list[str]:
+    def _restamp(self, taints: TimedTaints) -> None:
+        for taint, stamp in taints:
+            name = history_name(taint)
+            self.histories[name] = self.histories[name].seen(taint.value, stamp, self.histories[name].held_since)
+
+    def update(self, node: Node, now: float, *, seen_until: float, gap: bool) -> list[str]:
         """Store the node's newest state and extend the histories.
 
         Args:
             node: as it is stored.
             now: seconds since the epoch.
-            adopt: the annotation is from another replica, which leads and has newer data. Otherwise it is read once,
-                when the node is first seen: from then on memory is newer than the annotation.
-            gap: changes of the node may be missing, so a later ``timeAdded`` means that the taint was added again, and
-                the annotation may contain what another leader saw meanwhile.
+            seen_until: when what was known of the node was certainly true last: ``now`` while it is watched.
+            gap: changes since then may be missing, so a later ``timeAdded`` means that the taint was added again, and
+                the annotation may contain what another leader saw meanwhile. Otherwise the annotation is read once,
+                when the node is first seen: from then on memory is newer.
 
         Returns:
             What of the annotation could not be read, and why.
@@ -174,49 +182,75 @@ class NodeState:
         faults: list[str] = []
         known = self.histories
         is_new = self.node is None or self.node.uid != node.uid
-        if is_new or ((adopt or gap) and self.node is not None and self.node.history != node.history):
+        if is_new:
+            known, seen_until, gap = self._of_devices(), -math.inf, True
+        if is_new or (gap and self.node is not None and self.node.history != node.history):
             stored, faults = _read(node.history, now)
-            known = stored if is_new else _adopted(stored, known) if adopt else _later(stored, known)
-            self._set_aside(_later({name: one for name, one in stored.items() if is_of_device(name)}, self.absent))
+            known = known | stored if is_new else _joined(known, stored, seen_until)
+            of_devices = {name: one for name, one in stored.items() if is_of_device(name)}
+            self._set_aside(_joined(self.absent, of_devices, 0.0))
         if self.node is None or self.node.labels != node.labels or self.node.do_not_evict != node.do_not_evict:
             self.policies = None
         self.node = node
         histories = {
-            history_name(taint): _observed(known, taint, stamp, now, gap=gap or is_new, is_first=is_new)
+            history_name(taint): _observed(known, taint, stamp, now, seen_until, gap=gap)
             for taint, stamp in node.taints
         }
         if self.device_taints:
-            of_devices = self.histories | known
-            histories |= _observed_on_devices(of_devices, self.device_taints, now, gap=is_new, is_first=is_new)
+            gaps = frozenset(known) if is_new else frozenset()
+            histories |= _observed_on_devices(known, self.device_taints, now, {}, gaps)
         self.histories = histories
         self.forget_verdicts()
         return faults
 
-    def update_devices(self, found: Mapping[DeviceId, TimedTaints], now: float, *, gap: bool) -> bool:
+    def update_devices(
+        self,
+        found: Mapping[DeviceId, TimedTaints],
+        followed: Set[DeviceId],
+        now: float,
+        *,
+        seen_until: float,
+        gap: bool,
+    ) -> bool:
         """Store the newest taints of these devices, and extend their histories. Returns whether anything changed.
 
         One that comes back with the same time is the same as before: slices are replaced, and claims read again. With
         another time it was added again, also after a ``gap``, in which changes are missing.
+
+        Args:
+            found: the taints of each.
+            followed: those that are in a slice, and that pods here have.
+            now: seconds since the epoch.
+            seen_until: when what was known of them was certainly true last: ``now`` while they are watched.
+            gap: changes since then may be missing.
+
         """
         changed = {one: taints for one, taints in found.items() if taints != self.taints_by_device.get(one, ())}
+        absent_at = dict.fromkeys(self._followed, seen_until)
+        self._followed = self._followed - found.keys() | followed
         if not changed and not self.awaits_devices:
             return False
-        is_first, self.awaits_devices = self.awaits_devices, False
+        is_same = all(_are_alike(self.taints_by_device.get(one, ()), taints) for one, taints in changed.items())
+        self.awaits_devices, is_first = False, self.awaits_devices
         left = [taint for one in changed for taint, _ in self.taints_by_device.get(one, ())]
         before = {history_name(taint): self.histories[history_name(taint)] for taint in left}
         come = tuple(one for taints in changed.values() for one in taints)
-        present = _observed_on_devices(self.absent | before, come, now, gap=gap, before=before, is_first=is_first)
+        known = self.absent | before
+        gaps = frozenset(known) if gap else known.keys() - before.keys()
+        present = _observed_on_devices(known, come, now, absent_at, gaps)
         others = {name: history for name, history in self.histories.items() if name not in before}
         by_device = {one: taints for one, taints in (self.taints_by_device | changed).items() if taints}
         self.histories, self.taints_by_device = others | present, dict(sorted(by_device.items()))
         self.device_taints = tuple(one for taints in self.taints_by_device.values() for one in taints)
+        if is_same and not gap and not is_first:  # only times differ, which some drivers renew with each slice
+            return False
         self._set_aside({name: one for name, one in (self.absent | before).items() if name not in present})
         self.forget_verdicts()
         return True
 
     def lose_devices(self) -> bool:
         """Its devices are not known any more; their histories wait until they are. Returns whether anything changed."""
-        self.awaits_devices = True
+        self.awaits_devices, self._followed = True, frozenset()
         if not self.device_taints:
             return False
         before = self._of_devices()
@@ -334,9 +368,19 @@ class Cluster:
 
 
 def history_name(taint: Taint) -> str:
-    """The name of a taint's history: the key and effect, without the value; and the device, if one has it."""
-    name = f"{taint.key}:{taint.effect}"
-    return name if taint.origin is None else f"{name}@{taint.origin.name}"
+    """The name of a taint's history: the key and effect, without the value; and its device or source, if it has one.
+
+    The two taints of a node that does not work are one.
+    """
+    name = f"{_ONE_CONDITION.get(taint.key, taint.key)}:{taint.effect}"
+    if taint.origin is not None:
+        return f"{name}@{taint.origin.name}"
+    return f"{name} from {taint.source}" if taint.source else name
+
+
+def _are_alike(one: TimedTaints, other: TimedTaints) -> bool:
+    """Whether they differ only in their times."""
+    return one == other or [taint for taint, _ in one] == [taint for taint, _ in other]
 
 
 def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:
@@ -348,61 +392,44 @@ def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:
     return believed, faults
 
 
-def _adopted(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> dict[str, TaintHistory]:
-    """What the leader has written, extended by the values that this process saw since.
-
-    Where this process saw the same values, and more before them, the leader began later, and knows less.
-    """
-    both = {name: (history, known[name]) for name, history in stored.items() if name in known}
-    extended = {name: mine if mine.precedes(theirs) else theirs.extended(mine) for name, (theirs, mine) in both.items()}
-    return known | stored | extended
-
-
-def _later(stored: dict[str, TaintHistory], known: dict[str, TaintHistory]) -> dict[str, TaintHistory]:
-    """What this process saw, except where what is stored is later: a late eviction is better than an early one."""
-    newer = {
-        name: history
-        for name, history in stored.items()
-        if name not in known or known[name].spans[-1].since < history.spans[-1].since
+def _joined(
+    known: Mapping[str, TaintHistory], stored: Mapping[str, TaintHistory], absent_at: float
+) -> dict[str, TaintHistory]:
+    """What this process saw, with what another one has stored. A taint that is not known was not there at that time."""
+    return {**known} | {
+        name: known[name].joined(one) if name in known else one.after(absent_at) for name, one in stored.items()
     }
-    return known | newer
 
 
 def _observed(
-    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool, is_first: bool
+    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, absent_at: float, *, gap: bool
 ) -> TaintHistory:
-    history, is_derived = known.get(history_name(taint)), taint.source != ""
-    if history is not None and history.derived and not is_derived:
-        history = None  # a client wrote a taint in the place of the derived one, which concerned fewer pods
-    if history is not None:
-        see = history.seen if taint.origin is None and not is_derived else history.reported
-        found = see(taint.value, stamp, now, gap=gap)
-    else:
-        found = _begun(known, taint, stamp, now, gap=gap, is_first=is_first)
-    return found if found.derived == is_derived else msgspec.structs.replace(found, derived=is_derived)
+    history = known.get(history_name(taint))
+    if history is None:
+        return TaintHistory.begin(taint.value, now, stamp, absent_at)
+    return history.seen(taint.value, stamp, now, absent_at if gap else None)
 
 
 def _observed_on_devices(
     known: Mapping[str, TaintHistory],
     taints: TimedTaints,
     now: float,
-    *,
-    gap: bool,
-    is_first: bool,
-    before: Mapping[str, TaintHistory] | None = None,
+    absent_at: Mapping[DeviceId, float],
+    gaps: Collection[str],
 ) -> dict[str, TaintHistory]:
-    """The histories of taints of devices; one that is known and was not there ``before`` comes after a gap of its own.
+    """The histories of taints of devices.
 
-    ``is_first``: it was not known before which devices there are, so a taint that is not known may be an old one.
+    ``absent_at``: until when each device that was followed was certainly without a taint that is not known. ``gaps``:
+    the histories of which changes may be missing.
     """
     former = _continued(known, taints)
     mine = {name: known[one] for name, one in former.items()}
-    gaps = {name: before is not None and one not in before for name, one in former.items()}
-    return {
-        name: _observed(mine, taint, stamp, now, gap=gap or gaps.get(name, False), is_first=is_first)
-        for taint, stamp in taints
-        for name in [history_name(taint)]
-    }
+    found = {}
+    for taint, stamp in taints:
+        assert taint.origin is not None  # noqa: S101 - devices have these
+        name, at = history_name(taint), absent_at.get(taint.origin.device, -math.inf)
+        found[name] = _observed(mine, taint, stamp, now, at, gap=former.get(name) in gaps)
+    return found
 
 
 def _continued(known: Mapping[str, TaintHistory], taints: TimedTaints) -> dict[str, str]:
@@ -431,16 +458,3 @@ def _continued(known: Mapping[str, TaintHistory], taints: TimedTaints) -> dict[s
                 found[name] = name if name in former else former[0]
                 former.remove(found[name])
     return found
-
-
-def _begun(
-    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, *, gap: bool, is_first: bool
-) -> TaintHistory:
-    """The history of a taint that was not known. After a gap it did not necessarily replace the other one: the node may
-    have worked in between.
-    """
-    began = TaintHistory.begin(taint.value, now, stamp, is_first=is_first)
-    if gap or taint.key not in _SAME_CONDITION:
-        return began
-    other = known.get(f"{_SAME_CONDITION[taint.key]}:{taint.effect}")
-    return began if other is None else began.continuing(other)

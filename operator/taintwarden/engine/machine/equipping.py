@@ -94,7 +94,9 @@ class Equipping:
         if devices is None or state.awaits_devices:
             devices = {**state.uses, **state.taints_by_device}
         found = {device: self._taints(state, device) for device in devices}
-        is_changed = state.update_devices(found, self._world.now.wall, gap=gap)
+        followed = frozenset(one for one in found if one in state.uses and self._inventory.has(one, state.name))
+        now, seen_until = self._world.now.wall, self._world.seen_until(of_devices=True)
+        is_changed = state.update_devices(found, followed, now, seen_until=seen_until, gap=gap)
         state.forget_absent(found, partial(self._is_taken_off, state.name))
         is_there = self._world.cluster.nodes.get(state.name) is state
         for device in found:

@@ -55,7 +55,7 @@ class Freshness:
     def is_proven(self, claim: Claim) -> bool:
         """Whether the pod of a due claim may be evicted by what is known of its node."""
         state, now = self._world.cluster.nodes[claim.node], self._world.now.monotonic
-        if state.awaited_version >= 0 or state.is_unreadable:
+        if state.awaited_version >= 0 or state.unreadable_from is not None:
             return False
         if claim.version > self._reached and claim.version > state.confirmed_version:
             return False

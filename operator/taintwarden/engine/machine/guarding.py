@@ -254,9 +254,9 @@ class Guarding:
         name = min(pods, key=lambda one: (-pods[one], one))
         state = min(places[name], key=lambda one: one.name)
         history = state.histories[name]
-        spans = history.spans
+        values = history.values
         taint = next(taint for taint, _ in state.taints() if history_name(taint) == name)
-        before = f", {spans[-2].value or 'no value'} before" if len(spans) > 1 else ""
+        before = f", {values[1] or 'no value'} before" if len(values) > 1 else ""
         nodes = f"{len(places[name])} nodes, such as" if len(places[name]) > 1 else "1 node:"
         sentence = f"taint {name} on {nodes} {taint} on {state.name}{before}"
         change = self._newest_change(policy)
@@ -305,5 +305,5 @@ def _nodes_of(world: World, guard: Guard, policy: Policy) -> Iterator[tuple[Node
 def _bad_node(state: NodeState, claim: Claim) -> BadNode:
     taint = claim.verdict.taint
     history = state.histories.get(history_name(taint))
-    spans = () if history is None else history.spans
-    return BadNode(state.name, taint, spans[-2].value if len(spans) > 1 else None)
+    values = () if history is None else history.values
+    return BadNode(state.name, taint, values[1] if len(values) > 1 else None)

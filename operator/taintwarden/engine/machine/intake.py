@@ -1,5 +1,6 @@
 """What streams and reads deliver: changes what is known of nodes, pods and policies, and has pods evaluated."""
 
+import math
 from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
@@ -69,15 +70,17 @@ class Intake:
         if known is not None and not listed and node.resource_version < known.resource_version:
             return
         self._freshness.seen(state, node.resource_version)
-        was_unreadable, state.is_unreadable = state.is_unreadable, False
+        was_unreadable, state.unreadable_from = state.unreadable_from, None
         if known is not None and known.history != node.history and self._outbox.wrote_history(node.name, node.history):
             state.node = known = replace(known, history=node.history)
         is_lost = self._outbox.lost(node)
         if state.is_heartbeat(node) and not (listed or was_unreadable or is_lost):
-            state.node = node
+            state.beat(node)
             return
         is_relabelled, cordoned_at = known is None or known.labels != node.labels, state.cordoned_at
-        faults = state.update(node, world.now.wall, adopt=not world.leading, gap=listed or was_unreadable)
+        seen_until = min(was_unreadable or world.now.wall, world.seen_until())
+        is_gap = listed or was_unreadable is not None
+        faults = state.update(node, world.now.wall, seen_until=seen_until, gap=is_gap)
         self._devices.refresh(state)
         if is_relabelled:
             world.spread.relabel(node.name)
@@ -123,7 +126,7 @@ class Intake:
         """The newest version of a node cannot be decoded: until another can, no pod of it is evicted."""
         state = self._world.cluster.nodes.get(name)
         if state is not None:
-            state.is_unreadable = True
+            state.unreadable_from = state.unreadable_from or self._world.now.wall
 
     # -- pods ---------------------------------------------------------------------------------------------------
 
@@ -277,7 +280,7 @@ class Intake:
             if state.node is not None:
                 node = with_derived(state.node, world.verdicts.derivations)
                 if node.taints != state.node.taints:
-                    state.update(node, world.now.wall, adopt=False, gap=False)
+                    state.update(node, world.now.wall, seen_until=-math.inf, gap=False)
 
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
         """A profile changed, or is gone (None): evaluate the pods again whose tolerations changed."""

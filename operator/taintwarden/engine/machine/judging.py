@@ -307,7 +307,7 @@ class Judging:
         """Inform the guard of the policy, unless the eviction counts already."""
         if claim.grounds.exempt or guard.has_taken(pod.uid) or self._is_being_evicted(pod):
             return
-        since = max(pod.bound_at, claim.verdict.met_from)
+        since = max(pod.bound_at, claim.verdict.counts_from)
         deletes = claim.policy.eviction.method is Method.DELETE
         budget = "" if deletes else self._world.limiter.budgets.name_of(pod)
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, since, budget), self._world.now)

@@ -210,7 +210,7 @@ class Machine:
     def _see_stream(self, event: events.ViewChanged) -> None:
         blind = self._world.blind_to_devices if event.of_devices else self._world.blind
         if not event.live:
-            blind[event.stream] = None
+            blind.setdefault(event.stream, self._world.now.wall)
             return
         blind.pop(event.stream, None)
         if event.of_devices and not blind:

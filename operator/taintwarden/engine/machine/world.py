@@ -75,9 +75,9 @@ class World:
         self.led_since = MonotonicTime(0.0)
         self.term = 0
         self.synced = False
-        self.blind: dict[str, None] = {}
+        self.blind: dict[str, WallTime] = {}
         """Streams that are cut off: no pod is evicted on data that may be outdated."""
-        self.blind_to_devices: dict[str, None] = {}
+        self.blind_to_devices: dict[str, WallTime] = {}
         """The same of streams about devices: no pod is evicted because of those."""
         self.devices_problem = NOT_LISTED
         """Why devices are not known; empty: they are."""
@@ -92,6 +92,11 @@ class World:
     def come_to(self, now: Instant) -> None:
         """Time has passed."""
         self.now = now
+
+    def seen_until(self, *, of_devices: bool = False) -> float:
+        """Until when what streams delivered was all that the API server had: since then one may be cut off."""
+        cut_off = self.blind_to_devices if of_devices else self.blind
+        return min(cut_off.values(), default=self.now.wall)
 
     @property
     def may_evict(self) -> bool:

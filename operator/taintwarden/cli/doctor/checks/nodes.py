@@ -60,7 +60,7 @@ def _restored(
 ) -> str:
     """The command that sets the last value that can be compared; without such a value, what it has to look like."""
     relevant = [one for one in asking if one.key == taint.key]
-    values = (Taint(taint.key, span.value, taint.effect) for span in reversed(history.spans))
+    values = (Taint(taint.key, value, taint.effect) for value in history.values)
     if taint.source:
         return f"its value is read from {taint.source}: choose a valueType, or operators, that can compare it"
     good = next((one for one in values if not invalid_taint(one, policy, relevant)), None)

@@ -126,10 +126,10 @@ def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
 def _past(context: Context) -> Iterator[Taint]:
     """Earlier values on nodes, as far as the taint histories reach."""
     found = {
-        Taint(taint.key, span.value, taint.effect): None
+        Taint(taint.key, value, taint.effect): None
         for node in context.nodes.values()
         for taint, history in node.taints
-        for span in history.spans[:-1]
+        for value in reversed(history.values[1:])
     }
     yield from found
 
