@@ -226,20 +226,3 @@ def test_the_last_valid_value_stays_known(segments):
     known = [value for _, value in values if integer(value) is not None]
     made = observed(values)
     assert next((value for value in made.values if integer(value) is not None), None) == (known[-1] if known else None)
-
-
-@given(SEGMENTS, SEGMENTS, st.sampled_from(["850", "903", "950"]))
-@settings(max_examples=100, deadline=None)
-def test_what_two_processes_saw_together_is_not_earlier_than_what_either_saw(segments, others, wanted):
-    mine, theirs = observed(written(segments)), observed(written(others))
-    joined = mine.joined(theirs)
-    asked = (Toleration("sla", "Gt", wanted),)
-    pod_class = Interner().pod_class("default", {}, Tolerations(asked))
-    found = []
-    for one in (joined, mine, theirs):
-        last = one.observe("0", max(mine.held_since, theirs.held_since) + 1)
-        taints = [(Taint("sla", "0"), last)]
-        evicting = policy(timing={"onInvalidValue": "Evict"})
-        verdicts = Evaluator().verdicts(pod_class, pod_class.tolerations, taints, (evicting,))
-        found.append(verdicts[0].counts_from)
-    assert found[0] >= max(found[1:])

@@ -20,7 +20,8 @@ from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceUse, Timing
 from work import steps
 
-FEW, MANY = 50, 5_000
+FEW, MANY = 300, 5_000
+"""More than the claims of a pod that count, and very many."""
 RATIO = 1.5
 """A little more than nothing: the sizes of tables are powers of two."""
 POLICY = for_devices(timing=Timing(violation_grace_seconds=10**6))
