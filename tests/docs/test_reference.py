@@ -11,6 +11,7 @@ import yaml
 from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine import Outcome
+from taintwarden.engine.outcomes import OUTCOMES
 
 POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
     BY_NAME[f"docs/{name}.md"] for name in ("policies", "operating", "concepts", "troubleshooting")
@@ -145,6 +146,19 @@ def test_the_rights_are_those_of_the_role():
 def test_the_outcomes_are_those_of_the_engine():
     listed = {name for cell in CONCEPTS.table("Calls").column("outcome") for name in spans(cell)}
     assert listed == {outcome.value for outcome in Outcome}
+
+
+def test_the_delays_of_pods_are_those_of_the_engine():
+    table = CONCEPTS.table("Calls")
+    said = {
+        name: wait
+        for names, wait in zip(table.column("outcome"), table.column("waits"), strict=True)
+        for name in spans(names)
+    }
+    for outcome, row in OUTCOMES.items():
+        first, longest = row.back_off
+        if first:
+            assert said[outcome.value] == f"the pod, {first:g} s" + (f" to {longest:g} s" if longest > first else "")
 
 
 def test_every_scenario_that_differs_is_explained():
