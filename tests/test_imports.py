@@ -22,6 +22,14 @@ def test_what_is_imported_of_the_product_exists(path):
             assert [name for name in names if not exists(module, name)] == [], found.module
 
 
+def test_the_black_box_imports_nothing_of_the_product():
+    """Its stories hold whatever the product is inside."""
+    for path in (TESTS / "blackbox").glob("*.py"):
+        found = [one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.Import | ast.ImportFrom)]
+        names = [getattr(one, "module", None) or one.names[0].name for one in found]
+        assert [name for name in names if name.split(".")[0] in PACKAGES] == [], path.name
+
+
 def exists(module: ModuleType, name: str) -> bool:
     """Whether a module has a name, or is a package with a module of this name."""
     return hasattr(module, name) or find_spec(f"{module.__name__}.{name}") is not None

@@ -21,6 +21,12 @@ def crowded(box: Box, number: int, name: str = "n") -> tuple[list[str], list[Pod
     return nodes, pods
 
 
+def healthy(box: Box, number: int) -> None:
+    """So many good nodes without pods: most of the zone."""
+    for index in range(number):
+        box.node(GOOD, name=f"healthy{index}")
+
+
 def wave(box: Box, nodes: list[str]) -> float:
     """A monitoring fault: the value of all of these nodes is 0."""
     return [box.taint(node, ZERO) for node in nodes][-1]
@@ -58,7 +64,7 @@ def test_a_wave_within_the_guard_leaves(box: Box) -> None:
 
 def test_a_release_lets_exactly_the_held_pods_go(box: Box) -> None:
     box.enforce(limits=GUARDED)
-    crowded(box, 3, "healthy")
+    healthy(box, 3)
     first, held = crowded(box, 2, "first")
     second, others = crowded(box, 1, "second")
     trips(box, first, held)
@@ -81,7 +87,7 @@ def test_a_release_is_refused_where_nothing_is_held(box: Box) -> None:
 def test_values_that_are_repaired_node_by_node_evict_no_pod(box: Box) -> None:
     """Not when those that are left would fit into what the guard allows, either."""
     box.enforce(limits=GUARDED)
-    crowded(box, 4, "healthy")
+    healthy(box, 4)
     nodes, pods = crowded(box, 3)
     trips(box, nodes, pods)
     for node in nodes:

@@ -88,14 +88,14 @@ class Workload:
 
 def policies() -> list[Json]:
     """The policies in force: one that acts all the time, one whose guard holds back a mistake."""
-    calm = {"zoneHealth": {"minNodes": 100_000}}
-    wide = {"minPods": 100_000, "maxPercent": 100}
+    calm = {"bounce": {"maxBackoffSeconds": 0}}
+    wide = {"maxPercent": 100}
     return [
         _policy(
             "values",
             [{"key": SLA, "valueType": "Integer"}, {"key": MAINTENANCE}],
             {"violationGraceSeconds": GRACES[SLA]},
-            {"evictionsPerSecond": 10, "burst": 10, "guard": wide, "bounce": {"afterEvictions": 100}, **calm},
+            {"evictionsPerSecond": 10, "burst": 10, "guard": wide, **calm},
         ),
         _policy(
             "guarded",
@@ -103,7 +103,6 @@ def policies() -> list[Json]:
             {"violationGraceSeconds": GRACES[STRICT]},
             {
                 "guard": {"maxPods": 15, "minPods": 15, "maxPercent": 1, "windowSeconds": 60},
-                "bounce": {"afterEvictions": 100},
                 **calm,
             },
         ),

@@ -146,7 +146,7 @@ class IdealCluster:
 def draw_policy(chance: Random, name: str) -> Json:
     """A policy on `sla` with limits by chance; two of them share the nodes."""
     pick = chance.choice
-    limits: dict[str, Any] = LIMITS_OFF
+    limits: dict[str, Any] = {**LIMITS_OFF}
     if chance.random() < 0.6:
         limits |= {"evictionsPerSecond": pick([0.2, 1.0, 5.0]), "burst": pick([1, 3, 10])}
     if chance.random() < 0.5:
@@ -158,7 +158,7 @@ def draw_policy(chance: Random, name: str) -> Json:
     if chance.random() < 0.3:
         limits["perNamespace"] = {"evictionsPerSecond": pick([0.5, 1.0])}
     if chance.random() < 0.3:
-        limits["zoneHealth"] = {"threshold": 0.55, "minNodes": pick([0, 2])}
+        limits["zoneHealth"] = {"unhealthy": [{"key": pick(["sla", "other"])}], "threshold": 0.55}
     if chance.random() < 0.4:
         limits["guard"] = {"maxPercent": pick([10, 50]), "minPods": pick([5, 20]), "windowSeconds": pick([60, 600])}
     half = {"one": "one", "two": "two"}[name]

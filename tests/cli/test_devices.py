@@ -262,17 +262,6 @@ async def test_plan_removes_a_taint_of_a_device(cluster, run):
     assert (plan["leaving"], plan["spared"]) == (0, ["shop/web-0"])
 
 
-async def test_plan_takes_devices_and_nodes_from_a_file(cluster, run, tmp_path):
-    fill(cluster)
-    cluster.create(POLICIES, for_devices("None", limits=NO_LIMITS))
-    path = tmp_path / "changes.yaml"
-    nodes = {"node": "spare", "taints": ["sla=1:NoExecute"]}
-    path.write_text(yaml.safe_dump([nodes, {"device": GPU_1, "taints": [f"{KEY}=43:None"]}]))
-    plan = await told(run, "plan", "--file", str(path))
-    assert [one["name"] for one in plan["pods"]] == ["web-1"]
-    assert (plan["changedNodes"], plan["changedDevices"]) == (1, 1)
-
-
 async def test_plan_says_that_nobody_has_the_device_or_acts_on_it(cluster, run):
     serve(cluster)
     cluster.create("resourceslices", slice_of(gpu_0=[]))

@@ -5,7 +5,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-import yaml
 
 from cli.devices import for_devices, serve, slice_of
 from cli.policies import POLICIES, condition, empty_cluster, running, set_status
@@ -46,12 +45,15 @@ def cluster():
 
 async def test_every_example_works(cluster, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("changes.yaml").write_text(yaml.safe_dump([{"zone": "zone-a", "taints": ["sla=900:NoExecute"]}]))
     examples = [one for one in (*from_help(cli), *from_pages()) if ENDLESS not in one]
     assert len(examples) > 15
     async with running(cluster, cli, tmp_path) as run:
         for example in examples:
-            opened = {"open": True, "since": "2026-01-31T12:00:00.000000Z", "cause": "c", "wouldEvict": 9, "spent": []}
+            opened = {
+                "trippedAt": "2026-01-31T12:00:00.000000Z",
+                "cause": "c",
+                "counted": [{"namespace": "shop", "pods": 9}],
+            }
             set_status(cluster, guard=opened, conditions=[condition("GuardTripped", "True", "9 pods", "MassEviction")])
             _, *args = shlex.split(example.removeprefix("kubectl "), comments=True)
             args = [one for one in args if one not in ("--context", "production")]

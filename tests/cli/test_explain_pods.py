@@ -8,8 +8,10 @@ import pytest
 
 from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.test_plan import add_node, add_pod
-from cli.world import namespace, pod, policy
+from cli.world import namespace, node, pod, policy, profile, snapshot, taint
 from localcluster import LocalCluster
+from taintwarden.cli.explain.explaining_pods import explain_pods, table
+from taintwarden.engine.model import Gates
 
 SELECTOR = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}
 
@@ -185,3 +187,9 @@ async def test_what_is_not_there_is_one_line(run, arguments, told):
 async def test_namespace_is_that_of_the_context(cluster, run):
     result = await run("explain", "deployment", "web")
     assert "there is no Deployment default/web" in result.stderr
+
+
+def test_a_profile_by_which_pods_of_a_node_stay_is_named():
+    everything = profile("loose", {"operator": "Exists"}, app="web")
+    found = explain_pods(snapshot(pod(), node(taint()), policy(), everything), "Node n1", Gates())
+    assert "taint sla=940:NoExecute is tolerated by * Exists of profile loose" in " ".join(table(found).split())

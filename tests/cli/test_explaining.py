@@ -437,16 +437,16 @@ def listed(**of) -> Json:
 
 
 def test_what_refuses_this_pod_is_told_and_no_other_limit():
-    refused = listed(limit="refused", message='pods "web" is forbidden', attempts=14, until="2026-07-01T12:00:40Z")
+    refused = listed(limit="failing", message='pods "web" is forbidden', attempts=14, until="2026-07-01T12:00:40Z")
     told = explained(pod(GT), BAD_NODE, refused).waits_for
-    assert told.startswith("the API server refuses its eviction: pods")
+    assert told.startswith("calls for its eviction fail: pods")
     assert ", 14 calls, the next one " in told
     assert "bounce" not in told
 
 
 @pytest.mark.parametrize(("until", "told"), [("2026-01-31T12:00:40Z", "in 40s"), ("2026-01-31T11:59:58Z", "now")])
 def test_the_next_call_is_not_told_as_past(until, told):
-    refused = listed(limit="refused", message="no", attempts=2, until=until)
+    refused = listed(limit="failing", message="no", attempts=2, until=until)
     assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(f": no, 2 calls, the next one {told}")
 
 
@@ -457,10 +457,10 @@ def test_when_a_limit_lets_the_next_pod_go_is_told_as_of_a_pod():
 
 
 def test_a_deletion_that_fails_does_not_wait_for_the_budget_any_more():
-    refused = listed(limit="refused", message="no right to delete", attempts=2)
+    refused = listed(limit="failing", message="no right to delete", attempts=2)
     refused["spec"]["eviction"] = {"method": "EvictThenDelete"}
     told = explained(pod(GT), BAD_NODE, refused, budget()).waits_for
-    assert told == "the API server refuses its eviction: no right to delete, 2 calls"
+    assert told == "calls for its eviction fail: no right to delete, 2 calls"
 
 
 def test_a_budget_is_told_once():

@@ -13,7 +13,7 @@ from taintwarden.cli.change import guard_reset
 from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 
 SINCE = "2026-01-31T12:00:00.250000Z"
-GUARD = {"open": True, "since": SINCE, "cause": "taint sla=900 on 4 nodes", "wouldEvict": 120, "spent": []}
+GUARD = {"trippedAt": SINCE, "cause": "taint sla=900 on 4 nodes", "counted": [{"namespace": "shop", "pods": 120}]}
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def test_on_a_terminal_it_asks(cluster, run, answer, code):
 
 
 async def test_armed_guard_is_refused(cluster, run):
-    set_status(cluster, guard={"open": False})
+    set_status(cluster, guard={"term": 1})
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, annotations(cluster)) == (1, {})
     told = "the guard of policy sla has not tripped, and not every zone is Full: there is nothing to reset"
@@ -78,7 +78,7 @@ FULL = condition("GuardTripped", "True", "All its 3 zones are Full: 7 pods are h
 
 
 async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
-    set_status(cluster, guard={"open": False}, pending=7, conditions=[FULL])
+    set_status(cluster, guard={"term": 1}, pending=7, conditions=[FULL])
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
     assert "7 pods, since every zone is Full" in result.stdout
@@ -109,7 +109,7 @@ async def test_guard_that_opened_anew_meanwhile_is_not_reset(cluster, run, monke
 
     async def slow_look(session, name):
         found = await look(session, name)
-        set_status(cluster, guard=GUARD | {"since": "2026-01-31T13:00:00.000000Z", "wouldEvict": 9_000})
+        set_status(cluster, guard=GUARD | {"trippedAt": "2026-01-31T13:00:00.000000Z"})
         return found
 
     monkeypatch.setattr(guard_reset, "look", slow_look)

@@ -53,12 +53,10 @@ def test_name_of_a_file_need_not_be_text(folder, cli, content):
     in_json = json.loads(cli("validate", NOT_UTF_8, f"x{NOT_UTF_8}", "-o", "json").stdout)
     assert in_json["unreadable"][-1]["file"] == "xa\\udcff.yaml"
     assert cli("explain", "pod", "shop/web", "-f", NOT_UTF_8).exit_code == 2
-    assert cli("plan", "--file", f"x{NOT_UTF_8}").stderr.startswith("taintwarden: xa\\udcff.yaml: cannot be read")
 
 
-@pytest.mark.parametrize("arguments", [("validate", "-"), ("plan", "--file", "-")])
-def test_closed_standard_input_is_one_line(arguments):
-    command = [sys.executable, "-m", "taintwarden", *arguments]
+def test_closed_standard_input_is_one_line():
+    command = [sys.executable, "-m", "taintwarden", "validate", "-"]
     done = subprocess.run(
         command, capture_output=True, text=True, preexec_fn=lambda: os.close(0), timeout=60, check=False
     )

@@ -5,9 +5,9 @@ Every pod that stays Pending has a sentence that says what to do, and doing it h
 
 import pytest
 
-from simulated.histories import FIRST_SEED, RUNS
 from simulated.life import Life
 from simulated.life.simulated import SimulatedTown
+from simulated.world.playing import FIRST_SEED, RUNS
 
 SEEDS = range(FIRST_SEED, FIRST_SEED + 3 * RUNS)
 ACTS = 25

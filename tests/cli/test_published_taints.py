@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json, node, taint
-from taintwarden.cli.explain import published_taints
-from taintwarden.cli.explain.published_taints import PublishedTaint, published
+from taintwarden.cli.explain import explaining_pods
+from taintwarden.cli.explain.explaining_pods import PublishedTaint, published
 from taintwarden.controller.wording import at
 from taintwarden.engine.model import Effect
 from taintwarden.kube.wire.kinds import NodeObject
@@ -25,7 +25,7 @@ def carrying(*taints: Json, text: str = RECORD.text(), key: str = "sla") -> list
 
 @pytest.mark.parametrize("key", ["sla", "example.com/sla"])
 def test_annotation_is_that_of_the_publisher(key):
-    assert published_taints.annotation(key) == spec.annotation(key)
+    assert explaining_pods.annotation(key) == spec.annotation(key)
     assert [one.key for one in carrying(taint("940", key), key=key)] == [key]
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import yaml
 from hypothesis import strategies as st
 
 from cli.world import history, node, pod, policy, profile, taint, toleration
-from taintwarden.cli.files.file_checks import check_files
+from taintwarden.cli.files.validating import check_files
 from taintwarden.engine.numeric import explain_integer, parse_integer
 from taintwarden.engine.versions import explain_version, parse_version
 from taintwarden.rehearsal.yaml_documents import dump
@@ -568,3 +569,24 @@ def test_every_value_that_is_suggested_is_taken(text):
         if said is not None and ": write " in said:
             meant = said.split(": write ", 1)[1].split(", not ")[0]
             assert parse(meant) is not None, said
+
+
+# -- names that stand twice -------------------------------------------------------------------------------------------
+
+
+def test_two_policies_of_one_name(check):
+    (found,) = check(policy(), policy(mode="DryRun"), policy("other"))
+    assert found.startswith('error metadata.name: Invalid value: "sla": is the name of another TaintEvictionPolicy of')
+    assert "f.yaml:2: document 1" in found
+
+
+def test_profiles_of_two_namespaces_may_have_one_name(check):
+    mine, theirs = (profile("p", toleration("Gt", "1"), app="web", space=space) for space in ("shop", "bank"))
+    assert check(mine, theirs) == []
+    assert len(check(mine, mine)) == 1
+
+
+def test_a_named_pipe_is_not_waited_for(cli, samples):
+    os.mkfifo("pipe")
+    result = cli("validate", "pipe")
+    assert (result.exit_code, result.stderr) == (2, "taintwarden: pipe: is a named pipe: write - for standard input\n")

@@ -370,7 +370,7 @@ def test_a_slice_that_grows_beyond_what_its_node_may_have_is_gone():
 def test_a_slice_that_is_written_again_counts_once():
     fed = Fed(SliceHandler, EVERY)
     for number in range(100):
-        fed.handler.seen(of_node(0, devices=64, taints=1 + number % 2))
+        fed.handler.seen(of_node(0, devices=128, taints=20 + number % 2))
     assert fed.kinds == ["SliceSeen"] * 100
 
 

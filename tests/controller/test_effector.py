@@ -206,7 +206,7 @@ async def test_few_nodes_are_read_at_once():
 
 LABELS = commands.SaveLabels("n1", "uid-n1", {"value.taintwarden.io/sla": "950", "value.taintwarden.io/cni": None})
 STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7"}}
-SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(spent=((NOW, 10),)))
+SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(evicted=((NOW, (("shop", 10),)),)))
 CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
 CONFLICT = refusal(409, "the object has been modified")
 NOT_SAVED = {
@@ -260,7 +260,9 @@ async def test_what_is_written():
     assert reset == {"uid": "uid-sla", "annotations": {"taintwarden.io/guard-reset": None}}
     await stage.carry_out(SAVE_GUARD)
     guard = stage.client.calls[-1].body["status"]["guard"]
-    assert guard["spent"] == [{"until": "2023-11-14T22:13:20.000000Z", "pods": 10}]
+    assert guard["evicted"] == [
+        {"until": "2023-11-14T22:13:20.000000Z", "namespaces": [{"namespace": "shop", "pods": 10}]}
+    ]
 
 
 @by_kind

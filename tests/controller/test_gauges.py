@@ -13,20 +13,22 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 def guard(record: GuardRecord) -> GuardReport:
-    return GuardReport(record, halts=False, expected=0, limit=50, population=200, action=GuardAction.HALT)
+    return GuardReport(
+        record, halts=False, due=0, reserved=0, evicted=0, allowance=50, population=200, action=GuardAction.HALT
+    )
 
 
 FULL = PolicyReport(
     policy(),
     pending=9,
     invalid=(InvalidTaint("a1", "sla=98O:NoExecute", 2), InvalidTaint("a2", "sla=:NoExecute", 1)),
-    degraded_nodes=2,
+    evicting_nodes=2,
     bouncing=4,
     blocked_by={"refused": 1},
     limits=(LimitReport("policy-rate", 5, NOW, None), LimitReport("budget", 3, NOW, None)),
     budgets=(("shop/web", 3),),
     zones=(ZoneReport("eu/a", "Full", 3, 3), ZoneReport("eu/b", "Degraded", 9, 6), ZoneReport("eu/c", "Normal", 9, 0)),
-    guard=guard(GuardRecord(NOW, "taint sla", 120)),
+    guard=guard(GuardRecord(NOW, "taint sla", (("shop", 120),))),
 )
 
 
@@ -59,7 +61,7 @@ def test_evaluations_by_each_operator_have_a_series_from_the_start(operator):
     assert metrics.registry.get_sample_value("taintwarden_evaluations_total", labels) == 0
 
 
-@pytest.mark.parametrize(("limit", "waited"), [("policy-rate", 0.0), ("denied", 0.0), ("guard-settling", None)])
+@pytest.mark.parametrize(("limit", "waited"), [("policy-rate", 0.0), ("failing", 0.0), ("denied", None)])
 def test_each_limit_whose_wait_is_measured_has_a_series_from_the_start(limit, waited):
     metrics = Metrics()
     Gauges(metrics, Machine().view)
@@ -118,14 +120,6 @@ def test_a_tripped_guard_is_1(measured):
 def test_an_armed_guard_is_0(measured):
     measured.gauges.measure([PolicyReport(policy(), guard=guard(GuardRecord()))])
     assert measured.value("guard_tripped") == 0
-
-
-def test_namespaces_that_an_armed_guard_holds_are_counted(measured):
-    held = msgspec.structs.replace(guard(GuardRecord()), own_holds=("namespace shop", "namespace bank on node a"))
-    measured.gauges.measure([PolicyReport(policy(), guard=held)])
-    assert (measured.value("guard_held_namespaces"), measured.value("guard_tripped")) == (2, 0)
-    measured.gauges.measure([PolicyReport(policy(), guard=guard(GuardRecord()))])
-    assert measured.value("guard_held_namespaces") == 0
 
 
 def test_what_is_over_is_not_told_any_more(measured):

@@ -14,8 +14,8 @@ from taintwarden.engine.machine import events
 
 Json = dict[str, Any]
 
-OPEN = GuardRecord(NOW, "taint sla on 9 nodes", 120, None, None, ((NOW + 30, 12),))
-CLOSED = GuardRecord(spent=((NOW + 30.5, 7),))
+OPEN = GuardRecord(NOW, "taint sla on 9 nodes", (("shop", 120),), ((NOW + 30, (("shop", 12),)),))
+CLOSED = GuardRecord(evicted=((NOW + 30.5, (("shop", 7),)),))
 NOTHING = GuardRecord()
 RESET = events.GuardReset("p", "3")
 TAKEN_OFF = events.GuardReset("p", "")
@@ -118,7 +118,7 @@ def test_whoever_is_about_to_lead_hears_every_record_again(store):
 
 
 def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(store):
-    broken = stored() | {"status": {"guard": {"open": "yes"}}}
+    broken = stored() | {"status": {"guard": {"trippedAt": "yes"}}}
     with capture_logs() as logs:
         assert store.told(broken, broken) == [restored(NOTHING)]
     assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-record-unreadable", "p")]
@@ -169,7 +169,7 @@ def test_whoever_leads_again_is_told_again(leader):
     assert leader.fed == [RESET]
 
 
-GRANTED = GuardRecord(accepted=8, released_at=NOW, reset="3")
+GRANTED = GuardRecord(released=8, released_at=NOW, reset="3")
 
 
 def test_a_reset_that_was_granted_is_told_as_granted_while_the_annotation_stands(store):

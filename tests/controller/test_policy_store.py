@@ -321,8 +321,8 @@ def test_records_are_known_before_policies_are_in_force_and_resets_are_done_afte
 def test_the_guard_of_an_invalid_policy_is_known_too(fed):
     """Its last valid version is in force."""
     fed.seen(stored("a"))
-    fed.seen(stored("a", "Wrong", generation=2) | {"status": {"guard": {"open": False, "accepted": 3}}})
-    assert fed.events[-1].record.accepted == 3
+    fed.seen(stored("a", "Wrong", generation=2) | {"status": {"guard": {"released": 3}}})
+    assert fed.events[-1].record.released == 3
 
 
 def test_a_reset_is_done_although_the_policy_is_the_same(fed):
@@ -348,7 +348,7 @@ def reading(name: str, source: str, created: str, generation: int = 1) -> Json:
     taint = {"key": "example.com/version", "from": {"nodeInfo": source}}
     return policy | {
         "spec": {"taints": [taint]},
-        "status": {"guard": {"open": True, "since": "2026-01-01T00:00:00Z"}},
+        "status": {"guard": {"trippedAt": "2026-01-01T00:00:00Z"}},
     }
 
 
@@ -362,7 +362,7 @@ def test_the_guard_of_a_policy_that_contradicted_another_one_knows_again_what_wa
     fed.events.clear()
     fed.seen(reading("new", "kernelVersion", "2021-01-01T00:00:00Z", generation=3))
     assert fed.kinds == ["GuardRestored", "PoliciesChanged"]
-    assert (fed.events[0].policy, fed.events[0].record.open_since is None) == ("new", False)
+    assert (fed.events[0].policy, fed.events[0].record.tripped_at is None) == ("new", False)
 
 
 # -- what edits change ------------------------------------------------------------------------------------------------

@@ -37,6 +37,9 @@ pytestmark = pytest.mark.looptime
 Json = dict[str, Any]
 
 
+GUARDED = {"guard": {}, "zoneHealth": {"unhealthy": [{"key": "sla"}]}}
+
+
 class Stage:
     """A machine with one policy, and what is written of it."""
 
@@ -238,7 +241,7 @@ def stage_with_pods(**spec: Any) -> Stage:
 
 async def test_pods_that_have_to_leave_are_counted_and_named():
     [status] = await stage_with_pods().run()
-    assert (status["pending"], status["degradedNodes"], status["selectedNodes"]) == (3, 1, 2)
+    assert (status["pending"], status["evictingNodes"], status["selectedNodes"]) == (3, 1, 2)
     assert status["nextDeadline"] == "2023-11-14T22:14:20Z"
     assert [one["name"] for one in status["nextPods"]] == ["a", "b", "c"]
     assert status["nextPods"][0] == {
@@ -256,7 +259,7 @@ async def test_pods_that_have_to_leave_are_counted_and_named():
 async def test_paused_policy_tells_what_would_be_due():
     stage = stage_with_pods(paused=True)
     [status] = await stage.run()
-    assert (status["pending"], status["degradedNodes"]) == (3, 1)
+    assert (status["pending"], status["evictingNodes"]) == (3, 1)
     assert status["nextDeadline"] == "2023-11-14T22:14:20Z"
     assert conditions(status)["Progressing"]["message"] == "paused, 0 pods would be due, 3 more later"
     stage.clock.advance(61)
@@ -496,7 +499,7 @@ async def test_what_is_written_is_what_the_definition_allows():
 
 
 async def test_what_is_saved_of_a_guard_is_not_written_over():
-    [status] = await Stage(limits={}).run()
+    [status] = await Stage(limits=GUARDED).run()
     assert "guard" not in status
 
 
@@ -521,7 +524,7 @@ async def test_a_guard_that_appears_while_others_are_written_is_not_written_over
     stage.observed |= {"a": ObservedObject(1), "p": ObservedObject(1)}
 
     def change(_: Any) -> Json:
-        stage.step(events.PoliciesChanged((policy("a"), policy("p", limits={}))))
+        stage.step(events.PoliciesChanged((policy("a"), policy("p", limits=GUARDED))))
         return {}
 
     stage.client.answers.append(change)
@@ -540,7 +543,7 @@ async def test_gauges_are_set_by_everybody():
     assert stage.gauge("taintwarden_nodes") == 2
     assert stage.gauge("taintwarden_pods") == 3
     assert stage.gauge("taintwarden_pending_evictions", policy="p") == 3
-    assert stage.gauge("taintwarden_degraded_nodes", policy="p") == 1
+    assert stage.gauge("taintwarden_evicting_nodes", policy="p") == 1
 
 
 async def test_what_limits_hold_is_measured():
@@ -550,7 +553,7 @@ async def test_what_limits_hold_is_measured():
 
 
 async def test_guards_and_zones_are_measured():
-    stage = stage_with_pods(limits={})
+    stage = stage_with_pods(limits=GUARDED)
     await stage.run()
     assert stage.gauge("taintwarden_guard_tripped", policy="p") == 0
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") == 0
@@ -563,7 +566,7 @@ async def test_judgements_are_counted_once():
 
 
 async def test_a_policy_that_is_gone_is_no_longer_measured():
-    stage = stage_with_pods(limits={})
+    stage = stage_with_pods(limits=GUARDED)
     await stage.run()
 
     def delete() -> None:
@@ -573,7 +576,7 @@ async def test_a_policy_that_is_gone_is_no_longer_measured():
 
     await stage.run(REFRESH_SECONDS * 2, also=delete)
     assert stage.gauge("taintwarden_pending_evictions", policy="p") is None
-    assert stage.gauge("taintwarden_degraded_nodes", policy="p") is None
+    assert stage.gauge("taintwarden_evicting_nodes", policy="p") is None
     assert stage.gauge("taintwarden_guard_tripped", policy="p") is None
     assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") is None
 

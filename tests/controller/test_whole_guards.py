@@ -54,8 +54,8 @@ async def leads(scene: Whole, identity: str = "one") -> App:
     return app
 
 
-def spent(app: App) -> int:
-    return sum(pods for _, pods in record(app).spent)
+def evicted(app: App) -> int:
+    return sum(number for _, pods in record(app).evicted for _, number in pods)
 
 
 def record(app: App) -> GuardRecord:
@@ -66,13 +66,13 @@ def record(app: App) -> GuardRecord:
 
 async def opened(scene: Whole) -> None:
     scene.taint("n1", "940")
-    await scene.until(lambda: guard(scene).get("open") and condition(scene, "GuardTripped") == "True")
+    await scene.until(lambda: guard(scene).get("trippedAt") and condition(scene, "GuardTripped") == "True")
 
 
 async def test_a_guard_opens_before_anybody_leaves_and_says_so(guarded: Whole) -> None:
     await leads(guarded)
     await opened(guarded)
-    assert guard(guarded)["wouldEvict"] == len(CROWD)
+    assert guard(guarded)["counted"] == [{"namespace": "default", "pods": len(CROWD)}]
     assert "taint sla" in guard(guarded)["cause"]
     await guarded.until(lambda: guarded.status_of().get("limitedBy") == "guard")
     assert guarded.evictions == {}
@@ -81,12 +81,12 @@ async def test_a_guard_opens_before_anybody_leaves_and_says_so(guarded: Whole) -
 async def test_an_open_guard_stays_open_for_the_next_leader(guarded: Whole) -> None:
     first = await leads(guarded)
     await opened(guarded)
-    since = guard(guarded)["since"]
+    since = guard(guarded)["trippedAt"]
     await guarded.crash(first)
     await leads(guarded, "two")
     await guarded.until(lambda: condition(guarded, "GuardTripped") == "True")
     await asyncio.sleep(0.3)
-    assert guard(guarded)["since"] == since
+    assert guard(guarded)["trippedAt"] == since
     assert guarded.evictions == {}
 
 
@@ -96,28 +96,28 @@ async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(guarded: W
     await guarded.until(lambda: second.machine.view.is_synced)
     guarded.faults.delay_watch("taintevictionpolicies", 1_000.0)
     await opened(guarded)
-    since = guard(guarded)["since"]
-    assert record(second).open_since is None
+    since = guard(guarded)["trippedAt"]
+    assert record(second).tripped_at is None
     await guarded.crash(first)
     await guarded.until(lambda: second.machine.view.is_leading)
-    assert record(second).open_since is not None
+    assert record(second).tripped_at is not None
     await asyncio.sleep(0.3)
-    assert guard(guarded)["since"] == since
+    assert guard(guarded)["trippedAt"] == since
 
 
 async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led(guarded: Whole) -> None:
     """Cut off, it may have thought that it led while another one did."""
     app = await leads(guarded)
-    await guarded.until(lambda: "enforcedSince" in guard(guarded))
-    written = {"open": False, "spent": [{"until": "2099-01-01T00:00:00Z", "pods": 7}]}
+    counted = [{"namespace": "default", "pods": 7}]
+    written = {"evicted": [{"until": "2099-01-01T00:00:00Z", "namespaces": counted}]}
     policy = guarded.cluster.store.get("taintevictionpolicies", "sla")
     guarded.cluster.store.update("taintevictionpolicies", policy | {"status": {"guard": written}})
     await asyncio.sleep(0.2)
-    assert spent(app) == 0
+    assert evicted(app) == 0
     app.leadership.changed(held=False)
     app.leadership.changed(held=True)
     await guarded.until(lambda: app.machine.view.is_leading)
-    assert spent(app) == 7
+    assert evicted(app) == 7
 
 
 async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:
@@ -127,7 +127,7 @@ async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:
     await guarded.until(lambda: not guarded.observed(*CROWD))
     stored = lambda: guarded.cluster.store.get("taintevictionpolicies", "sla")["metadata"]  # noqa: E731
     await guarded.until(lambda: RESET not in stored().get("annotations", {}))
-    await guarded.until(lambda: not guard(guarded)["open"])
+    await guarded.until(lambda: "trippedAt" not in guard(guarded))
 
 
 async def test_a_reset_of_another_generation_does_nothing_and_says_why(guarded: Whole) -> None:
@@ -136,7 +136,7 @@ async def test_a_reset_of_another_generation_does_nothing_and_says_why(guarded: 
     annotate(guarded, "7")
     events = guarded.cluster.store
     await guarded.until(lambda: "GuardResetOutdated" in {one["reason"] for one in events.list("events")})
-    assert guard(guarded)["open"]
+    assert guard(guarded)["trippedAt"]
     assert guarded.evictions == {}
 
 
@@ -145,7 +145,8 @@ async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:
     stored: list[int] = []
 
     def note() -> bool:
-        stored.append(sum(one["pods"] for one in guard(guarded).get("spent", ())))
+        past = (one["pods"] for slot in guard(guarded).get("evicted", ()) for one in slot["namespaces"])
+        stored.append(sum(past) + len(guard(guarded).get("reserved", ())))
         assert sum(guarded.evictions.values()) <= max(stored)
         return not guarded.observed(*CROWD[:40])
 

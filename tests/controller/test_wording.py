@@ -12,7 +12,6 @@ from taintwarden.controller.wording import node_end
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.model import Gates, Toleration, Tolerations
-from taintwarden.engine.outcomes import Outcome
 
 GT = Toleration(key="sla", operator="Gt", value="950")
 EXISTS = Toleration(key="sla", operator="Exists", toleration_seconds=30)
@@ -58,10 +57,9 @@ def test_pods_are_counted_as_people_count(number, said):
     assert wording.pods(number) == said
 
 
-def test_every_limit_and_outcome_says_why_it_holds():
+def test_every_limit_says_why_it_holds():
     limits = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
-    outcomes = {outcome.value for outcome in Outcome if not outcome.row.is_over}
-    assert set(wording.HOLDS) == limits | outcomes - {"blocked", "misconfigured"}  # which the budgets' limits say
+    assert set(wording.HOLDS) == limits
 
 
 @pytest.mark.parametrize("limit", wording.HOLDS)
@@ -86,8 +84,8 @@ def test_what_no_time_ends_tells_none():
 @pytest.mark.parametrize(
     ("limit", "number", "said"),
     [
-        ("denied", 1, "an admission webhook or policy rejects its eviction"),
-        ("denied", 2, "an admission webhook or policy rejects their eviction"),
+        ("failing", 1, "calls for its eviction fail"),
+        ("failing", 2, "calls for their eviction fail"),
         ("guard", 1, "the guard of policy sla holds it, because too many would be evicted"),
         ("guard", 2, "the guard of policy sla holds them, because too many would be evicted"),
     ],

@@ -109,6 +109,13 @@ def test_the_summary_says_what_was_wrong() -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_the_summary_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = summary(report([Check("a pod leaves " * 9, "it happened " * 9, ok=True)], 1.0))
+    assert max(map(len, text.splitlines())) == 80
+    assert text.count("happened") == 9 + 1
+
+
 def test_the_summary_of_a_success() -> None:
     told = report([Check("one", "one", ok=True)], 12.34)
     assert told.ok

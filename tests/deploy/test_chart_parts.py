@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deploy.rendering import OVERLAYS, Json, RenderingError, by_key, chart, key, load
+from deploy.rendering import BASE, OVERLAYS, Json, RenderingError, by_key, chart, key, kustomize, load
 from deploy.test_chart_values import container, pod
 from taintwarden.settings import load_webhook_settings
 
@@ -521,6 +521,23 @@ def test_who_may_scrape_and_who_may_ask_can_be_narrowed():
     assert (http["from"], webhook["from"]) == (prometheus, servers)
     [only] = objects["NetworkPolicy", "taintwarden"]["spec"]["ingress"]
     assert only["from"] == prometheus
+
+
+def test_what_the_publisher_may_ask_is_that_of_the_overlay_and_can_be_narrowed():
+    given = {"networkPolicy.enabled": True, "publisher.enabled": True, "metrics.protected": True}
+    made = by_key(chart(given))["NetworkPolicy", "taintwarden-publisher"]["spec"]
+    assert (
+        made
+        == by_key(kustomize(BASE.parent / "overlays" / "production"))["NetworkPolicy", "taintwarden-publisher"]["spec"]
+    )
+    peers = [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
+    narrow = {"networkPolicy.prometheusAt": peers, "networkPolicy.prometheusPorts": [8443]}
+    last = by_key(chart(given | narrow))["NetworkPolicy", "taintwarden-publisher"]["spec"]["egress"][-1]
+    assert (last["to"], [one["port"] for one in last["ports"]]) == (peers, [8443])
+
+
+def test_without_the_publisher_there_is_no_policy_for_it():
+    assert ("NetworkPolicy", "taintwarden-publisher") not in by_key(chart({"networkPolicy.enabled": True}))
 
 
 def test_everything_at_once_names_each_object_once():

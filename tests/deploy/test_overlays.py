@@ -10,6 +10,7 @@ from taintwarden.settings import load_settings
 
 FOLDER = BASE.parent / "overlays"
 EXTENDER = BASE.parent / "components" / "scheduler-extender"
+PUBLISHER = BASE.parent / "components" / "publisher"
 DEPLOYMENT = ("Deployment", "taintwarden")
 WEBHOOK = ("Deployment", "taintwarden-webhook")
 
@@ -47,6 +48,7 @@ def test_an_overlay_changes_nothing_but_the_deployments(folder: Path):
         ("NetworkPolicy", "taintwarden-webhook"),
         ("NetworkPolicy", "taintwarden-webhook-trust"),
         ("NetworkPolicy", "taintwarden-scheduler-extender"),
+        ("NetworkPolicy", "taintwarden-publisher"),
         ("ClusterRole", "taintwarden-metrics-access"),
         ("ClusterRole", "taintwarden-metrics-reader"),
         ("ClusterRoleBinding", "taintwarden-metrics-access"),
@@ -101,6 +103,17 @@ def test_in_production_nobody_but_schedulers_connects_to_the_extender():
     assert {port["name"] for port in template["spec"]["containers"][0]["ports"]} == {"http", "webhook"}
     assert [one["port"] for rule in policy["ingress"] for one in rule["ports"]] == ["webhook"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
+
+
+def test_in_production_the_publisher_asks_nothing_outside_the_cluster():
+    """But for names and the API server, which are no pods."""
+    policy = rendered("production")["NetworkPolicy", "taintwarden-publisher"]["spec"]
+    [deployment] = load((PUBLISHER / "deployment.yaml").read_text())
+    assert policy["podSelector"]["matchLabels"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    anywhere = {one["port"] for rule in policy["egress"] if "to" not in rule for one in rule["ports"]}
+    assert (anywhere, policy["policyTypes"]) == ({443, 6443, 53}, ["Ingress", "Egress"])
+    assert [rule["to"] for rule in policy["egress"] if "to" in rule] == [[{"namespaceSelector": {}}]]
+    assert [one["port"] for rule in policy["ingress"] for one in rule["ports"]] == ["metrics"]
 
 
 @pytest.mark.parametrize("name", [DEPLOYMENT, WEBHOOK])

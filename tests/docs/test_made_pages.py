@@ -13,7 +13,6 @@ from deploy.chart_values import paths
 from docs.pages import BY_NAME, PAGES, ROOT, only_span, spans
 from reference.pages import made_files
 from taintwarden.cli import main
-from taintwarden.engine.model import Limits
 from taintwarden.settings import PREFIX, Settings
 from taintwarden.telemetry.metrics import Metrics
 from telemetry.declared import declared
@@ -129,11 +128,6 @@ def test_what_cel_refuses_is_told_with_its_field():
         table for table in BY_NAME["docs/reference/policy.md"].every_table if "the server says" in table.columns
     ]
     assert ("`spec.windows`", "have no effect beside reclaim, remove one of the two") in table.rows
-
-
-def test_the_limits_by_default_are_told():
-    meaning = rows("policy", SPEC_COLUMNS)["limits.base"]["meaning"]
-    assert f"{Limits().evictions_per_second:g} evictions per second with a burst of {Limits().burst}" in meaning
 
 
 def test_fields_named_in_the_prose_exist():

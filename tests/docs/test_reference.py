@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
 
 from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
@@ -18,7 +17,6 @@ POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
 )
 PACKAGE = ROOT / "operator" / "taintwarden"
 CONDITION_TYPES = ("Accepted", "Enforcing", "Progressing", "GuardTripped", "SourcesFound", "DevicesKnown")
-FOURTEEN = pytest.mark.xfail(reason="the engine does not have the fourteen names yet", strict=True)
 LIMIT_NAMES = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
 
 
@@ -31,12 +29,10 @@ def rows(table: Table) -> dict[str, dict[str, str]]:
 # -- limits and conditions ----------------------------------------------------------------------------------------
 
 
-@FOURTEEN
 def test_what_may_hold_the_queue_is_told():
     assert set(rows(CONCEPTS.table("Limits"))) == LIMIT_NAMES
 
 
-@FOURTEEN
 def test_what_to_do_about_it_is_told():
     table = TROUBLESHOOTING.table("A limit holds them")
     assert {name for cell in table.column("`limits[].limit`") for name in spans(cell)} == LIMIT_NAMES

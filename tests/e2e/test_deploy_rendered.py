@@ -23,6 +23,7 @@ VALUES: dict[str, Json] = {
             "enabled": True,
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
         },
+        "publisher": {"enabled": True},
         "commonLabels": {"team": "platform"},
         "commonAnnotations": {"note": "text"},
         "podLabels": {"cost": "shared"},
@@ -60,6 +61,7 @@ VALUES: dict[str, Json] = {
         "tolerations": [],
         "topologySpreadConstraints": [],
     },
+    "publisher": {"networkPolicy": {"enabled": True}, "publisher": {"enabled": True}},
     "cert-manager": {"webhooks": {"certificates": "cert-manager"}},
     "openshift": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None}},
 }

@@ -52,7 +52,7 @@ class Story:
 
 def slice_of(name: str, node: str = WRITING) -> Json:
     taint = {"key": "gpu.example.com/health", "value": name, "effect": "NoExecute"}
-    devices = [{"name": f"gpu-{number}", "taints": [taint]} for number in range(DEVICES)]
+    devices = [{"name": f"{name}-{number}", "taints": [taint]} for number in range(DEVICES)]
     pool = {"name": node, "generation": 1, "resourceSliceCount": SLICES}
     spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
     return {"metadata": {"name": name}, "spec": spec}

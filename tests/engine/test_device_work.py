@@ -71,6 +71,10 @@ def of_one_pod(number: int, value: str) -> Event:
     return claimed(f"shop/more-{number}", *(f"{value}-{number}-{index}" for index in range(32)))
 
 
+def of_one_device(number: int, value: str) -> Event:
+    return claimed(f"shop/same-{number}", f"of-all-{value}")
+
+
 def of_another_namespace(number: int, value: str) -> Event:
     return claimed(f"tenant/c-{number}", f"{value}-{number}")
 
@@ -91,6 +95,7 @@ KINDS = [
     in_generations_of_their_own,
     on_no_node,
     of_one_pod,
+    of_one_device,
     of_another_namespace,
     rule_for_a_device,
     rule_for_a_name,
@@ -135,21 +140,28 @@ def gone(seen: Event) -> Event:
     raise AssertionError(seen)
 
 
+def beside(pods: int, pool: str, *happens: Event) -> int:
+    """The steps of some events while so many pods on nodes of their own have a device of this pool."""
+    rig = Devices(POLICY)
+    for number in range(pods):
+        rig.feed(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
+        use = DeviceUse(DeviceId(DRIVER, pool.format(number), f"link-{number}"))
+        rig.feed(events.DeviceClaimSeen(f"shop/c{number}", DeviceClaim((use,), frozenset({f"uid-p{number}"}))))
+    rig.wake()
+    return steps(lambda: rig.feed(*happens))
+
+
 def test_a_generation_of_a_node_costs_what_its_pods_have_however_many_devices_others_have():
     """Pools are of any name: that of another driver's fabric, for example."""
+    found = [Slice(DRIVER, "fabric", generation, 2, sick("1"), "n1") for generation in (1, 2)]
+    few, many = (beside(pods, "fabric", *(events.SliceSeen("s", one) for one in found)) for pods in (FEW, MANY))
+    assert many < RATIO * few
 
-    def shared(pods: int) -> int:
-        rig = Devices(POLICY)
-        for number in range(pods):
-            rig.feed(events.NodeSeen(rig.make_node("")))
-            rig.feed(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
-            use = DeviceUse(DeviceId(DRIVER, "fabric", f"link-{number}"))
-            rig.feed(events.DeviceClaimSeen(f"shop/c{number}", DeviceClaim((use,), frozenset({f"uid-p{number}"}))))
-        rig.wake()
-        found = [Slice(DRIVER, "fabric", generation, 2, sick("1"), "n1") for generation in (1, 2)]
-        return steps(lambda: rig.feed(*(events.SliceSeen("s", one) for one in found)))
 
-    assert shared(MANY) < RATIO * shared(FEW)
+def test_a_rule_for_a_device_costs_no_more_among_many_pools():
+    rule = events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "1", "NoExecute"), DRIVER, "n1", "link-1"))
+    few, many = (beside(pods, "n{}", rule) for pods in (FEW, MANY))
+    assert many < RATIO * few
 
 
 def test_of_the_devices_of_a_pod_so_many_count():

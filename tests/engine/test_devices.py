@@ -20,12 +20,12 @@ from engine.device_rig import (
     tainted,
 )
 from engine.kept import kept
-from engine.rig import NO_LIMITS, START, ZONE, exists
+from engine.rig import NO_LIMITS, START, exists
 from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.evaluate import Evaluator
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
-from taintwarden.engine.limits.refusal import STALE_VIEW
+from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import MAX_ABSENT
 from taintwarden.engine.machine.intake import JUDGED_AT_ONCE
@@ -42,7 +42,6 @@ from taintwarden.engine.model import (
     Timing,
     Toleration,
     ValueType,
-    ZoneHealth,
 )
 
 
@@ -982,15 +981,6 @@ def test_a_driver_that_renews_the_time_moves_nothing():
     assert rig.evicted == ["a"]
 
 
-def test_devices_are_not_a_change_by_the_pod_itself():
-    """The guard holds pods whose own namespace causes their eviction."""
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.pod("a")
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    assert "uid-a" not in rig.world.cluster.changed
-
-
 # -- what protects ----------------------------------------------------------------------------------------------------
 
 
@@ -1002,7 +992,7 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
     rig.feed(events.ViewChanged("resourceslices", live=False, of_devices=True))
     rig.advance(120)
     assert rig.evicted == []
-    assert rig.machine.view.claims("uid-a")[0].limit == STALE_VIEW
+    assert rig.machine.view.claims("uid-a")[0].limit == VIEW
     assert rig.machine.view.report(rig.now)[0].devices.blind == ("resourceslices",)
     rig.feed(events.ViewChanged("resourceslices", live=True, of_devices=True))
     rig.wake()
@@ -1163,7 +1153,7 @@ def test_a_guard_stays_tripped_while_devices_are_not_known():
 
 def test_after_a_restart_a_guard_stays_tripped_until_devices_are_known():
     rig = Devices(for_devices_guarded(min_pods=20), known=False, leading=False)
-    rig.feed(events.GuardRestored("p", GuardRecord(open_since=START, would_evict=30)))
+    rig.feed(events.GuardRestored("p", GuardRecord(tripped_at=START, counted=(("shop", 30),))))
     rig.feed(events.LeadershipChanged(leading=True))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts
@@ -1202,104 +1192,6 @@ def test_a_guard_with_other_settings_is_armed_once_devices_are_known(known):
     assert rig.machine.view.guard("p", rig.now).halts != known
 
 
-@pytest.mark.parametrize("sick", [1, 3, 4])
-def test_a_node_is_not_drained_by_a_few_of_its_devices(sick):
-    """The pods are of different namespaces: that two of them have to leave says nothing about the other devices."""
-    policy = Policy(name="p", devices=(DeviceTaintSelector(KEY),), limits=ZONED)
-    rig = Devices(policy)
-    for node in ("n1", "n2", "n3"):
-        rig.node(node, labels={ZONE: "z"})
-        for number in range(8):
-            uid, device = f"{node}-{number}", DeviceId(DRIVER, node, f"gpu-{number}")
-            rig.pod(uid, node=node, namespace=f"ns{number}")
-            rig.claim(uid, device=device, key=f"ns{number}/{uid}")
-    for node in ("n1", "n2", "n3"):
-        devices = {f"gpu-{number}": tainted() if number < sick else WELL for number in range(8)}
-        rig.slice(node, Slice(DRIVER, node, 1, 1, devices))
-    rig.advance(30)
-    assert drained(rig) == (3 if sick == 4 else 0)
-    assert (len(rig.evicted) == 3 * sick) == (sick < 4)
-
-
-def test_devices_that_are_well_do_not_count_where_a_taint_of_the_node_drains_it():
-    policy = Policy(name="p", taints=(TaintSelector("sla"),), devices=(DeviceTaintSelector(KEY),), limits=ZONED)
-    rig = Devices(policy)
-    for number in range(7):
-        rig.pod(f"a{number}")
-        rig.claim(f"a{number}", device=DeviceId(DRIVER, POOL, f"gpu-{number}"), key=f"shop/{number}")
-    for number in range(6):
-        rig.pod(f"b{number}", exists("sla"))
-        rig.claim(f"b{number}", device=DeviceId(DRIVER, POOL, f"x-{number}"), key=f"shop/x-{number}")
-    rig.pod("c", Toleration("sla", "Equal", "1"))
-    rig.node("n1", "sla=1", labels={ZONE: "z"})
-    assert drained(rig) == 1
-
-
-ZONED = Limits(evictions_per_second=None, max_unavailable=None, guard=None, bounce=None, zone_health=ZoneHealth())
-
-
-def zoned(history: str = "", *, known: bool = True) -> Devices:
-    policy = Policy(name="p", devices=(DeviceTaintSelector(KEY),), limits=ZONED)
-    rig = Devices(policy, history=history, known=known)
-    for node in ("n1", "n2", "n3"):
-        rig.node(node, labels={ZONE: "z"}, history=history if node == "n1" else "")
-        rig.pod(node, node=node)
-        rig.claim(node, device=DeviceId(DRIVER, node, "gpu-0"), key=f"shop/{node}")
-    return rig
-
-
-def drained(rig: Devices) -> int:
-    return rig.machine.view.report(rig.now)[0].zones[0].degraded_nodes
-
-
-def leave(rig: Devices) -> None:
-    """The pod on the node with the bad device leaves."""
-    rig.feed(events.PodGone("uid-n1", "n1"), events.DeviceClaimGone("shop/n1"))
-    rig.wake()
-
-
-@pytest.mark.parametrize("by", ["slice", "rule"])
-def test_a_node_stays_drained_until_its_device_is_well(by):
-    rig = zoned()
-    if by == "slice":
-        rig.slice(gpu_0=tainted())
-    else:
-        rig.rule(pool="n1")
-    assert drained(rig) == 1
-    leave(rig)
-    assert drained(rig) == 1
-    if by == "slice":
-        rig.slice(gpu_0=WELL)
-    else:
-        rig.feed(events.TaintRuleGone("r"))
-        rig.wake()
-    assert drained(rig) == 0
-    assert rig.machine.view.node("n1").taints == ()
-
-
-@pytest.mark.parametrize("by", ["slice", "rule"])
-def test_a_node_stays_drained_while_devices_are_not_known(by):
-    rig = zoned()
-    taint = (lambda: rig.slice(gpu_0=tainted())) if by == "slice" else lambda: rig.rule(pool="n1")
-    taint()
-    leave(rig)
-    rig.feed(events.DevicesKnown(known=False))
-    rig.wake()
-    taint()
-    rig.feed(events.DevicesKnown(known=True))
-    rig.wake()
-    assert drained(rig) == 1
-
-
-def test_a_device_that_drained_its_node_and_has_a_pod_again_is_one_that_is_used():
-    rig = zoned()
-    rig.slice(gpu_0=tainted())
-    leave(rig)
-    rig.pod("new", node="n1")
-    rig.claim("new", device=DeviceId(DRIVER, "n1", "gpu-0"), key="shop/new")
-    assert rig.machine._intake._devices._drained == {}
-
-
 def test_nothing_is_kept_of_a_pod_that_is_gone():
     rig = Devices()
     rig.claim("a")
@@ -1314,49 +1206,6 @@ def test_nothing_is_kept_of_pods_while_devices_are_not_followed():
     rig.feed(events.DevicesKnown(known=False))
     rig.pod("b")
     assert rig.machine._intake._devices._nodes == {}
-
-
-def test_nothing_is_kept_of_a_drained_node_that_is_gone():
-    rig = zoned()
-    rig.slice(gpu_0=tainted())
-    leave(rig)
-    rig.feed(events.NodeGone("n1"))
-    assert list(rig.machine._intake._devices._drained) == []
-
-
-def test_a_node_whose_device_became_well_meanwhile_is_not_drained():
-    rig = zoned()
-    rig.slice(gpu_0=tainted())
-    leave(rig)
-    rig.feed(events.DevicesKnown(known=False))
-    rig.wake()
-    rig.slice(gpu_0=WELL)
-    rig.feed(events.DevicesKnown(known=True))
-    rig.wake()
-    assert drained(rig) == 0
-
-
-def test_a_node_stays_drained_while_its_slice_is_replaced():
-    rig = zoned()
-    rig.slice(gpu_0=tainted(added_at=START))
-    leave(rig)
-    rig.feed(events.SliceGone("s"))
-    rig.wake()
-    rig.slice(gpu_0=tainted(added_at=START))
-    assert drained(rig) == 1
-
-
-def test_after_a_restart_a_drained_node_is_drained():
-    before = zoned()
-    before.slice(gpu_0=tainted())
-    leave(before)
-    [stored] = [one.text for one in before.out if isinstance(one, commands.SaveHistory)][-1:]
-    rig = zoned(stored, known=False)
-    leave(rig)
-    rig.slice(gpu_0=tainted())
-    rig.feed(events.DevicesKnown(known=True))
-    rig.wake()
-    assert drained(rig) == 1
 
 
 def test_a_quarantine_heeds_no_toleration_of_a_claim():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simulated import Simulation, policy
-from simulated.histories import FIRST_SEED, RUNS
+from simulated.world.playing import FIRST_SEED, RUNS
 from taintwarden.engine.machine import events
 
 SEEDS = range(FIRST_SEED, FIRST_SEED + RUNS)

@@ -7,8 +7,6 @@ import msgspec
 import pytest
 
 from simulated import Simulation, policy
-from simulated.histories import BAD, TOLERATION
-from simulated.workloads import Workloads
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import GuardSettings, Limits, Policy, Reclaim, Share, Window, ZoneHealth
 
@@ -23,6 +21,8 @@ HOSTILE = Limits(
     guard=GuardSettings(max_percent=1, min_pods=1),
 )
 """Limits that let next to nobody go."""
+BAD = {"key": "sla", "value": "940", "effect": "NoExecute"}
+TOLERATION = {"key": "sla", "operator": "Gt", "value": "950"}
 NEVER = (Window("0 0 29 2 *", 60),)
 DEADLINE = 120
 
@@ -41,11 +41,12 @@ class Reclaimed:
         self.sim = Simulation([reclaiming(**changes)], overall_rate=rate)
         for number in range(nodes):
             self.sim.create_node(f"n{number}")
-        workloads = Workloads(self.sim, chance)
+        self.sim.kubelet = lambda pod: (float(pod["spec"]["terminationGracePeriodSeconds"]), 1.0)
         for number in range(6):
             grace, priority = chance.choice([1, 10, 30, 60, 118]), chance.choice([0, 0, 5])
             template = {"tolerations": [TOLERATION], "grace": grace, "priority": priority}
-            workloads.create(f"w{number}", chance.randint(1, 10), **template)
+            for index in range(chance.randint(1, 10)):
+                self.sim.create_pod(f"w{number}-{index}", f"n{chance.randrange(nodes)}", **template)
         self.sim.start()
         self.sim.run(20)
         self.hit_at = self.sim.at
@@ -55,7 +56,7 @@ class Reclaimed:
         self.sim.run(self.hit_at + 2 * DEADLINE)
 
     def calls(self) -> list[tuple[float, commands.Evict]]:
-        return [(one.at, one.what) for one in self.sim.trace if isinstance(one.what, commands.Evict)]
+        return self.sim.orders
 
     def is_late(self, call: commands.Evict, at: float) -> bool:
         """Whether a call leaves a pod less time than it asks for, by more than the seconds that are rounded."""
@@ -121,9 +122,3 @@ def test_nobody_is_told_to_be_late_who_is_in_time(seed):
     graces = {pod["metadata"]["uid"]: pod["spec"]["terminationGracePeriodSeconds"] for pod in reclaimed.hit.values()}
     for uid in reclaimed.told(commands.DeadlineMissed):
         assert reclaimed.sim.evicted[uid] + graces[uid] > reclaimed.hit_at + DEADLINE
-
-
-@seeds
-def test_the_least_priority_goes_first_and_then_the_longest_grace(seed):
-    ranks = [(call.pod.shared.priority, -call.pod.shared.grace_seconds) for _, call in play(seed, 0.3).calls()]
-    assert ranks == sorted(ranks)

@@ -16,7 +16,7 @@ from simulated.world.themes import draw
 from simulated.world.world import World
 
 for theme, seed in (("mixed", 3), ("records", 2), ("budgets", 1), ("nodes", 5), ("zones", 1)):
-    lines = World(draw(seed, theme)).play().judges.trace.about()
+    lines = World(draw(seed, theme)).play().record.about()
     print(theme, len(lines), sha256("\\n".join(lines).encode()).hexdigest())
 """
 
@@ -28,7 +28,7 @@ def trace(seed: str) -> str:
 
 
 def digest(plan) -> str:
-    return sha256("\n".join(World(plan).play().judges.trace.about()).encode()).hexdigest()
+    return sha256("\n".join(World(plan).play().record.about()).encode()).hexdigest()
 
 
 def test_two_hash_seeds_have_one_history():

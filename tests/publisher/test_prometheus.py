@@ -154,6 +154,21 @@ async def test_samples_of_another_time_are_not_used(session, prometheus, at, sai
     assert said in text
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("0", 0.0), ("-1.5", -1.5), ("1e+06", 1e6), ("5e-324", 5e-324), ("-Inf", float("-inf"))]
+)
+async def test_numbers_are_as_prometheus_writes_them(session, prometheus, text, value):
+    prometheus.says(vector({"a1": text}, at=NOW))
+    [one] = await ask(session, prometheus.url, "up", Access(), NOW)
+    assert one.value == value
+
+
+@pytest.mark.parametrize("text", ["1_0", " 5 ", "5\n", "\u0661\u0662", "", ".", "1e", "0x10", "infinity", "nan", "1,5"])
+async def test_what_is_no_number_of_prometheus_is_no_sample(session, prometheus, text):
+    prometheus.says(vector({"a1": text}, at=NOW))
+    assert (await trouble(session, prometheus.url, now=NOW))[0] is Trouble.WRONG_CONTENT
+
+
 @pytest.mark.parametrize("at", ["NaN", "Infinity", "1e400"])
 async def test_samples_of_no_time_are_not_used(session, prometheus, at):
     prometheus.says(json.dumps(vector({"a1": 1}, at=NOW)).replace("1800000000.0", at))

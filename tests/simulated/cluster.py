@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from simulated.trace import CarriedOut, Killed, Moment, Started
 from taintwarden.controller.decoding import Decoder, PodIssue
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
@@ -16,12 +15,8 @@ from taintwarden.engine.model import Instant, Policy
 from taintwarden.kube.wire.kinds import NodeObject, PodObject
 
 START = 1_700_000_000.25
-RESET = "3"
-"""What an annotation that asks for a reset says."""
 CALL_SECONDS = 0.05
 """How long an API call takes."""
-LATE_SECONDS = 1.5
-"""How long after its caller has given up a call may still be carried out."""
 
 Json = dict[str, Any]
 
@@ -31,7 +26,6 @@ class Simulation:
 
     def __init__(self, policies: Sequence[Policy], **machine_options: Any) -> None:
         self.at = 0.0
-        self.clock_step = 0.0
         self.policies = tuple(policies)
         self.nodes: dict[str, Json] = {}
         self.pods: dict[str, Json] = {}
@@ -43,13 +37,7 @@ class Simulation:
         self.issues: list[PodIssue] = []
         self.judge: Callable[[Json, bool], events.Settled | None] = lambda pod, delete: None
         """A fault or a budget: returns how a call on this pod ends, None for well."""
-        self.mishap: Callable[[], str] = lambda: ""
-        """A call is carried out, but nobody knows: its answer is ``lost``, or it is carried out ``late``."""
-        self.witness: Callable[[str], None] = lambda uid: None
-        """Sees every eviction call at the moment it is sent."""
         self.node_lag = 0.0
-        self.deaf = False
-        """What the watches would tell is lost, and nobody knows."""
         self.kubelet: Callable[[Json], tuple[float, float]] | None = None
         """How many seconds a pod has to stop, and how many it takes. None: what was evicted stays, terminating."""
         self.observers: list[Callable[[str, Json], None]] = []
@@ -58,11 +46,8 @@ class Simulation:
         """What else is listed before an operator acts: workloads, budgets."""
         self.guard_records: dict[str, GuardRecord] = {}
         """Policy -> what is stored of its guard."""
-        self.resets_wanted: dict[str, None] = {}
-        """Policies whose guard somebody asked to reset, until that was done."""
-        self.guard_fault: Callable[[], bool] = lambda: False
-        """Whether this write of a guard's record fails."""
-        self.trace: list[Moment] = []
+        self.orders: list[tuple[float, commands.Evict]] = []
+        """Every eviction that the machine ordered, and when."""
         self.machine: Machine | None = None
         self._machine_options = machine_options
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -78,7 +63,6 @@ class Simulation:
         """Start an operator: it lists, syncs and leads at once."""
         self._life += 1
         self._boot += 1_000.0 * self._life  # another process has another monotonic clock
-        self.note(Started())
         self.decoder = Decoder(lambda: self.instant, self.issues.append)
         self.machine = Machine(**self._machine_options)
         self.newest_version = -1
@@ -88,28 +72,15 @@ class Simulation:
         self.feed(events.NodesReached(self._last_version()))
         self._list_the_rest()
         for name, record in self.guard_records.items():
-            wanted = record if name in self.resets_wanted else msgspec.structs.replace(record, reset="")
-            self.feed(events.GuardRestored(name, wanted))
+            self.feed(events.GuardRestored(name, msgspec.structs.replace(record, reset="")))
         self.feed(events.Synced())
         self.feed(events.LeadershipChanged(leading=True))
-        for name in list(self.resets_wanted):
-            self.feed(events.GuardReset(name, RESET))
         self._wake()
 
     def kill(self) -> None:
         """Kill -9: memory is gone, calls that were sent are still carried out."""
-        self.note(Killed())
         self.machine = None
         self._life += 1
-
-    def relist(self) -> None:
-        """The watches begin again with complete lists."""
-        self.deaf = False
-        for node in self.nodes.values():
-            self.feed(self._node_seen(node))
-        self.feed(events.NodesListed(frozenset(self.nodes)))
-        self.feed(events.NodesReached(self._last_version()))
-        self._list_the_rest()
 
     def _list_the_rest(self) -> None:
         for lister in self.listers:
@@ -127,11 +98,6 @@ class Simulation:
     def pods_listed(self) -> events.PodsListed:
         """The end of a list of the pods that there are."""
         return events.PodsListed({pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in self.pods.values()})
-
-    def reset_guard(self, policy: str) -> None:
-        """Somebody annotates a policy."""
-        self.resets_wanted[policy] = None
-        self.feed(events.GuardReset(policy, RESET))
 
     def change_policies(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force."""
@@ -152,21 +118,14 @@ class Simulation:
         if isinstance(event, events.PodSeen | events.PodsSeen):
             pods = event.pods if isinstance(event, events.PodsSeen) else (event.pod,)
             self.newest_version = max([self.newest_version, *(pod.resource_version for pod in pods)])
-        for one in map(events.PodSeen, event.pods) if isinstance(event, events.PodsSeen) else (event,):
-            self.note(one)
         for command in self.machine.step(event, self.instant):
-            self.note(command)
             self._carry_out(command)
-
-    def note(self, what: Any) -> None:
-        """Something happened."""
-        self.trace.append(Moment(self.at, self.instant, what))
 
     @property
     def instant(self) -> Instant:
-        """Both clocks now; ``clock_step`` moves only the wall clock."""
+        """Both clocks now."""
         # Whole microseconds, as clocks have: sums of floating point must not decide a tie.
-        return Instant(round(START + self.at + self.clock_step, 6), round(5_000.0 + self._boot + self.at, 6))
+        return Instant(round(START + self.at, 6), round(5_000.0 + self._boot + self.at, 6))
 
     def pending(self) -> dict[str, float]:
         """Pods that have to leave, with their deadlines in seconds since the start."""
@@ -330,8 +289,6 @@ class Simulation:
     def deliver(self, action: Callable[[], Any], lag: float = 0.0) -> None:
         """The watch brings it, unless another operator runs by then: that one has listed it."""
         life = self._life
-        if self.deaf:
-            return
         if lag:
             self.later(lag, lambda: action() if life == self._life else None)
         else:
@@ -370,9 +327,8 @@ class Simulation:
         match command:
             case commands.Evict():
                 self.calls.append((self.at, command.pod.uid, command.delete))
-                self.witness(command.pod.uid)
-                sent_at = self.at
-                self.later(CALL_SECONDS, lambda: answer(self._evict(command, sent_at)))
+                self.orders.append((self.at, command))
+                self.later(CALL_SECONDS, lambda: answer(self._evict(command)))
             case commands.CheckNode():
                 version = self.newest_version
                 self.later(CALL_SECONDS, lambda: answer(self._check(command.name, version)))
@@ -383,11 +339,11 @@ class Simulation:
             case commands.SaveGuard():
                 self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._save_guard(command))))
             case commands.ClearGuardReset():
-                self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._clear(command))))
+                self.later(CALL_SECONDS, lambda: answer(events.Written(command, WriteOutcome.DONE)))
             case _:
                 self.notices.append((self.at, command))
 
-    def _evict(self, command: commands.Evict, sent_at: float) -> events.Settled:
+    def _evict(self, command: commands.Evict) -> events.Settled:
         uid = command.pod.uid
         pod = next((pod for pod in self.pods.values() if pod["metadata"]["uid"] == uid), None)
         if pod is None:
@@ -396,35 +352,20 @@ class Simulation:
             return events.Settled(uid, Outcome.NOT_SENT)
         if (verdict := self.judge(pod, command.delete)) is not None:
             return verdict
-        mishap = self.mishap()
-        if mishap == "late":
-            self.later(LATE_SECONDS, lambda: self._accept(command, pod, sent_at))
-        else:
-            self._accept(command, pod, sent_at)
-        return events.Settled(uid, Outcome.FAILED if mishap else Outcome.EVICTED)
-
-    def _accept(self, command: commands.Evict, pod: Json, sent_at: float) -> None:
-        """The API server carries an eviction out."""
-        self.evicted.setdefault(command.pod.uid, self.at)
-        self.note(CarriedOut(command.pod.uid, sent_at))
+        self.evicted.setdefault(uid, self.at)
         self.terminate(pod, command.grace_period_seconds)
+        return events.Settled(uid, Outcome.EVICTED)
 
     def _check(self, name: str, version: int) -> Event:
         node = self.nodes.get(name)
         found = None if node is None else int(node["metadata"]["resourceVersion"])
         return events.NodeChecked(name, found, version)
 
-    def _clear(self, command: commands.ClearGuardReset) -> WriteOutcome:
-        self.resets_wanted.pop(command.policy.name, None)
-        return WriteOutcome.DONE
-
     def _save_guard(self, command: commands.SaveGuard) -> WriteOutcome:
         policy = command.policy
         exists = any(one.name == policy.name and one.uid == policy.uid for one in self.policies)
         if not exists:
             return WriteOutcome.GONE
-        if self.guard_fault():
-            return WriteOutcome.FAILED
         self.guard_records[policy.name] = command.record
         return WriteOutcome.DONE
 

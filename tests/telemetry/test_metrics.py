@@ -27,7 +27,6 @@ PROMISED = {
     "taintwarden_limited_evictions",
     "taintwarden_budget_blocked_evictions",
     "taintwarden_guard_tripped",
-    "taintwarden_guard_held_namespaces",
     "taintwarden_zone_state",
     "taintwarden_missed_deadlines",
     "taintwarden_watch_restarts",

@@ -31,7 +31,7 @@ SHOWN = (
     "Pods that have to leave, by policy",
     "Eviction calls by outcome",
     "Due pods that a limit delays",
-    "Nodes that have to be drained",
+    "Evicting nodes",
     "Guards",
     "Zones",
 )

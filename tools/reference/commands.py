@@ -1,5 +1,6 @@
 """The page of the command line: the help of each command, and the flags of processes as variables."""
 
+import copy
 import re
 from collections.abc import Iterator
 
@@ -13,23 +14,49 @@ WIDTH = 100
 HEAD = """\
 The help of every command, in the version of this page. `kubectl taintwarden` is the same command, where `taintwarden`
 is on the `PATH`. Exit codes are part of the interface; 2 is always a wrong flag, an unusable file or kubeconfig.
+
+Most commands also have `--kubeconfig` and `--context` (by default as kubectl), `--operator-namespace`
+(`taintwarden-system`), `-o`, `--output` (`table`, `wide`, `json`, `yaml`, `name`), and `-h`.
 """
 SETTINGS = """\
 A flag goes before its variable, the variable before the default. Policies are objects of the cluster, not flags.
 """
 PROCESSES: dict[str, CommonSettings] = {"run": Settings(), "webhook": WebhookSettings()}
+COMMON = {"--kubeconfig", "--context", "--operator-namespace", "--output"}
+"""Options that most commands have. The head of the page has them once."""
 
 
 def commands_page() -> str:
     """The body of the page, below its title and note."""
     parts = [HEAD]
     whole = click.Context(main, info_name="taintwarden", terminal_width=WIDTH, **main.context_settings)
+    told: dict[str, str] = {}
     for context in _contexts(whole):
-        parts += [f"## {context.command_path}\n", block(context.get_help())]
+        text = _help(context)
+        same = told.setdefault(_kind(context, text), context.command_path)
+        parts.append(f"## {context.command_path}\n")
+        parts.append(block(text) if same == context.command_path else f"As `{same}`.\n")
         if settings := PROCESSES.get(context.command.name or ""):
             rows = [_setting(one, settings) for one in context.command.params if isinstance(one, click.Option)]
             parts += [SETTINGS, table(("flag", "variable", "default", "meaning"), rows)]
     return "\n".join(parts)
+
+
+def _help(context: click.Context) -> str:
+    """What ``--help`` prints, without options that stand elsewhere: those of most commands, and those of a table."""
+    if context.parent is None:
+        return context.get_help()
+    command = copy.copy(context.command)
+    command.add_help_option = False
+    is_told = (context.command.name or "") in PROCESSES
+    command.params = [one for one in command.params if not is_told and COMMON.isdisjoint(one.opts)]
+    shown = click.Context(command, info_name=context.info_name, parent=context.parent, terminal_width=WIDTH)
+    return command.get_help(shown)
+
+
+def _kind(context: click.Context, text: str) -> str:
+    """The same for commands whose help differs by their name alone."""
+    return " ".join(text.lower().replace(context.command.name or "", "").replace("-", "").split())
 
 
 def _contexts(context: click.Context) -> Iterator[click.Context]:

@@ -104,18 +104,18 @@ POLICIES = (
     ),
     Panel(
         "Guards",
-        "A tripped guard holds all evictions of its policy.",
+        "A tripped guard holds the evictions of its policy, or those of one namespace.",
         ((f"max by (policy) (taintwarden_guard_tripped{OF_POLICIES})", "{{policy}}"),),
         states=((0, "armed", GREEN), (1, "tripped", RED)),
     ),
     Panel(
         "Zones",
-        "So many nodes of a Degraded or Full zone would be drained that its evictions are slowed down or stopped.",
+        "Of a Degraded or Full zone many nodes are unhealthy, so its evictions are slowed down or stopped.",
         ((f"max by (policy, zone) (taintwarden_zone_state{OF_POLICIES})", "{{zone}} ({{policy}})"),),
         states=((0, "Normal", GREEN), (1, "Degraded", AMBER), (2, "Full", RED)),
     ),
     Panel(
-        "Nodes that have to be drained",
+        "Evicting nodes",
         "Nodes with pods that have to leave.",
         ((f"max by (policy) (taintwarden_evicting_nodes{OF_POLICIES})", "{{policy}}"),),
     ),

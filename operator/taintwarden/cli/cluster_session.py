@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from taintwarden.cli.failures import fail
+from taintwarden.cli.output import fail
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.http.client import Client

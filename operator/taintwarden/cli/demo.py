@@ -2,7 +2,7 @@
 
 import click
 
-from taintwarden.cli.failures import fail
+from taintwarden.cli.output import fail
 
 PACKAGE = "taintwarden_demo"
 

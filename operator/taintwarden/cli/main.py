@@ -19,9 +19,9 @@ _COMMANDS = {
     ),
     "demo": CommandEntry("taintwarden.cli.demo:demo", "Show the operator at work on a cluster in this process."),
     "explain": CommandEntry("taintwarden.cli.explain.command:explain", "Say why pods stay or leave, and when."),
-    "init": CommandEntry("taintwarden.cli.files.init_command:init", "Print a first policy and profile."),
+    "init": CommandEntry("taintwarden.cli.files.commands:init", "Print a first policy and profile."),
     "validate": CommandEntry(
-        "taintwarden.cli.files.validate_command:validate", "Check policies, profiles, pods and nodes in files."
+        "taintwarden.cli.files.commands:validate", "Check policies, profiles, pods and nodes in files."
     ),
     "status": CommandEntry("taintwarden.cli.status.command:status", "Show the status of policies."),
     "top": CommandEntry("taintwarden.cli.top.command:top", "Show nodes, pods, limits and Events live."),
@@ -30,12 +30,10 @@ _COMMANDS = {
     ),
     "plan": CommandEntry("taintwarden.cli.plan.command:plan", "Show what follows from changed taints."),
     "doctor": CommandEntry("taintwarden.cli.doctor.command:doctor", "Find what is wrong or surprising in a cluster."),
-    "pause": CommandEntry("taintwarden.cli.change.pause_command:pause", "Stop policies."),
-    "resume": CommandEntry("taintwarden.cli.change.pause_command:resume", "Resume paused policies."),
-    "placement": CommandEntry(
-        "taintwarden.cli.change.placement_command:placement", "Print and remove labels of placement."
-    ),
-    "guard": CommandEntry("taintwarden.cli.change.guard_command:guard", "Release the pods that a tripped guard holds."),
+    "pause": CommandEntry("taintwarden.cli.change.commands:pause", "Stop policies."),
+    "resume": CommandEntry("taintwarden.cli.change.commands:resume", "Resume paused policies."),
+    "placement": CommandEntry("taintwarden.cli.change.commands:placement", "Print and remove labels of placement."),
+    "guard": CommandEntry("taintwarden.cli.change.commands:guard", "Release the pods that a tripped guard holds."),
 }
 
 

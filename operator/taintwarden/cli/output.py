@@ -5,7 +5,7 @@ Every command imports this for its help: JSON and YAML are in :mod:`data_output`
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -59,3 +59,9 @@ def printable(text: str) -> str:
         one if one.isprintable() and one not in _WIDTH_CHANGES else one.encode("unicode_escape").decode()
         for one in text
     )
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print ``message`` to standard error and exit with ``code``."""
+    click.echo(f"taintwarden: {message}", err=True)
+    sys.exit(code)

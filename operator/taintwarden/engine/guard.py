@@ -102,7 +102,9 @@ class Guard:
         self.allowed: Callable[[str], int] = lambda _: 0
         """How many pods the budgets of this name allow now."""
         self.knows_causes = True
-        """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
+        """Set by ``know_causes``."""
+        self._is_resized = False
+        """Other settings may allow what it holds, as soon as its causes are known."""
         self.due = _DuePods(settings.window_seconds)
         self.tripped_at: WallTime | None = None
         self.cause = ""
@@ -156,7 +158,7 @@ class Guard:
         return self.is_tripped and self.settings.action is GuardAction.HALT
 
     def holds(self, namespace: str) -> bool:
-        """Whether it refuses the pods of a namespace that nobody released."""
+        """Whether it refuses the pods of a namespace that are not released."""
         return self.halts and self.scope in (ALL, namespace)
 
     # -- what has to leave, and what was evicted ------------------------------------------------------------------
@@ -513,9 +515,20 @@ class Guard:
         self.due = _DuePods(settings.window_seconds)
         for due in known:
             self.due.put(due, now, counts=due.uid not in self.released)
-        if self.is_tripped and self._may_evict(self.evicted() + self._count().total()):
-            self._arm()
-        self._changed = True
+        self._is_resized, self._changed = True, True
+        self._arm_if_resized()
+
+    def know_causes(self, *, known: bool) -> None:
+        """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
+        self._changed |= known != self.knows_causes
+        self.knows_causes = known
+        self._arm_if_resized()
+
+    def _arm_if_resized(self) -> None:
+        if self._is_resized and self.knows_causes:
+            self._is_resized = False
+            if self.is_tripped and self._may_evict(self.evicted() + self._count().total()):
+                self._arm()
 
 
 class _DuePods:

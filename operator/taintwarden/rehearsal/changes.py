@@ -1,4 +1,4 @@
-"""Changes of taints on nodes or devices: read from flags and files, applied to both."""
+"""Changes of taints on nodes or devices: read from flags, applied to both."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from taintwarden.engine.model import DeviceEffect, DeviceId, Effect, Mode, Taint
 from taintwarden.kube.wire.device_kinds import DeviceObject, DeviceTaintObject, SliceObject
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden.rehearsal.manifests import BadInput
-from taintwarden.rehearsal.node_requirements import NativeRequirement, parse_selector
+from taintwarden.rehearsal.places import NativeRequirement, parse_selector
 from taintwarden.rehearsal.rehearsal import named
 
 AnyTaint = TypeVar("AnyTaint", TaintObject, DeviceTaintObject)
@@ -46,7 +46,7 @@ class Where(msgspec.Struct, frozen=True):
         for text in self.devices:
             device_id(text)
         if self.devices and (self.nodes or self.zones or self.selectors):
-            msg = "nodes and devices are two changes: write them into a file (--file), one entry for each"
+            msg = "nodes and devices are two changes: plan one after the other"
             raise BadInput(msg)
 
     @property
@@ -124,7 +124,9 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
         current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
         _check_removals(change, [one for node in current for one in node.spec.taints])
         for node in current:
-            changed[node.metadata.name] = _changed(change, node)
+            taints = _changed_taints(change, node.spec.taints, TaintObject)
+            spec = msgspec.structs.replace(node.spec, taints=taints)
+            changed[node.metadata.name] = msgspec.structs.replace(node, spec=spec)
     before = {node.metadata.name: node for node in nodes}
     return [node for name, node in changed.items() if node.spec.taints != before[name].spec.taints]
 
@@ -186,11 +188,6 @@ def _check_removals(change: Change, there: Sequence[AnyTaint]) -> None:
             raise BadInput(msg or f"no taint {key} to remove on {change.where}")
 
 
-def _changed(change: Change, node: NodeObject) -> NodeObject:
-    taints = _changed_taints(change, node.spec.taints, TaintObject)
-    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
-
-
 def _changed_taints(
     change: Change, taints: Sequence[AnyTaint], make: Callable[[str, str, str], AnyTaint]
 ) -> list[AnyTaint]:
@@ -233,67 +230,6 @@ def parse_removal(text: str, effects: Effects = Effect) -> tuple[str, str]:
     key, colon, effect = text.partition(":")
     taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text, effects)
     return taint.key, taint.effect if colon else ""
-
-
-def read_changes(content: object, place: str) -> list[Change]:
-    """The changes in a file: a list of ``{node | zone | selector | device, taints, remove}``.
-
-    Raises:
-        BadInput: the file has another form.
-
-    """
-    try:
-        entries = msgspec.convert(content, list[_Entry])
-    except msgspec.ValidationError as error:
-        msg = f"{place}: is no list of changes: {error}"
-        raise BadInput(msg) from error
-    found = []
-    for number, entry in enumerate(entries, 1):
-        try:
-            found.append(entry.change())
-        except BadInput as error:
-            msg = f"{place}: entry {number}: {error}"
-            raise BadInput(msg) from error
-    return found
-
-
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    node: str = ""
-    zone: str = ""
-    selector: str | dict[str, str] = ""
-    device: str = ""
-    taints: list[str | dict[str, Any]] = []
-    remove: list[str] = []
-
-    def change(self) -> Change:
-        text = self.selector
-        if isinstance(text, Mapping):
-            text = ",".join(f"{key}={value}" for key, value in text.items())
-        where = Where(*(((one,) if one else ()) for one in (self.node, self.zone, text, self.device)))
-        where.check()
-        if not (self.node or self.zone or text or self.device):
-            msg = "names no nodes: write node, zone, selector or device"
-            raise BadInput(msg)
-        if not (self.taints or self.remove):
-            msg = "changes nothing: write taints or remove"
-            raise BadInput(msg)
-        effects = where.effects
-        taints = tuple(_entry_taint(one, effects) for one in self.taints)
-        return Change(where, taints, tuple(parse_removal(one, effects) for one in self.remove))
-
-
-def _entry_taint(entry: str | dict[str, Any], effects: Effects) -> Taint:
-    if isinstance(entry, str):
-        return parse_taint(entry, effects)
-    unknown = set(map(str, entry)) - {"key", "value", "effect"}
-    if unknown:
-        msg = f"a taint has no {min(unknown)}: {_FORM}"
-        raise BadInput(msg)
-    for field, value in entry.items():
-        if not isinstance(value, str | None):
-            msg = f'the {field} of a taint is text, and {value!r} is none: write it in quotes, as in value: "900"'
-            raise BadInput(msg)
-    return _taint(entry.get("key") or "", entry.get("value") or "", entry.get("effect") or "", str(entry), effects)
 
 
 def _taint(key: str, value: str, effect: str, text: str, effects: Effects) -> Taint:

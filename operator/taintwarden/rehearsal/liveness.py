@@ -98,7 +98,9 @@ def liveness(
     if renewed_at is not None and now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
         return Liveness(_silent(heard_at, now), reported_at)
     if is_late and renewed_at is not None:
-        return Liveness(_late(now - renewed_at), reported_at)
+        late = wording.duration(now - renewed_at)
+        told = f"the operator has not renewed its Lease for {late}: nothing is evicted until it does"
+        return Liveness(told, reported_at)
     if reported_at is not None and now - reported_at > SILENT_SECONDS:
         held = "" if renewed_at is None else ", though it renews its Lease"
         return Liveness(_silent(reported_at, now, held), reported_at)
@@ -108,10 +110,6 @@ def liveness(
 def _silent(since: float | None, now: float, more: str = "") -> str:
     silence = "is not running" if since is None else f"has not reported for {wording.duration(now - since)}{more}"
     return f"the operator {silence}: nothing is evicted, and statuses are out of date"
-
-
-def _late(seconds: float) -> str:
-    return f"the operator has not renewed its Lease for {wording.duration(seconds)}: nothing is evicted until it does"
 
 
 def _duration(lease: LeaseObject | None) -> float:

@@ -16,6 +16,8 @@ from taintwarden.api.text import printable
 from taintwarden.rehearsal.yaml_documents import Position, documents, items_of, position
 
 MAX_BYTES = 256 * 2**20
+_OF_SHELLS = ("/dev/fd/", "/proc/")
+"""Pipes that a shell has opened already, such as <(helm template). The opening of others waits for who writes."""
 _TEMPLATE = "{{"
 """Begins an action of a Helm template."""
 
@@ -77,7 +79,7 @@ def read_documents(name: str) -> list[Document]:
     shown = "stdin" if name == "-" else printable(name)
     text = _read_text(name, shown)
     try:
-        documents = list(_json(shown, text) or _yaml(shown, text))
+        found = _json(shown, text) or [Document(shown, *one[:3], node=one[3]) for one in documents(text)]
     except BadInput as error:
         msg = f"{shown}: {error}"
         raise BadInput(msg) from error
@@ -93,7 +95,7 @@ def read_documents(name: str) -> list[Document]:
     except RecursionError as error:
         msg = f"{shown}: is nested too deeply"
         raise BadInput(msg) from error
-    return [one for document in documents for one in _unfold(document)]
+    return [one for document in found for one in _unfold(document)]
 
 
 def _read_text(name: str, shown: str) -> str:
@@ -104,6 +106,9 @@ def _read_text(name: str, shown: str) -> str:
         if name == "-":
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
+            if Path(name).is_fifo() and not name.startswith(_OF_SHELLS):
+                msg = f"{shown}: is a named pipe: write - for standard input"
+                raise BadInput(msg)
             with Path(name).open("rb") as stream:
                 content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
@@ -135,11 +140,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         msg = f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice"
         raise BadInput(msg)
     return found
-
-
-def _yaml(file: str, text: str) -> Iterator[Document]:
-    for number, line, content, node in documents(text):
-        yield Document(file, number, line, content, node=node)
 
 
 def _unfold(document: Document) -> Iterator[Document]:

@@ -4,26 +4,62 @@ Not considered: resources, ports, affinity to pods, topology spread, the places 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
 
+import msgspec
+
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
-from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint
-from taintwarden.engine.operators import Match, match
+from taintwarden.engine.model import Gates, Node, PodClass, Profile
 from taintwarden.engine.placement import NodeLabels, is_mirror_label, keys_of
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.engine.scheduling import MAX_TOLD, REPELLING, Demand, Judge, Preferences, RefusalCause
+from taintwarden.engine.scheduling import MAX_TOLD, Demand, Judge, Preferences, RefusalCause
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
 from taintwarden.placement.admission.placing import ConcerningPolicies, acting, placed_keys, published_labels
 from taintwarden.placement.scheduling.demands import Demands, claim_of
-from taintwarden.rehearsal.node_requirements import NativeRequirement
-from taintwarden.rehearsal.obstacles import Obstacle, ObstacleKind
-from taintwarden.rehearsal.places import Place, PlacedPod, PlacedVolume
+from taintwarden.rehearsal.places import NativeRequirement, Place, PlacedPod, PlacedVolume, accepts
 from taintwarden.rehearsal.rehearsal import Rehearsal
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.written import WrittenPod
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"
+
+
+class ObstacleKind(StrEnum):
+    """The kinds of obstacles, in the order in which they are reported. The last two are what you may have intended."""
+
+    IMPOSSIBLE = "impossible"
+    """What restricts the pod could not be written, so no node matches."""
+    NATIVE = "native"
+    """A taint that only an extended toleration tolerates: the native one is missing."""
+    LABELS = "labels"
+    """The labels of the node do not say what its taints say."""
+    OUTDATED = "outdated"
+    """The node affinity of the pod is not the one that it would get now."""
+    UNPUBLISHED = "unpublished"
+    """A version of a label is compared that no policy lists."""
+    VOLUME = "volume"
+    """The node affinity of its volume does not match."""
+    INEXPRESSIBLE = "inexpressible"
+    """Labels cannot express a value of the node, or a toleration of the pod."""
+    TAINT = "taint"
+    """A taint is not tolerated."""
+    AFFINITY = "affinity"
+    """Its own nodeSelector or node affinity does not match."""
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """One reason why the pod may not be scheduled on a node: what does not match, and why, if that is known."""
+
+    kind: ObstacleKind
+    mismatch: str
+    cause: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both."""
+        return f"{self.mismatch}: {self.cause}" if self.cause else self.mismatch
 
 
 class Candidate:
@@ -73,7 +109,7 @@ class Candidate:
             }
             yield Obstacle(kinds[refused.cause], refused.reason)
         else:
-            lacking = (taint for taint in taints if self._is_rejected(taint))
+            lacking = (taint for taint in taints if not accepts(self._native, taint, self._gates))
             yield from (Obstacle(ObstacleKind.NATIVE, f"taint {taint}", NATIVE) for taint in lacking)
         failing = list(self._place.failing(node.name, node.labels))
         if failing and not (refused is not None and all(map(_is_ours, failing))):  # otherwise the same twice
@@ -109,13 +145,6 @@ class Candidate:
     def preferences(self, node: Node) -> Preferences:
         """How well the node suits."""
         return self._judge.preferences([taint for taint, _ in node.taints], node.labels)
-
-    def _is_rejected(self, taint: Taint) -> bool:
-        """Whether the scheduler rejects it, which reads native tolerations only, and does not know what is derived."""
-        if taint.source:
-            return False
-        answers = (match(one, taint, self._gates) for one in self._native)
-        return taint.effect in REPELLING and Match.HOLDS not in answers
 
     def _of_labels(self, node: Node, failing: Sequence[NativeRequirement | None]) -> Obstacle:
         mismatch = f"its nodeSelector or node affinity does not match ({_told(failing)})"

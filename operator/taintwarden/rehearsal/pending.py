@@ -1,13 +1,12 @@
 """Why a pod stays Pending, in one sentence, and what to do about it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from taintwarden.engine.model import Node
 from taintwarden.placement.admission.own_objects import INJECT
-from taintwarden.rehearsal.node_candidates import Candidate
-from taintwarden.rehearsal.obstacles import Obstacle, ObstacleKind
+from taintwarden.rehearsal.node_candidates import Candidate, Obstacle, ObstacleKind
 from taintwarden.rehearsal.places import PlacedPod
 
 NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes are not considered"
@@ -42,10 +41,24 @@ def diagnose(
 ) -> PendingDiagnosis:
     """Why a pod is Pending. ``nodes`` are all of the cluster, or the different ones of so many."""
     obstacles = {node.name: list(candidate.obstacles(node)) for node in nodes}
+    is_of_daemon_set = pod.controller is not None and pod.controller.kind == DAEMON_SET
+    own = set(_named_nodes(pod)) if is_of_daemon_set else obstacles.keys()
+    own_obstacles = {name: found for name, found in obstacles.items() if name in own}
+    alone = (kind for kind in _UNINTENDED if any(_only(kind, found) for found in own_obstacles.values()))
+    kind = ObstacleKind.IMPOSSIBLE if candidate.written.is_impossible else next(alone, None)
     number = len(nodes) if number is None else number
-    case = _Case(pod, candidate, obstacles, namespace_labels, number)
-    reason, remedy = case.told()
-    return PendingDiagnosis(case.kind, reason, remedy, obstacles)
+    if not number:
+        told = "there is no node", "add a node"
+    elif taking := sum(not found for found in own_obstacles.values()):
+        steps = "see what the scheduler says, in the Events of the pod: kubectl describe pod"
+        told = f"{taking} of {number} nodes may get it: {NOT_CONSIDERED}", steps
+    elif kind is None and is_of_daemon_set:
+        told = _unsuitable_node(pod, own_obstacles)
+    else:
+        why, steps = _told(pod, candidate, kind, own_obstacles, namespace_labels)
+        none = "the only node may not get it" if number == 1 else f"none of the {number} nodes may get it"
+        told = f"{none}: {why}" if why else none, steps
+    return PendingDiagnosis(kind, *told, obstacles)
 
 
 def recreate(pod: PlacedPod) -> str:
@@ -58,117 +71,67 @@ def recreate(pod: PlacedPod) -> str:
     return f"kubectl delete pod {name} -n {space}: its {owner.kind} creates it again"
 
 
-class _Case:
-    """One pod and what keeps it off each node."""
+def _told(
+    pod: PlacedPod,
+    candidate: Candidate,
+    kind: ObstacleKind | None,
+    obstacles: Mapping[str, Sequence[Obstacle]],
+    namespace_labels: Mapping[str, str],
+) -> Told:
+    written, again = candidate.written, recreate(pod)
+    labels = ", ".join(candidate.unpublished)
+    match kind:
+        case ObstacleKind.IMPOSSIBLE if written.is_possible_now:
+            return "what restricts it to nodes could not be written when it was created, and can be now", again
+        case ObstacleKind.IMPOSSIBLE:
+            step = f"list {labels} under versionLabels of a policy" if labels else "correct what cannot be written"
+            why = f"what restricts it to nodes cannot be written: {'; '.join(written.faults)}"
+            return why, f"{step}, then {again}"
+        case ObstacleKind.NATIVE:
+            why, step = _native(pod, candidate, namespace_labels)
+            return f"it has no native toleration beside its extended ones{why}", f"{step}, then {again}"
+        case ObstacleKind.LABELS:
+            why = "labels of placement do not say what the taints of the node say"
+            return why, "look at the operator, which writes them: taintwarden doctor"
+        case ObstacleKind.OUTDATED:
+            every = (one for found in obstacles.values() for one in found)
+            return next(one.cause for one in every if one.kind is kind), again
+        case ObstacleKind.UNPUBLISHED:
+            return f"no policy lists {labels} under versionLabels", f"list {labels} under versionLabels of a policy"
+        case ObstacleKind.VOLUME:
+            why = "the node affinity of its volume does not match, and Kubernetes does not change that"
+            return why, "label a node so that it matches, or use another volume"
+        case ObstacleKind.INEXPRESSIBLE:
+            step = "use integers, and versions of ordinary length, for taint and toleration"
+            return "labels cannot express a value, or a toleration", f"{step}, then {again}"
+    if not any(one.kind is ObstacleKind.TAINT for found in obstacles.values() for one in found):
+        return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
+    if written.compared_keys:
+        step = "add a node, correct a value, or loosen the toleration in the annotation or profile"
+    else:
+        step = "add a node without these taints, or tolerate them in the template"
+    return "", f"{step}, then {again}"
 
-    def __init__(
-        self,
-        pod: PlacedPod,
-        candidate: Candidate,
-        obstacles: Mapping[str, Sequence[Obstacle]],
-        namespace_labels: Mapping[str, str],
-        number: int,
-    ) -> None:
-        self._pod = pod
-        self._candidate = candidate
-        self._written = candidate.written
-        self._namespace_labels = namespace_labels
-        self._number = number
-        self._none = "the only node may not get it" if number == 1 else f"none of the {number} nodes may get it"
-        self._again = recreate(pod)
-        self._of_daemon_set = pod.controller is not None and pod.controller.kind == DAEMON_SET
-        own = set(_named_nodes(pod)) if self._of_daemon_set else obstacles.keys()
-        self._own = {name: found for name, found in obstacles.items() if name in own}
-        """The nodes that come into question."""
-        self.kind = self._kind()
 
-    def _kind(self) -> ObstacleKind | None:
-        """The first kind that alone keeps the pod off some node."""
-        if self._written.is_impossible:
-            return ObstacleKind.IMPOSSIBLE
-        alone = (kind for kind in _UNINTENDED if any(_only(kind, found) for found in self._own.values()))
-        return next(alone, None)
+def _native(pod: PlacedPod, candidate: Candidate, namespace_labels: Mapping[str, str]) -> Told:
+    if pod.metadata.labels.get(INJECT) == "false" or namespace_labels.get(INJECT) != "true":
+        return "", f"add a native Exists to the template, or label the namespace {INJECT}=true"
+    if not candidate.written.missing_natives():
+        why = ", and gets none, since nothing would keep it off nodes with other values"
+        return why, "set placement for the key in a policy, or let one evict by NoSchedule"
+    why = ": the webhook was away when it was created, or did not complete its pods yet"
+    return why, "see that the webhook runs (taintwarden doctor)"
 
-    def told(self) -> Told:
-        """Why it is Pending, and what to do."""
-        if not self._number:
-            return "there is no node", "add a node"
-        if taking := sum(not found for found in self._own.values()):
-            told = f"{taking} of {self._number} nodes may get it: {NOT_CONSIDERED}"
-            return told, "see what the scheduler says, in the Events of the pod: kubectl describe pod"
-        kinds: dict[ObstacleKind | None, Callable[[], Told]] = {
-            ObstacleKind.IMPOSSIBLE: self._impossible,
-            ObstacleKind.NATIVE: self._native,
-            ObstacleKind.LABELS: self._late_labels,
-            ObstacleKind.OUTDATED: self._outdated,
-            ObstacleKind.UNPUBLISHED: self._unpublished,
-            ObstacleKind.VOLUME: self._volume,
-            ObstacleKind.INEXPRESSIBLE: self._inexpressible,
-        }
-        return kinds.get(self.kind, self._unsuitable_node if self._of_daemon_set else self._unsuitable)()
 
-    def _impossible(self) -> Told:
-        if self._written.is_possible_now:
-            told = "what restricts it to nodes could not be written when it was created, and can be now"
-            return f"{self._none}: {told}", self._again
-        told = f"{self._none}: what restricts it to nodes cannot be written: {'; '.join(self._written.faults)}"
-        labels = ", ".join(self._candidate.unpublished)
-        step = f"list {labels} under versionLabels of a policy" if labels else "correct what cannot be written"
-        return told, f"{step}, then {self._again}"
-
-    def _native(self) -> Told:
-        told = f"{self._none}: it has no native toleration beside its extended ones"
-        declines = self._pod.metadata.labels.get(INJECT) == "false"
-        if declines or self._namespace_labels.get(INJECT) != "true":
-            step = f"add a native Exists to the template, or label the namespace {INJECT}=true"
-        elif not self._written.missing_natives():
-            told += ", and gets none, since nothing would keep it off nodes with other values"
-            step = "set placement for the key in a policy, or let one evict by NoSchedule"
-        else:
-            told += ": the webhook was away when it was created, or did not complete its pods yet"
-            step = "see that the webhook runs (taintwarden doctor)"
-        return told, f"{step}, then {self._again}"
-
-    def _late_labels(self) -> Told:
-        told = f"{self._none}: labels of placement do not say what the taints of the node say"
-        return told, "look at the operator, which writes them: taintwarden doctor"
-
-    def _outdated(self) -> Told:
-        causes = (one.cause for found in self._own.values() for one in found if one.kind is ObstacleKind.OUTDATED)
-        return f"{self._none}: {next(causes)}", self._again
-
-    def _unpublished(self) -> Told:
-        labels = ", ".join(self._candidate.unpublished)
-        told = f"{self._none}: no policy lists {labels} under versionLabels"
-        return told, f"list {labels} under versionLabels of a policy"
-
-    def _volume(self) -> Told:
-        told = f"{self._none}: the node affinity of its volume does not match, and Kubernetes does not change that"
-        return told, "label a node so that it matches, or use another volume"
-
-    def _inexpressible(self) -> Told:
-        told = f"{self._none}: labels cannot express a value, or a toleration"
-        return told, f"use integers, and versions of ordinary length, for taint and toleration, then {self._again}"
-
-    def _unsuitable_node(self) -> Told:
-        owner = self._pod.controller.name if self._pod.controller else ""
-        why = "; ".join(one.text for found in self._own.values() for one in found)
-        told = f"its node {', '.join(self._own)} does not suit it, and a rolling update of the DaemonSet waits for it"
-        return f"{told}: {why}", (
-            f"kubectl rollout restart daemonset/{owner} -n {self._pod.metadata.namespace}, in a namespace with "
-            f"{INJECT}=true, so that its template gets node affinity; or set "
-            f"updateStrategy.rollingUpdate.maxUnavailable higher than the number of such nodes"
-        )
-
-    def _unsuitable(self) -> Told:
-        if not any(one.kind is ObstacleKind.TAINT for found in self._own.values() for one in found):
-            step = "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
-            return self._none, step
-        if self._written.compared_keys:
-            step = "add a node, correct a value, or loosen the toleration in the annotation or profile"
-        else:
-            step = "add a node without these taints, or tolerate them in the template"
-        return self._none, f"{step}, then {self._again}"
+def _unsuitable_node(pod: PlacedPod, obstacles: Mapping[str, Sequence[Obstacle]]) -> Told:
+    owner = pod.controller.name if pod.controller else ""
+    why = "; ".join(one.text for found in obstacles.values() for one in found)
+    told = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"
+    return f"{told}: {why}", (
+        f"kubectl rollout restart daemonset/{owner} -n {pod.metadata.namespace}, in a namespace with {INJECT}=true, so "
+        "that its template gets node affinity; or set updateStrategy.rollingUpdate.maxUnavailable higher than the "
+        "number of such nodes"
+    )
 
 
 def _only(kind: ObstacleKind, found: Sequence[Obstacle]) -> bool:

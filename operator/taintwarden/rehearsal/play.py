@@ -15,7 +15,6 @@ from taintwarden.engine.guard import NARROW_SECONDS
 from taintwarden.engine.limits.refusal import FAILING, GUARD
 from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import (
-    DeviceId,
     Gates,
     Instant,
     Mode,
@@ -24,7 +23,6 @@ from taintwarden.engine.model import (
     Pod,
     PodClass,
     SourceValue,
-    Taint,
     WallTime,
 )
 from taintwarden.kube.wire.kinds import NodeObject
@@ -185,7 +183,12 @@ class Play:
         nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
         for change in changes:
             for device in map(device_id, change.where.devices):
-                there = [(one, node) for node in nodes for one, _ in node.device_taints if _is_of(one, device)]
+                there = [
+                    (one, node)
+                    for node in nodes
+                    for one, _ in node.device_taints
+                    if one.origin and one.origin.device == device
+                ]
                 if change.taints and not there:
                     yield f"no pod has device {device}"
                 for taint, node in there:
@@ -329,7 +332,3 @@ class Play:
         self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))
         for budget in self._allowances.replaced(pod):
             self._rehearsal.feed(events.BudgetSeen(budget))
-
-
-def _is_of(taint: Taint, device: DeviceId) -> bool:
-    return taint.origin is not None and taint.origin.device == device

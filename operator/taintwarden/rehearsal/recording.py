@@ -97,7 +97,7 @@ class Recording:
         for claim in self._view.all_claims():
             if claim.exempt and claim.policy.mode is not Mode.PAUSED and claim.pod.uid not in first:
                 self._leave_on_node(claim)
-        pods = sorted(self._pods.values(), key=_rank)
+        pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
         return numbers(pods) | {
             "pods": pods,
             "spared": sorted(name for uid, name in self._already.items() if uid not in self._pods),
@@ -171,7 +171,3 @@ class Recording:
 def is_replaced(pod_class: PodClass) -> bool:
     """Whether it is replaced on another node: a DaemonSet pod has no other node, and some pods have no owner."""
     return pod_class.owner is not None and not pod_class.daemon_set
-
-
-def _rank(told: PlannedPod) -> tuple[bool, int, str, str]:
-    return (told.order is None, told.order or 0, told.deadline, str(told))

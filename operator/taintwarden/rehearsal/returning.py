@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterator
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
-from taintwarden.engine.operators import Match, match
 from taintwarden.engine.placement import Kept, keys_of
 from taintwarden.engine.scheduling import REPELLING
 from taintwarden.placement.admission.own_objects import INJECT
-from taintwarden.rehearsal.places import Place
+from taintwarden.rehearsal.places import Place, accepts
 
 REMEDY = (
     f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "
@@ -57,7 +56,7 @@ class Returning:
         found = {
             taint.key
             for taint in compared_taints(self._view, pod_class)
-            if self._is_accepted(pod_class, taint)
+            if accepts(pod_class.tolerations.native, taint, self._gates)
             and not _names_labels(place, taint.key)
             and not self._is_placed(pod_class, taint.key)
         }
@@ -67,13 +66,8 @@ class Returning:
         """Whether the scheduler accepts the node, once the operator has written its labels."""
         name, taints = node.node.name, [taint for taint, _ in node.taints]
         wanted = self._view.placement_labels(name)
-        labels = wanted.on(node.node.labels) if wanted else node.node.labels
-        return place.fits(name, labels) and all(self._is_accepted(pod_class, taint) for taint in taints)
-
-    def _is_accepted(self, pod_class: PodClass, taint: Taint) -> bool:
-        if taint.source or taint.effect not in REPELLING:
-            return True
-        return any(match(one, taint, self._gates) is Match.HOLDS for one in pod_class.tolerations.native)
+        labels, native = wanted.on(node.node.labels) if wanted else node.node.labels, pod_class.tolerations.native
+        return place.fits(name, labels) and all(accepts(native, taint, self._gates) for taint in taints)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
         """Whether the webhook gives the pods that replace it node affinity for the key."""

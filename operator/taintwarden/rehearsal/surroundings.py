@@ -8,8 +8,7 @@ import msgspec
 
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
-from taintwarden.rehearsal.node_requirements import selector_text
-from taintwarden.rehearsal.places import PlacedPod
+from taintwarden.rehearsal.places import PlacedPod, selector_text
 from taintwarden.rehearsal.reading import Reader
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.snapshot import Snapshot

@@ -221,7 +221,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._overdue = asyncio.get_running_loop().call_later(seconds, self.abort)
 
     def _advance(self) -> None:
-        """Continue the handshake, or with what the client says."""
+        """Continue the handshake, or decrypt what the client says."""
         try:
             if not self._is_open and not self._is_closing:
                 self._tls.do_handshake()

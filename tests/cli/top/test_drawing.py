@@ -29,7 +29,7 @@ def node(
 
 
 def policy(**more: object) -> PolicyLook:
-    summary = PolicySummary(name="sla", mode="Enforce", accepted="True", guard=GuardSummary(open=False))
+    summary = PolicySummary(name="sla", mode="Enforce", accepted="True", guard=GuardSummary())
     for field, value in more.items():
         setattr(summary, field, value)
     return PolicyLook(summary, 12, 50)
@@ -96,7 +96,7 @@ def test_an_operator_that_does_not_run_is_the_first_line():
 
 def test_the_guard_is_a_gauge():
     assert any("guard armed ██░░░░░░░░ 12/50" in line for line in drawn(look(BAD, policies=(policy(),))))
-    tripped = policy(guard=GuardSummary(open=True), problem="its guard has tripped")
+    tripped = policy(guard=GuardSummary(tripped_at="2026-01-31T12:00:00Z"), problem="its guard has tripped")
     lines = drawn(look(BAD, policies=(tripped,)))
     assert any("guard tripped" in line for line in lines)
     assert any("its guard has tripped" in line for line in lines)
@@ -205,5 +205,9 @@ def test_a_pod_is_selected_and_explained():
 def test_an_explanation_replaces_the_nodes_until_a_key():
     state = State(text="Pod  shop/a\nFate leaves")
     assert "Pod  shop/a" in drawn(look(BAD), state, height=20)
-    assert state.press("q", look(BAD)) is None
+    assert state.press("e", look(BAD)) is None
     assert state.text == ""
+
+
+def test_q_quits_from_an_explanation_too():
+    assert State(text="Pod  shop/a").press("q", look(BAD)) is Wish.QUIT

@@ -15,6 +15,10 @@ HEALTH = "gpu.example.com/health"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 NO_LIMITS: Json = LIMITS_OFF
 NAMESPACES = ("shop", "bank", "play")
+PROCESSES = (
+    *((SLA, kind) for kind in ("drift", "stairs", "counter", "time", "flap", "jitter")),
+    *((FLAG, kind) for kind in ("codes", "versions", "flap")),
+)
 Step = tuple[float, Callable[[], None]]
 """Weight, and what adds its happenings to the plan."""
 
@@ -189,6 +193,12 @@ class Draw:
         """The value of nodes is good."""
         for index, name in enumerate(nodes):
             self.add("taint", after=index * gap, name=name, key=SLA, value=self.pick(GOOD), **more)
+
+    def process(self) -> Json:
+        """A process that writes values: its key, its kind, and how often it writes."""
+        key, kind = self.pick(PROCESSES)
+        given = {"begin": self.pick((985, 955, 949, 60, 90)), "step": self.pick((-1, -1, -7, 1, 3))}
+        return {"key": key, "kind": kind, "every": self.pick((1.0, 5.0, 17.0, 30.0)), **given}
 
     # -- disturbances -------------------------------------------------------------------------------------------------
 

@@ -65,6 +65,28 @@ def taint(
     world.store.change("nodes", name, taints=taints if before is not None else (*taints, put))
 
 
+def process(
+    world: "World", name: str, key: str, kind: str, every: float, begin: int, step: int, until: float, count: int = 0
+) -> None:
+    """A program writes the value of a node again and again."""
+    if world.is_frozen or world.agenda.now > until:
+        return
+    chance = world.noise.share("process", name, key, count)
+    value = {
+        "drift": str(begin + step * count),
+        "stairs": str(begin + step * (count // 7)),
+        "counter": str(900 + (begin + count) % 100),
+        "time": str(int(world.agenda.wall)),
+        "flap": ("980", "unknown", "940", "error", "")[int(chance * 5)],
+        "jitter": str(begin + int(chance * 20)),
+        "codes": ("79", "48", "63", "31", "43", "79")[count % 6] if step > 0 else ("79", "48", "63")[count % 3],
+        "versions": f"v1.{27 + int(chance * 3)}.{count}" + ("", "-rc.1", "-gke.100")[count % 3],
+    }[kind]
+    taint(world, name, key, value)
+    again = {"key": key, "kind": kind, "every": every, "begin": begin, "step": step, "until": until, "count": count + 1}
+    world.agenda.after(every, lambda: process(world, name, **again))
+
+
 def _time_added(world: "World", added: str | float | None, before: Taint | None) -> float | None:
     if added is None:
         return None if before is None else before.added
@@ -382,14 +404,6 @@ def profile_gone(world: "World", namespace: str, name: str) -> None:
     world.store.delete("profiles", f"{namespace}/{name}")
 
 
-def churn(world: "World", namespace: str, name: str, every: float, until: float, count: int = 0) -> None:
-    """A tenant writes a profile again and again, each time with another comparison."""
-    if world.is_frozen or world.agenda.now > until:
-        return
-    profile(world, namespace, name, (Toleration("sla", "Gt", str(count % 7)),))
-    world.agenda.after(every, lambda: churn(world, namespace, name, every, until, count + 1))
-
-
 def namespace(world: "World", name: str, labels: Mapping[str, str] = {}) -> None:
     """A namespace is created or relabelled."""
     if world.store.get("namespaces", name) is None:
@@ -516,6 +530,7 @@ HAPPENINGS: dict[str, Callable[..., None]] = {
         node_gone,
         taint,
         many_taints,
+        process,
         untaint,
         swap,
         relabel,
@@ -545,7 +560,6 @@ HAPPENINGS: dict[str, Callable[..., None]] = {
         reset,
         profile,
         profile_gone,
-        churn,
         namespace,
         namespace_gone,
         start,

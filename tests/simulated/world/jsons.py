@@ -29,13 +29,13 @@ def tolerations(entries: Iterable[world.Toleration]) -> list[Json]:
     return found
 
 
-def _taint(one: world.Taint) -> Json:
+def taint(one: world.Taint) -> Json:
     added = {} if one.added is None else {"timeAdded": rfc3339(one.added)}
     return {"key": one.key, "value": one.value, "effect": one.effect} | added
 
 
 def node(node: world.Node) -> Json:
-    taints = [_taint(one) for one in node.taints]
+    taints = [taint(one) for one in node.taints]
     annotations = {"taintwarden.io/taint-history": node.history} if node.history else {}
     metadata = {
         "name": node.name,
@@ -125,7 +125,7 @@ def profile(profile: world.Profile) -> Json:
 
 def device_slice(found: world.DeviceSlice) -> Json:
     pool = {"name": found.pool, "generation": found.generation, "resourceSliceCount": found.slices}
-    devices = [{"name": name, "taints": [_taint(one) for one in taints]} for name, taints in found.devices.items()]
+    devices = [{"name": name, "taints": [taint(one) for one in taints]} for name, taints in found.devices.items()]
     return {"metadata": {"name": found.name}, "spec": {"driver": DRIVER, "pool": pool, "devices": devices}}
 
 
@@ -143,4 +143,4 @@ def device_claim(claim: world.DeviceClaim) -> Json:
 def taint_rule(rule: world.TaintRule) -> Json:
     selector = {"driver": DRIVER, "pool": rule.pool, "device": rule.device}
     named = {name: value for name, value in selector.items() if value is not None}
-    return {"metadata": {"name": rule.name}, "spec": {"deviceSelector": named, "taint": _taint(rule.taint)}}
+    return {"metadata": {"name": rule.name}, "spec": {"deviceSelector": named, "taint": taint(rule.taint)}}

@@ -26,6 +26,7 @@ from typing import Any
 
 from simulated.calendar import Schedule
 from simulated.world.when import (
+    LAG,
     NEVER,
     Due,
     Json,
@@ -51,7 +52,6 @@ STALE = 10.0
 """How old what an operator acts on may be at most. It is far below the shortest notice of a spot node (30 s)."""
 KEPT = 30.0
 """What was seen for so long is kept for whoever leads next."""
-LAG = 1.0
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
 BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
@@ -90,7 +90,8 @@ class Want:
     """Since when its budgets allow nothing, but for moments."""
     allowed: float | None = None
     """Since when they allow it."""
-    calls: int = 0
+    released: bool = False
+    taints: int = 1
     passed: Counter[Any] = field(default_factory=Counter)
     """How many turns other lanes had while it was free."""
 
@@ -220,6 +221,7 @@ class Guard:
         self.grown = [now, now]
         """When one of these two grew last."""
         self.may_be_tripped = False
+        self._may: tuple[float, dict[str, bool]] = (0.0, {})
         self.alone: dict[str, float] = {}
         """Namespace -> when it may have been the only one that is held."""
 
@@ -245,6 +247,10 @@ class Guard:
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
         if self.held and not self.held.keys() & wants.keys():
             self.held = {}
+        self.may_be_tripped = self.may_be_tripped and bool(self.maybe.keys() & wants.keys())
+        past = [uid for at, uid, _ in self.gone if at > now - window - STALE]
+        if not self.may_be_tripped:
+            self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - STALE or uid in past}
         for uid, one in wants.items():
             if one.due.early <= now + window + SEEN:
                 self.grown[1] = self.grown[1] if uid in self.maybe else now
@@ -252,28 +258,32 @@ class Guard:
         if self.held or (self.above is not None and now - self.above >= SEEN):
             self.held |= surely
             self.grown[0] = max(self.maybe[uid][2] for uid in self.held if uid in self.maybe)
-        self.may_be_tripped = self.may_be_tripped and bool(self.maybe.keys() & wants.keys())
-        if not self.may_be_tripped:
-            self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - window - STALE}
-        if len(self.maybe) >= self.allowance(now, least=True):
+        if len({*self.maybe, *past}) > self.allowance(now, least=True):
             self.may_be_tripped = True
         left = {self.held[uid] for uid in self.held if uid in wants}
         for name, number in Counter(self.held.values()).items():
             rest = len(self.held) - number
             is_quiet = now - self.grown[0] >= 60.0 - STALE
-            if left <= {name} or (is_quiet and rest <= self.allowance(now, least=False) / 2):
+            standing = sum(uid in wants and other != name for uid, other in self.held.items())
+            is_small = (rest if name not in self.alone else standing) <= self.allowance(now, least=False) / 2
+            if left <= {name} or ((is_quiet or name in self.alone) and is_small):
                 self.alone[name] = now
 
     def has_to_hold(self, pod: Pod, now: float) -> bool:
         """Whether it is tripped, and holds the pod whatever the operator may have known."""
-        if not self.held or pod.uid in self.released or now - (self.above or now) < SEEN:
+        if not self.held or pod.uid in self.released:
             return False
         return not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
 
-    def may_hold(self, pod: Pod, now: float) -> bool:
+    def may_hold(self, namespace: str, now: float) -> bool:
         """Whether it may be tripped, settle, or have no allowance left."""
-        if pod.uid in self.released:
-            return False
+        if self._may[0] != now:
+            self._may = (now, {})
+        if namespace not in self._may[1]:
+            self._may[1][namespace] = self._may_hold(namespace, now)
+        return self._may[1][namespace]
+
+    def _may_hold(self, namespace: str, now: float) -> bool:
         begin, allowed = now - self.settings["windowSeconds"] - SEEN, self.allowance(now, least=True)
         past = sum(at > begin for at, _, _ in self.gone)
         if not self.may_be_tripped:
@@ -281,7 +291,7 @@ class Guard:
         counts = Counter(namespace for _, namespace, _ in self.maybe.values())
         most = max(counts, key=lambda name: (counts[name], name), default="")
         rest, is_quiet = sum(counts.values()) - counts[most], now - self.grown[1] >= 60.0 + SLACK
-        return pod.namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        return namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
 
     def evicted(self, pod: Pod, now: float) -> str:
         """A pod is gone. Returns what is wrong with that."""
@@ -343,8 +353,9 @@ class Judge:
         """Rows of the table that may have held somebody."""
         self._changed: dict[str, None] = {}
         """UIDs of pods that have to be judged anew."""
-        self._is_recounted = False
+        self._is_recounted = self._is_zoned = False
         self._rules_changed = 0.0
+        self._had_wants, self._ticked = False, 0.0
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -365,13 +376,16 @@ class Judge:
             self.breaches.append(Breach(rule, self.now, sentence, whom))
 
     def _pass(self, at: float) -> None:
-        while self.wants and self.now + TICK < at:
-            self._settle()
-            self.now += TICK
-            self._tick()
         if at > self.now:
             self._settle()
-            self.now = at
+        quiet_from = self.now + 20 * TICK
+        while (self.wants or self._had_wants) and self._ticked + TICK <= at:
+            step = TICK if self._ticked < quiet_from else min(4 * TICK, at - self._ticked)
+            self.now = self._ticked = max(self.now, self._ticked + step)
+            self._had_wants = bool(self.wants)
+            self._tick()
+        self.now = max(self.now, at)
+        self._ticked = self._ticked if self.wants else self.now
 
     def on_object(self, fact: Json) -> None:
         kind, name, obj = fact["kind"], fact["name"], fact["object"]
@@ -411,6 +425,7 @@ class Judge:
                 self._claims[name] = obj or {}
                 self._changed[name] = None
         self._is_recounted &= kind not in ("nodes", "pods", "policies", "namespaces")
+        self._is_zoned &= kind not in ("nodes", "policies")
         if kind in ("policies", "profiles", "namespaces"):
             self._rules_changed = self.now
 
@@ -428,10 +443,12 @@ class Judge:
                 guard.gone, guard.people, guard.maybe = known.gone, known.people, known.maybe
             self._guards[rules.uid] = guard
         if before is not None and bool(rules.reset) != bool(before.reset):  # it is asked for, or was granted
-            self._released[rules.uid] |= {
-                one.pod.uid: None for one in self.wants.values() if one.rules.uid == rules.uid
-            }
-            if (guard := self._guards.get(rules.uid)) is not None:
+            guard = self._guards.get(rules.uid)
+            for want in [one for one in self.wants.values() if one.rules.uid == rules.uid]:
+                is_held = self._all_full(rules) or (guard is not None and guard.has_to_hold(want.pod, self.now))
+                want.released |= is_held and want.due.late < self.now and bool(rules.reset)
+                self._released[rules.uid][want.pod.uid] = None
+            if guard is not None:
                 guard.held, guard.above, guard.may_be_tripped, guard.maybe = {}, None, False, {}
         for want in self.wants.values():
             if want.rules.name == name:
@@ -460,7 +477,7 @@ class Judge:
     def on_order(self, fact: Json) -> None:
         self._settle()
         key = (fact["policy"], fact["pod"])
-        want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1]
+        want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1] or self._once_wanted(key)
         if want is None:
             self._breach("right", fact["pod"], f"{fact['policy']} called for {fact['pod']}, which it never had to")
             return
@@ -469,7 +486,8 @@ class Judge:
         self._order_is_due(call)
         self.calls[fact["id"]] = lane.air[fact["id"]] = call
         for name, bucket in self._buckets_of(want):
-            if not bucket.take(self.now):
+            is_sure = name != "zone" or self.now - self._zone(want.rules.uid, *want.zone)[1] >= SLACK
+            if not bucket.take(self.now) and is_sure:
                 self._breach(name, want.rules.name, f"{want.rules.name} called for {fact['pod']} without a token")
         want.free = None
         for other in self.wants.values():
@@ -519,13 +537,13 @@ class Judge:
             self._server[0] = self.now + EARLY if whom == "server" else self._server[0]
         if whom in ("done", "pod"):
             lane.succeed(is_sure=whom == "done")
-            self._server = [0.0, 0.0]
+            self._server[0] = 0.0
 
     def _answered(self, number: Any, call: Call) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
 
-    # -- who, and when --------------------------------------------------------------------------------------------------
+    # -- who, and when ------------------------------------------------------------------------------------------------
 
     def _states(self, name: str) -> list[tuple[float, float, bool, Node | None]]:
         """The states of a node, with when an operator has seen each at the latest, and whether it surely has."""
@@ -589,9 +607,11 @@ class Judge:
             states = self._pods[uid]
             pod = states[-1][1]
             best: dict[str, tuple[Rules, Due]] = {}
+            taints: Counter[str] = Counter()
             for rules, one in self._demands(uid, pod) if pod is not None else ():
                 known = best.get(rules.name)
                 if rules.enforces:
+                    taints[rules.name] += 1
                     if known is not None:
                         one.early, one.late = min(one.early, known[1].early), min(one.late, known[1].late)
                     best[rules.name] = (rules, one)
@@ -603,13 +623,14 @@ class Judge:
                 node = self._nodes[pod.node][-1][1]
                 want = self.wants.get((name, uid))
                 if want is None:
-                    self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
+                    want = self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
                 else:
                     if want.due.early <= self.now + self.skew < one.early:
                         self._ended[name, uid] = (self.now, want)
                     want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
+                want.taints = taints[name]
 
-    # -- rows of the table ------------------------------------------------------------------------------------------------
+    # -- rows of the table --------------------------------------------------------------------------------------------
 
     def _lane_of(self, want: Want) -> tuple[str, str, bool]:
         return want.rules.uid, want.pod.namespace, want.rules.reclaim is not None
@@ -637,7 +658,14 @@ class Judge:
             yield name, self._buckets[name, key]
 
     def _zone(self, *key: str) -> tuple[str, float]:
+        if not self._is_zoned:
+            self._is_zoned = True
+            self._look_at_zones()
         return self._zones.get(key, ("Normal", 0.0))
+
+    def _all_full(self, rules: Rules) -> bool:
+        state, since = self._zone(rules.uid)
+        return state == "Full" and self.now - since >= SEEN
 
     def _look_at_zones(self) -> None:
         nodes = [states[-1][1] for name, states in self._nodes.items() if "/" not in name and states[-1][1] is not None]
@@ -660,7 +688,7 @@ class Judge:
             }
             found[rules.uid,] = "Full" if found and all(one == "Full" for one in found.values()) else "Normal"
             for key, state in found.items():
-                if self._zone(*key)[0] != state:
+                if self._zones.get(key, ("Normal", 0.0))[0] != state:
                     self._zones[key] = (state, self.now)
 
     def _budgets_block(self, pod: Pod) -> bool:
@@ -693,7 +721,7 @@ class Judge:
         return count
 
     def _lacks(self, want: Want, at: float, *, leaving: bool) -> bool | None:
-        """Whether a workload could not spare a pod at a moment; None: that is not known. ``leaving``: who is called for."""
+        """Whether a workload could not spare a pod at a moment; None: not known. ``leaving``: who is called for."""
         owner, share = want.pod.owner, limit(want.rules, "perWorkload")
         if owner is None or share is None or not want.pod.ready:
             return False
@@ -726,7 +754,7 @@ class Judge:
                 one.owner and one.owner["uid"],
             ) != place or call.want.rules.uid != want.rules.uid:
                 continue
-            if least and (call.term != self._term or call.taint != want.due.taint.key):
+            if least and (want.taints > 1 or call.term != self._term or call.taint != want.due.taint.key):
                 began, rounds = 0.0, 0 if call.term != self._term else rounds
                 continue
             wait = min(most, 60.0 * 2 ** (rounds - ROUNDS)) if rounds >= ROUNDS else 0.0
@@ -751,7 +779,7 @@ class Judge:
                 return True
         return not windows
 
-    # -- not before -----------------------------------------------------------------------------------------------------
+    # -- not before ---------------------------------------------------------------------------------------------------
 
     def _is_well(self, seconds: float) -> bool:
         return self.now - self._well >= seconds
@@ -760,38 +788,51 @@ class Judge:
         """Whether the pod had to leave, by anything that the operator may have known when the call went out."""
         want = call.want
         key = (want.rules.name, want.pod.uid)
-        stale = SEEN if self._is_well(STALE) and self.now - self._rules_changed > STALE else STALE
         current = self.wants.get(key)
-        if verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None:
-            if want.blocked is None or self.now - want.blocked < want.rules.budget_seconds - 2 * SLACK:
-                self._breach(
-                    "budget", want.pod.uid, f"{want.pod.uid} was deleted before its budgets had refused it for long"
-                )
+        deletes = verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None
+        patience = want.rules.budget_seconds - 2 * SLACK
+        if deletes and (want.blocked is None or self.now - want.blocked < patience):
+            sentence = f"{want.pod.uid} was deleted before its budgets had refused it for long"
+            self._breach("budget", want.pod.uid, sentence)
         if current is not None and current.due.early <= self.now + self.skew:
             return
-        if self._ended.get(key, (0.0, None))[0] >= self.now - stale or self._was_wanted(key, stale):
+        if self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None:
             return
         sentence = f"{key[0]} called for {key[1]}, which need not leave"
         if current is not None:
             sentence = f"{key[0]} called for {key[1]} {current.due.early - self.now:.1f} s early"
         self._breach("right", key[1], sentence)
 
-    def _was_wanted(self, key: tuple[str, str], stale: float) -> bool:
-        """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another."""
-        uid, found = key[1], False
-        pods = [one for at, one in self._pods[uid] if one is not None][-3:]
-        name = pods[-1].node
-        kept, begin = self._nodes[name], self.now - stale
-        count = len(kept)
-        for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), count + 1):
+    def _once_wanted(self, key: tuple[str, str]) -> Want | None:
+        """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another.
+
+        But a pod that is newer than its node is evicted only by what is read of the node.
+        """
+        uid = key[1]
+        pods = [one for _, one in self._pods[uid] if one is not None][-3:]
+        if not pods:
+            return None
+        name, kept = pods[-1].node, self._nodes[pods[-1].node]
+        begin = self.now - self._stale
+        if self.now - self._forgotten.get("", 0.0) > STALE:
+            begin = max(begin, self._pods[uid][0][0])
+        found: Want | None = None
+        for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), len(kept) + 1):
             self._nodes[name] = kept[:index]
             self._known.pop(name, None)
             for pod in pods:
                 for rules, one in self._demands(uid, pod):
-                    found |= rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew
+                    if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
+                        found = Want(rules, pod, one, ())
         self._nodes[name] = kept
         self._known.pop(name, None)
         return found
+
+    @property
+    def _stale(self) -> float:
+        """How old what the operator knows may be now."""
+        is_known = self._is_well(STALE) and self.now - self._rules_changed > STALE
+        return SEEN if is_known else STALE
 
     def _order_is_due(self, call: Call) -> None:
         """Whether no row of the table surely held the pod."""
@@ -820,15 +861,12 @@ class Judge:
             guard = self._guards.get(rules.uid)
             if guard is not None and guard.has_to_hold(pod, now):
                 breach("guard", f"though its guard holds {len(guard.held)} pods")
-            state, since = self._zone(rules.uid)
-            if state == "Full" and now - since >= SEEN and self._is_well(SEEN) and uid not in self._released[rules.uid]:
+            if self._all_full(rules) and self._is_well(SEEN) and uid not in self._released[rules.uid]:
                 breach("zone", "though every zone is Full")
             most = limit(rules, "perNode")
             if most is not None and self._is_well(SEEN) and self._stopping(pod.node, least=True) >= most:
                 breach("node", f"though {most} pods of {pod.node} terminate")
-            moments = [
-                at for at in (now, now - 0.5, now - SEEN, *(() if self._is_well(STALE) else (now - 5.0, now - STALE)))
-            ]
+            moments = [now, now - 0.5, now - SEEN, *(() if self._is_well(STALE) else (now - 5.0, now - STALE))]
             if all(self._lacks(want, at, leaving=True) for at in moments):
                 breach("workload", "though its workload lacks pods")
         if self._bounce(want, least=True) > now + 1.0:
@@ -841,23 +879,27 @@ class Judge:
         for want in self.wants.values():
             if want is mine or want.free is None or now - want.free < SLACK or want.rules.uid != mine.rules.uid:
                 continue
+            own = [
+                bucket.since
+                for name, bucket in self._buckets_of(want)
+                if name in ("zone", "zone-rate", "namespace-rate")
+            ]
+            if None in own:
+                continue
             lane = self._lane_of(want)
             if lane != call.lane.key:
                 want.passed[call.lane.key] += 1
                 if want.passed[call.lane.key] > 3:
-                    self._breach(
-                        "turns",
-                        want.pod.uid,
-                        f"{call.lane.key[1]} had {want.passed[call.lane.key]} turns while {want.pod.uid} waited",
-                    )
+                    sentence = f"{call.lane.key[1]} had {want.passed[call.lane.key]} turns while {want.pod.uid} waited"
+                    self._breach("turns", want.pod.uid, sentence)
             elif not want.failed:
                 a, b = want.due.late // 60, mine.due.early // 60
                 same = a == b == want.due.early // 60 == mine.due.late // 60
-                is_lower = same and want.rules.order[:1] == ["Priority"] and want.pod.priority < mine.pod.priority
+                is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority
                 if a < b or is_lower:
                     self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
 
-    # -- not later ------------------------------------------------------------------------------------------------------
+    # -- not later ----------------------------------------------------------------------------------------------------
 
     def _row(self, want: Want) -> str:
         """The row that may hold a due pod, but for rates."""
@@ -879,11 +921,12 @@ class Judge:
         if not self._is_open(rules, now) or not self._is_open(rules, now - SLACK):
             return "window"
         if guard is not None and (
-            want.due.late + guard.settings["settleSeconds"] + SEEN > now or guard.may_hold(pod, now)
+            want.due.late + guard.settings["settleSeconds"] + SEEN > now
+            or (not want.released and guard.may_hold(pod.namespace, now))
         ):
             return "guard"
-        if self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK:
-            return "" if pod.uid in self._released[rules.uid] else "zone"
+        if (self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK) and not want.released:
+            return "zone"
         most = limit(rules, "perNode")
         if most is not None and self._stopping(pod.node, least=False) >= most:
             return "node"
@@ -914,7 +957,6 @@ class Judge:
 
     def _tick(self) -> None:
         now = self.now
-        self._look_at_zones()
         blocked = {}
         for want in self.wants.values():
             blocks = blocked[want.pod.uid] = self._budgets_block(want.pod)
@@ -943,11 +985,9 @@ class Judge:
             )
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
             if not is_full and None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
-                self._breach(
-                    "late",
-                    want.pod.uid,
-                    f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {want.rules.name} had to evict it because of {want.due.taint.key}, and nothing holds it",
-                )
+                cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
+                sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
+                self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")
 
     def _look_at_guards(self, blocked: Mapping[str, bool]) -> None:
         for rules in self.policies.values():

@@ -8,6 +8,7 @@ from simulated.world.adapter import Notice, Order, is_watched
 from simulated.world.agenda import EPOCH
 from simulated.world.law import Breach, Judge
 from simulated.world.server import Answer
+from simulated.world.store import DEVICE_KINDS
 
 if TYPE_CHECKING:
     from simulated.world.replica import Replica
@@ -71,6 +72,8 @@ class Record:
             self._changes[""] += 1
         if kind == "pods" and (before or after):
             self._changes[(after or before).node] += 1
+        if kind in DEVICE_KINDS:
+            self._devices()
         if kind not in WRITTEN or (kind == "workloads" and after is not None and not is_watched(after)):
             return
         if (
@@ -81,12 +84,28 @@ class Record:
             and not self._is_writing
         ):
             self._note("forgot", name=key)
-        found = None if after is None else WRITTEN[kind](after)
+        self._put(kind, key, None if after is None else WRITTEN[kind](after))
+
+    _is_writing = False
+
+    def _devices(self) -> None:
+        """Devices, their taints, and which pods have them."""
+        devices = self._world.devices.now
+        for device in dict.fromkeys(devices.known):
+            taints, _, is_published = devices.taints(device)
+            known = self._stored.get(("devices", device))
+            if known is not None and not is_published:
+                self._note("forgot", name=device)
+            found = {"metadata": {"uid": device}, "spec": {"taints": [jsons.taint(one) for one in taints]}}
+            self._put("devices", device, found)
+        uids = dict.fromkeys(uid for claim in devices.claims.values() for uid in claim.pods)
+        for uid in [*uids, *(key for kind, key in self._stored if kind == "claims" and key not in uids)]:
+            self._put("claims", uid, {device: jsons.tolerations(one) for device, one in devices.uses(uid).items()})
+
+    def _put(self, kind: str, key: str, found: Any) -> None:
         if self._stored.get((kind, key)) != found:
             self._stored[kind, key] = found
             self._note("object", kind=kind, name=key, object=found)
-
-    _is_writing = False
 
     def restored(self) -> None:
         """An older etcd was put back."""
@@ -117,7 +136,7 @@ class Record:
                 if not self._concerns_evictions_only(one) and now < one.end + one.seconds + SETTLED_SECONDS
             ]
             there = (
-                streams["nodes"].is_well
+                all(streams[one].is_well for one in ("nodes", *DEVICE_KINDS) if one in streams)
                 and not leader.is_behind
                 and not any(not one.what or "history" in one.what for one in writes)
             )

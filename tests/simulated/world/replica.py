@@ -1,13 +1,12 @@
 """One operator: a machine with its clocks, streams, queue of work and calls. A life begins with nothing in memory."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simulated.world.adapter import Engine, Notice, Order
-from simulated.world.devices import Devices
-from simulated.world.objects import Namespace, Node, Policy, Profile
-from simulated.world.store import ALL_KINDS, DEVICE_KINDS, KINDS
+from simulated.world.objects import Node
+from simulated.world.store import ALL_KINDS, KINDS
 from simulated.world.streams import BOOKMARK_SECONDS, RELIABLE, Stream
 
 if TYPE_CHECKING:
@@ -18,31 +17,6 @@ EVENTS_BETWEEN_WAKES = 8
 BEHIND_SECONDS = 0.5
 MOST_STEPS_AT_ONCE = 2_000
 Work = Callable[[], list[Order | Notice]]
-
-
-class Told:
-    """What a replica was told, by the newest that it has processed: a scene for the law."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, dict[str, Any]] = {kind: {} for kind in ALL_KINDS}
-        self.serials: dict[str, dict[int, float]] = {}
-        """Node -> the states of it that came, each with the true time at which it was processed."""
-        self.devices = Devices()
-        self.parts: dict[int, float] = {}
-        """The same of slices, claims and rules."""
-
-    def node(self, name: str) -> Node | None:
-        return self.known["nodes"].get(name)
-
-    def namespace(self, name: str) -> Namespace | None:
-        return self.known["namespaces"].get(name)
-
-    def policies(self) -> Iterable[Policy]:
-        return self.known["policies"].values()
-
-    def profiles(self, namespace: str) -> Iterable[Profile]:
-        profiles = self.known["profiles"]
-        return [one for one in profiles.values() if one.namespace == namespace] if profiles else ()
 
 
 class Replica:
@@ -66,7 +40,7 @@ class Replica:
         """Of the leadership that the machine knows of; 0: it does not lead."""
         self.led_since = 0.0
         self.synced_at: float | None = None
-        self.told = Told()
+        self.known: dict[str, dict[str, Any]] = {kind: {} for kind in ALL_KINDS}
         self.streams: dict[str, Stream] = {}
         self.frozen_until = 0.0
         self.skews: list[float] = [skew]
@@ -106,7 +80,7 @@ class Replica:
             return
         self.life += 1
         self.engine = Engine(self.wall, self.monotonic, **self._options)
-        self.told, self.term, self.synced_at = Told(), 0, None
+        self.known, self.term, self.synced_at = {kind: {} for kind in ALL_KINDS}, 0, None
         self._inbox.clear()
         self._busy_until = self.frozen_until = self.world.agenda.now
         followed = ALL_KINDS if self.world.plan.has_devices else KINDS
@@ -182,27 +156,18 @@ class Replica:
 
     def _take(self, kind: str, key: str, obj: Any, *, listed: bool) -> list[Order | Notice]:
         assert self.engine is not None
-        known = self.told.known[kind]
+        known = self.known[kind]
         before = known.get(key)
         if obj is None:
             known.pop(key, None)
         else:
-            if kind == "nodes":
-                self._note_node(obj)
-            if kind in DEVICE_KINDS:
-                self.told.parts.setdefault(obj.serial, self.world.agenda.now)
             if kind != "nodes" or listed or before is None or obj.version >= before.version:
                 known[key] = obj  # else a direct read was ahead of the stream
-        if kind in DEVICE_KINDS:
-            self.told.devices.see(kind, key, obj)
         if kind == "policies":
             return [] if listed else self.engine.policies(known.values(), changed=[key])
         if kind == "profiles":
             return self.engine.profile(key, obj)
         return self.engine.saw(kind, key, obj, before, listed=listed)
-
-    def _note_node(self, node: Node) -> None:
-        self.told.serials.setdefault(node.name, {}).setdefault(node.serial, self.world.agenda.now)
 
     def read_node(self, name: str, node: Node | None, begun_at: int) -> list[Order | Notice]:
         """A direct read of a node was answered. Only its version counts: the content comes through the stream."""
@@ -214,7 +179,7 @@ class Replica:
 
     def _take_list(self, kind: str, objects: dict[str, Any], version: int) -> list[Order | Notice]:
         assert self.engine is not None
-        known = self.told.known[kind]
+        known = self.known[kind]
         gone = [key for key in known if key not in objects]
         if kind == "policies":
             for key in gone:
@@ -248,7 +213,7 @@ class Replica:
         """Read all policies past every watch, as before taking over."""
         objects, version = dict(self.world.store.objects["policies"]), self.world.store.version
         for key, obj in objects.items():
-            self.told.known["policies"][key] = obj
+            self.known["policies"][key] = obj
         self.receive_list("policies", objects, version)
 
     def lead(self, *, term: int, away: float = 0.0) -> None:

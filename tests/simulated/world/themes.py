@@ -99,6 +99,60 @@ def reads(d: Draw) -> None:
     )
 
 
+def restored(d: Draw) -> None:
+    """An etcd that is put back while a node is read that is ahead of its watch: versions come a second time."""
+    d.cluster(d.chance.randint(1, 3))
+    d.policy("p", timing={"violationGraceSeconds": d.pick((0, 10))})
+    d.workload(d.chance.randint(2, 4), "any", native=(above(),))
+    d.operators(d.pick((1, 2)))
+    d.good(*d.nodes)
+    d.wait(1.0, 3.0)
+    d.add("back_up")
+    for _ in range(d.chance.randint(1, 3)):
+        d.wait(1.0, 20.0)
+        for _ in range(3):
+            d.add("touch", uid=d.known_pod(), times=40, seconds=0.1)
+        d.bad(*d.nodes)
+        d.wait(0.5, 12.0)
+        d.add("lag", name="leader", kind="nodes", seconds=d.between(2.0, 4.0), duration=6.0)
+        for name in d.nodes:
+            d.add("touch", uid=d.pod(name, native=(above(),)), times=20, seconds=0.1)
+            d.bad(name)
+        d.wait(0.05, 3.0)
+        d.add("restore")
+        d.wait(0.5, 20.0)
+        d.bad(*d.some(d.nodes))
+
+
+def values(d: Draw) -> None:
+    """Values as processes write them: drift, stairs, counters, times, exporters that flap, codes that rotate."""
+    d.cluster(d.chance.randint(2, 4))
+    grace = d.pick((20, 60, 300))
+    d.policy(
+        "p", (SLA, FLAG), timing={"violationGraceSeconds": grace, "stabilizationWindowSeconds": d.pick((0, 0, 15))}
+    )
+    codes = Toleration(FLAG, "In", values=("31", "43"), grace=d.pick((None, 40)))
+    version = Toleration(FLAG, "SemverGt", "1.28.0", grace=d.pick((None, 30)))
+    below = Toleration(SLA, "Lt", "80")
+    for _ in range(d.chance.randint(2, 3)):
+        mine = d.pick((above(), above(grace=d.pick((0, 45))), above(seconds=30), below))
+        d.workload(
+            d.chance.randint(1, 3),
+            "any",
+            native=(Toleration(FLAG), mine),
+            extended=d.pick((None, (codes,), (version,))),
+        )
+    d.operators(d.pick((1, 2)))
+    for name in d.nodes:
+        d.add("process", name=name, **d.process(), until=d.at + d.between(100.0, 400.0))
+    d.steps(
+        d.chance.randint(2, 5),
+        [(2, d.restart), (1, d.take_over), (1, lambda: d.disturb_stream("nodes", "pods"))],
+        (20.0, 60.0, 120.0),
+    )
+    d.wait(20.0, 400.0)
+
+
 def histories(d: Draw) -> None:
     """Nodes with as many taints as there can be, values that change all the time, times before 1970, and restarts."""
     d.cluster(d.chance.randint(1, 3))
@@ -249,35 +303,6 @@ def zones(d: Draw) -> None:
     d.settings["calm_seconds"] = 300.0
 
 
-def applied(d: Draw) -> None:
-    """Taints that are kept with their time and applied again, so they state that they are older than all pods."""
-    d.cluster(d.chance.randint(4, 8), 2)
-    guard = {"maxPercent": 20, "minPods": d.pick((2, 4)), "windowSeconds": d.pick((60, 300))}
-    health = {"zoneHealth": {"unhealthy": [UNFIT]}}
-    d.policy("p", (SLA, FLAG), limits=NO_LIMITS | d.pick(({"guard": guard}, {"guard": guard}, health)))
-    d.operators()
-    d.wait(10.0, 30.0)
-    for _ in range(d.chance.randint(3, 6)):
-        d.workload(d.chance.randint(2, 4), "any", native=(above(),))
-    d.wait(5.0, 20.0)
-
-    def apply() -> None:
-        added = d.pick(("long ago", "long ago", -100_000.0, -20.0))
-        for name in d.some(d.nodes, 3):
-            d.add("taint", name=name, key=d.pick((SLA, SLA, FLAG)), value=d.pick(BAD), added=added)
-            d.wait(0.0, 0.3)
-
-    def take_off() -> None:
-        for name in d.some(d.nodes):
-            d.add("untaint", name=name, key=d.pick((SLA, FLAG)))
-
-    d.steps(
-        d.chance.randint(3, 8),
-        [(4, apply), (3, take_off), (1, d.restart), (1, d.take_over), (0.5, lambda: d.add("reset", name="p"))],
-        (1.0, 10.0, 40.0),
-    )
-
-
 def terms(d: Draw) -> None:
     """Leaders that change while their writes are under way: evictions, deletions, records of guards, histories."""
     d.cluster(d.chance.randint(3, 6))
@@ -330,41 +355,6 @@ def terms(d: Draw) -> None:
         (0.2, 1.0, 4.0, 12.0),
     )
     d.edit("p", mode="Enforce", nodeSelector=None)
-
-
-def interrupted(d: Draw) -> None:
-    """Calls under way while the leader dies, is frozen, or is told something else."""
-    d.cluster(d.chance.randint(2, 4))
-    settings = {"maxPercent": 20, "minPods": 20, "windowSeconds": 120, "settleSeconds": d.pick((0, 0, 2))}
-    guard = {"guard": settings} if d.maybe(0.7) else {}
-    d.policy("p", limits=NO_LIMITS | guard, eviction={"method": d.pick(("Evict", "Delete"))})
-    for _ in range(3):
-        d.workload(d.chance.randint(2, 5), "any", native=(above(),))
-    d.operators(d.pick((2, 2, 3)))
-
-    def interrupt() -> None:
-        given = {"seconds": d.between(1.0, 6.0), "what": d.pick((("evict", "delete"), ("guard", "evict")))}
-        d.add("weather", behaviour=d.pick(("slow", "slow", "connect", "twice")), duration=8.0, **given)
-        d.bad(d.pick(d.nodes))
-        d.wait(0.3, 2.0 if d.maybe() else 6.0)
-        how = d.turn(("kill", "freeze", "pause", "recover"))
-        if how == "kill":
-            d.add("kill", name="leader", down=d.between(0.5, 20.0))
-        elif how == "freeze":
-            d.add("freeze", name="leader", seconds=d.between(16.0, 30.0))
-            d.wait(15.0, 20.0)
-        elif how == "pause":
-            d.edit("p", mode="Paused")
-            d.wait(1.0, 10.0)
-            d.edit("p", mode="Enforce")
-        else:
-            d.good(*d.nodes)
-
-    d.steps(
-        d.chance.randint(3, 6),
-        [(6, interrupt), (1, lambda: d.bad(*d.some(d.nodes))), (1, lambda: d.good(*d.some(d.nodes)))],
-        (0.5, 5.0, 15.0),
-    )
 
 
 def records(d: Draw) -> None:
@@ -578,40 +568,6 @@ def budgets(d: Draw) -> None:
     d.wait(timeout, 2.0 * timeout)
 
 
-def uncounted(d: Draw) -> None:
-    """Budgets whose controller counts late or never, and pods whose readiness changes as they are evicted."""
-    d.cluster(3)
-    d.policy("p")
-    for _ in range(2):
-        uid = d.workload(d.chance.randint(3, 6), "any", native=(above(),))
-        counts = d.pick(("never", "never", "late"))
-        given = {"namespace": d.workloads[uid][0], "name": f"b-{uid}", "app": uid, "counts": counts}
-        d.add("budget", max_unavailable=d.pick((1, 2, 3)), **given)
-    d.operators(1)
-
-    def unready() -> None:
-        """Pods fail their probes, and their watch brings it after they are evicted."""
-        uid = d.pick(list(d.workloads))
-        d.add("lag", name="leader", kind="pods", seconds=d.between(0.5, 3.0), duration=4.0)
-        d.wait(0.05, 0.3)
-        for number in range(d.workloads[uid][1] + 2):
-            if d.maybe(0.6):
-                d.add("ready", uid=f"{uid}-{number}", is_ready=False, seconds=d.pick((8.0, 20.0)))
-        d.wait(0.02, 0.2)
-        d.bad(*d.some(d.nodes))
-
-    d.steps(
-        d.chance.randint(2, 5),
-        [
-            (4, unready),
-            (2, lambda: d.bad(*d.some(d.nodes))),
-            (1, lambda: d.good(*d.some(d.nodes))),
-            (1, lambda: d.storm("lost", "late", what=("evict",))),
-        ],
-        (0.5, 5.0, 20.0),
-    )
-
-
 def labels(d: Draw) -> None:
     """Labels that the operator itself writes, selected by a policy; labels and namespaces that others change."""
     d.cluster(d.chance.randint(2, 4))
@@ -675,31 +631,6 @@ def dead_nodes(d: Draw) -> None:
         (3.0, 15.0, 35.0),
     )
     d.settings["calm_seconds"] = 300.0
-
-
-def owners(d: Draw) -> None:
-    """Owners that no API server has, and limits by workload."""
-    d.cluster(d.chance.randint(2, 4))
-    limits = {"perWorkload": {"maxUnavailable": d.pick(("50%", 1))}}
-    d.policy("p", limits=NO_LIMITS | limits, timing={"violationGraceSeconds": d.pick((0, 0, 20))})
-    d.workload(d.chance.randint(2, 4), "good", native=(above(),))
-    kinds = (("batch/v1", "ReplicaSet"), ("apps/v1", "Job"), ("v1", "StatefulSet"), ("example.com/v1", "Game"))
-    for index in range(d.chance.randint(1, 3)):
-        api_version, kind = d.pick(kinds)
-        for _ in range(2):
-            d.pod(d.pick(d.nodes), owner=(api_version, kind, f"odd-{index}"), namespace="shop", native=(above(),))
-    d.operators()
-    d.steps(
-        d.chance.randint(2, 6),
-        [
-            (4, lambda: d.bad(*d.some(d.nodes))),
-            (1, lambda: d.good(*d.some(d.nodes))),
-            (1, lambda: d.add("ready", uid=d.known_pod(), is_ready=False, seconds=d.pick((0.0, 5.0)))),
-            (0.5, d.restart),
-        ],
-        (1.0, 10.0, 40.0),
-    )
-    d.settings["calm_seconds"] = 1_300.0
 
 
 def marks(d: Draw) -> None:
@@ -791,27 +722,6 @@ def nodes(d: Draw) -> None:
         ],
         (0.5, 5.0, 30.0),
     )
-
-
-def tenants(d: Draw) -> None:
-    """A tenant that writes a profile all the time, with pods everywhere; evaluation costs time."""
-    d.options |= {"slice_size": 10, "max_in_flight": 64}
-    d.settings |= {"event_seconds": 0.0005, "wake_seconds": 0.02}
-    d.cluster(d.chance.randint(16, 24), 3, namespaces=3)
-    d.policy("p")
-    for name in d.nodes:
-        for _ in range(d.pick((2, 3))):
-            d.pod(name, namespace="play", native=(above(0),))
-    for _ in range(4):
-        d.workload(5, "any", native=(above(),), namespace=d.pick(("shop", "bank")))
-    d.operators()
-    d.good(*d.nodes)
-    d.wait(2.0, 5.0)
-    d.add("churn", namespace="play", name="mine", every=d.pick((0.1, 0.1, 0.5)), until=d.at + 60.0)
-    d.wait(1.0, 5.0)
-    for _ in range(4):
-        d.bad(*d.some(d.nodes))
-        d.wait(5.0, 15.0)
 
 
 def mixed(d: Draw) -> None:
@@ -1042,27 +952,24 @@ THEMES: dict[str, Theme] = {
     for one in (
         clocks,
         reads,
+        restored,
+        values,
         histories,
         rehearsal,
         zones,
         terms,
-        interrupted,
         records,
         webhooks,
         silence,
         spot,
         budgets,
-        uncounted,
         labels,
         dead_nodes,
-        owners,
         marks,
         bounces,
         nodes,
-        tenants,
         mixed,
         devices,
-        applied,
         shares,
     )
 }

@@ -17,6 +17,8 @@ Json = Mapping[str, Any]
 NEVER = float("inf")
 COMPARISONS = ("In", "NotIn", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq")
 CONDITION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+LAG = 1.0
+"""How long a stream takes."""
 STEPS = 16
 """So many values of a taint are kept; beyond, deadlines may be later by a seventh of the span."""
 DEVICE_SECONDS = 2.0
@@ -321,13 +323,14 @@ def _reading(
     counts where no operator was there. A time in the future is none.
     """
     begin = max((index + 1 for index, one in enumerate(steps) if one.taint is None), default=0)
-    was_seen_without = begin > 0 and steps[begin - 1].sure
+    was_seen_without = begin > 0 and steps[begin - 1].sure and steps[begin].seen <= steps[begin].at + LAG
     steps = steps[begin:]
     taints = [one.taint for one in steps if one.taint is not None]
     stated = [one.added for one in taints if one.added is not None and not was_seen_without]
     added = [min([steps[0].at, *stated]), steps[0].seen]
     for before, one in pairwise(steps):
-        assert before.taint is not None and one.taint is not None
+        assert before.taint is not None
+        assert one.taint is not None
         is_another = (before.taint.added, before.taint.key) != (one.taint.added, one.taint.key)
         if is_another and one.seen > one.at + 2.0:  # in a gap it may have been removed and added again
             added[1] = one.seen

@@ -4,9 +4,11 @@ A field of its own, so that applying the policy's file again does not resume it.
 another client that applies another value gets a conflict.
 """
 
+import sys
 import time
 from collections.abc import Sequence
 
+import click
 import msgspec
 
 from taintwarden.cli.change.stored_policy import (
@@ -17,6 +19,9 @@ from taintwarden.cli.change.stored_policy import (
     read_policy,
     until_unchanged,
 )
+from taintwarden.cli.cluster_session import REFUSED, ask, confirm, settings_of
+from taintwarden.cli.output import printable, write
+from taintwarden.cli.rendering import render, rows
 from taintwarden.controller import wording
 from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine.model import Mode
@@ -102,7 +107,9 @@ async def _resume(session: Session, name: str) -> str:
 def _paused(stored: StoredPolicy) -> Switch:
     name, mode = stored.metadata.name, stored.spec.mode
     if stored.spec.paused:
-        return Switch(name, Mode.PAUSED.value, None, f"policy {name} is paused already{_since(stored)}")
+        by = stored.metadata.annotations.get(PAUSED_BY_ANNOTATION)
+        told = f"policy {name} is paused already" + (f", by {by}" if by else "")
+        return Switch(name, Mode.PAUSED.value, None, told)
     return Switch(name, mode, Mode.PAUSED.value, f"policy {name} is paused; its mode stays {mode}")
 
 
@@ -116,11 +123,6 @@ def _resumed(stored: StoredPolicy) -> Switch:
     again = f"; {others} sets spec.paused, too: remove it there, or the next apply pauses the policy again"
     told = f"policy {name} is in mode {mode} again{due}{again if others else ''}"
     return Switch(name, Mode.PAUSED.value, mode, told)
-
-
-def _since(stored: StoredPolicy) -> str:
-    by = stored.metadata.annotations.get(PAUSED_BY_ANNOTATION)
-    return f", by {by}" if by else ""
 
 
 async def _told_by(session: Session, reason: str) -> str:
@@ -144,3 +146,42 @@ class _ReviewStatus(msgspec.Struct, rename="camel"):
 
 class _Review(msgspec.Struct):
     status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
+
+
+def switch_policies(
+    policies: tuple[str, ...],
+    *,
+    resume: bool,
+    reason: str = "",
+    every: bool,
+    dry_run: bool,
+    yes: bool,
+    **flags: object,
+) -> None:
+    """Pause or resume policies that are named, or every policy."""
+    if bool(policies) == every:
+        raise click.UsageError("name policies, or pass --all")
+    if dry_run and not every:
+        raise click.UsageError("--dry-run belongs to --all")
+    settings, verb = settings_of(flags), "resume" if resume else "pause"
+    if every:
+        found = ask(settings, lambda session: look_all(session, resume=resume))
+        write(_table(found))
+        if dry_run or not found.changed:
+            return
+        confirm(f"{verb.capitalize()} these policies?", f"{verb} them", yes=yes)
+        policies = tuple(one.policy for one in found.changed)
+    outcomes = ask(settings, lambda session: switch(session, policies, resume=resume, reason=reason))
+    for one in outcomes:
+        if one.failed:
+            click.echo(f"taintwarden: {printable(one.told)}", err=True)
+        else:
+            write(printable(one.told))
+    if any(one.failed for one in outcomes):
+        sys.exit(REFUSED)
+
+
+def _table(found: Switches) -> str:
+    """What would change in each policy."""
+    shown = [(one.policy, one.before, one.mode or "unchanged", one.told) for one in found.policies]
+    return f"Cluster {printable(found.cluster)}\n" + render(rows(("POLICY", "MODE", "BECOMES", "THEN"), shown))

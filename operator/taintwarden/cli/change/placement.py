@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 from taintwarden.api.names import check_key, check_label_value
 from taintwarden.cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
-from taintwarden.cli.failures import fail
-from taintwarden.cli.output import printable, write
+from taintwarden.cli.output import fail, printable, write
 from taintwarden.cli.rendering import Lines, render
 from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
 from taintwarden.engine.placement import Kept, keys_of, neutral_labels, node_labels

@@ -35,7 +35,7 @@ Exit codes:
 
 JSON and YAML have: at, server, scope (nodes, pods, templates, policies, profiles; null was not read), checks, errors,
 warnings, findings[] (check, severity, kind, namespace, name, message, remedy, pods, template), notChecked[]
-(reason, checks[], partly). With --list-checks: checks[] (id, severity, finds, remedy, needs[], uses[]).
+(reason, checks[], partly).
 """
 
 

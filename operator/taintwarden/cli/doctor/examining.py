@@ -4,8 +4,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from taintwarden.cli.cluster_session import USAGE, ask, settings_of
 from taintwarden.cli.data_output import write_data
 from taintwarden.cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Scope, Severity
@@ -15,9 +13,8 @@ from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.findings_table import catalogue, table
 from taintwarden.cli.doctor.reading import MAX_CONNECTIONS, read_for
 from taintwarden.cli.doctor.snapshot import DoctorSnapshot
-from taintwarden.cli.failures import fail
-from taintwarden.cli.output import printable, write
-from taintwarden.cli.progress import Progress
+from taintwarden.cli.output import fail, printable, write
+from taintwarden.cli.rendering import Progress
 from taintwarden.controller import wording
 from taintwarden.engine.model import Gates
 from taintwarden.rehearsal.sources import Source
@@ -27,19 +24,6 @@ FINE, PERSON, BLIND = 0, 10, 11
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-class _Listed(msgspec.Struct):
-    id: str
-    severity: str
-    finds: str
-    remedy: str
-    needs: list[str]
-    uses: list[str]
-
-
-class _Catalogue(msgspec.Struct):
-    checks: list[_Listed]
-
-
 def examine(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool, output: str, **flags: object) -> None:
     """Carry out the command."""
     try:
@@ -47,7 +31,7 @@ def examine(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool
     except LookupError as error:
         fail(str(error), USAGE)
     if list_checks:
-        _list(checks, output)
+        write(catalogue(checks))
         return
     answer = _look(settings_of(flags), checks)
     answer = answer.narrowed(space) if space else answer
@@ -65,17 +49,6 @@ def _look(settings: Settings, checks: Sequence[Check]) -> Diagnosis:
         ask(settings, lambda session: read_for(wanted(checks), session, snapshot, progress.say), MAX_CONNECTIONS)
         progress.say(f"making {len(checks)} checks")
         return diagnose(snapshot, checks, settings.gates)
-
-
-def _list(checks: Sequence[Check], output: str) -> None:
-    if output == "table":
-        write(catalogue(checks))
-        return
-    listed = [
-        _Listed(one.id, one.severity, one.finds, one.remedy, [*map(str, one.needs)], [*map(str, one.uses)])
-        for one in checks
-    ]
-    write_data(_Catalogue(listed), output)
 
 
 def chosen(names: Sequence[str]) -> tuple[Check, ...]:

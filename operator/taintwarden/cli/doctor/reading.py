@@ -21,6 +21,7 @@ from taintwarden.cli.doctor.snapshot import (
 from taintwarden.cli.serve.commands import run
 from taintwarden.cli.status.event_timeline import read_events
 from taintwarden.controller.times import moment
+from taintwarden.kube.errors import ApiError
 from taintwarden.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments
 from taintwarden.rehearsal.liveness import read_lease, watch_lease
 from taintwarden.rehearsal.reading import Progress, Reader
@@ -182,7 +183,7 @@ async def try_webhooks(session: Session) -> bool | None:
     """Check by a dry run whether the webhooks reject a pod with an invalid annotation; None if others reject it.
 
     Raises:
-        ForbiddenError: this user may not create pods.
+        ClusterError: this user may not create pods, or the cluster does not answer.
 
     """
     path = f"/api/v1/namespaces/{_TRIAL_NAMESPACE}/pods"
@@ -192,7 +193,7 @@ async def try_webhooks(session: Session) -> bool | None:
     except ClusterError as error:
         if OURS in str(error.__cause__):
             return True
-        if isinstance(error, ForbiddenError):
+        if isinstance(error, ForbiddenError) or not isinstance(error.__cause__, ApiError):
             raise
         return None
     return False

@@ -12,8 +12,7 @@ from taintwarden.cli.explain import explaining_pods
 from taintwarden.cli.explain.explaining import explain
 from taintwarden.cli.explain.explanation import Fate
 from taintwarden.cli.explain.explanation_table import table
-from taintwarden.cli.failures import fail
-from taintwarden.cli.output import printable, write
+from taintwarden.cli.output import fail, printable, write
 from taintwarden.rehearsal.files import snapshot_from_files
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.manifests import BadInput, read_documents

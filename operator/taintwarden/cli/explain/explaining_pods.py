@@ -1,8 +1,9 @@
-"""Explains each pod of a workload or node as ``explain pod`` does, and counts those that have to leave."""
+"""Explains the pods of a workload or node, and which of its taints a publisher wrote."""
 
 import math
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 
 import msgspec
 from rich.console import RenderableType
@@ -10,15 +11,71 @@ from rich.text import Text
 
 from taintwarden.cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain
 from taintwarden.cli.explain.explanation import Fate, PodExplanation, TaintExplanation
-from taintwarden.cli.explain.published_taints import PublishedTaint, published
 from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
 from taintwarden.cli.rendering import Lines, render, rows
 from taintwarden.controller import wording
+from taintwarden.controller.times import moment
 from taintwarden.engine.model import Gates, Taint
+from taintwarden.kube.errors import NOT_JSON
+from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.surroundings import around
+
+DOMAIN = "published.taintwarden.io"
+
+
+class _Record(msgspec.Struct, rename={"from_value": "from"}):
+    publisher: str
+    effects: list[str]
+    value: str
+    from_value: float
+    at: datetime
+
+
+class PublishedTaint(msgspec.Struct, rename={"from_value": "from"}):
+    """One taint, and its record."""
+
+    key: str
+    value: str
+    effect: str
+    publisher: str
+    """The name of the TaintPublisher."""
+    from_value: float
+    """The value that was measured then."""
+    at: str
+    """When the taint got its value."""
+
+    def told(self, now: str) -> str:
+        """``sla=940:NoExecute published 12s ago by publisher sla from 939.6``."""
+        when = wording.ago(moment(self.at), moment(now))
+        name = f"{self.key}={self.value}:{self.effect}"
+        return f"{name} published {when} by publisher {self.publisher} from {self.from_value:.15g}"
+
+
+def annotation(key: str) -> str:
+    """The annotation of a key: ``published.taintwarden.io/sla``, or ``example.com.published.taintwarden.io/sla``."""
+    prefix, _, name = key.rpartition("/")
+    return f"{prefix}.{DOMAIN}/{name}" if prefix else f"{DOMAIN}/{name}"
+
+
+def published(node: NodeObject) -> Iterator[PublishedTaint]:
+    """The taints of a node that are as their record says. Others are not the publisher's."""
+    for taint in node.spec.taints:
+        record = _read(node.metadata.annotations.get(annotation(taint.key)))
+        if record is not None and record.value == taint.value and taint.effect in record.effects:
+            at = wording.at(record.at.timestamp())
+            yield PublishedTaint(taint.key, taint.value, taint.effect, record.publisher, record.from_value, at)
+
+
+def _read(text: str | None) -> _Record | None:
+    try:
+        record = msgspec.json.decode(text or "", type=_Record)
+    except (*NOT_JSON, UnicodeError):
+        return None
+    return record if record.at.tzinfo is not None else None
+
 
 FATES = {
     Fate.STAYS: "stays",
@@ -146,7 +203,8 @@ def _why_it_stays(one: PodExplanation) -> str:
 
 def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
     if taint.verdict != NOT_SELECTED:
-        yield taint.reason
+        by = next((one.source for one in taint.tolerations if one.holds), "")
+        yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
         return
     for other in taint.other_policies:
         yield f"taint {Taint(taint.key, taint.value, taint.effect)}: not by {other.policy}: {other.reason}"

@@ -1,20 +1,30 @@
-"""What a first policy and profile for the taints of a cluster contain, by its nodes and pods."""
+"""A first policy and profile for the taints of a cluster, by its nodes and pods: what ``init`` prints."""
 
+import json
 import re
+import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import click
 import msgspec
 
+from taintwarden.api.text import printable
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, VERSION
+from taintwarden.cli.cluster_session import ask, settings_of
 from taintwarden.cli.doctor.checks.evictions import APP_LABELS
 from taintwarden.cli.doctor.checks.policies import STATIC_MARKERS, of_system
+from taintwarden.cli.output import fail
+from taintwarden.controller.wording import pods, several
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Effect, Gates, Operator, PodClass, Taint, ValueType
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.versions import parse_version, text_in
+from taintwarden.rehearsal.reading import read_for_policies
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once
 from taintwarden.rehearsal.snapshot import Snapshot
 
@@ -114,7 +124,8 @@ def _beginning(
         if any(map(is_comparison, relevant)):
             comparing += number
         elif relevant and not pod.daemon_set and pod.namespace not in SYSTEM_NAMESPACES:
-            tolerating[pod.namespace, _label(pod)] += number
+            label = next(((name, pod.labels[name]) for name in APP_LABELS if pod.labels.get(name)), None)
+            tolerating[pod.namespace, label] += number
     return Beginning(
         key,
         _name(key, taken),
@@ -188,10 +199,6 @@ _ORDERS = (
 )
 
 
-def _label(pod: PodClass) -> tuple[str, str] | None:
-    return next(((name, pod.labels[name]) for name in APP_LABELS if pod.labels.get(name)), None)
-
-
 def _name(key: str, taken: Iterable[str]) -> str:
     """A name of an object: of the key, what follows its domain."""
     base = "".join(one if one.isalnum() and one.isascii() else "-" for one in key.rpartition("/")[2].lower())
@@ -200,3 +207,136 @@ def _name(key: str, taken: Iterable[str]) -> str:
     while name in taken:
         name, number = f"{base}-{number}", number + 1
     return name
+
+
+API_VERSION = f"{GROUP}/{VERSION}"
+NAMED = 3
+"""How many nodes or workloads a comment names."""
+FINE, NOTHING = 0, 10
+
+
+def show(keys: tuple[str, ...], **flags: object) -> None:
+    """Carry out ``taintwarden init``."""
+    settings, now = settings_of(flags), time.time()
+    snapshot = ask(settings, lambda session: read_for_policies(session, now))
+    found = beginnings(snapshot, keys)
+    if not found.keys:
+        left = "; ".join(f"{printable(key)}: {why}" for key, why in found.left_out.items())
+        named = f" (left out: {left})" if left else ""
+        fail(f"no node has a taint for which to write a policy: name one by --key{named}", NOTHING)
+    click.echo(text(found), nl=False)
+    sys.exit(FINE)
+
+
+def text(found: Beginnings) -> str:
+    """All documents."""
+    lines: list[str] = []
+    for key, why in found.left_out.items():
+        lines.append(f"# {printable(key)} is left out: {printable(why)}.")
+    for one in found.keys:
+        lines += ["---", *_policy(one)]
+        if one.value_type is not None and one.tolerating and not one.comparing:
+            lines += ["---", *_profile(one, one.tolerating[0])]
+        else:
+            lines += _why_no_profile(one)
+    return "\n".join(lines) + "\n"
+
+
+def _policy(one: Beginning) -> Iterator[str]:
+    have = "has" if one.nodes == 1 else "have"
+    yield f"# The policy for {printable(one.key)}, which {several(one.nodes, 'node')} {have}."
+    yield f"apiVersion: {API_VERSION}"
+    yield f"kind: {POLICY_KIND}"
+    yield "metadata:"
+    yield f"  name: {one.name}"
+    yield "spec:"
+    yield "  # It reports which pods it would evict, in Events and in taintwarden status, and evicts none."
+    yield "  # Set Enforce when these are the right ones."
+    yield "  mode: DryRun"
+    yield "  taints:"
+    yield f"    - key: {_quoted(one.key)}"
+    if one.effects != (Effect.NO_EXECUTE.value,):
+        yield "      # The effects that the nodes have. Without this field it acts on NoExecute only."
+        yield f"      effects: [{', '.join(one.effects)}]"
+    yield from _values(one)
+    yield "      # The scheduler keeps pods off nodes whose value they do not tolerate: else they come back to"
+    yield "      # the node that they have to leave. Their namespace needs the label taintwarden.io/inject=true,"
+    yield "      # and the webhook has to run."
+    yield "      placement: true"
+    yield "  timing:"
+    yield "    # From a bad value to the eviction, for pods whose tolerations set no grace."
+    yield "    violationGraceSeconds: 60"
+    yield "    # A value that recovers within this time evicts no pod."
+    yield "    stabilizationWindowSeconds: 30"
+    yield "  # Rates, the guard against mass evictions and zone health have their defaults: see limits."
+
+
+def _values(one: Beginning) -> Iterator[str]:
+    if one.value_type is None:
+        yield "      # Most values are neither integers nor versions: only Equal and Exists tolerate them."
+        yield "      valueType: String"
+        return
+    same = one.lowest == one.highest
+    told = f"all are {printable(one.lowest)}" if same else f"from {printable(one.lowest)} to {printable(one.highest)}"
+    yield f"      # The type of the values: {told}. Any other value is a mistake, and pods are"
+    yield "      # judged by the last valid one."
+    if one.invalid:
+        named = ", ".join(f"{printable(taint.value) or 'none'} on {name}" for name, taint in one.invalid[:NAMED])
+        more = f" and {len(one.invalid) - NAMED} more" if len(one.invalid) > NAMED else ""
+        yield f"      # Not of this type: {named}{more}. Correct them first."
+    yield f"      valueType: {one.value_type.value}"
+
+
+def _profile(one: Beginning, workload: Workload) -> Iterator[str]:
+    yield f"# {_named(workload)} tolerate every value of {printable(one.key)} now. This decides instead,"
+    yield "# without a change to their templates; their own toleration satisfies the scheduler."
+    if others := one.tolerating[1:]:
+        named = "; ".join(_named(other) for other in others[:NAMED])
+        more = f"; and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        yield f"# For others copy it: {named}{more}."
+    yield f"apiVersion: {API_VERSION}"
+    yield f"kind: {PROFILE_KIND}"
+    yield "metadata:"
+    yield f"  name: {one.name}"
+    yield f"  namespace: {workload.namespace}"
+    yield "spec:"
+    if workload.label is None:
+        yield "  # These pods have no label app: all pods of the namespace are selected."
+        yield "  podSelector: {}"
+    else:
+        yield "  podSelector:"
+        yield "    matchLabels:"
+        yield f"      {workload.label[0]}: {_quoted(workload.label[1])}"
+    yield "  tolerations:"
+    opposite = one.operator.replace("Gt", "Lt")
+    for effect in one.effects:
+        yield f"    - key: {_quoted(one.key)}"
+        yield f"      # Pods stay while the value of the node is above this one; {opposite}: below."
+        yield f"      operator: {one.operator}"
+        yield f"      # All nodes are, as the lowest has {printable(one.lowest)}: raise it to what the pods need."
+        yield f"      value: {_quoted(one.threshold)}"
+        yield f"      effect: {effect}"
+        yield "      # They leave so many seconds after the value became too low."
+        yield "      violationGraceSeconds: 30"
+
+
+def _why_no_profile(one: Beginning) -> Sequence[str]:
+    if one.comparing:
+        return (f"# {pods(one.comparing)} compare the value already, so no profile is needed.",)
+    if one.tolerating:
+        named = "; ".join(_named(other) for other in one.tolerating[:NAMED])
+        return (f"# No profile, as the values cannot be compared. It is tolerated by: {named}.",)
+    return (
+        "# No profile: no pod tolerates the taint. With NoExecute the cluster's own controller evicts such pods",
+        "# at once: first give pods a toleration with operator Exists, then write a TolerationProfile.",
+    )
+
+
+def _named(workload: Workload) -> str:
+    label = "" if workload.label is None else f" with {workload.label[0]}={workload.label[1]}"
+    return f"{pods(workload.pods)} of namespace {workload.namespace}{label}"
+
+
+def _quoted(value: str) -> str:
+    """A scalar that YAML reads as this text, whatever it looks like."""
+    return json.dumps(value)

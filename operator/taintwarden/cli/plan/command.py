@@ -24,16 +24,7 @@ at which something changes are listed. KEY=VALUE,VALUE tries single values, such
 another effect than NoExecute. Without nodes it is about those that carry the taint. Time and limits are not played.
 
 --node, --zone and --selector each add nodes; --taint and --remove are about all of them. With --device instead, they
-are about taints that the driver of a device writes, whose effects are NoExecute, NoSchedule and None. A file holds a
-list:
-
-\b
-  - zone: zone-a
-    taints: ["sla=900:NoExecute"]
-  - selector: pool=spot
-    remove: [maintenance]
-  - device: gpu.example.com/node-1/gpu-0
-    taints: ["gpu.example.com/xid=79:NoSchedule"]
+are about taints that the driver of a device writes, whose effects are NoExecute, NoSchedule and None.
 
 Needs the right to list taintevictionpolicies, tolerationprofiles, nodes, pods, namespaces, replicasets, statefulsets,
 daemonsets, replicationcontrollers, jobs and poddisruptionbudgets; for a policy with devices also resourceslices,
@@ -45,7 +36,6 @@ Examples:
   taintwarden plan --zone zone-a --taint sla=900:NoExecute --horizon 2h
   taintwarden plan --selector pool=spot --remove maintenance -o json
   taintwarden plan --device gpu.example.com/node-1/gpu-0 --taint gpu.example.com/xid=79:NoSchedule
-  taintwarden plan --file changes.yaml
   taintwarden plan --enforce sla
   taintwarden plan --sweep sla=980..900
   taintwarden plan --sweep example.com/cni-version=v1.16.0,v1.15.0 --zone zone-a
@@ -55,7 +45,7 @@ Examples:
 Exit codes:
   0   nothing stands out
   1   the cluster cannot be reached, or has no such nodes
-  2   wrong flags or unusable files
+  2   wrong flags or kubeconfig
   10  look first: a guard trips, pods wait at the end, end with their node, have no other node, or may come back to
       a node that they have to leave, or a new value cannot be compared
 
@@ -83,7 +73,6 @@ policies[], would[], steps[] (value, leaving, more, workloads, trips[]), notes[]
     help="Plan as if this policy enforced.",
 )
 @click.option("--sweep", "swept", metavar="KEY=FROM..TO", help="Count the pods that leave at each value of a taint.")
-@click.option("-f", "--file", "files", multiple=True, help="Read changes from this file; - is stdin.")
 @click.option("--horizon", type=Duration(), default="1h", show_default=True, help="How far to look ahead.")
 @click.option(
     "--replacement-seconds",

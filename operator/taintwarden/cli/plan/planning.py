@@ -8,16 +8,14 @@ import click
 
 from taintwarden.cli.cluster_session import REFUSED, USAGE, ask, settings_of
 from taintwarden.cli.data_output import write_data
-from taintwarden.cli.failures import fail
-from taintwarden.cli.output import printable, write
-from taintwarden.cli.plan import sweep_table
+from taintwarden.cli.output import fail, printable, write
 from taintwarden.cli.plan.command import SHOWN_PODS
-from taintwarden.cli.plan.plan_table import table
-from taintwarden.cli.progress import Progress
+from taintwarden.cli.plan.tables import sweep_table, table
+from taintwarden.cli.rendering import Progress
 from taintwarden.controller.wording import duration
-from taintwarden.rehearsal.changes import Change, Where, parse_removal, parse_taint, read_changes
+from taintwarden.rehearsal.changes import Change, Where, parse_removal, parse_taint
 from taintwarden.rehearsal.ideal import Assumptions
-from taintwarden.rehearsal.manifests import BadInput, read_documents
+from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.plan import Plan
 from taintwarden.rehearsal.play import Play
 from taintwarden.rehearsal.reading import read_snapshot
@@ -38,7 +36,6 @@ def plan(
     remove: tuple[str, ...],
     enforced: tuple[str, ...],
     swept: str | None,
-    files: tuple[str, ...],
     horizon: float,
     replacement_seconds: float,
     stop_seconds: float,
@@ -50,13 +47,13 @@ def plan(
     """Carry out the command."""
     settings = settings_of(flags)
     if swept is not None:
-        if taints or remove or files or enforced or devices:
-            told = "leave out --taint, --remove, --device, --file and --enforce"
+        if taints or remove or enforced or devices:
+            told = "leave out --taint, --remove, --device and --enforce"
             raise click.UsageError(f"--sweep is a plan of its own: {told}")
         _sweep(swept, (nodes, zones, selectors), output, settings)
         return
     try:
-        changes = _changes((nodes, zones, selectors, devices), taints, remove, files)
+        changes = _changes((nodes, zones, selectors, devices), taints, remove)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     with Progress() as progress:
@@ -96,7 +93,7 @@ def _sweep(
     modes = {one.name: one.mode for one in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
     if output == "table":
-        write(sweep_table.table(found))
+        write(sweep_table(found))
     else:
         write_data(found, output)
 
@@ -126,23 +123,15 @@ def _changes(
     where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
-    files: tuple[str, ...],
 ) -> list[Change]:
-    found: list[Change] = []
-    for file in files:
-        documents = read_documents(file)
-        contents = [one.content for one in documents]
-        # The file is one list, or each of its documents is one.
-        for document, content in zip(documents, contents, strict=True):
-            found += read_changes(content, document.place)
     if any(where) != bool(taints or remove):
         told = (
             "name nodes by --node, --zone or --selector, or a --device" if not any(where) else "say --taint or --remove"
         )
         raise click.UsageError(f"nodes and changes belong together: {told}")
-    if any(where):
-        named = Where(*where)
-        named.check()
-        added = tuple(parse_taint(one, named.effects) for one in taints)
-        found.append(Change(named, added, tuple(parse_removal(one, named.effects) for one in remove)))
-    return found
+    if not any(where):
+        return []
+    named = Where(*where)
+    named.check()
+    added = tuple(parse_taint(one, named.effects) for one in taints)
+    return [Change(named, added, tuple(parse_removal(one, named.effects) for one in remove))]

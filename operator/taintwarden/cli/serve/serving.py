@@ -7,8 +7,8 @@ from typing import Any, NoReturn, TypeVar
 
 import uvloop
 
-from taintwarden.cli.failures import fail
 from taintwarden.cli.lazy import imported
+from taintwarden.cli.output import fail
 from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.settings import ExtenderSettings, PublisherSettings, Settings, SettingsError, WebhookSettings
 from taintwarden.telemetry.logs import configure_logs

@@ -5,7 +5,7 @@ import os
 
 import click
 
-from taintwarden.cli.failures import fail
+from taintwarden.cli.output import fail
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.kube.http.client import Client

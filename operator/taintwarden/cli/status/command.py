@@ -38,7 +38,7 @@ Exit codes:
       an hour, or a workload that comes back to its node for 5 minutes
 
 JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, devicesProblem, pausedBy,
-progress, selectedNodes, degradedNodes, pending, blocked, evicted, heldInvalid, invalidTaints[], onInvalidValue,
+progress, selectedNodes, evictingNodes, pending, blocked, evicted, heldInvalid, invalidTaints[], onInvalidValue,
 nextDeadline, guard, limitedBy, limits[], zones[], reclaims[], blockedBudgets[], nextPods[]); what does not apply is
 null.
 """

@@ -9,16 +9,15 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.cli.columns import Column, Columns
 from taintwarden.cli.output import printable
 from taintwarden.cli.relative_times import Times
-from taintwarden.cli.rendering import Lines
+from taintwarden.cli.rendering import Column, Columns, Lines
 from taintwarden.cli.status.policy_status import PolicySummary, StatusSummary
 from taintwarden.controller.wording import next_one, node_end, pods, waiting, zone_health
 from taintwarden.engine.model import OnInvalidValue
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
-_DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "DEGRADED", "ACCEPTED", "MODE")
+_DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "EVICTING", "ACCEPTED", "MODE")
 """What a narrow terminal does not show, the first first. JSON has all of it."""
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 

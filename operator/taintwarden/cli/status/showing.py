@@ -12,8 +12,7 @@ from rich.text import Text
 
 from taintwarden.cli.cluster_session import ask, settings_of
 from taintwarden.cli.data_output import write_data
-from taintwarden.cli.failures import fail
-from taintwarden.cli.output import printable, write
+from taintwarden.cli.output import fail, printable, write
 from taintwarden.cli.rendering import render
 from taintwarden.cli.status.policy_status import StatusSummary, summarize
 from taintwarden.cli.status.policy_status_table import parts

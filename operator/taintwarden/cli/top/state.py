@@ -69,7 +69,7 @@ class State(msgspec.Struct):
             self._type(key)
             return None
         self.message, was_text, self.text = "", bool(self.text), ""
-        if was_text and key in ("q", "\x1b", "e", "\r"):
+        if was_text and key in ("\x1b", "e", "\r"):
             return None
         return self._command(key, look)
 

@@ -48,7 +48,7 @@ class Whom(Enum):
     LANE = auto()
     """The pods of the policy in one namespace."""
     PODS = auto()
-    """The pods that share the key: the others of their lane go on past them."""
+    """The pods that share the key: the others of their lane pass them."""
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):

@@ -68,7 +68,7 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 guard.population = partial(self.population, policy)
-                guard.knows_causes = self._knows_causes(policy)
+                guard.know_causes(known=self._knows_causes(policy))
         for name in before:
             self._forget(name)
 
@@ -88,7 +88,7 @@ class Guarding:
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
             if guard is not None:
-                guard.knows_causes = self._knows_causes(policy)
+                guard.know_causes(known=self._knows_causes(policy))
 
     def _knows_causes(self, policy: Policy) -> bool:
         """Whether it is known which pods have to leave. What devices lack for long does not hold pods on bad nodes."""

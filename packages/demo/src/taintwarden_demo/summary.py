@@ -1,11 +1,13 @@
 """The end of the demo: the expected next to the observed result."""
 
 from collections.abc import Sequence
+from shutil import get_terminal_size
 
 import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from taintwarden.cli.output import WIDTH
 from taintwarden.cli.rendering import render
 from taintwarden_demo.judge import Check
 
@@ -25,7 +27,7 @@ def report(checks: Sequence[Check], seconds: float) -> Report:
 
 def summary(told: Report) -> str:
     """The table and one sentence."""
-    table = Table(header_style="bold", width=100, padding=(0, 1))
+    table = Table(header_style="bold", width=min(get_terminal_size((WIDTH, 0)).columns, WIDTH), padding=(0, 1))
     table.add_column("", no_wrap=True)
     table.add_column("What had to happen", ratio=6)
     table.add_column("What happened, says the cluster", ratio=4)

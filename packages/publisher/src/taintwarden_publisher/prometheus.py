@@ -4,6 +4,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Mapping
+from typing import Annotated
 
 import aiohttp
 import msgspec
@@ -70,9 +71,15 @@ class Access(msgspec.Struct, frozen=True):
             raise NoAnswerError(Trouble.SECRET_UNUSABLE, "ca.crt of the Secret is no certificate") from error
 
 
+_Number = Annotated[
+    str, msgspec.Meta(pattern=r"\A(?:[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|NaN|[-+]?Inf)\Z")
+]
+"""As Prometheus writes numbers. ``float`` also accepts white space, underscores and digits of other scripts."""
+
+
 class _Sample(msgspec.Struct, frozen=True):
     metric: dict[str, str]
-    value: tuple[float, str]
+    value: tuple[float, _Number]
 
 
 class _Data(msgspec.Struct, frozen=True):

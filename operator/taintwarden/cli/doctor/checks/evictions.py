@@ -12,8 +12,8 @@ from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import DeviceEffect, Effect, Method, Mode, Policy, Share, Taint, TolerationSecondsMode
-from taintwarden.engine.operators import Match, match
 from taintwarden.kube.wire.kinds import BudgetObject
+from taintwarden.rehearsal.places import accepts
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
 
 _NAMED = 3
@@ -136,9 +136,7 @@ def _blocking(context: Context, group: PodGroup, node: NodeView) -> Taint | None
 
 def _schedules(context: Context, group: PodGroup, taint: Taint) -> bool:
     """Whether the scheduler, which reads native tolerations only, accepts the taint."""
-    if taint.source or taint.effect == Effect.PREFER_NO_SCHEDULE:
-        return True
-    if any(match(one, taint, context.gates) is Match.HOLDS for one in group.pod_class.tolerations.native):
+    if accepts(group.pod_class.tolerations.native, taint, context.gates):
         return True
     every = context.view.tolerations_of(group.pod_class)
     return context.injects(group) and any(one.key == taint.key for one in every.extended)

@@ -10,7 +10,7 @@ from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Operator
 from taintwarden.engine.placement import Kept, NodeLabels, is_mirror_label
 from taintwarden.placement.admission.own_objects import INJECT
-from taintwarden.rehearsal.obstacles import ObstacleKind
+from taintwarden.rehearsal.node_candidates import ObstacleKind
 from taintwarden.rehearsal.places import Place
 from taintwarden.rehearsal.returning import REMEDY, Returning
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, Source, Subject

@@ -15,7 +15,6 @@ from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.model import Effect, Exclude, Operator, Policy, Profile, Taint, TaintSelector
 from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.profile_selection import matching
-from taintwarden.engine.selectors import LabelSelector
 from taintwarden.rehearsal.sources import TEMPLATES, Source, Subject
 
 STATIC_MARKERS = (
@@ -122,11 +121,8 @@ def _shields_key(other: Policy, policy: Policy, key: str, effect: str) -> bool:
         (other.pod_selector, policy.pod_selector),
         (other.namespace_selector, policy.namespace_selector),
     )
-    return all(_covers(mine, theirs) for mine, theirs in pairs) and _excludes_no_more(other.exclude, policy.exclude)
-
-
-def _covers(mine: LabelSelector, theirs: LabelSelector) -> bool:
-    return set(mine.requirements) <= set(theirs.requirements)
+    covers = all(set(mine.requirements) <= set(theirs.requirements) for mine, theirs in pairs)
+    return covers and _excludes_no_more(other.exclude, policy.exclude)
 
 
 def _excludes_no_more(mine: Exclude, theirs: Exclude) -> bool:

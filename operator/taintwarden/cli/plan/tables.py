@@ -1,4 +1,4 @@
-"""A plan as text: the changes, a summary, guards, then the pods in the order of eviction; 100 columns wide."""
+"""A plan, and a sweep over values, as text."""
 
 from collections.abc import Iterator
 
@@ -11,6 +11,7 @@ from taintwarden.cli.rendering import Lines, render
 from taintwarden.controller.wording import duration, pods, several
 from taintwarden.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
 from taintwarden.rehearsal.returning import REMEDY
+from taintwarden.rehearsal.sweep import Step, Sweep
 
 _STYLES = {
     PlannedFate.LEAVES: "",
@@ -134,3 +135,55 @@ def _goes(pod: PlannedPod) -> Text:
         return Text("nowhere", style="bold red")
     again = f", or {pod.returns_to} again" if pod.returns_to else ""
     return Text(printable((pod.replaced_on or "-") + again), style="red" if again else "")
+
+
+BAR_WIDTH = 30
+NAMED = 2
+"""The number of workloads that are named for each value."""
+
+
+def sweep_table(found: Sweep) -> str:
+    """The whole sweep as text."""
+    return render(*_sweep_parts(found))
+
+
+def _sweep_parts(found: Sweep) -> Iterator[RenderableType]:
+    lines = Lines()
+    lines.add("As of", found.at)
+    lines.add("Sweep", f"{found.key}:{found.effect} on {several(found.nodes, 'node')} with {pods(found.pods)}", "bold")
+    would = f"; {', '.join(found.would)} does not enforce" if found.would else ""
+    lines.add("Policy", ", ".join(found.policies) + would)
+    for note in found.notes:
+        lines.add("Note", note, "yellow")
+    yield lines.grid
+    if not found.policies:
+        return
+    yield Text("")
+    most = max(one.leaving for one in found.steps)
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    shown.add_column("VALUE", justify="right", no_wrap=True)
+    shown.add_column("LEAVE", justify="right", no_wrap=True)
+    shown.add_column("", no_wrap=True)
+    shown.add_column("BECAUSE OF THIS VALUE", overflow="fold")
+    before: dict[str, int] = {}
+    for step in found.steps:
+        style = "bold red" if step.trips else "yellow" if step.leaving else "green"
+        bar = "█" * (round(step.leaving / most * BAR_WIDTH) or int(step.leaving > 0)) if most else ""
+        leave = Text(str(step.leaving), style=style)
+        shown.add_row(printable(step.value), leave, Text(bar, style=style), _why(step, before))
+        before = step.workloads
+    yield shown
+
+
+def _why(step: Step, before: dict[str, int]) -> str:
+    """The workloads whose pods leave in addition, and the guards that trip."""
+    added = {name: number - before.get(name, 0) for name, number in step.workloads.items()}
+    gained = sorted(((number, name) for name, number in added.items() if number > 0), key=lambda one: (-one[0], one[1]))
+    told = [f"{number} of {name}" for number, name in gained[:NAMED]]
+    if len(gained) > NAMED:
+        told.append(f"{len(gained) - NAMED} more workloads")
+    if step.more < 0:
+        told.append(f"{-step.more} fewer")
+    if step.trips:
+        told.append(f"the guard of {', '.join(step.trips)} trips")
+    return printable("; ".join(told)) or "-"

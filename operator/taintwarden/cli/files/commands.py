@@ -1,12 +1,46 @@
-"""``taintwarden validate``: checks policies, profiles, pods and nodes in files."""
+"""Commands about files before they are applied: ``init`` and ``validate``."""
 
 import click
 
 from taintwarden.cli.lazy import imported
+from taintwarden.cli.options import cluster_options
 from taintwarden.cli.output import output_option
 
-_HELP = """Check policies, profiles, pods and nodes in YAML or JSON files, without a cluster. - is standard input. Of a
-folder, its .yaml, .yml and .json files are checked. 0950 without quotes is a number, as to kubectl.
+_INIT_HELP = """Print a first TaintEvictionPolicy for each taint whose value changes, and a TolerationProfile for the
+workload with the most pods that tolerate it, as YAML with comments. Nothing is written to the cluster.
+
+The policy is in mode DryRun: it reports evictions and makes none. It has placement, so that pods do not come back to a
+node that they have to leave. The value in the profile is chosen so that no pod has to leave with the present values of
+the nodes: edit it. Without --key, keys of Kubernetes, keys that a policy has already, those that state the class of a
+node, and those whose values cannot be compared are left out; a comment names them.
+
+Needs the rights to list nodes, pods and taintevictionpolicies. The definitions need not be installed.
+
+\b
+Examples:
+  taintwarden init
+  taintwarden init --key sla > sla.yaml; taintwarden validate sla.yaml
+  taintwarden init --key example.com/driver --context production
+
+\b
+Exit codes:
+  0   a policy for each key that was found, or named
+  1   the cluster cannot be reached
+  2   wrong flags or kubeconfig
+  10  there is no such taint: name one by --key, or see quick-start.md for one of your own
+"""
+
+
+@click.command(help=_INIT_HELP, short_help="Print a first policy and profile.")
+@click.option("--key", "keys", multiple=True, help="A key of taints; may be repeated. [default: those that change]")
+@cluster_options
+def init(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden.cli.files.first_policy:show")(**given)
+
+
+_VALIDATE_HELP = """Check policies, profiles, pods and nodes in YAML or JSON files, without a cluster. - is standard
+input. Of a folder, its .yaml, .yml and .json files are checked. 0950 without quotes is a number, as to kubectl.
 
 Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templates of Deployments, StatefulSets,
 DaemonSets, ReplicaSets, Jobs and CronJobs, and of any other kind that contains pod templates, such as Rollouts,
@@ -39,7 +73,7 @@ reason).
 """
 
 
-@click.command(help=_HELP, short_help="Check policies, profiles, pods and nodes in files.")
+@click.command(help=_VALIDATE_HELP, short_help="Check policies, profiles, pods and nodes in files.")
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("-f", "--filename", "named", multiple=True, help="A file or folder, as kubectl takes it; - is stdin.")
 @click.option("-R", "--recursive", is_flag=True, help="Also the folders in a folder.")

@@ -1,0 +1,688 @@
+"""The judge itself: for each rule a history that keeps it, and one that breaks it on each side. All by hand."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from limits_off import LIMITS_OFF
+from simulated.world.law import Judge
+
+GT = [{"key": "sla", "operator": "Gt", "value": "950"}]
+SLA = {"taints": [{"key": "sla"}]}
+PATIENT = {"timing": {"violationGraceSeconds": 30}}
+DENIED = '{"message": "admission webhook \\"x\\" denied the request"}'
+BUDGET = '{"message": "Cannot evict pod as it would violate the pod\'s disruption budget."}'
+START = 1_000_000.0
+
+
+def _stamp(at):
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class History:
+    """Facts of a cluster with one operator that is always well. Times are seconds since ``START``."""
+
+    def __init__(self, limits=None, **spec):
+        self.facts = []
+        self.now = START
+        self.number = 0
+        self.pods = {}
+        self.state(there=True, well=True)
+        self.policy(limits, **spec)
+
+    def add(self, what, **more):
+        self.facts.append({"at": self.now, "what": what, **more})
+
+    def at(self, seconds):
+        self.now = START + seconds
+        return self
+
+    def state(self, *, there=True, well=True, leader="a", term=1):
+        self.add("state", leader=leader, term=term, there=there, well=well)
+
+    def object(self, kind, name, obj):
+        self.add("object", kind=kind, name=name, object=obj)
+
+    def policy(self, limits=None, *, reset=None, name="p", **spec):
+        self.spec = SLA | spec | {"limits": LIMITS_OFF | (limits or {})} if limits is not None or spec else self.spec
+        annotations = {"taintwarden.io/guard-reset": reset} if reset else {}
+        meta = {"name": name, "uid": f"uid-{name}", "annotations": annotations}
+        self.object("policies", name, {"metadata": meta, "spec": self.spec})
+
+    def node(self, name, value="980", *, zone="z", added=None, key="sla", uid=""):
+        taint = {"key": key, "value": value, "effect": "NoExecute"} | ({"timeAdded": added} if added else {})
+        meta = {"name": name, "uid": uid or name, "labels": {"topology.kubernetes.io/zone": zone}}
+        self.object("nodes", name, {"metadata": meta, "spec": {"taints": [taint] if value is not None else []}})
+
+    def pod(
+        self, uid, namespace="a", node="n", *, tolerations=GT, owner=None, ready=True, labels=None, priority=0, **meta
+    ):
+        meta = {"name": uid, "namespace": namespace, "uid": uid, "labels": labels or {}, **meta}
+        meta.setdefault("creationTimestamp", _stamp(self.now - 1))
+        if owner:
+            meta["ownerReferences"] = [{"kind": "ReplicaSet", "uid": owner, "controller": True}]
+        conditions = [{"type": "Ready", "status": str(ready)}]
+        spec = {"nodeName": node, "tolerations": tolerations, "priority": priority}
+        self.pods[uid] = {"metadata": meta, "spec": spec, "status": {"phase": "Running", "conditions": conditions}}
+        self.object("pods", uid, self.pods[uid])
+
+    def call(self, uid, code=201, body="{}", *, policy="p", verb="POST", by="a", takes=0.02, gone=True):
+        """A call, its answer and what follows."""
+        self.number += 1
+        self.add("call", id=self.number, policy=policy, pod=uid, verb=verb, by=by)
+        self.now += takes
+        if code == 201:
+            self.add("effect", id=self.number)
+        if code is not None:
+            self.add("answer", id=self.number, code=code, body=body)
+        if code == 201 and gone:
+            self.object("pods", uid, None)
+
+    def calls(self, *uids, every=0.0):
+        for uid in uids:
+            self.call(uid)
+            self.now += every
+
+    def breaches(self, until=None):
+        judge = Judge(slots=10, overall=10_000.0)
+        judge.feed(sorted(self.facts, key=lambda one: one["at"]))
+        return sorted({one.judge for one in judge.end(self.now if until is None else START + until)})
+
+
+def many(history, namespace, number, *, node="n", prefix="", **more):
+    names = [f"{namespace}{prefix}{index:03}" for index in range(number)]
+    for name in names:
+        history.pod(name, namespace, node, **more)
+    return names
+
+
+# -- who, and when ----------------------------------------------------------------------------------------------------
+
+
+def violated(**spec):
+    """A pod of which the value falls below what it tolerates at 100."""
+    history = History({}, **spec)
+    history.node("n")
+    history.pod("x")
+    history.at(100).node("n", "940")
+    return history
+
+
+@pytest.mark.parametrize(("at", "found"), [(101.0, []), (102.0, [])])
+def test_a_pod_leaves_when_it_is_due(at, found):
+    history = violated()
+    history.at(at).call("x")
+    assert history.breaches(120) == found
+
+
+def test_a_pod_that_nothing_holds_may_not_stay():
+    assert violated().breaches(110) == ["late"]
+
+
+@pytest.mark.parametrize(("at", "found"), [(120.0, ["right"]), (130.1, []), (132.0, [])])
+def test_a_grace_is_neither_cut_nor_prolonged(at, found):
+    history = violated(**PATIENT)
+    history.at(at).call("x")
+    assert history.breaches(140) == found
+    assert violated(**PATIENT).breaches(140) == ["late"]
+
+
+def test_a_pod_that_tolerates_the_value_stays():
+    history = violated()
+    history.at(101).node("n", "960")
+    history.at(106).call("x")
+    assert history.breaches() == ["right"]
+
+
+def test_what_recovered_a_moment_ago_may_not_be_known_yet():
+    history = violated()
+    history.at(101).node("n", "960")
+    history.at(101.5).call("x")
+    assert history.breaches() == []
+
+
+def falling(value_at, *, until, tolerations=GT, **spec):
+    """A pod on a node whose value is ``value_at(seconds)`` and changes each 30 s from 100 on."""
+    history = History({}, **spec)
+    history.node("n")
+    history.pod("x", tolerations=tolerations)
+    for seconds in range(100, until, 30):
+        history.at(seconds).node("n", value_at(seconds))
+    return history
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_steady_fall_is_one_violation(leaves):
+    history = falling(lambda at: str(949 - (at - 100) // 30), until=1600, timing={"violationGraceSeconds": 600})
+    if leaves:
+        history.at(701).call("x")
+    assert history.breaches(1600) == ([] if leaves else ["late"])
+
+
+def test_a_steady_fall_makes_nothing_early():
+    history = falling(lambda at: str(949 - (at - 100) // 30), until=690, timing={"violationGraceSeconds": 600})
+    history.at(690).call("x")
+    assert history.breaches() == ["right"]
+
+
+@pytest.mark.parametrize(("at", "found"), [(400, ["late"]), (222, [])])
+def test_the_last_valid_value_is_kept(at, found):
+    values = ["error", "unknown"]
+    history = falling(
+        lambda at: "900" if at == 100 else values[at // 30 % 2], until=420, timing={"violationGraceSeconds": 120}
+    )
+    history.at(at).call("x")
+    assert history.breaches(420) == found
+
+
+def test_codes_that_rotate_outside_of_a_list_are_one_violation():
+    tolerations = [{"key": "sla", "operator": "Exists"}]
+    extended = json.dumps([{"key": "sla", "operator": "In", "values": ["31", "43"], "violationGraceSeconds": 60}])
+    for leaves in (True, False):
+        history = History({})
+        history.node("n", "31")
+        history.pod("x", tolerations=tolerations, annotations={"taintwarden.io/tolerations": extended})
+        for index, at in enumerate(range(100, 400, 5)):
+            history.at(at).node("n", ("79", "48", "63")[index % 3])
+        if leaves:
+            history.at(160.5).call("x")
+        assert history.breaches(400) == ([] if leaves else ["late"])
+
+
+@pytest.mark.parametrize(("at", "found"), [(102.0, ["right"]), (115.1, [])])
+def test_an_old_time_cuts_no_grace_of_a_taint_that_was_seen_to_come(at, found):
+    history = History({}, timing={"violationGraceSeconds": 15})
+    history.node("n", None)
+    history.pod("x", tolerations=[])
+    history.at(100).node("n", "x", added=_stamp(START - 500))
+    history.at(at).call("x")
+    assert history.breaches() == found
+
+
+def test_an_old_time_counts_where_no_operator_was():
+    history = History({}, timing={"violationGraceSeconds": 15})
+    history.node("n", None)
+    history.pod("x", tolerations=[])
+    history.at(50).state(there=False, well=False)
+    history.at(100).node("n", "x", added=_stamp(START + 60))
+    history.at(110).state()
+    history.at(111).call("x")
+    assert history.breaches() == []
+
+
+def test_two_keys_of_one_condition_are_one_taint():
+    tolerations = [{"operator": "Exists", "tolerationSeconds": 40}]
+    history = History({}, taints=[{"key": "*"}])
+    history.node("n", None)
+    history.pod("x", tolerations=tolerations)
+    for at, key in ((100, "not-ready"), (130, "unreachable")):
+        history.at(at).node("n", "", key=f"node.kubernetes.io/{key}")
+    history.at(141.5).call("x")
+    assert history.breaches() == []
+
+
+def test_who_does_not_lead_evicts_nobody():
+    history = violated()
+    history.at(101).call("x", by="b")
+    assert history.breaches() == ["leader"]
+
+
+def test_an_opt_out_counts():
+    history = violated()
+    history.at(60).pod("x", annotations={"taintwarden.io/do-not-evict": "true"})
+    history.at(101).call("x")
+    assert history.breaches() == ["right"]
+
+
+# -- lanes ------------------------------------------------------------------------------------------------------------
+
+
+def two_namespaces(limits, first=20, second=1):
+    history = History(limits)
+    history.node("n")
+    names = many(history, "a", first), many(history, "b", second)
+    history.at(100).node("n", "940")
+    return history, *names
+
+
+def test_lanes_take_turns():
+    history, first, second = two_namespaces({"evictionsPerSecond": 1, "burst": 1}, second=5)
+    for index in range(5):
+        history.at(101 + 2 * index).call(first[index])
+        history.at(102 + 2 * index).call(second[index])
+    assert history.breaches() == []
+
+
+def test_no_lane_has_many_turns_while_another_waits():
+    history, first, _ = two_namespaces({"evictionsPerSecond": 1, "burst": 1})
+    for index in range(15):
+        history.at(101 + index).call(first[index])
+    assert history.breaches() == ["turns"]
+
+
+def failing(times, *, others=True):
+    """Lane a is denied at these times; lane b is evicted at once."""
+    history, first, second = two_namespaces({}, first=3)
+    if others:
+        history.at(100.5).call(second[0])
+    for at in times:
+        history.at(at).call(first[0], 403, DENIED)
+    return history
+
+
+def test_a_lane_that_fails_is_tried_again_at_increasing_times():
+    assert failing([101, 102.2, 104.4, 108.6, 116.8]).breaches(125) == []
+
+
+def test_a_lane_that_fails_waits():
+    assert failing([101, 101.3]).breaches() == ["failing"]
+    assert failing([101, 102.2, 103.4]).breaches() == ["failing"]
+
+
+def test_a_lane_that_fails_is_not_given_up():
+    assert failing([101, 102.2]).breaches(130) == ["late"]
+
+
+def test_another_lane_does_not_wait_for_it():
+    assert failing([101, 102.2, 104.4, 108.6], others=False).breaches(112) == ["late"]
+
+
+def test_a_lane_that_fails_tries_one_call():
+    history, first, second = two_namespaces({}, first=3)
+    history.at(100.5).call(second[0])
+    history.at(101).call(first[0], 403, DENIED)
+    history.at(102.5).call(first[0], None)
+    history.at(102.7).call(first[1], None)
+    assert history.breaches() == ["failing"]
+
+
+def test_a_hard_deadline_tries_every_two_seconds():
+    history = History({}, reclaim={"deadlineSeconds": 120})
+    history.node("n")
+    history.pod("x")
+    history.at(100).node("n", "940")
+    for at in (101, 102.2, 104.4, 106.6, 108.8, 111.0):
+        history.at(at).call("x", 403, DENIED)
+    assert history.breaches(112) == []
+    assert history.breaches(120) == ["late"]
+
+
+def test_a_fault_of_the_server_makes_all_wait():
+    def outage(again, other):
+        history, first, second = two_namespaces({}, first=1)
+        history.at(101).call(first[0], 500, "etcdserver: request timed out")
+        history.at(other).call(second[0])
+        history.at(again).call(first[0])
+        return history.breaches(130)
+
+    assert outage(103.0, 102.3) == []
+    assert outage(103.0, 101.2) == ["calls"]
+    assert outage(125.0, 102.3) == ["late"]
+
+
+def test_there_are_not_more_calls_than_slots():
+    history, first, _ = two_namespaces({})
+    for uid in first[:12]:
+        history.at(101).call(uid, None, takes=0.0)
+    assert history.breaches() == ["calls"]
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("every", "found"), [(0.5, []), (0.2, ["policy-rate"]), (4.0, ["late"])])
+def test_a_rate_is_kept_and_used(every, found):
+    history, first, _ = two_namespaces({"evictionsPerSecond": 2, "burst": 2}, second=0)
+    history.at(101.5).calls(*first[:10], every=every - 0.02)
+    assert history.breaches() == found
+
+
+@pytest.mark.parametrize(("every", "found"), [(1.0, []), (0.4, ["namespace-rate"])])
+def test_a_rate_of_a_namespace(every, found):
+    history, first, second = two_namespaces({"perNamespace": {"evictionsPerSecond": 1}})
+    history.at(101).call(second[0])
+    history.at(101.5).calls(*first[:10], every=every - 0.02)
+    assert history.breaches() == found
+
+
+def test_the_order_in_a_lane_is_by_deadline_and_priority():
+    def called(first, second, **more):
+        history = History({"evictionsPerSecond": 1, "burst": 1})
+        history.node("n")
+        history.node("m")
+        history.pod("x", node="n", **more)
+        history.pod("y", node="m")
+        history.at(20.1).node("n", "940")
+        history.at(140 if not more else 20.1).node("m", "940")
+        history.at(145).state()
+        history.at(146).call(first)
+        history.at(147).call(second)
+        return history.breaches()
+
+    early = [one for one in called("y", "x") if one != "late"]
+    assert early == ["order"]
+    assert [one for one in called("x", "y") if one != "late"] == []
+    assert [one for one in called("x", "y", priority=5) if one != "late"] == ["order"]
+
+
+@pytest.mark.parametrize(("at", "found"), [(102, ["window"]), (605, []), (640, ["late"])])
+def test_a_window(at, found):
+    opens = START - START % 3600 + 3600
+    history = violated(windows=[{"schedule": "0 * * * *", "duration": "30m"}])
+    shift = opens - START - 600
+    history.at(at if at < 500 else at + shift).call("x")
+    assert history.breaches(at + shift + 1 if at > 500 else None) == found
+
+
+def terminating(history, uid, seconds):
+    pod = history.pods[uid]
+    meta = pod["metadata"] | {"deletionTimestamp": _stamp(history.now + seconds)}
+    history.object("pods", uid, pod | {"metadata": meta})
+
+
+@pytest.mark.parametrize(("at", "found"), [(103, ["node"]), (147.5, []), (155, ["late"])])
+def test_pods_that_terminate_on_a_node(at, found):
+    history = History({"perNode": {"maxConcurrent": 1}})
+    history.node("n")
+    history.pod("x")
+    history.pod("y")
+    history.at(100)
+    terminating(history, "y", 30)
+    history.at(100.1).node("n", "940")
+    history.at(at).call("x")
+    assert history.breaches() == found
+
+
+def test_a_share_of_a_workload():
+    def called(*times):
+        history = History({"perWorkload": {"maxUnavailable": 1}})
+        history.object("workloads", "w", {"spec": {"replicas": 3}})
+        history.node("n")
+        for uid in "xyz":
+            history.pod(uid, owner="w")
+        history.at(100).node("n", "940")
+        for uid, at in zip("xyz", times, strict=False):
+            history.at(at).call(uid)
+        return history
+
+    assert called(101).breaches(130) == []
+    assert called(101, 103).breaches() == ["workload"]
+    assert called().breaches(110) == ["late"]
+    history = called(101)
+    history.at(110).pod("v", owner="w", node="m")
+    assert history.breaches(130) == ["late"]
+
+
+def budgeted(allowed, method="Evict"):
+    history = History({}, eviction={"method": method, "pdbTimeoutSeconds": 60})
+    budget = {
+        "metadata": {"namespace": "a", "name": "b", "generation": 1},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1},
+    }
+    history.object("budgets", "a/b", budget)
+    history.node("n")
+    history.pod("x", labels={"app": "x"})
+    history.at(100).node("n", "940")
+    return history
+
+
+def test_a_budget_holds_a_pod_and_nothing_else_does():
+    assert budgeted(0).breaches(500) == []
+    assert budgeted(1).breaches(130) == ["late"]
+
+
+def test_a_pod_that_was_refused_waits_5_to_60_seconds():
+    def refused(again):
+        history = budgeted(1)
+        history.at(101).call("x", 429, BUDGET)
+        history.object("budgets", "a/b", None)
+        history.at(again).call("x")
+        return history.breaches()
+
+    assert refused(108) == []
+    assert refused(190) == ["late"]
+
+
+@pytest.mark.parametrize(("at", "found"), [(120, ["budget"]), (170, []), (420, ["late"])])
+def test_evict_then_delete_deletes_in_time(at, found):
+    history = budgeted(0, "EvictThenDelete")
+    history.at(at).call("x", verb="DELETE")
+    assert history.breaches() == found
+
+
+def test_a_falling_value_does_not_delay_the_deletion():
+    history = budgeted(0, "EvictThenDelete")
+    for index in range(160):
+        history.at(101 + 5 * index).node("n", str(939 - index))
+    assert history.breaches() == ["late"]
+
+
+def bouncing(*times):
+    history = History({"bounce": {"maxBackoffSeconds": 3600}})
+    history.node("n", "940")
+    for index, at in enumerate(times):
+        history.at(at).pod(f"x{index}", owner="w")
+        history.at(at + 1).call(f"x{index}")
+    return history
+
+
+def test_what_comes_back_is_delayed_after_three_rounds():
+    assert bouncing(10, 20, 30).breaches() == []
+    assert bouncing(10, 20, 30, 40).breaches() == ["bounce"]
+    assert bouncing(10, 20, 30, 95).breaches() == []
+    history = bouncing(10, 20, 30)
+    history.at(40).pod("y", owner="w")
+    assert history.breaches(80) == []
+    assert history.breaches(120) == ["late"]
+
+
+# -- the guard --------------------------------------------------------------------------------------------------------
+
+GUARD = {"guard": {"maxPercent": 10, "minPods": 50}}
+
+
+def wave(*counts, limits=GUARD, stay=100):
+    """Pods of namespaces a, b, ... on a node that falls at 100, beside pods that stay."""
+    history = History(limits)
+    history.node("n")
+    history.node("m")
+    many(history, "stay", stay, node="m")
+    names = [many(history, namespace, number) for namespace, number in zip("abcdefghij", counts, strict=False)]
+    history.at(100).node("n", "940")
+    return history, *names
+
+
+def test_a_wave_within_the_allowance_goes():
+    history, first = wave(50)
+    assert history.breaches(106) == []
+    assert history.breaches(115) == ["late"]
+    history.at(103).calls(*first)
+    assert history.breaches() == []
+
+
+def test_a_wave_above_it_is_held_before_its_first_eviction():
+    history, first = wave(51)
+    assert history.breaches(900) == []
+    history.at(104).call(first[0])
+    assert history.breaches() == ["guard"]
+
+
+def test_two_namespaces_that_are_large_are_both_held():
+    history, first, second = wave(45, 45)
+    assert history.breaches(900) == []
+    history.at(200).call(second[0])
+    assert history.breaches() == ["guard"]
+    history, first, second = wave(50, 45)
+    history.at(200).call(first[0])
+    assert history.breaches() == ["guard"]
+
+
+def test_ten_namespaces_are_held_together():
+    history, *names = wave(*[20] * 10)
+    assert history.breaches(900) == []
+    history.at(300).call(names[3][0])
+    assert history.breaches() == ["guard"]
+
+
+def test_a_small_namespace_goes_after_a_minute():
+    history, _, second = wave(80, 20)
+    assert history.breaches(150) == []
+    assert history.breaches(200) == ["late"]
+    history.at(165).calls(*second)
+    assert history.breaches(400) == []
+
+
+def test_the_large_one_does_not():
+    history, first, second = wave(80, 20)
+    history.at(165).calls(*second)
+    history.at(300).call(first[0])
+    assert history.breaches() == ["guard"]
+
+
+def test_a_small_one_does_not_go_before_the_minute():
+    history, _, second = wave(80, 20)
+    history.at(120).calls(*second)
+    assert history.breaches() == ["guard"]
+
+
+def test_half_as_much_again_and_no_more_goes_while_one_is_held():
+    limits = {"guard": {"maxPercent": 10, "minPods": 50}}
+    history, _, second = wave(80, 25, limits=limits)
+    history.at(165).calls(*second)
+    third = many(history, "c", 60)
+    history.at(175).calls(*third)
+    assert "guard" in history.breaches()
+
+
+def test_repair_node_by_node_does_not_arm_it():
+    history = History(GUARD)
+    history.node("m")
+    many(history, "stay", 100, node="m")
+    for index in range(80):
+        history.node(f"n{index}")
+        history.pod(f"x{index:02}", "ab"[index % 2], f"n{index}")
+    history.at(100)
+    for index in range(80):
+        history.node(f"n{index}", "940")
+    for index in range(70):
+        history.at(130 + 8 * index).node(f"n{index}")
+    assert history.breaches(700) == []
+    history.at(700).call("x75")
+    assert history.breaches() == ["guard"]
+
+
+def test_it_is_armed_when_nobody_has_to_leave():
+    history, *_ = wave(40, 40)
+    history.at(130).node("n")
+    history.pod("new", "c", "k")
+    history.at(800).node("k", "940")
+    assert history.breaches(804) == []
+    assert history.breaches(812) == ["late"]
+    history.at(803).call("new")
+    assert history.breaches() == []
+
+
+def test_while_one_namespace_has_to_leave_it_holds_only_that():
+    history, first, _second = wave(40, 1)
+    for uid in many(history, "c", 30, prefix="x"):
+        history.at(100.2).pod(uid, "c", "n")
+    history.at(130)
+    for uid in [*first, *(f"cx{index:03}" for index in range(30))]:
+        history.object("pods", uid, None)
+    history.at(200).pod("new", "d", "n")
+    history.at(208).call("new")
+    assert history.breaches(200) == []
+
+
+def test_a_release_lets_exactly_the_held_go():
+    history, first = wave(66)
+    history.at(160).policy(reset="1")
+    assert history.breaches(162) == []
+    assert history.breaches(170) == ["late"]
+    history.at(160.5).policy()
+    history.at(161).calls(*first)
+    after = many(history, "a", 30, prefix="r")
+    history.at(167).calls(*after)
+    assert history.breaches() == []
+    more = many(history, "a", 60, prefix="s")
+    history.at(180).call(more[0])
+    assert history.breaches() == ["guard"]
+
+
+def test_pods_that_wait_for_a_budget_do_not_count():
+    history, first, second = wave(25, 26)
+    for uid in first:
+        history.at(99).pod(uid, "a", labels={"app": "x"})
+    status = {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1}
+    spec = {"selector": {"matchLabels": {"app": "x"}}}
+    history.object("budgets", "a/b", {"metadata": {"generation": 1}, "spec": spec, "status": status})
+    history.at(103).calls(*second)
+    assert history.breaches() == []
+
+
+def test_an_allowance_is_counted_across_leaders():
+    history, first = wave(40)
+    history.at(103).calls(*first)
+    history.at(120).state(leader="b", term=2)
+    for uid in many(history, "b", 10):
+        history.at(124).call(uid, by="b")
+    assert history.breaches() == []
+    for uid in many(history, "c", 5):
+        history.at(128).call(uid, by="b")
+    assert history.breaches() == ["guard"]
+
+
+# -- zones ------------------------------------------------------------------------------------------------------------
+
+ILL = {"zoneHealth": {"unhealthy": [{"key": "sla", "operator": "Lt", "value": "950"}]}}
+
+
+def zones(*bad, total=4, limits=ILL):
+    history = History(limits)
+    names = []
+    for zone, number in zip("xyz", bad, strict=False):
+        for index in range(total):
+            history.node(f"{zone}{index}", zone=zone)
+            names += many(history, "a", 5 if index < number else 0, node=f"{zone}{index}", prefix=f"{zone}{index}")
+    history.at(100)
+    for zone, number in zip("xyz", bad, strict=False):
+        for index in range(number):
+            history.node(f"{zone}{index}", "940", zone=zone)
+    return history, names
+
+
+def test_a_zone_that_is_degraded_has_its_own_rate():
+    history, names = zones(3, 0)
+    history.at(105).calls(*names, every=1.0)
+    assert history.breaches() == []
+    history, names = zones(3, 0)
+    history.at(105).calls(*names)
+    assert history.breaches() == ["zone"]
+
+
+def test_a_normal_zone_has_no_rate():
+    history, names = zones(2, 0)
+    history.at(101).calls(*names)
+    assert history.breaches() == []
+
+
+def test_nothing_leaves_when_every_zone_is_full():
+    history, names = zones(4, 4)
+    assert history.breaches(900) == []
+    history.at(104).call(names[0])
+    assert history.breaches() == ["zone"]
+    assert zones(4, 3)[0].breaches(200) == ["late"]
+
+
+def test_two_nodes_are_no_zone():
+    history, names = zones(2, total=2)
+    history.at(101).calls(*names)
+    assert history.breaches() == []
+
+
+def test_without_a_list_zones_have_no_health():
+    history, names = zones(4, 4, limits={})
+    history.at(101).calls(*names)
+    assert history.breaches() == []
