@@ -15,7 +15,7 @@ PAGE = Page(ROOT / "docs" / "slo-tutorial.md")
 PUBLISHED, FELL, RECOVERED, WRONG = "Publish the values", "Two nodes fall", "The nodes recover", "A wrong query"
 LONGEST_SECONDS = 150
 """Of a command; those of the page that wait have an end of their own before."""
-OBSERVED_SECONDS = 15
+OBSERVED_SECONDS = 8
 """For how long nothing more may move once all nodes are good again."""
 CHANGING = {
     r"\b(web|batch)-[a-z0-9]{5,10}-[a-z0-9]{5}\b": "POD",

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole stor
 
 NAMESPACE, NODE, QUIET = "tenant", "attacked", "quiet"
 VICTIMS, EVERY_SECONDS, FIRST_SECONDS = 20, 1.0, 10.0
-HOSTILE_PODS = 300
-IDLE, UNFINISHED, STRANGE = 1_500, 60, 500
+HOSTILE_PODS = 150
+IDLE, UNFINISHED, STRANGE = 600, 60, 200
 TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
 
 
