@@ -809,11 +809,12 @@ class Judge:
         But a pod that is newer than its node is evicted only by what is read of the node.
         """
         uid = key[1]
-        pods = [one for _, one in self._pods[uid] if one is not None][-3:]
+        states, begin = self._pods[uid], self.now - self._stale
+        first = max(1, bisect_right(states, begin, key=lambda one: one[0])) - 1
+        pods = [one for _, one in states[first:] if one is not None][-3:]
         if not pods:
             return None
         name, kept = pods[-1].node, self._nodes[pods[-1].node]
-        begin = self.now - self._stale
         if self.now - self._forgotten.get("", 0.0) > STALE:
             begin = max(begin, self._pods[uid][0][0])
         found: Want | None = None
