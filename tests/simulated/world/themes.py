@@ -418,6 +418,53 @@ def webhooks(d: Draw) -> None:
     d.wait(100.0, 120.0)
 
 
+def lanes(d: Draw) -> None:
+    """More pods than a rate lets go, of several namespaces, some of which are denied for a while; a stuck kubelet."""
+    d.cluster(3, namespaces=3)
+    rate = {"evictionsPerSecond": d.pick((1, 3)), "burst": d.pick((1, 3))}
+    d.policy("p", limits=NO_LIMITS | rate | d.pick(({}, {"perNode": {"maxConcurrent": 3}})))
+    for name in d.nodes:
+        for namespace in d.namespaces:
+            for _ in range(d.chance.randint(1, 8)):
+                d.pod(name, namespace=namespace, native=(above(),), grace=5, priority=d.pick((0, 0, 10)))
+    d.operators(d.pick((1, 2)))
+    for namespace in d.some(d.namespaces)[:2]:
+        how = d.turn((("deny", 0.0), ("hang", 10.0), ("deny", 0.0)))
+        d.add("weather", behaviour=how[0], duration=d.between(10.0, 60.0), seconds=how[1], namespace=namespace)
+    if d.maybe(0.3):
+        d.add("stuck", name=d.nodes[0])
+    d.bad(*d.nodes, gap=d.pick((0.0, 20.0)))
+    d.wait(60.0, 100.0)
+
+
+def waves(d: Draw) -> None:
+    """Waves of namespaces of different sizes around what a guard allows, repaired node by node, or released."""
+    d.cluster(d.chance.randint(3, 6), namespaces=3)
+    guard = {"minPods": d.pick((8, 10, 12)), "maxPercent": 1, "windowSeconds": d.pick((120, 300))}
+    d.policy("p", limits=NO_LIMITS | {"guard": guard, "perWorkload": {"maxUnavailable": d.pick(("50%", "100%"))}})
+    for namespace in d.namespaces:
+        for _ in range(d.pick((1, 2, 4, 12))):
+            d.pod(d.pick(d.nodes), namespace=namespace, native=(above(),))
+        d.workload(d.chance.randint(1, 5), "any", namespace=namespace, native=(above(),))
+    d.operators(d.pick((1, 1, 2)))
+
+    def mend() -> None:
+        for name in d.some(d.nodes):
+            d.good(name)
+            d.wait(1.0, 8.0)
+
+    d.steps(
+        d.chance.randint(2, 4),
+        [
+            (4, lambda: d.bad(*d.some(d.nodes, 2))),
+            (2, mend),
+            (0.7, lambda: d.add("reset", name="p")),
+            (0.5, d.restart),
+        ],
+        (5.0, 50.0, 120.0),
+    )
+
+
 def silence(d: Draw) -> None:
     """Watches that are open and bring nothing, while values recover or fall."""
     d.cluster(d.chance.randint(2, 4))
@@ -960,6 +1007,8 @@ THEMES: dict[str, Theme] = {
         terms,
         records,
         webhooks,
+        lanes,
+        waves,
         silence,
         spot,
         budgets,
