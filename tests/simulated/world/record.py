@@ -37,7 +37,8 @@ class Record:
     def __init__(self, world: "World") -> None:
         self.facts: list[Fact] = []
         options, plan = dict(world.plan.options), world.plan
-        skews = [0.0, plan.api_skew, *plan.skews, *(one.given["skew"] for one in plan.happenings if one.what == "clock")]
+        steps = [one.given["skew"] for one in plan.happenings if one.what == "clock"]
+        skews = [0.0, plan.api_skew, *plan.skews, *steps]
         overall = options.get("overall_rate") or 10_000.0
         self.judge = Judge(slots=options.get("max_in_flight", 10), overall=overall, skew=max(skews) - min(skews))
         self.errors: list[Breach] = []
