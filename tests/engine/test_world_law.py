@@ -347,23 +347,24 @@ def test_a_rate_of_a_namespace(every, found):
 
 
 def test_the_order_in_a_lane_is_by_deadline_and_priority():
-    def called(first, second, **more):
+    def called(*names, **more):
         history = History({"evictionsPerSecond": 1, "burst": 1})
         history.node("n")
         history.node("m")
         history.pod("x", node="n", **more)
         history.pod("y", node="m")
+        history.pod("z", node="m")
         history.at(20.1).node("n", "940")
         history.at(140 if not more else 20.1).node("m", "940")
         history.at(145).state()
-        history.at(146).call(first)
-        history.at(147).call(second)
+        for seconds, name in enumerate(names, 146):
+            history.at(seconds).call(name)
         return history.breaches()
 
-    early = [one for one in called("y", "x") if one != "late"]
+    early = [one for one in called("y", "z", "x") if one != "late"]
     assert early == ["order"]
-    assert [one for one in called("x", "y") if one != "late"] == []
-    assert [one for one in called("x", "y", priority=5) if one != "late"] == ["order"]
+    assert [one for one in called("x", "y", "z") if one != "late"] == []
+    assert [one for one in called("x", "y", "z", priority=5) if one != "late"] == ["order"]
 
 
 @pytest.mark.parametrize(("at", "found"), [(102, ["window"]), (605, []), (640, ["late"])])

@@ -422,11 +422,14 @@ def lanes(d: Draw) -> None:
     """More pods than a rate lets go, of several namespaces, some of which are denied for a while; a stuck kubelet."""
     d.cluster(3, namespaces=3)
     rate = {"evictionsPerSecond": d.pick((1, 3)), "burst": d.pick((1, 3))}
-    d.policy("p", limits=NO_LIMITS | rate | d.pick(({}, {"perNode": {"maxConcurrent": 3}})))
+    share = {"perWorkload": {"maxUnavailable": 1}}
+    windows = d.pick(({}, {}, {"windows": [{"schedule": "*/2 * * * *", "duration": "1m"}]}))
+    d.policy("p", limits=NO_LIMITS | rate | d.pick(({}, {"perNode": {"maxConcurrent": 3}}, share)), **windows)
     for name in d.nodes:
         for namespace in d.namespaces:
             for _ in range(d.chance.randint(1, 8)):
                 d.pod(name, namespace=namespace, native=(above(),), grace=5, priority=d.pick((0, 0, 10)))
+    d.workload(3, "any", namespace=d.pick(d.namespaces), native=(above(),))
     d.operators(d.pick((1, 2)))
     for namespace in d.some(d.namespaces)[:2]:
         how = d.turn((("deny", 0.0), ("hang", 10.0), ("deny", 0.0)))
