@@ -105,7 +105,7 @@ def test_python_compiles(block):
 
 def test_the_history_shown_is_one():
     (block,) = [one for one in BY_NAME["docs/concepts.md"].blocks if one.language == "json"]
-    assert decode_histories(block.text)["sla:NoExecute"].value == "940"
+    assert decode_histories(block.text)["sla:NoExecute"].values[0] == "940"
 
 
 def test_the_refusal_shown_is_ours():

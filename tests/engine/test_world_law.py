@@ -351,6 +351,7 @@ def test_the_order_in_a_lane_is_by_deadline_and_priority():
         history = History({"evictionsPerSecond": 1, "burst": 1})
         history.node("n")
         history.node("m")
+        history.pod("w", node="n", **more)
         history.pod("x", node="n", **more)
         history.pod("y", node="m")
         history.pod("z", node="m")
@@ -363,8 +364,8 @@ def test_the_order_in_a_lane_is_by_deadline_and_priority():
 
     early = [one for one in called("y", "z", "x") if one != "late"]
     assert early == ["order"]
-    assert [one for one in called("x", "y", "z") if one != "late"] == []
-    assert [one for one in called("x", "y", "z", priority=5) if one != "late"] == ["order"]
+    assert [one for one in called("x", "w", "y", "z") if one != "late"] == []
+    assert [one for one in called("x", "w", "y", "z", priority=5) if one != "late"] == ["order"]
 
 
 @pytest.mark.parametrize(("at", "found"), [(102, ["window"]), (605, []), (640, ["late"])])

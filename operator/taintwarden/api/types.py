@@ -284,17 +284,12 @@ def check_unhealthy(taint: UnhealthyTaintSpec) -> Iterator[FieldError]:
         yield FieldError("value", taint.value, fault)
 
 
-def check_unhealthy_taints(taints: tuple[UnhealthyTaintSpec, ...]) -> Iterator[FieldError]:
-    """The same entry twice is a mistake."""
-    yield from no_duplicates(taints)
-
-
 class ZoneHealthSpec(Spec, frozen=True):
     """Which nodes are unhealthy, and how fast pods leave a zone with many of them."""
 
     unhealthy: Annotated[
         tuple[Annotated[UnhealthyTaintSpec, checked(check_unhealthy)], ...],
-        checked(check_unhealthy_taints, min_length=1, max_length=16),
+        checked(no_duplicates, min_length=1, max_length=16),
     ]
     threshold: Annotated[float, Meta(ge=0.00001, le=1)] = 0.55
     evictions_per_second: Rate = 1.0
