@@ -93,6 +93,7 @@ class Want:
     released: bool = False
     taints: int = 1
     passed: Counter[Any] = field(default_factory=Counter)
+    overtaken: int = 0
     """How many turns other lanes had while it was free."""
 
 
@@ -898,8 +899,8 @@ class Judge:
                 same = a == b == want.due.early // 60 == mine.due.late // 60
                 is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority
                 # While another node is read again its pods are not in their lane, so the first call is no fault.
-                is_read = want.pod.node != mine.pod.node and not want.passed["order"]
-                want.passed["order"] += a < b or is_lower
+                is_read = want.pod.node != mine.pod.node and not want.overtaken
+                want.overtaken += a < b or is_lower
                 if (a < b or is_lower) and not is_read:
                     self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
 
