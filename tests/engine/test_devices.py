@@ -256,6 +256,25 @@ def test_pods_of_all_nodes_that_a_slice_concerns_leave(nodes):
     assert sorted(rig.evicted) == sorted(f"p{number}" for number in range(nodes))
 
 
+def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
+    """A rule concerns every pod of the cluster: no step may take as long as all of them."""
+    rig = Devices()
+    pods = [f"p{number}" for number in range(200)]
+    for name in pods:
+        rig.node(f"on-{name}")
+        rig.pod(name, node=f"on-{name}")
+    rig.claim(*pods)
+    asked = []
+    taints = DeviceInventory.taints
+    monkeypatch.setattr(DeviceInventory, "taints", lambda self, *args: asked.append(rig.now) or taints(self, *args))
+    rig.feed(events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"))))
+    assert asked == []
+    rig.feed(events.NodeGone("on-p0"))
+    rig.wake()
+    assert len(rig.claimed()) == 199
+    assert rig.machine._intake._devices._late == {}
+
+
 def test_pods_of_a_device_with_no_node_leave_every_node():
     rig = Devices()
     rig.node("n2")

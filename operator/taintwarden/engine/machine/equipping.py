@@ -47,6 +47,8 @@ class Equipping:
         """The class without devices of each class with some."""
         self._nodes_with: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
         """Driver and name of a pool -> device -> the nodes with pods that have it."""
+        self._late: dict[str, bool] = {}
+        """Nodes whose devices are looked up when they are evaluated, and whether changes may be missing."""
         self._are_known = False
 
     # -- pods -----------------------------------------------------------------------------------------------------
@@ -87,6 +89,8 @@ class Equipping:
 
         ``gap``: changes may be missing.
         """
+        if (is_gap := self._late.pop(state.name, None)) is not None:
+            devices, gap = None, gap or is_gap
         if not self._are_known:
             return state.lose_devices()
         if not self._world.synced:  # pods may be missing, and with them devices whose histories are stored
@@ -102,6 +106,19 @@ class Equipping:
         for device in found:
             self._note(device, state.name, used=is_there and device in state.uses)
         return is_changed
+
+    def refresh_late(self, nodes: Iterable[str], *, gap: bool = False) -> None:
+        """Have all devices of these nodes looked up when they are evaluated."""
+        for name in nodes if self._world.synced else ():
+            self._late[name] = gap or self._late.get(name, False)
+
+    def catch_up(self, node: str) -> None:
+        """A node is evaluated, or would be if it were not gone."""
+        state = self._world.cluster.nodes.get(node)
+        if state is None:
+            self._late.pop(node, None)
+        elif node in self._late:
+            self.refresh(state)
 
     def _taints(self, state: NodeState, device: DeviceId) -> tuple[TimedTaint, ...]:
         if device not in state.uses:

@@ -19,7 +19,7 @@ from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import DeviceId, Node, Pod, Profile
 
 JUDGED_AT_ONCE = 8
-"""The pods of so many nodes that one slice concerns. Of more nodes they are judged in steps."""
+"""Of so many nodes that a change concerns. Of more nodes devices are looked up, and pods evaluated, in steps."""
 
 
 class Intake:
@@ -49,6 +49,7 @@ class Intake:
         self._world = world
         self._devices = Equipping(world)
         self._judging = judging
+        judging.catch_up = self._devices.catch_up
         self._ending = ending
         self._mirroring = mirroring
         self._freshness = freshness
@@ -233,14 +234,14 @@ class Intake:
 
     def _devices_changed(self, devices: Mapping[str, Collection[DeviceId]], *, gap: bool) -> None:
         """Devices may have other taints, for the pods on these nodes."""
-        is_at_once = len(devices) <= JUDGED_AT_ONCE
+        if len(devices) > JUDGED_AT_ONCE:
+            self._devices.refresh_late(devices, gap=gap)
+            self._judging.nodes_again(devices)
+            return
         for name, of_node in devices.items():
             state = self._world.cluster.nodes.get(name)
             if state is not None and self._devices.refresh(state, of_node, gap=gap):
-                if is_at_once:  # as for a node: drivers must not make evictions wait
-                    self._judging.judge_node(state)
-                else:
-                    self._judging.nodes_again([name])
+                self._judging.judge_node(state)  # at once, as for a node: drivers must not make evictions wait
 
     def claim_changed(self, event: events.DeviceClaimSeen | events.DeviceClaimGone) -> None:
         """A ResourceClaim is allocated like this, or is not."""
@@ -254,8 +255,12 @@ class Intake:
 
     def _refresh(self) -> None:
         """All devices of all nodes, or their taints, may have changed."""
-        states = list(self._world.cluster.nodes.values())
-        self._judging.nodes_again([state.name for state in states if self._devices.refresh(state)])
+        nodes = self._world.cluster.nodes
+        if len(nodes) > JUDGED_AT_ONCE:
+            self._devices.refresh_late(nodes)
+            self._judging.nodes_again(nodes)
+        else:
+            self._judging.nodes_again([state.name for state in nodes.values() if self._devices.refresh(state)])
 
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ that namespace wait for it. The namespaces take turns, and each begins again at 
 whose profiles change all the time delays no other.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.guard import Due, Guard
@@ -48,6 +48,8 @@ class Judging:
         self._reclaims = reclaims
         self._mirroring = mirroring
         self._outbox = outbox
+        self.catch_up: Callable[[str], None] = lambda _: None
+        """Called with each node that waited, before its pods are evaluated."""
         self._nodes: dict[str, None] = {}
         """Nodes to be evaluated again, in order."""
         self._shares: dict[str, dict[str, None]] = {}
@@ -105,6 +107,7 @@ class Judging:
         while self._nodes and budget > 0:
             name = next(iter(self._nodes))
             del self._nodes[name]
+            self.catch_up(name)
             state = self._world.cluster.nodes.get(name)
             if state is not None:
                 self.judge_node(state)
