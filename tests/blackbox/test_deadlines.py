@@ -157,7 +157,7 @@ def test_a_pod_with_a_finalizer_is_evicted_once(box: Box) -> None:
     fell = box.taint(node, BAD)
     for pod in pods:
         box.leaves(pod, fell)
-    time.sleep(OBSERVED_SECONDS)
+    time.sleep(OBSERVED_SECONDS)  # a second eviction would come now: nothing else tells that none does
     assert box.cluster.find("pods", "held", box.namespace), "it has a finalizer"
     assert box.accepted() == {"held": 1, "other": 1}
     box.cluster.patch("pods", "held", {"metadata": {"finalizers": None}}, box.namespace)

@@ -83,15 +83,15 @@ def play(scene: Scene, name: str, seed: int, scale: Scale, seconds: float | None
     fault.prepare(scene)
     begin = time.time()
     scene.world.begin(seed)
-    time.sleep(WARM_SECONDS)
+    time.sleep(WARM_SECONDS)  # the wave is in progress when the fault begins
     _break(scene, fault)
     fault.end(scene)
-    time.sleep(fault.after_seconds)
+    time.sleep(fault.after_seconds)  # the world goes on for as long after the fault
     scene.world.freeze()
     frozen = time.time()
     left = _settle(scene, frozen + fault.bound_seconds)
     settled = time.time()
-    time.sleep(QUIET_SECONDS)
+    time.sleep(QUIET_SECONDS)  # nothing may happen any more
     end = time.time()
     tolerance = Tolerance(fault.staleness_seconds, fault.in_flight)
     verdict = scene.judge.verdict(begin, end, settled if not left else end, tolerance)
