@@ -1,13 +1,13 @@
 """What happens to pods of each kind of owner in each event of the life of placement.
 
-The stories with the real scheduler, controllers and kubelet see each cell.
+The stories with the real scheduler, controllers and kubelet see each entry of the table.
 """
 
 from enum import StrEnum
 
 
 class Owner(StrEnum):
-    """What creates a pod, as the columns of the table are named."""
+    """What creates a pod."""
 
     DEPLOYMENT = "Deployment"
     STATEFUL_SET = "StatefulSet"
@@ -19,7 +19,7 @@ class Owner(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens, as the rows of the table are named."""
+    """What happens."""
 
     CREATED = "created"
     FALLS_NO_EXECUTE = "the value falls, `NoExecute`, the policy evicts"

@@ -1,6 +1,6 @@
 """Placement with the real scheduler and controllers: each kind of owner in each event.
 
-The kubelet of the rows about kubelets is the real one too, with a container runtime in its memory.
+Where a kubelet restarts, it is the real one too, with a container runtime in its memory.
 """
 
 import time
