@@ -313,3 +313,20 @@ def test_the_server_reads_versions_in_the_natural_order_as_we_do(text):
 def test_the_server_reads_whole_numbers_as_we_do(text):
     within = -(2**63) <= int(text) < 2**63 if NUMERIC.fullmatch(text) else False
     assert within == (parse_integer(text) is not None)
+
+
+def lists_of(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
+    """Each list below."""
+    if schema.get("type") == "array":
+        yield path, schema
+    inner = [(f"{path}.{name}", one) for name, one in schema.get("properties", {}).items()]
+    inner += [(f"{path}[]", schema["items"])] if "items" in schema else []
+    for below, one in inner:
+        yield from lists_of(one, below)
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_a_set_has_scalars_only(kind: str) -> None:
+    """The API server takes a set of objects and then fails at each apply to it, with status 500."""
+    sets = [(path, one) for path, one in lists_of({"properties": SCHEMAS[kind]}, "") if one.get("x-kubernetes-list-type") == "set"]
+    assert [path for path, one in sets if one["items"]["type"] == "object"] == []

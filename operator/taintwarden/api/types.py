@@ -289,7 +289,7 @@ class ZoneHealthSpec(Spec, frozen=True):
 
     unhealthy: Annotated[
         tuple[Annotated[UnhealthyTaintSpec, checked(check_unhealthy)], ...],
-        checked(no_duplicates, min_length=1, max_length=16),
+        Meta(min_length=1, max_length=16),
     ]
     threshold: Annotated[float, Meta(ge=0.00001, le=1)] = 0.55
     evictions_per_second: Rate = 1.0
