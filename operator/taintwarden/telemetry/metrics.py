@@ -182,7 +182,7 @@ class Metrics:
         )
         self.missed_deadlines = Counter(
             "taintwarden_missed_deadlines",
-            "Pods that had not stopped gracefully when their node was gone: not-evicted, or grace-cut.",
+            "Pods that had not stopped gracefully when their node was gone: not-evicted, grace-cut, or exempt.",
             ["policy", "reason"],
             registry=operator,
         )

@@ -46,7 +46,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_hard(self) -> bool:
-        """Whether the node will be removed (``reclaim``): then only the overall rate and budgets apply."""
+        """Whether the node will be removed (``reclaim``): then only calls, budgets, bounces and the overall rate apply."""
         return self.policy.reclaim is not None
 
     @property
