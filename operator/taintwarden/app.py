@@ -31,7 +31,7 @@ from taintwarden.controller.profile_store import ProfileStore
 from taintwarden.controller.status_writer import REFRESH_SECONDS, StatusWriter
 from taintwarden.controller.store_handler import StoreHandler
 from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
-from taintwarden.engine.limits.calls import SLOW_FACTOR
+from taintwarden.engine.limits.calls import MAX_SLOW
 from taintwarden.engine.machine import Machine, Timings, events
 from taintwarden.engine.model import Policy
 from taintwarden.health import Health
@@ -111,7 +111,7 @@ class App:
         self.metrics = Metrics(Process.OPERATOR)
         self.client = Client(
             connection,
-            max_connections=(1 + SLOW_FACTOR) * settings.max_in_flight + 32,
+            max_connections=settings.max_in_flight + MAX_SLOW + 32,
             is_paced=True,
             on_date=clock.heard,
         )

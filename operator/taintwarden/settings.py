@@ -111,10 +111,13 @@ class Settings(CommonSettings, frozen=True, kw_only=True):
 
     @property
     def max_in_flight(self) -> int:
-        """Eviction calls in progress at once: twice as many as a rate needs whose calls take 0.1 s each."""
+        """Eviction calls in progress at once: four times as many as a rate needs whose calls take 0.1 s each.
+
+        While many webhooks hang, each call to one of them fills a slot for a second.
+        """
         if self.overall_rate is None:
             return MOST_IN_FLIGHT
-        return min(MOST_IN_FLIGHT, max(8, math.ceil(self.overall_rate / 5)))
+        return min(MOST_IN_FLIGHT, max(8, math.ceil(self.overall_rate / 2.5)))
 
 
 AnySettings = TypeVar("AnySettings", bound=CommonSettings)

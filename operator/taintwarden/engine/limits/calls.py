@@ -1,11 +1,13 @@
 """Eviction calls: how many are in progress, and which lanes or servers answer them with failures.
 
-* A call without an answer for a second gives its slot back; a lane has at most four such.
+* A call without an answer for a second gives its slot back, and its lane fails meanwhile; a lane has at most four such.
 * While others could go, a lane has at most half of the slots.
 * A lane whose calls fail waits, alone: 1 s, 2 s, 4 s, to 30 s (2 s before a hard deadline), and makes one call a try,
   until one succeeds. Calls that were in the air count once.
 * A fault of the server makes all lanes wait as one, 1 to 5 s, and the next call is the only one until it is answered.
 """
+
+from collections.abc import Iterator
 
 from taintwarden.engine.limits.protocol import (
     EVERY_POLICY,
@@ -22,8 +24,8 @@ from taintwarden.engine.outcomes import CallAnswer
 
 SLOW_SECONDS = 1.0
 """An eviction takes about 0.1 s on an idle API server."""
-SLOW_FACTOR = 3
-"""So many calls without an answer give their slots back, as a multiple of the slots: each has a connection."""
+MAX_SLOW = 200
+"""So many calls without an answer give their slots back: each has a connection."""
 LANE_SLOW = 4
 """How many of them one lane may have."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, LONGEST_HARD_WAIT_SECONDS = 1.0, 30.0, 2.0
@@ -90,19 +92,19 @@ class Calls(Limit):
     @property
     def _used(self) -> int:
         """Slots in use."""
-        return len(self._calls) - min(self._slow, SLOW_FACTOR * self.slots)
+        return len(self._calls) - min(self._slow, MAX_SLOW)
 
     def is_failing(self, lane: LaneKey) -> bool:
-        """Whether the last call of a lane failed."""
+        """Whether the last call of a lane failed, or one has no answer for a second."""
         known = self._lanes.get(lane)
-        return known is not None and known.failures > 0
+        return known is not None and (known.failures > 0 or known.slow > 0)
 
     def pause(self, until: MonotonicTime) -> None:
         """The API server requests a pause."""
         self._paused_until = max(self._paused_until, until)
 
-    def let_time_pass(self, now: MonotonicTime) -> None:
-        """Calls become slow."""
+    def let_time_pass(self, now: MonotonicTime) -> Iterator[LaneKey]:
+        """Calls become slow. Returns their lanes."""
         while (uid := next(iter(self._quick), None)) is not None:
             call = self._calls[uid]
             if now < later(call.since, SLOW_SECONDS):
@@ -112,6 +114,7 @@ class Calls(Limit):
             lane = self._lanes[call.lane]
             lane.fast, lane.slow, self._slow = lane.fast - 1, lane.slow + 1, self._slow + 1
             self._free(call.lane)
+            yield call.lane
 
     def next_slow_at(self) -> MonotonicTime | None:
         """When the next call becomes slow."""
@@ -159,18 +162,13 @@ class Calls(Limit):
             self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
         self._lanes.setdefault(request.lane, _Lane()).fast += 1
 
-    def answered(self, uid: str, answer: CallAnswer, now: MonotonicTime, detail: str = "", asked: float = 0.0) -> bool:
-        """A call was answered: called before it is settled. ``asked``: seconds for which the server asks to wait.
-
-        Returns:
-            Whether the lane fails now.
-
-        """
+    def answered(self, uid: str, answer: CallAnswer, now: MonotonicTime, detail: str = "", asked: float = 0.0) -> None:
+        """A call was answered: called before it is settled. ``asked``: seconds for which the server asks to wait."""
         call = self._calls[uid]
         lane = self._lanes[call.lane]
-        if answer is CallAnswer.SERVER_FAILS and call.is_slow:
-            answer = CallAnswer.LANE_FAILS
-        if answer is CallAnswer.SERVER_FAILS:
+        if answer is CallAnswer.SERVER_FAILS and call.is_slow:  # or a webhook: it says nothing of the server
+            self._fail(lane, call, now, detail)
+        elif answer is CallAnswer.SERVER_FAILS:
             if call.since >= self._outage_since:
                 longer = max(FIRST_WAIT_SECONDS, 2 * self._outage_wait)
                 self._outage_wait = min(LONGEST_OUTAGE_WAIT_SECONDS, longer)
@@ -184,7 +182,6 @@ class Calls(Limit):
                 lane.failures = 0
             else:
                 self._fail(lane, call, now, detail)
-        return lane.failures > 0
 
     @staticmethod
     def _fail(lane: _Lane, call: _Call, now: MonotonicTime, detail: str) -> None:

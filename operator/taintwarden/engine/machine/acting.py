@@ -119,7 +119,8 @@ class Acting:
     def let_time_pass(self, most: int) -> None:
         """Reconsider what time has changed: slow calls, released pods, deletions."""
         now = self._world.now.monotonic
-        self._world.limiter.calls.let_time_pass(now)
+        for lane in self._world.limiter.calls.let_time_pass(now):
+            self._world.queues.failing_changed(lane)
         for released in list(self._released)[:most]:
             del self._released[released]
             claim = self._world.claims.by_key.get(released)
@@ -354,7 +355,7 @@ class Acting:
             # If a call may have been carried out and the pod is gone, that call most likely evicted it.
             evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
             settlement = Settlement.EVICTED if evicted else Settlement.STAYS
-            world.limiter.settle(event.uid, settlement, world.now)
+            self._settle(call, settlement)
             self._report_done(call, event.outcome)
             self._expect_gone(evictee, call)
             return
@@ -363,12 +364,17 @@ class Acting:
             evictee.is_uncertain and event.outcome is Outcome.NOT_SENT
         )
         if evictee.is_uncertain:  # the call may have been carried out: the pod counts as terminating
-            world.limiter.settle(event.uid, Settlement.UNKNOWN, world.now)
+            self._settle(call, Settlement.UNKNOWN)
             self._doubts.schedule(event.uid, later(world.now.monotonic, world.timings.leaving))
         else:
-            world.limiter.settle(event.uid, Settlement.STAYS, world.now)
+            self._settle(call, Settlement.STAYS)
             self._ending.stay(evictee.node, evictee.uid)
         self._resume(evictee, call, event)
+
+    def _settle(self, call: Call, settlement: Settlement) -> None:
+        world, pod = self._world, call.order.pod
+        world.limiter.settle(pod.uid, settlement, world.now)
+        world.queues.failing_changed((call.claim.policy.name, pod.namespace))
 
     def _learn(self, event: events.Settled, call: Call) -> None:
         """What the answer says of calls for other pods."""
@@ -380,7 +386,6 @@ class Acting:
             world.limiter.calls.pause(later(now, seconds))
         detail = f"{row.why}: {event.message}" if event.message else row.why
         world.limiter.calls.answered(event.uid, row.answer, now, detail, self._asked(event))
-        world.queues.failing_changed((call.claim.policy.name, pod.namespace))
 
     def _asked(self, event: events.Settled) -> float:
         return min(event.retry_after or 0.0, self._world.timings.longest_retry_after)
