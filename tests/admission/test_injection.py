@@ -22,10 +22,10 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.engine.scheduling import Demand, Sourced
-from taintwarden.placement.admission.injection import NO_NODE, Additions, inject, tolerate
-from taintwarden.placement.admission.placing import ConcerningPolicies, acting
-from taintwarden.placement.admission.response import AdmissionResponse
+from taintwarden_placement.admission.injection import NO_NODE, Additions, inject, tolerate
+from taintwarden_placement.admission.placing import ConcerningPolicies, acting
+from taintwarden_placement.admission.response import AdmissionResponse
+from taintwarden_placement.scheduling.feasibility import Demand, Sourced
 
 NODE_TERMS = "nodeSelectorTerms"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

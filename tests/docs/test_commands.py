@@ -28,7 +28,7 @@ FOREIGN_FLAGS = {
 OWN_PROGRAMS = (ROOT / "tools" / "bench" / "__main__.py", ROOT / "tests" / "mutants" / "__main__.py")
 OWN_FLAGS = {flag for one in OWN_PROGRAMS for flag in re.findall(r"\"(--[a-z-]+)\"", one.read_text())}
 FOREIGN_VARIABLES = {"TAINTWARDEN_E2E_CONTEXTS"}
-TOP_LEVEL = ("operator/", "tests/", "crds/", "deploy/", "docs/", "tools/", ".ci/")
+TOP_LEVEL = ("operator/", "packages/", "tests/", "crds/", "deploy/", "docs/", "tools/", ".ci/")
 
 
 class WrongCommandError(AssertionError):

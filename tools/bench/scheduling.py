@@ -23,10 +23,10 @@ from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden.placement.scheduling.decisions import Decisions, NodeReader
-from taintwarden.placement.scheduling.demands import Demands
-from taintwarden.placement.scheduling.extender import Args, SchedulerExtender
-from taintwarden.placement.scheduling.news import News
+from taintwarden_placement.scheduling.decisions import Decisions, NodeReader
+from taintwarden_placement.scheduling.demands import Demands
+from taintwarden_placement.scheduling.extender import Args, SchedulerExtender
+from taintwarden_placement.scheduling.news import News
 
 NODES, QUICK_NODES = 1_000, 100
 REQUESTS, QUICK_REQUESTS = 1_000, 100

@@ -10,11 +10,11 @@ from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.machine import Outcome, View
 from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
-from taintwarden.engine.scheduling import Preferences
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden.rehearsal.node_candidates import Candidates
 from taintwarden.rehearsal.places import PlacedPod
 from taintwarden.rehearsal.returning import Returning
+from taintwarden_placement.scheduling.feasibility import Preferences
 
 
 class Assumptions(msgspec.Struct, frozen=True, rename="camel"):

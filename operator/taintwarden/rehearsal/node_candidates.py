@@ -13,14 +13,14 @@ from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.engine.model import Gates, Node, PodClass, Profile
 from taintwarden.engine.placement import NodeLabels, is_mirror_label, keys_of
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.engine.scheduling import MAX_TOLD, Demand, Judge, Preferences, RefusalCause
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
-from taintwarden.placement.admission.placing import ConcerningPolicies, acting, placed_keys, published_labels
-from taintwarden.placement.scheduling.demands import Demands, claim_of
 from taintwarden.rehearsal.places import NativeRequirement, Place, PlacedPod, PlacedVolume, accepts
 from taintwarden.rehearsal.rehearsal import Rehearsal
 from taintwarden.rehearsal.snapshot import Snapshot
 from taintwarden.rehearsal.written import WrittenPod
+from taintwarden_placement.admission.placing import ConcerningPolicies, acting, placed_keys, published_labels
+from taintwarden_placement.scheduling.demands import Demands, claim_of
+from taintwarden_placement.scheduling.feasibility import MAX_TOLD, Demand, Judge, Preferences, RefusalCause
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from taintwarden.engine.model import Node
-from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.node_candidates import Candidate, Obstacle, ObstacleKind
 from taintwarden.rehearsal.places import PlacedPod
+from taintwarden_placement.admission.own_objects import INJECT
 
 NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes are not considered"
 DAEMON_SET = "DaemonSet"

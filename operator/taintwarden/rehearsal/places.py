@@ -16,8 +16,8 @@ from taintwarden.engine.affinity import NodeOperator
 from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.node_matching import LabelMatch, match_label
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.scheduling import REPELLING
 from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
+from taintwarden_placement.scheduling.feasibility import REPELLING
 
 _COMMA = re.compile(r",(?![^()]*\))")
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")

@@ -26,7 +26,6 @@ from taintwarden.engine.model import (
     WallTime,
 )
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
 from taintwarden.rehearsal.conditions import cut_off, is_kept_from_enforcing, limits_of
 from taintwarden.rehearsal.ideal import Allowances, Assumptions, Places
@@ -37,6 +36,7 @@ from taintwarden.rehearsal.recording import Recording, is_replaced
 from taintwarden.rehearsal.rehearsal import NEWEST, Rehearsal, named
 from taintwarden.rehearsal.returning import Returning
 from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden_placement.admission.own_objects import INJECT
 
 MONOTONIC = 1_000_000.0
 SHORTEST_STEP_SECONDS = 0.001

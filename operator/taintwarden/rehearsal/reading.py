@@ -14,7 +14,6 @@ from taintwarden.kube.calls.profile_calls import path_in
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, WorkloadObject
 from taintwarden.kube.wire.resources import BUDGETS, DEVICES_PATH, NODES, VOLUMES
-from taintwarden.placement.scheduling.demands import claim_of
 from taintwarden.rehearsal.deployments import has_extender
 from taintwarden.rehearsal.liveness import read_liveness
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
@@ -31,6 +30,7 @@ from taintwarden.rehearsal.sources import (
     Source,
     identity,
 )
+from taintwarden_placement.scheduling.demands import claim_of
 
 MAX_BUDGETS = 500
 Progress = Callable[[str], None]

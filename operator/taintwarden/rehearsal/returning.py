@@ -10,9 +10,9 @@ from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
 from taintwarden.engine.placement import Kept, keys_of
-from taintwarden.engine.scheduling import REPELLING
-from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.places import Place, accepts
+from taintwarden_placement.admission.own_objects import INJECT
+from taintwarden_placement.scheduling.feasibility import REPELLING
 
 REMEDY = (
     f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "

@@ -10,14 +10,15 @@ import msgspec
 
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS
 from taintwarden.engine.model import Effect, Gates
-from taintwarden.engine.placement import REQUIRED_EFFECTS, Alternatives, is_mirror_label, keys_of
-from taintwarden.engine.scheduling import Demand
-from taintwarden.placement.admission.advice import compared_keys
-from taintwarden.placement.admission.injection import NO_NODE
-from taintwarden.placement.admission.merged_affinity import merge
-from taintwarden.placement.admission.natives import missing_natives, without_guard
-from taintwarden.placement.admission.placing import ConcerningPolicies, Restrictions, restrictions
+from taintwarden.engine.placement import is_mirror_label, keys_of
 from taintwarden.rehearsal.places import Place
+from taintwarden_placement.admission.advice import compared_keys
+from taintwarden_placement.admission.injection import NO_NODE
+from taintwarden_placement.admission.merged_affinity import merge
+from taintwarden_placement.admission.natives import missing_natives, without_guard
+from taintwarden_placement.admission.placing import ConcerningPolicies, Restrictions, restrictions
+from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives
+from taintwarden_placement.scheduling.feasibility import Demand
 
 Parts = frozenset[tuple[str, ...]]
 """What the terms of an affinity require of some labels, each requirement as text."""

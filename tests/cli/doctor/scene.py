@@ -14,9 +14,9 @@ from taintwarden.cli.doctor.inventory import Inventory
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
-from taintwarden.placement.admission.annotated_objects import TEMPLATES
 from taintwarden.rehearsal.places import PlacedVolume
 from taintwarden.rehearsal.sources import WORKLOADS
+from taintwarden_placement.admission.annotated_objects import TEMPLATES
 
 KINDS = {listing.kind: listing for listing in WORKLOADS.values()}
 Taking: dict[str, tuple[str, type[Any]]] = {

@@ -16,11 +16,11 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import Kept, keys_of, mirrored
-from taintwarden.placement.admission.known import Known
-from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
-from taintwarden.placement.webhook_process import admission_webhooks
 from taintwarden.rehearsal.files import snapshot_from_files
 from taintwarden.rehearsal.manifests import Document
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
+from taintwarden_placement.webhook_process import admission_webhooks
 
 NAMESPACE = "default"
 SETTLE_SECONDS = 40.0

@@ -14,15 +14,15 @@ from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
 from taintwarden.engine.placement import Kept, keys_of, neutral_labels, node_labels
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
-from taintwarden.placement.admission.advice import named_labels
-from taintwarden.placement.admission.annotated_objects import pod_in
-from taintwarden.placement.admission.checking import look, mapping
 from taintwarden.rehearsal.manifests import BadInput
 from taintwarden.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden.rehearsal.reading import stored_policies
 from taintwarden.rehearsal.rehearsal import named
 from taintwarden.rehearsal.session import ClusterError, Session
 from taintwarden.rehearsal.sources import WORKLOADS, Listing, Subject
+from taintwarden_placement.admission.advice import named_labels
+from taintwarden_placement.admission.annotated_objects import pod_in
+from taintwarden_placement.admission.checking import look, mapping
 
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5

@@ -11,10 +11,10 @@ from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
 from taintwarden.engine.placement import Kept, keys_of
-from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.node_candidates import Candidate, Candidates
 from taintwarden.rehearsal.pending import PendingDiagnosis, diagnose
 from taintwarden.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden_placement.admission.own_objects import INJECT
 
 OURS = "taintwarden.io"
 """How the names of our webhooks end, whatever their configurations are called."""

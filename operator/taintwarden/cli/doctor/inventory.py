@@ -10,10 +10,10 @@ from taintwarden.api.types import GROUP
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
 from taintwarden.kube.wire.kinds import OwnerReference
-from taintwarden.placement.admission.annotated_objects import TEMPLATES
-from taintwarden.placement.admission.checking import look, mapping, sequence
 from taintwarden.rehearsal.places import Place, PlacedPod
 from taintwarden.rehearsal.sources import UNREADABLE, Listing, Subject, identity
+from taintwarden_placement.admission.annotated_objects import TEMPLATES
+from taintwarden_placement.admission.checking import look, mapping, sequence
 
 _NOWHERE = "a template"
 """The node name of a template, which is on no node: only bound pods are decoded."""

@@ -17,10 +17,10 @@ from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KI
 from taintwarden.cli.data_output import write_data
 from taintwarden.cli.output import printable, write
 from taintwarden.engine.model import Policy, Profile
-from taintwarden.placement.admission.annotated_objects import ObjectRole, check_object, check_templates, subject_of
-from taintwarden.placement.admission.checking import FaultSeverity, Found
-from taintwarden.placement.admission.volume_review import check_volume
 from taintwarden.rehearsal.manifests import BadInput, Document, read_documents
+from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, check_templates, subject_of
+from taintwarden_placement.admission.checking import FaultSeverity, Found
+from taintwarden_placement.admission.volume_review import check_volume
 
 SUFFIXES = (".json", ".yaml", ".yml")
 T = TypeVar("T")

@@ -148,7 +148,7 @@ def webhook(**flags: object) -> None:
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
     serve = imported(_SERVE, with_rich=False)
-    serve("taintwarden.placement.webhook_process:run", load_webhook_settings, flags)
+    serve("taintwarden_placement.webhook_process:run", load_webhook_settings, flags)
 
 
 @click.command(name="scheduler-extender", short_help="Run the scheduler extender.")
@@ -165,7 +165,7 @@ def scheduler_extender(**flags: object) -> None:
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
     serve = imported(_SERVE, with_rich=False)
-    serve("taintwarden.placement.extender_process:run", load_extender_settings, flags)
+    serve("taintwarden_placement.extender_process:run", load_extender_settings, flags)
 
 
 @click.command(name="webhook-trust", short_help="Let the API servers trust the admission webhooks.")

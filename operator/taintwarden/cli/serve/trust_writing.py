@@ -9,8 +9,8 @@ from taintwarden.cli.output import fail
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden.placement.trust import UntrustedError, spread
 from taintwarden.settings import SettingsError, load_webhook_settings
+from taintwarden_placement.trust import UntrustedError, spread
 
 
 def write_trust(wait_seconds: float, **flags: object) -> None:

@@ -15,8 +15,8 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Policy, Taint, Toleration
 from taintwarden.engine.operators import Match, match
 from taintwarden.kube.wire.kinds import TaintObject
-from taintwarden.placement.admission.annotated_objects import check_object
 from taintwarden.rehearsal.sources import DEVICES, TEMPLATES, Source, Subject
+from taintwarden_placement.admission.annotated_objects import check_object
 
 _LEFT_SECONDS = 300.0
 """So long a controller may take to remove a taint of a node that is ready again."""

@@ -6,9 +6,9 @@ from taintwarden.cli.doctor.check import Found, Severity, check
 from taintwarden.cli.doctor.context import Context, is_ours
 from taintwarden.engine.model import Method
 from taintwarden.kube.calls.lease import LEASE_NAME
-from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.liveness import liveness
 from taintwarden.rehearsal.sources import Source, Subject
+from taintwarden_placement.admission.own_objects import INJECT
 
 POLICY = "TaintEvictionPolicy"
 _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"

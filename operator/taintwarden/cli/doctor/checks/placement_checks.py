@@ -9,11 +9,11 @@ from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Operator
 from taintwarden.engine.placement import Kept, NodeLabels, is_mirror_label
-from taintwarden.placement.admission.own_objects import INJECT
 from taintwarden.rehearsal.node_candidates import ObstacleKind
 from taintwarden.rehearsal.places import Place
 from taintwarden.rehearsal.returning import REMEDY, Returning
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, Source, Subject
+from taintwarden_placement.admission.own_objects import INJECT
 
 _DAEMON_SET = "DaemonSet"
 _OF_PODS = (ObstacleKind.IMPOSSIBLE, ObstacleKind.NATIVE, ObstacleKind.OUTDATED, ObstacleKind.UNPUBLISHED)

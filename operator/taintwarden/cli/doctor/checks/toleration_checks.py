@@ -9,11 +9,11 @@ from taintwarden.cli.doctor.context import Context
 from taintwarden.cli.doctor.inventory import PodGroup
 from taintwarden.engine.model import Gates, Taint, TaintSelector, Toleration
 from taintwarden.engine.operators import Match, applies, is_comparison, match, opposite
-from taintwarden.placement.admission import checking
-from taintwarden.placement.admission.annotated_objects import TEMPLATES as PATHS
-from taintwarden.placement.admission.annotated_objects import check_object
-from taintwarden.placement.admission.pod_review import check_owner
 from taintwarden.rehearsal.sources import TEMPLATES, Source
+from taintwarden_placement.admission import checking
+from taintwarden_placement.admission.annotated_objects import TEMPLATES as PATHS
+from taintwarden_placement.admission.annotated_objects import check_object
+from taintwarden_placement.admission.pod_review import check_owner
 
 _NAMED = 3
 """The number of values that are named."""
