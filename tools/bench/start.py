@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bench import population
@@ -19,7 +19,7 @@ LIMIT_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class Sync:
+class Start:
     """One start. CPU is told at the moment of readiness; memory then, at its peak, and once all is quiet."""
 
     subject: str
@@ -67,19 +67,10 @@ def built_in(control_plane: ControlPlane) -> Iterator[Started]:
         process.stop()
 
 
-def transfer(control_plane: ControlPlane) -> AbstractContextManager[Started]:
-    """It lists the same and forgets it: the least that a start can cost."""
-    return _transfer(control_plane)
-
-
-def streamed(control_plane: ControlPlane) -> AbstractContextManager[Started]:
-    """The same, by the initial events of watches instead of lists."""
-    return _transfer(control_plane, "stream")
-
-
 @contextmanager
-def _transfer(control_plane: ControlPlane, *how: str) -> Iterator[Started]:
-    command = [sys.executable, "-m", "bench.transfer", control_plane.operator_kubeconfig(), "stay", *how]
+def transfer(control_plane: ControlPlane) -> Iterator[Started]:
+    """It lists the same and forgets it: the least that a start can cost."""
+    command = [sys.executable, "-m", "bench.transfer", control_plane.operator_kubeconfig()]
     process = Process("transfer", command, control_plane.folder / "transfer.log")
     process.start()
     try:
@@ -88,15 +79,10 @@ def _transfer(control_plane: ControlPlane, *how: str) -> Iterator[Started]:
         process.stop()
 
 
-STARTS = {
-    "taintwarden": taintwarden,
-    "built-in": built_in,
-    "bare transfer": transfer,
-    "bare transfer by WatchList": streamed,
-}
+STARTS = {"taintwarden": taintwarden, "built-in": built_in, "bare transfer": transfer}
 
 
-def measure(store: Store, subject: str) -> Sync:
+def measure(store: Store, subject: str) -> Start:
     with store.open() as control_plane:
         control_plane.client.apply(POLICY)
         server = control_plane.api_server.pid or 0
@@ -111,7 +97,7 @@ def measure(store: Store, subject: str) -> Sync:
             settle({"subject": pid})
             settled = memory(pid)
             reaction_seconds = asyncio.run(react(control_plane)) if started.acts else None
-            return Sync(
+            return Start(
                 subject=subject,
                 pods=store.shape.pods,
                 seconds=seconds,
