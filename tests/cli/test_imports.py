@@ -185,9 +185,11 @@ def test_a_command_hands_its_parameters_to_a_function_that_takes_them(name, monk
     inspect.signature(lazy.imported(place)).bind(*args, **given)
 
 
-@pytest.mark.parametrize("process", ["app", "placement.webhook_process", "placement.extender_process"])
+@pytest.mark.parametrize(
+    "process", ["taintwarden.app", "taintwarden_placement.webhook_process", "taintwarden_placement.extender_process"]
+)
 def test_a_process_that_serves_takes_settings(process):
-    inspect.signature(lazy.imported(f"taintwarden.{process}:run")).bind("settings")
+    inspect.signature(lazy.imported(f"{process}:run")).bind("settings")
 
 
 @pytest.mark.parametrize("place", ["taintwarden.cli.nowhere:show", "taintwarden.cli.output:nothing"])

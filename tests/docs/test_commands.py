@@ -9,7 +9,8 @@ import pytest
 
 from docs.pages import BLOCKS, BY_NAME, PAGES, ROOT
 from taintwarden.cli import main
-from taintwarden.settings import PREFIX, Settings, WebhookSettings
+from taintwarden.settings import PREFIX, Settings
+from taintwarden_placement.settings import WebhookSettings
 
 SHELL = ("sh", "console")
 TARGETS = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))

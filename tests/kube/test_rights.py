@@ -23,8 +23,9 @@ from taintwarden.kube.calls.lease import LEASE_NAME, Lease
 from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
 from taintwarden.kube.wire.resources import Resource
-from taintwarden.settings import ExtenderSettings, Settings, WebhookSettings
+from taintwarden.settings import Settings
 from taintwarden_placement import extender_process, webhook_process
+from taintwarden_placement.settings import ExtenderSettings, WebhookSettings
 from taintwarden_placement.trust import spread
 from taintwarden_placement.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
 

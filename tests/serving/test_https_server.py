@@ -34,11 +34,11 @@ from taintwarden.serving import listening
 from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.serving.pairs import make_authority, make_pair
 from taintwarden.serving.tls_stream import TlsLimits
-from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.serving.reviews import RESULTS, review_app
+from taintwarden_placement.settings import WebhookSettings
 from taintwarden_placement.webhook_calls import ConfigurationKind
 from taintwarden_placement.webhook_process import admission_webhooks
 

@@ -6,13 +6,12 @@ from typing import Any, TypeVar
 import click
 
 from taintwarden.cli.lazy import imported
-from taintwarden.settings import (
+from taintwarden.settings import Settings, load_settings
+from taintwarden_placement.settings import (
     ExtenderSettings,
     ServedSettings,
-    Settings,
     WebhookSettings,
     load_extender_settings,
-    load_settings,
     load_webhook_settings,
 )
 

@@ -10,10 +10,10 @@ import uvloop
 from taintwarden.cli.lazy import imported
 from taintwarden.cli.output import fail
 from taintwarden.kube.errors import ConfigError, KubeError
-from taintwarden.settings import ExtenderSettings, PublisherSettings, Settings, SettingsError, WebhookSettings
+from taintwarden.settings import CommonSettings, SettingsError
 from taintwarden.telemetry.logs import configure_logs
 
-OneOf = TypeVar("OneOf", Settings, WebhookSettings, ExtenderSettings, PublisherSettings)
+OneOf = TypeVar("OneOf", bound=CommonSettings)
 
 
 def serve(place: str, load: Callable[..., OneOf], flags: Mapping[str, object]) -> NoReturn:

@@ -9,7 +9,8 @@ from taintwarden.cli.output import fail
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden.settings import SettingsError, load_webhook_settings
+from taintwarden.settings import SettingsError
+from taintwarden_placement.settings import load_webhook_settings
 from taintwarden_placement.trust import UntrustedError, spread
 
 

@@ -21,7 +21,6 @@ from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.kinds import ClaimObject, NodeObject, VolumeObject
 from taintwarden.kube.wire.resources import CLAIMS, NODES, VOLUMES
-from taintwarden.settings import ExtenderSettings
 from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.mirror import Mirror
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
@@ -31,6 +30,7 @@ from taintwarden_placement.scheduling.news import News
 from taintwarden_placement.served import Followed, ServedApp, serve
 from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden_placement.serving.https_server import HttpsServer
+from taintwarden_placement.settings import ExtenderSettings
 
 
 class ExtenderApp(ServedApp):

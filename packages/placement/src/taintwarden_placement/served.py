@@ -20,9 +20,9 @@ from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.wire.resources import Resource
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
-from taintwarden.settings import ServedSettings
 from taintwarden.telemetry.metrics import Metrics, Process
 from taintwarden_placement.serving.https_server import HttpsServer
+from taintwarden_placement.settings import ServedSettings
 
 MAX_API_CONNECTIONS = 8
 """A few watches, and the calls about the certificate."""

@@ -17,7 +17,6 @@ from taintwarden.engine.model import Gates
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.resources import NAMESPACES
-from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionWebhooks
@@ -25,6 +24,7 @@ from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.served import Followed, ServedApp, serve
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.serving.reviews import RESULTS, review_app
+from taintwarden_placement.settings import WebhookSettings
 from taintwarden_placement.webhook_calls import ConfigurationKind
 
 

@@ -4,7 +4,7 @@ import click
 
 from taintwarden.cli.lazy import imported
 from taintwarden.cli.serve.serve_commands import connection_options, listening_options, log_options
-from taintwarden.settings import PublisherSettings, load_publisher_settings
+from taintwarden_publisher.settings import PublisherSettings, load_publisher_settings
 
 
 @click.command(short_help="Publish values of Prometheus as taints of nodes.")

@@ -16,9 +16,9 @@ from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.serving.pairs import Pair, UnusablePair
 from taintwarden.serving.tls import server_context
-from taintwarden.settings import ServedSettings
 from taintwarden_placement.certificate_keeper import CertificateKeeper
 from taintwarden_placement.serving.bodies import Answered, Refuse
+from taintwarden_placement.settings import ServedSettings
 
 KEEP_ALIVE_SECONDS = 300.0
 """API servers and schedulers close idle connections after 90 s. If we were first, a call could meet a closing one."""
