@@ -1,5 +1,6 @@
 """PodDisruptionBudgets, checked to save requests: the API server decides on every eviction."""
 
+import sys
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
@@ -8,6 +9,7 @@ from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodCla
 
 UNSEEN_SECONDS = 10.0
 """How long an accepted eviction may be missing in the status of its budget: not every one counts there."""
+_NOT_READY = "/not-ready"
 
 
 class _Account:
@@ -124,18 +126,21 @@ class Budgets(Limit):
         return tuple([budgets[name] for name in names]) if names else ()
 
     def name_of(self, pod: Pod) -> str:
-        """The budgets that select a pod as one name; empty: none does."""
+        """The budgets that select a pod as one name, which tells whether it is Ready; empty: none does."""
         budgets = self.of(pod.shared) if pod.running else ()
-        return ",".join(map(str, budgets)) if budgets else ""
+        return _named(",".join(map(str, budgets)), ready=pod.ready) if budgets else ""
 
     def allowed(self, name: str) -> int:
         """How many pods budgets with this :meth:`name_of` allow; several of them, or one that is unreadable, none."""
-        account = self._accounts.get(name)
+        of_all = name.removesuffix(_NOT_READY)
+        account = self._accounts.get(of_all)
         if account is None:
             return 0
-        namespace, _, short = name.partition("/")
+        namespace, _, short = of_all.partition("/")
         budget = self._budgets[namespace][short]
-        return 0 if budget.selector is None else account.left(budget, MonotonicTime(0.0))
+        if budget.selector is None:
+            return 0
+        return sys.maxsize if name != of_all and budget.healthy_enough else account.left(budget, MonotonicTime(0.0))
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
@@ -199,9 +204,14 @@ class Budgets(Limit):
         self._release_budget(name)  # who is refused again waits until then at most
 
 
+def _named(name: str, *, ready: bool) -> str:
+    """Pods that are not Ready may be evicted when others may not."""
+    return name if ready else name + _NOT_READY
+
+
 def _key(name: str, *, ready: bool) -> str:
-    """The key of a refusal: pods that are not Ready may be evicted when others may not."""
-    return f"budget/{name}" if ready else f"budget/{name}/not-ready"
+    """The key of a refusal."""
+    return f"budget/{_named(name, ready=ready)}"
 
 
 def shared_key(namespace: str) -> str:
