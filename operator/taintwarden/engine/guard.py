@@ -529,7 +529,7 @@ class Guard:
         self._arm_if_resized()
 
     def _expect_again(self, now: Instant) -> None:
-        """Which pods are near, and which of them still stand, is to be found anew."""
+        """Which pods are near, and which of them still stand, has to be found again."""
         known = self.due.all()
         self.due, self._standing, self._fresh = _DuePods(self.settings.window_seconds), Counter(), {}
         for due in known:
