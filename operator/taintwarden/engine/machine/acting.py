@@ -265,7 +265,7 @@ class Acting:
             self._hold_as_bouncing(claim, pod, refusal, before)
 
     def _unreserve_failing(self, key: LaneKey, refusal: Refusal) -> None:
-        """A lane whose calls fail may wait for ever: what is reserved for it at the guard is free for others."""
+        """A lane whose calls fail may wait for hours: what is reserved for it at the guard is free for others."""
         guard = self._world.limiter.guards.by_policy.get(key[0])
         if guard is not None and refusal.limit == FAILING:
             guard.unreserve_all(key[1])
