@@ -139,7 +139,8 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 self._look(policy, guard)
-            self._look_at_zones(policy)
+            if policy.limits.zone_health is not None or policy.name in self._halted:
+                self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard) -> None:
         guard.resolve(self._exists, self._world.now)
