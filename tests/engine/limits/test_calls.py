@@ -234,6 +234,20 @@ def test_a_lane_with_four_slow_calls_begins_no_other():
     assert bench.refuse() is None
 
 
+def test_of_one_lane_four_slow_calls_give_their_slots_back():
+    """One that hangs alone has all slots; the next ones must not have them all again."""
+    bench = Bench(slots=16)
+    hung = bench.begin(16)
+    bench.advance()
+    bench.begin(3, "bank")
+    assert bench.refuse("fine") is None
+    bench.begin(1, "bank")
+    assert bench.refuse("fine").limit == CALLS
+    for uid in hung[:4]:
+        bench.answer(uid)
+    assert bench.refuse("fine") is None
+
+
 def test_two_hundred_slow_calls_give_their_slots_back():
     bench = Bench(slots=8)
     for lane in range(MAX_SLOW // LANE_SLOW):
