@@ -228,7 +228,7 @@ class Guard:
 
     def regroup(self, budget_of: Callable[[str], str | None], namespace: str, now: Instant) -> None:
         """Other budgets select the pods of a namespace: ``budget_of`` names those of a UID; None: it is gone."""
-        for due in [one for one in self.due.all() if one.namespace == namespace]:
+        for due in self.due.of(namespace):
             budget = budget_of(due.uid)
             if budget is not None and budget != due.budget:
                 self.expect(msgspec.structs.replace(due, budget=budget), now)
@@ -508,7 +508,7 @@ class Guard:
         self._expect_again(now)
         if self.is_tripped:
             self._hold()
-        self._population.note(self.population())
+        self.follow(now)
         self._unsaved, self._changed = False, True
 
     def resolve(self, exists: Callable[[str], bool], now: Instant) -> None:
@@ -529,7 +529,7 @@ class Guard:
         self._arm_if_resized()
 
     def _expect_again(self, now: Instant) -> None:
-        """Which pods are near, and which of them still stand, is to be found anew."""
+        """Which pods are near, and which of them still stand, has to be found again."""
         known = self.due.all()
         self.due, self._standing, self._fresh = _DuePods(self.settings.window_seconds), Counter(), {}
         for due in known:
@@ -559,9 +559,12 @@ class _DuePods:
         self._window_seconds = window_seconds
         self._far: DeadlineQueue[WallTime] = DeadlineQueue()
         self._later: dict[str, Due] = {}
+        self._uids: dict[str, dict[str, None]] = {}
+        """Namespace -> the UIDs of its pods."""
 
     def put(self, due: Due, now: Instant, *, counts: bool) -> bool:
         """A pod will have to leave. Returns whether it is near. A released pod does not count."""
+        self._uids.setdefault(due.namespace, {})[due.uid] = None
         if due.at > now.wall + self._window_seconds:
             self._later[due.uid] = due
             self._far.schedule(due.uid, due.at)
@@ -587,13 +590,23 @@ class _DuePods:
         if due is not None:
             self.discount(uid)
             del self.near[uid]
-        elif self._later.pop(uid, None) is not None:
+        elif uid in self._later:
             self._far.cancel(uid)
+        else:
+            return None
+        namespace = (due or self._later.pop(uid)).namespace
+        del self._uids[namespace][uid]
+        if not self._uids[namespace]:
+            del self._uids[namespace]
         return due
 
     def all(self) -> list[Due]:
         """All pods, near or not."""
         return [*self.near.values(), *self._later.values()]
+
+    def of(self, namespace: str) -> list[Due]:
+        """The pods of a namespace, near or not."""
+        return [self.near.get(uid) or self._later[uid] for uid in self._uids.get(namespace, ())]
 
     def let_time_pass(self, now: Instant) -> Iterator[Due]:
         """The pods that come near."""
