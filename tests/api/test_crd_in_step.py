@@ -328,5 +328,9 @@ def lists_of(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_a_set_has_scalars_only(kind: str) -> None:
     """The API server takes a set of objects and then fails at each apply to it, with status 500."""
-    sets = [(path, one) for path, one in lists_of({"properties": SCHEMAS[kind]}, "") if one.get("x-kubernetes-list-type") == "set"]
+    sets = [
+        (path, one)
+        for path, one in lists_of({"properties": SCHEMAS[kind]}, "")
+        if one.get("x-kubernetes-list-type") == "set"
+    ]
     assert [path for path, one in sets if one["items"]["type"] == "object"] == []

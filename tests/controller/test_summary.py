@@ -353,13 +353,12 @@ def test_a_pod_that_is_held_for_ever_has_no_time():
     assert held(until=MonotonicTime(math.inf)).until is None
 
 
-def test_a_pod_that_was_let_back_into_its_line_waits():
-    assert state(Phase.READY, limit="budget") is PodState.WAITING
-
-
-@pytest.mark.parametrize("outcome", [Outcome.BLOCKED, Outcome.REFUSED])
-def test_a_pod_that_the_api_server_did_not_let_go_is_blocked(outcome):
-    assert state(Phase.DELAYED, outcome=outcome) is PodState.BLOCKED
+@pytest.mark.parametrize(
+    ("outcome", "limit", "wanted"),
+    [(Outcome.BLOCKED, "budget", PodState.BLOCKED), (Outcome.REFUSED, "failing", PodState.WAITING)],
+)
+def test_only_a_budget_blocks_a_pod(outcome, limit, wanted):
+    assert state(Phase.DELAYED, limit=limit, outcome=outcome) is wanted
 
 
 # -- values that are read from nodes ----------------------------------------------------------------------------------

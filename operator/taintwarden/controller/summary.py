@@ -21,9 +21,9 @@ from taintwarden.api.status import (
 )
 from taintwarden.api.text import printable
 from taintwarden.controller import wording
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.limits.zones import ZoneState
-from taintwarden.engine.machine import ClaimView, LimitReport, Phase, PolicyReport
+from taintwarden.engine.machine import ClaimView, LimitReport, PolicyReport
 from taintwarden.engine.model import Instant, Mode
 
 MAX_MESSAGE_CHARACTERS = 200
@@ -139,7 +139,9 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         reason = "Failing" if main.limit == FAILING else "Limited"
         # Calls that fail are named although a limit holds more pods: perhaps it does because of them.
         failing = (one for one in entry.limits if one is not main and one.limit in (FAILING, CALLS))
-        told = (wording.held(one.limit, one.pods, one.since, _until(one)) for one in (main, *failing))
+        # Of the others, the detail is that of one pod, and changes often.
+        details = ((one, one.detail if one.limit == GUARD else "") for one in (main, *failing))
+        told = (wording.held(one.limit, one.pods, one.since, _until(one), detail) for one, detail in details)
         return "True", reason, "; ".join([have, *told])
     if entry.next_deadline is None:
         return "True", "Pending", have
@@ -204,8 +206,6 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
 
 
 def _state(claim: ClaimView, now: float) -> PodState:
-    if claim.failed is not None:
-        return PodState.BLOCKED
-    if claim.phase is Phase.BLOCKED and claim.limit == BUDGET:
+    if claim.limit == BUDGET:
         return PodState.BLOCKED
     return PodState.WAITING if claim.due_at <= now else PodState.SCHEDULED

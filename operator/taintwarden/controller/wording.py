@@ -87,9 +87,9 @@ def several(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
-def held(limit: str, number: int, since: float, ends: float | None) -> str:
+def held(limit: str, number: int, since: float, ends: float | None, detail: str = "") -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
-    told = f"{limit} holds {number} since {at(since)}: {why_held(limit, number)}"
+    told = f"{limit} holds {number} since {at(since)}: {why_held(limit, number, detail)}"
     return told if ends is None else f"{told}; {next_one(limit)} at {until(ends)}"
 
 
@@ -98,21 +98,23 @@ def next_one(limit: str) -> str:
     return "the next call is made" if limit in (refusal.FAILING, refusal.CALLS) else "the next may be evicted"
 
 
-def waiting(limit: str, policy: str, number: int = 1) -> str:
+def waiting(limit: str, policy: str, number: int, detail: str) -> str:
     """What so many due pods wait for, in one clause."""
-    if limit == refusal.FAILING:
-        return why_held(limit, number)
+    why = why_held(limit, number, detail)
     if limit == refusal.GUARD:
-        return (
-            f"the guard of policy {policy} holds {'it' if number == 1 else 'them'}, because too many would be evicted"
-        )
-    return f"limit {limit} of policy {policy}: {why_held(limit, number)}"
+        return why.replace("the guard", f"the guard of policy {policy}", 1)
+    return why if limit == refusal.FAILING else f"limit {limit} of policy {policy}: {why}"
 
 
-def why_held(limit: str, number: int) -> str:
-    """Why a limit delays so many pods."""
+def why_held(limit: str, number: int, detail: str) -> str:
+    """Why a limit delays so many pods. ``detail``: what it says of one of them.
+
+    A guard without a detail has tripped.
+    """
     why = HOLDS.get(limit, limit)
-    return _of_one(why) if number == 1 else why
+    if limit == refusal.GUARD and not detail:
+        why += ", because too many would be evicted"
+    return (_of_one(why) if number == 1 else why) + (f": {detail}" if detail else "")
 
 
 def _of_one(text: str) -> str:

@@ -27,7 +27,7 @@ from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, FAILING
 from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden.rehearsal.liveness import Liveness
 
-MAY_LAST_SECONDS = {FAILING: 60.0, CALLS: 1_800.0, BUDGET: 1_800.0, BOUNCE: 300.0}
+MAY_LAST_SECONDS = {FAILING: 60.0, CALLS: 300.0, BUDGET: 1_800.0, BOUNCE: 300.0}
 """Limits that do not always end by themselves: after so long a person has to look, as the alerts say."""
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL = "MassEviction", "AllZonesFull"
@@ -205,8 +205,7 @@ def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
         may_last = MAY_LAST_SECONDS.get(one.limit, math.inf)
         if now - (one.since_at or now) >= may_last and (enforces or one.limit not in (BUDGET, BOUNCE)):
             wait = "waits" if one.pods == 1 else "wait"
-            why = one.message or wording.why_held(one.limit, one.pods)
-            return f"{wording.pods(one.pods)} {wait}: {why}"
+            return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.pods, one.message)}"
     return ""
 
 

@@ -109,9 +109,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
             lines.add("  says", times.within(guard.message))
     for limit in policy.limits:
         until = f"; {next_one(limit.limit)} {times.ahead(limit.until)}" if limit.until else ""
-        why = waiting(limit.limit, policy.name, limit.pods)
+        why = waiting(limit.limit, policy.name, limit.pods, limit.message)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
-        lines.add("  says", limit.message)
     for budget in policy.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
     for end in policy.reclaims:
