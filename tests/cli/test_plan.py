@@ -157,7 +157,7 @@ async def test_taint_taken_away_spares_pods(cluster, run):
     add_node(cluster, "c1", "900")
     add_pod(cluster, "old", "c1")
     plan = await planned(run, "--node", "c1", "--remove", "sla")
-    assert (plan["pods"], plan["spared"]) == ([], ["shop/old"])
+    assert (plan["pods"], plan["cancelled"]) == ([], ["shop/old"])
 
 
 async def test_nobody_to_take_them_is_told(run):
@@ -290,7 +290,10 @@ async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run)
     past = {"until": now, "namespaces": [{"namespace": "shop", "pods": 4}]}
     set_status(cluster, guard={"evicted": [past]})
     shown = " ".join((await run("plan", "--node", "a1", *DROP)).stdout.split())
-    assert "of policy sla trips after 2s: 4 evicted in the last 10m + 3 pods would leave = 7, 5 may; nothing" in shown
+    assert (
+        "of policy sla trips after 2s: 4 evicted in the last 10m + 3 pods would leave = 7, 5 may; it holds the policy"
+        in shown
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from taintwarden.controller import wording
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import ClaimView, LimitReport, PolicyReport
-from taintwarden.engine.model import Instant, Mode
+from taintwarden.engine.model import Instant, Mode, OnInvalidValue
 
 MAX_MESSAGE_CHARACTERS = 200
 """Of what an API server or a limit says about one pod."""
@@ -40,7 +40,7 @@ def summary(entry: PolicyReport, now: Instant) -> PolicyStatus:
         pending=entry.pending,
         blocked=entry.blocked,
         evicted=entry.evicted,
-        held_invalid=entry.held_invalid,
+        retained=retained(entry),
         invalid_taints=tuple(
             InvalidTaintStatus(one.node, one.taint, one.pods) for one in entry.invalid[:MAX_INVALID_TAINTS]
         ),
@@ -58,6 +58,16 @@ def summary(entry: PolicyReport, now: Instant) -> PolicyStatus:
         ),
         next_pods=tuple(_next_pod(claim, now) for claim in entry.next_pods),
     )
+
+
+def all_zones_full(entry: PolicyReport) -> bool:
+    """Whether every zone is Full, so that no due pod is evicted. With ``reclaim`` the health of zones has no effect."""
+    return entry.all_zones_full and entry.policy.reclaim is None
+
+
+def retained(entry: PolicyReport) -> int:
+    """Pairs of a pod and a taint whose value cannot be compared, and does not evict the pod for that."""
+    return entry.held_invalid if entry.policy.timing.on_invalid_value is OnInvalidValue.HOLD else 0
 
 
 def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[Said]:
@@ -157,13 +167,12 @@ def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
     if guard is not None and (record := guard.record).tripped_at is not None:
-        held = f"no pod of namespace {guard.scope} is evicted, others are" if guard.scope else "no pod is evicted"
-        effect = held if guard.halts else "evictions continue (action Report)"
-        counted = wording.too_many(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
-        message = f"since {wording.at(record.tripped_at)} {effect}: {counted}. {wording.guard_advice(policy.name)}"
+        counted = wording.Counted(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
+        effect = wording.tripped(policy, counted, guard.scope, halts=guard.halts)
+        message = f"since {wording.at(record.tripped_at)} {effect}. {wording.guard_advice(policy.name)}"
         return "True", "MassEviction", message
-    if entry.all_zones_full and entry.pending and policy.mode is not Mode.PAUSED and policy.reclaim is None:
-        return "True", "AllZonesFull", wording.all_zones_full(policy, entry.pending, len(entry.zones))
+    if all_zones_full(entry) and entry.due and policy.mode is not Mode.PAUSED:
+        return "True", "AllZonesFull", wording.all_zones_full(policy, entry.due, len(entry.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
     released = guard.record.released

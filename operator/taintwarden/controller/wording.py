@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +25,16 @@ _END = END_OF_TIME.timestamp()
 
 HOLDS = refusal.HOLDS
 """Limit -> why it delays pods."""
+
+
+class Counted(NamedTuple):
+    """What a tripped guard counts: pods due within its window, those evicted in the last one, and what it allows."""
+
+    due: int
+    evicted: int
+    allowance: int
+    window_seconds: float
+    bad: BadNodes
 
 
 def at(moment: float) -> str:
@@ -180,16 +191,24 @@ def due(moment: float | str, seconds_left: float) -> str:
     return f"at {told}, {relative(seconds_left, 0)}"
 
 
-def too_many(due_pods: int, evicted: int, limit: int, window_seconds: float, bad: BadNodes) -> str:
-    """What a tripped guard counts now, and which nodes still make pods leave."""
-    window = duration(window_seconds)
-    counted = f"{pods(due_pods)} due in the next {window}"
-    if evicted:
-        counted = f"{evicted} evicted in the last {window} + {due_pods} due in the next {window} = {evicted + due_pods}"
-    told = f"{counted}, {limit} {'is' if limit == 1 else 'are'} allowed"
-    if evicted + due_pods <= limit:
+def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
+    """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
+
+    ``scope``: the namespace that it holds; empty: all pods. ``halts``: its action is not Report.
+    """
+    holds = halts and policy.mode is not Mode.DRY_RUN
+    effect = f"no pod of namespace {scope} is evicted, others are" if scope else "no pod is evicted"
+    if not holds:
+        effect = "it holds nothing" if halts or policy.mode is Mode.DRY_RUN else "it holds nothing (action Report)"
+    window = duration(guard.window_seconds)
+    counted = f"{pods(guard.due)} due in the next {window}"
+    if guard.evicted:
+        whole = guard.evicted + guard.due
+        counted = f"{guard.evicted} evicted in the last {window} + {guard.due} due in the next {window} = {whole}"
+    told = f"{effect}: {counted}, {guard.allowance} {'is' if guard.allowance == 1 else 'are'} allowed"
+    if holds and guard.evicted + guard.due <= guard.allowance:
         told += "; it holds them until none of the wave has to leave any more"
-    return told + still_bad(bad)
+    return told + still_bad(guard.bad)
 
 
 def still_bad(bad: BadNodes) -> str:

@@ -62,7 +62,6 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     ``why`` it delays pods, in the words of status and ``explain``. ``is_over``: the watch has to report that the pod is
     gone. ``answer``: what it says of other calls. ``back_off``: first and longest seconds until the next call for the
     pod, if it concerns the pod alone. ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait.
-    ``may_last_seconds``: for so long it may end by itself; after that a person has to look.
     """
 
     why: str = ""
@@ -71,7 +70,6 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     is_over: bool = False
     by_budget: bool = False
     pauses: bool = False
-    may_last_seconds: float = 60.0
 
 
 POD_SECONDS = (5.0, 60.0)
@@ -81,25 +79,15 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     Outcome.EVICTED: OutcomeRow(is_over=True),
     Outcome.GONE: OutcomeRow(is_over=True),
     Outcome.BLOCKED: OutcomeRow("a PodDisruptionBudget allows no disruption now", POD_SECONDS, by_budget=True),
-    Outcome.MISCONFIGURED: OutcomeRow(
-        "more than one PodDisruptionBudget selects them", POD_SECONDS, by_budget=True, may_last_seconds=0.0
-    ),
-    Outcome.POSTPONED: OutcomeRow(
-        "an admission webhook wants their eviction later (429)", POD_SECONDS, may_last_seconds=1_800.0
-    ),
+    Outcome.MISCONFIGURED: OutcomeRow("more than one PodDisruptionBudget selects them", POD_SECONDS, by_budget=True),
+    Outcome.POSTPONED: OutcomeRow("an admission webhook wants their eviction later (429)", POD_SECONDS),
     Outcome.NOT_SENT: OutcomeRow(
         "the decision no longer held just before the call", (1.0, 1.0), answer=CallAnswer.NONE
     ),
     Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", answer=CallAnswer.NONE, pauses=True),
-    Outcome.DENIED: OutcomeRow(
-        "an admission webhook or policy rejects their eviction", answer=CallAnswer.LANE_FAILS, may_last_seconds=0.0
-    ),
-    Outcome.WEBHOOK_FAILED: OutcomeRow(
-        "an admission webhook for their eviction fails", answer=CallAnswer.LANE_FAILS, may_last_seconds=0.0
-    ),
-    Outcome.REFUSED: OutcomeRow(
-        "the API server refuses their eviction", answer=CallAnswer.LANE_FAILS, may_last_seconds=0.0
-    ),
+    Outcome.DENIED: OutcomeRow("an admission webhook or policy rejects their eviction", answer=CallAnswer.LANE_FAILS),
+    Outcome.WEBHOOK_FAILED: OutcomeRow("an admission webhook for their eviction fails", answer=CallAnswer.LANE_FAILS),
+    Outcome.REFUSED: OutcomeRow("the API server refuses their eviction", answer=CallAnswer.LANE_FAILS),
     Outcome.NAMESPACE_TERMINATING: OutcomeRow(
         "the namespace is being deleted, and its pods with it", answer=CallAnswer.LANE_FAILS
     ),

@@ -100,7 +100,7 @@ class Recording:
         pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
         return numbers(pods) | {
             "pods": pods,
-            "spared": sorted(name for uid, name in self._already.items() if uid not in self._pods),
+            "cancelled": sorted(name for uid, name in self._already.items() if uid not in self._pods),
             "invalid": [
                 f"{taint} on {wording.several(len(nodes), 'node')} {why}"
                 for (taint, why), nodes in self._invalid.items()

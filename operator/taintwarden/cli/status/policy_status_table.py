@@ -131,7 +131,7 @@ def _invalid(policy: PolicySummary) -> Iterator[str]:
         if policy.on_invalid_value == OnInvalidValue.EVICT:
             judged = f"{'has' if taint.pods == 1 else 'have'} to leave, since onInvalidValue is Evict"
         yield f"{taint.taint} on {taint.node} cannot be compared: {pods(taint.pods)} {judged}"
-    if more := policy.held_invalid - sum(one.pods for one in policy.invalid_taints):
+    if (more := policy.retained - sum(one.pods for one in policy.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
         yield f"{pods(more)} with other invalid taints: {where}"
 
