@@ -9,7 +9,6 @@ import msgspec
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.model import Int64
 
-MAX_NEXT_PODS = 10
 MAX_LIMITS = 16
 MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10
