@@ -20,7 +20,7 @@ from engine.device_rig import (
     tainted,
 )
 from engine.kept import kept
-from engine.rig import NO_LIMITS, START, exists
+from engine.rig import NO_LIMITS, START, exists, limited
 from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.evaluate import Evaluator
 from taintwarden.engine.guard import GuardRecord
@@ -1249,3 +1249,47 @@ def test_the_view_of_a_node_has_its_taints_and_those_of_devices_apart():
     view = rig.machine.view.node("n1")
     assert [taint.key for taint, _ in view.taints] == ["sla"]
     assert [taint.origin.device for taint, _ in view.device_taints] == [GPU_0]
+
+
+# -- changes that concern many nodes -----------------------------------------------------------------------------------
+
+MANY_NODES = 9
+
+
+def on_many_nodes(policy: Policy | None = None) -> Devices:
+    """Nodes whose pods have a device each, and n0 with a pod that a policy for nodes selects."""
+    rig = Devices(policy or for_devices(), limited("nodes", spec={"taints": [{"key": "sla"}]}))
+    rig.node("n0")
+    rig.pod("other", node="n0")
+    for number in range(MANY_NODES):
+        rig.node(f"m{number}")
+        rig.pod(f"p{number}", node=f"m{number}")
+        rig.claim(f"p{number}", device=DeviceId(DRIVER, f"m{number}", "gpu-0"), key=f"shop/c{number}")
+    rig.wake()
+    return rig
+
+
+def put_rule(rig: Devices, value: str) -> None:
+    found = TaintRule(DeviceTaint(KEY, value, "NoExecute", rig.wall), driver=DRIVER)
+    rig.feed(events.TaintRuleSeen("r", found))
+
+
+def test_a_rule_of_many_nodes_that_changes_all_the_time_delays_no_other_eviction():
+    rig = on_many_nodes()
+    rig.node("n0", "sla=1")
+    for number in range(10):
+        put_rule(rig, str(number))
+        rig.wake()
+        put_rule(rig, str(number))
+    assert "other" in rig.evicted
+
+
+def test_two_changes_of_many_nodes_between_two_looks_are_not_none():
+    """The device was fine in between, as far as is known: its time begins again."""
+    rig = on_many_nodes(for_devices(timing=Timing(violation_grace_seconds=100)))
+    put_rule(rig, "bad")
+    rig.advance(90, step=10.0)
+    rig.feed(events.TaintRuleGone("r"))
+    put_rule(rig, "bad")
+    rig.advance(20, step=5.0)
+    assert rig.evicted == []

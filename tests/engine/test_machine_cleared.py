@@ -213,6 +213,7 @@ def test_a_record_that_is_delivered_again_counts_once():
     rig = Rig(limited(guard=GUARD), leading=False)
     for _ in range(3):
         rig.feed(events.GuardRestored("p", GuardRecord(evicted=((START - 10, (("shop", 5),)),))))
+    rig.feed(events.LeadershipChanged(leading=True))
     assert rig.world.limiter.guards.by_policy["p"].evicted() == 5
 
 

@@ -6,7 +6,7 @@ import pytest
 from engine.rig import START, Rig, gt, limited, policy
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardAction, GuardSettings, Policy, Reclaim, Taint
+from taintwarden.engine.model import GuardAction, GuardSettings, Mode, Policy, Reclaim, Taint
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
 GUARDED = limited(guard=SETTINGS)
@@ -105,7 +105,7 @@ def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again)
     rig.advance(1)
     assert told(rig, commands.GuardTripped) == []
     guard = rig.world.limiter.guards.by_policy["p"]
-    assert (guard.evicted(), guard.expected()) == (8, 0)
+    assert (guard.evicted(), guard.expected()) == (0, 8)
 
 
 def test_other_labels_are_no_reason_to_rehearse_an_eviction_again():
@@ -316,11 +316,13 @@ def test_a_guard_that_only_reports_tells_and_holds_nobody():
     assert len(calls(rig)) == 8
 
 
-def test_a_rehearsal_has_a_guard_too():
+def test_the_guard_of_a_dry_run_only_reports():
     rig = crowd(guarded({"mode": "DryRun"}), 8)
     spoil(rig)
-    assert len(told(rig, commands.GuardTripped)) == 1
-    assert told(rig, commands.Rehearsed) == []
+    rig.advance(5)
+    [opened] = told(rig, commands.GuardTripped)
+    assert not opened.halts
+    assert len(told(rig, commands.Rehearsed)) == 8
 
 
 def test_what_was_rehearsed_is_not_counted_when_the_policy_means_it():
@@ -643,8 +645,9 @@ def test_a_replica_that_follows_resets_nothing():
     rig = crowd(GUARDED, 8, leading=False)
     rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", (("shop", 8),))))
     reset(rig)
-    assert open_guard(rig)
     assert rig.out == []
+    rig.feed(events.LeadershipChanged(leading=True))
+    assert open_guard(rig)
 
 
 def test_a_reset_counts_once():
@@ -904,3 +907,53 @@ def test_a_time_of_long_ago_makes_no_pod_come_later(listed):
     store(rig)
     assert open_guard(rig)
     assert calls(rig) == []
+
+
+# -- what does not count, or counts no longer --------------------------------------------------------------------------
+
+
+def test_a_lane_that_fails_keeps_no_reservation():
+    """Its pods may wait for ever, and the guard allows only so many."""
+    rig = crowd(guarded(min_pods=22, max_percent=100), 22)
+    spoil(rig)
+    rig.advance(1)
+    rig.save()
+    for name in calls(rig):
+        rig.settle(name, Outcome.DENIED)
+    store(rig)
+    assert rig.world.limiter.guards.by_policy["p"].reserved <= 1
+
+
+def test_a_pause_undoes_no_release():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    store(rig)
+    rig.feed(events.GuardReset("p", "now"))
+    rig.wake()
+    rig.change(msgspec.structs.replace(GUARDED, mode=Mode.PAUSED))
+    rig.change(GUARDED)
+    store(rig)
+    assert len(calls(rig)) == 8
+
+
+def test_pods_that_a_budget_lets_go_count():
+    """Those that are not Ready are evicted whatever it allows, if its healthy pods are enough."""
+    rig = Rig(GUARDED)
+    rig.node("n1", "sla=980")
+    rig.budget(healthy_enough=True)
+    for number in range(8):
+        rig.pod(f"p{number}", gt(), ready=False)
+    spoil(rig)
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_evictions_of_the_last_window_are_forgotten_though_nothing_happens():
+    rig = crowd(GUARDED, 1)
+    spoil(rig)
+    store(rig)
+    rig.settle("p0")
+    rig.gone("p0")
+    rig.advance(700, step=10.0)
+    assert rig.world.limiter.guards.by_policy["p"].evicted() == 0

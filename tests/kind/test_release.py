@@ -63,8 +63,13 @@ KINDS = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def helm(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[list[str | Path]]:
-    """The release, over what was there. Afterwards that is there again."""
+def helm(
+    request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[str | Path]]:
+    """The release as `make release` packs it, over what was there. Afterwards that is there again."""
+    folder = tmp_path_factory.mktemp("release")
+    run(tool("helm"), "package", CHART, "--destination", folder)
+    [archive] = folder.glob("*.tgz")
     where: list[str | Path] = [
         f"--namespace={OPERATOR_NAMESPACE}",
         f"--kubeconfig={request.config.getoption('--kubeconfig')}",
@@ -75,7 +80,7 @@ def helm(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[list[str 
         "upgrade",
         "--install",
         "taintwarden",
-        CHART,
+        archive,
         *VALUES,
         "--take-ownership",
         "--force-conflicts",

@@ -39,9 +39,6 @@ class DeadlineQueue(Generic[Time]):
     def __len__(self) -> int:
         return len(self._current)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._current
-
     def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
         """Make ``key`` due ``at`` that time, instead of any other time it had."""
         known = self._current.get(key)

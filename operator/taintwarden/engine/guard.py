@@ -36,8 +36,8 @@ SLOTS = 20
 NARROW_SECONDS = 60.0
 """How long a wave has not grown until the guard holds only the largest namespace."""
 SMALLEST_RESERVATION, MAX_RESERVED = 10, 512
-ALL = ""
-"""The scope of a guard that holds all pods of its policy."""
+ALL = OTHERS = ""
+"""The scope of a guard that holds all pods of its policy; and where those are counted whose namespace is not stored."""
 
 K = TypeVar("K")
 Evictions = tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
@@ -124,14 +124,12 @@ class Guard:
         self._held: dict[str, None] = {}
         """UIDs of all pods due that were counted since it tripped."""
         self._fresh: dict[str, Due] = {}
-        """Pods that came near since it tripped, and are not counted yet: their budgets may allow none."""
-        self._standing: Counter[str] = Counter()
-        """Of these, by namespace, those that still have to leave."""
+        """Pods near since it tripped that are not counted: they came just now, or their budgets allow fewer."""
+        self._standing: Counter[tuple[str, str]] = Counter()
+        """Of the held ones, by namespace and budgets, those that still have to leave."""
         self._narrows_at = MonotonicTime(0.0)
         self._taken: dict[str, tuple[MonotonicTime, str]] = {}
         """UID -> the slot and the namespace for which its eviction counts, until it is settled."""
-        self._rehearsed: dict[str, tuple[MonotonicTime, str]] = {}
-        """The same of a dry run, until the pod would be evicted again; the oldest first."""
         self._reserved: dict[str, str] = {}
         """UID -> namespace of the evictions that the stored record has."""
         self._wanted: dict[str, str] = {}
@@ -170,8 +168,6 @@ class Guard:
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
             self.released[due.uid] = None
-        if (rehearsed := self._rehearsed.pop(due.uid, None)) is not None:
-            self._past.take_back(*rehearsed)
         self._remove(due.uid)
         if self.due.put(due, now, counts=due.uid not in self.released):
             self._come_near(due)
@@ -184,14 +180,18 @@ class Guard:
     def _come_near(self, due: Due) -> None:
         self._changed = True
         if due.uid in self._held:
-            self._standing[due.namespace] += 1
+            self._standing[due.namespace, due.budget] += 1
         elif self.is_tripped and due.uid not in self.released:
             self._fresh[due.uid] = due
 
+    def rest(self, uid: str) -> None:
+        """The policy does not act on a pod that has to leave: it is paused, or leaves the pod on its node."""
+        self._remove(uid)
+        self.unreserve(uid)
+
     def forget(self, uid: str) -> None:
         """A pod no longer has to leave, or is gone."""
-        self._remove(uid)
-        self._reserved.pop(uid, None)
+        self.rest(uid)
         if self.released.pop(uid, "") is None:
             self._unsaved = True
 
@@ -199,19 +199,19 @@ class Guard:
         due = self.due.remove(uid)
         self._fresh.pop(uid, None)
         if due is not None and uid in self._held:
-            _take(self._standing, due.namespace)
+            _take(self._standing, (due.namespace, due.budget))
             self._changed = True
 
     def has_taken(self, uid: str) -> bool:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
         return uid in self._taken
 
-    def take(self, uid: str, namespace: str, now: Instant, *, rehearsed: bool = False) -> None:
-        """A pod is evicted now, or would be in a dry run. It counts once, regardless of retries."""
+    def take(self, uid: str, namespace: str, now: Instant) -> None:
+        """A pod is evicted now. It counts once, regardless of retries."""
         if uid not in self.released and uid not in self._taken:
             slot = self._slot(now)
             self._past.note(slot, namespace)
-            (self._rehearsed if rehearsed else self._taken)[uid] = slot, namespace
+            self._taken[uid] = slot, namespace
         self._reserved.pop(uid, None)
         self._remove(uid)
 
@@ -228,7 +228,7 @@ class Guard:
 
     def regroup(self, budget_of: Callable[[str], str | None], namespace: str, now: Instant) -> None:
         """Other budgets select the pods of a namespace: ``budget_of`` names those of a UID; None: it is gone."""
-        for due in [one for one in self.due.all() if one.namespace == namespace]:
+        for due in self.due.of(namespace):
             budget = budget_of(due.uid)
             if budget is not None and budget != due.budget:
                 self.expect(msgspec.structs.replace(due, budget=budget), now)
@@ -268,21 +268,23 @@ class Guard:
                 self._hold_only(ALL)
         if self.knows_causes and not self._standing:
             return self._arm()
-        if self.knows_causes and len(self._standing) == 1:
-            self._hold_only(next(iter(self._standing)))
+        namespaces = {namespace for namespace, _ in self._standing}
+        if self.knows_causes and len(namespaces) == 1:
+            self._hold_only(namespaces.pop())
         return None
 
     def _hold(self) -> bool:
-        """Hold the pods that are not counted yet. Returns whether there are any."""
-        blocked: dict[str, Due] = {}
+        """Hold the pods that are not counted yet, as far as budgets allow them. Returns whether there are any."""
+        left: dict[str, Due] = {}
         for uid, due in self._fresh.items():
-            if due.budget and self.allowed(due.budget) <= 0:
-                blocked[uid] = due
+            group = due.namespace, due.budget
+            if due.budget and self._standing[group] >= self.allowed(due.budget):
+                left[uid] = due
                 continue
             self._held[uid] = None
-            self._standing[due.namespace] += 1
+            self._standing[group] += 1
             self._counted[due.namespace] += 1
-        grew, self._fresh = len(blocked) < len(self._fresh), blocked
+        grew, self._fresh = len(left) < len(self._fresh), left
         return grew
 
     def _narrow(self, now: Instant) -> None:
@@ -366,8 +368,15 @@ class Guard:
         return self._count().total()
 
     def counted(self) -> Counter[str]:
-        """Pods by namespace, as they were counted since the guard tripped."""
-        return self._counted | self._stored_counted
+        """Pods by namespace, as they were counted since the guard tripped; ``""``: of namespaces that are not named."""
+        known, stored = self._counted, self._stored_counted
+        named = sum(pods for namespace, pods in known.items() if namespace not in stored)
+        return +((known | stored) - Counter({OTHERS: min(named, stored[OTHERS])}))
+
+    def follow(self, now: Instant) -> None:
+        """Another process leads. When this one does, its allowance is a share of the pods that there are now, too."""
+        self._population.let_time_pass(self._slot(now), now.monotonic, self.settings.window_seconds)
+        self._population.note(self.population())
 
     def _count(self) -> Counter[str]:
         """The pods due within the window by namespace. Of those with a budget as many as it allows."""
@@ -384,8 +393,6 @@ class Guard:
         for due in self.due.let_time_pass(now):
             self._come_near(due)
         self._population.let_time_pass(self._slot(now), now.monotonic, window)
-        while self._rehearsed and next(iter(self._rehearsed.values()))[0] + window <= now.monotonic:
-            del self._rehearsed[next(iter(self._rehearsed))]
         if self._past.let_time_pass(now.monotonic, window):
             self._freed(ALL)
 
@@ -399,7 +406,7 @@ class Guard:
             waits += [self._narrows_at - now.monotonic] if self.scope == ALL else []
         if (near := self.due.next_near_at()) is not None:
             waits.append(near - now.wall)
-        if self.due.near and (ends := self._past.first_ends_at()) is not None:
+        if (ends := self._past.first_ends_at()) is not None:
             waits.append(ends + self.settings.window_seconds - now.monotonic)
         return max(0.0, min(waits)) if waits else None
 
@@ -410,7 +417,14 @@ class Guard:
 
     def unreserve(self, uid: str) -> None:
         """Another limit holds this pod: its reservation is free for others."""
-        self._reserved.pop(uid, None)
+        for reserved in (self._reserved, self._wanted):
+            reserved.pop(uid, None)
+
+    def unreserve_all(self, namespace: str) -> None:
+        """The same of all pods of a namespace."""
+        for reserved in (self._reserved, self._wanted):
+            for uid in [uid for uid, other in reserved.items() if other == namespace]:
+                del reserved[uid]
 
     # -- reservations ---------------------------------------------------------------------------------------------
 
@@ -449,9 +463,10 @@ class Guard:
 
     def saved(self, record: GuardRecord, *, succeeded: bool) -> None:
         """The write of a record ended. Reservations that it lacks are wanted again by the pods that need them."""
-        self._wanted = {}
+        known, self._wanted = self._reserved | self._wanted, {}
         if succeeded:
-            self._reserved = {uid: namespace for uid, namespace in record.reserved if uid not in self._taken}
+            stored = dict(record.reserved)
+            self._reserved = {uid: namespace for uid, namespace in known.items() if uid in stored}
             self._stored_reset = record.reset
         else:
             self._unsaved = True
@@ -487,36 +502,38 @@ class Guard:
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
         self._counted, self._stored_counted = Counter(), Counter(dict(record.counted))
-        self._held, self._standing, self._fresh, self.released = {}, Counter(), {}, {}
+        self._held, self.released = {}, {}
         before, self.scope = self.scope, ALL
         self._freed(before)
-        known = self.due.all()
-        self.due = _DuePods(self.settings.window_seconds)
-        for due in known:
-            self.expect(due, now)
+        self._expect_again(now)
         if self.is_tripped:
             self._hold()
         self._population.note(self.population())
         self._unsaved, self._changed = False, True
 
     def resolve(self, exists: Callable[[str], bool], now: Instant) -> None:
-        """All pods are known: what another process reserved was evicted if the pod is gone."""
+        """All pods are known: what another process reserved was evicted if the pod is gone, and whom it released."""
         for uid, namespace in self._unsure:
             if not exists(uid):
                 self._past.note(self._slot(now), namespace)
         self._unsure = ()
+        self._quota = 0 if self.knows_causes else self._quota
 
     def change(self, settings: GuardSettings, now: Instant) -> None:
         """Apply changed settings, also to what is already known."""
         if settings == self.settings:
             return
         self.settings = settings
-        known = self.due.all()
-        self.due = _DuePods(settings.window_seconds)
-        for due in known:
-            self.due.put(due, now, counts=due.uid not in self.released)
+        self._expect_again(now)
         self._is_resized, self._changed = True, True
         self._arm_if_resized()
+
+    def _expect_again(self, now: Instant) -> None:
+        """Which pods are near, and which of them still stand, has to be found again."""
+        known = self.due.all()
+        self.due, self._standing, self._fresh = _DuePods(self.settings.window_seconds), Counter(), {}
+        for due in known:
+            self.expect(due, now)
 
     def know_causes(self, *, known: bool) -> None:
         """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
@@ -542,9 +559,12 @@ class _DuePods:
         self._window_seconds = window_seconds
         self._far: DeadlineQueue[WallTime] = DeadlineQueue()
         self._later: dict[str, Due] = {}
+        self._uids: dict[str, dict[str, None]] = {}
+        """Namespace -> the UIDs of its pods."""
 
     def put(self, due: Due, now: Instant, *, counts: bool) -> bool:
         """A pod will have to leave. Returns whether it is near. A released pod does not count."""
+        self._uids.setdefault(due.namespace, {})[due.uid] = None
         if due.at > now.wall + self._window_seconds:
             self._later[due.uid] = due
             self._far.schedule(due.uid, due.at)
@@ -570,13 +590,23 @@ class _DuePods:
         if due is not None:
             self.discount(uid)
             del self.near[uid]
-        elif self._later.pop(uid, None) is not None:
+        elif uid in self._later:
             self._far.cancel(uid)
+        else:
+            return None
+        namespace = (due or self._later.pop(uid)).namespace
+        del self._uids[namespace][uid]
+        if not self._uids[namespace]:
+            del self._uids[namespace]
         return due
 
     def all(self) -> list[Due]:
         """All pods, near or not."""
         return [*self.near.values(), *self._later.values()]
+
+    def of(self, namespace: str) -> list[Due]:
+        """The pods of a namespace, near or not."""
+        return [self.near.get(uid) or self._later[uid] for uid in self._uids.get(namespace, ())]
 
     def let_time_pass(self, now: Instant) -> Iterator[Due]:
         """The pods that come near."""

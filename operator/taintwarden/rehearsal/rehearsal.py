@@ -81,8 +81,8 @@ class Rehearsal:
         """Feed all of the snapshot, in the order in which the operator receives it."""
         snapshot, metrics = self._snapshot, _metrics()
         PolicyStore(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
-        self.feed(events.PoliciesChanged(self.policies))
         self._restore_guards()
+        self.feed(events.PoliciesChanged(self.policies))
         profiles = ProfileStore(self.feed, _problems(self.profile_problems))
         profiles.load(snapshot.profiles)
         self.profiles = tuple(one for _, one in sorted(profiles.valid.items()))

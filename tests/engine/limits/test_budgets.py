@@ -11,6 +11,7 @@ from taintwarden.engine.limits import EvictionRequest, Freed, Settlement
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
 from taintwarden.engine.limits.refusal import BUDGET
 from taintwarden.engine.model import MonotonicTime, Pod, Tolerations
+from work import steps
 
 
 class Bench:
@@ -444,3 +445,23 @@ def test_nothing_is_remembered_of_a_budget_that_is_gone():
     bench.freed.take()
     kept = [part for part in vars(bench.budgets).values() if hasattr(part, "__len__") and len(part)]
     assert kept == []
+
+
+def test_one_budget_of_thousands_costs_what_one_costs():
+    """A tenant may have as many as it likes, and change any of them all the time."""
+
+    def cost(number: int) -> int:
+        bench = Bench()
+        for index in range(number):
+            bench.see(name=f"b{index}", app=f"a{index}")
+        pods = [bench.pod(f"p{index}", app=f"a{index}") for index in range(5)]
+        assert not any(map(bench.admits, pods))
+
+        def change() -> None:
+            bench.see(1, name="b0", app="a1")
+            assert bench.admits(pods[0])
+            assert not any(map(bench.admits, pods[1:]))
+
+        return steps(change)
+
+    assert cost(3_000) <= 1.2 * cost(30)

@@ -49,6 +49,11 @@ class Bench:
     def guard(self) -> Guard:
         return self.limiter.guards.by_policy["p"]
 
+    def restore(self, record: GuardRecord) -> None:
+        """Another process stored it, and this one leads now."""
+        self.limiter.guards.keep("p", record, LATER)
+        self.limiter.guards.restore(LATER)
+
     def pod(self, name: str = "a", *, of: str = "web", node: str = "n1", namespace: str = "shop") -> Pod:
         shared = self.interner.pod_class(namespace, {}, Tolerations(), owner=owner(of))
         pod = Pod(name, name, node, shared, 0.0, 1, True)
@@ -365,14 +370,14 @@ def test_a_guard_goes_on_through_changes_of_its_policy():
 
 def test_a_namesake_inherits_no_guard():
     bench = Bench(GUARDED)
-    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.restore(OPEN)
     bench.configure(msgspec.structs.replace(GUARDED, uid="another"))
     assert not bench.guard.halts
 
 
 def test_a_policy_made_again_after_it_was_gone_inherits_no_guard():
     bench = Bench(GUARDED)
-    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.restore(OPEN)
     bench.configure()
     bench.configure(msgspec.structs.replace(GUARDED, uid="another"))
     assert not bench.guard.halts
@@ -389,14 +394,14 @@ def test_a_guard_switched_off_and_on_again_remembers():
 
 def test_a_record_that_came_before_its_policy_counts():
     bench = Bench(limited("other"))
-    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.restore(OPEN)
     bench.configure(limited("other"), GUARDED)
     assert bench.guard.halts
 
 
 def test_nothing_is_remembered_of_policies_that_are_gone():
     bench = Bench(GUARDED)
-    bench.limiter.guards.restore("p", OPEN, LATER)
+    bench.restore(OPEN)
     bench.configure()
     bench.limiter.freed.take()
     assert kept(bench.limiter.guards, "p") == []

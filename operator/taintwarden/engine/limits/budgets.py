@@ -1,5 +1,6 @@
 """PodDisruptionBudgets, checked to save requests: the API server decides on every eviction."""
 
+import sys
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
@@ -8,6 +9,7 @@ from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodCla
 
 UNSEEN_SECONDS = 10.0
 """How long an accepted eviction may be missing in the status of its budget: not every one counts there."""
+_NOT_READY = "/not-ready"
 
 
 class _Account:
@@ -43,8 +45,8 @@ class Budgets(Limit):
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
         self._budgets: dict[str, dict[str, Budget]] = {}
-        self._selecting: WeakKeyDictionary[PodClass, tuple[str, ...]] = WeakKeyDictionary()
-        """Names of the budgets that select a class."""
+        self._selecting: dict[str, WeakKeyDictionary[PodClass, tuple[str, ...]]] = {}
+        """Namespace -> class -> the names of the budgets that select it."""
         self._accounts: dict[str, _Account] = {}
         self._asked: dict[str, tuple[_Account, str, int, bool]] = {}
         """UID -> account and name of its budget, its updates when the call was made, and whether the pod counts."""
@@ -66,7 +68,7 @@ class Budgets(Limit):
         is_other = before is None or before.selector != budget.selector
         if is_other:
             account.known_since = now
-            self._select_again(budget.namespace)
+            self._select_again(budget.namespace, budget.name)
         self._release_budget(str(budget))
         return is_other
 
@@ -75,10 +77,10 @@ class Budgets(Limit):
         budgets = self._budgets.get(namespace, {})
         if budgets.pop(name, None) is None:
             return
-        if not budgets:
-            del self._budgets[namespace]
         del self._accounts[f"{namespace}/{name}"]
-        self._select_again(namespace)
+        self._select_again(namespace, name)
+        if not budgets:
+            del self._budgets[namespace], self._selecting[namespace]
         self._release_budget(f"{namespace}/{name}")
 
     def refused(self, pod: Pod, now: MonotonicTime) -> None:
@@ -100,9 +102,14 @@ class Budgets(Limit):
         since = accounts[0].refuses_since if pod.ready else accounts[0].refuses_unready_since
         return None if since is None else max(since, known_since)
 
-    def _select_again(self, namespace: str) -> None:
-        for pod_class in [one for one in self._selecting if one.namespace == namespace]:
-            del self._selecting[pod_class]
+    def _select_again(self, namespace: str, name: str) -> None:
+        """One budget selects other pods, or is gone: there may be thousands of others, and they select the same."""
+        budget = self._budgets[namespace].get(name)
+        selecting = self._selecting.setdefault(namespace, WeakKeyDictionary())
+        for pod_class, names in list(selecting.items()):
+            selects = budget is not None and _selects(budget, pod_class)
+            if selects is not (name in names):
+                selecting[pod_class] = tuple(sorted({*names} ^ {name}))
         self._freed.add(shared_key(namespace))
 
     def _release_budget(self, name: str) -> None:
@@ -114,28 +121,29 @@ class Budgets(Limit):
         budgets = self._budgets.get(pod_class.namespace)
         if not budgets:
             return ()
-        names = self._selecting.get(pod_class)
+        selecting = self._selecting[pod_class.namespace]
+        names = selecting.get(pod_class)
         if names is None:
-            names = self._selecting[pod_class] = tuple(
-                name
-                for name, one in sorted(budgets.items())
-                if one.selector is None or one.selector.selects(pod_class.labels)
-            )
+            found = [name for name, one in budgets.items() if _selects(one, pod_class)]
+            names = selecting[pod_class] = tuple(sorted(found))
         return tuple([budgets[name] for name in names]) if names else ()
 
     def name_of(self, pod: Pod) -> str:
-        """The budgets that select a pod as one name; empty: none does."""
+        """The budgets that select a pod as one name, which tells whether it is Ready; empty: none does."""
         budgets = self.of(pod.shared) if pod.running else ()
-        return ",".join(map(str, budgets)) if budgets else ""
+        return _named(",".join(map(str, budgets)), ready=pod.ready) if budgets else ""
 
     def allowed(self, name: str) -> int:
         """How many pods budgets with this :meth:`name_of` allow; several of them, or one that is unreadable, none."""
-        account = self._accounts.get(name)
+        of_all = name.removesuffix(_NOT_READY)
+        account = self._accounts.get(of_all)
         if account is None:
             return 0
-        namespace, _, short = name.partition("/")
+        namespace, _, short = of_all.partition("/")
         budget = self._budgets[namespace][short]
-        return 0 if budget.selector is None else account.left(budget, MonotonicTime(0.0))
+        if budget.selector is None:
+            return 0
+        return sys.maxsize if name != of_all and budget.healthy_enough else account.left(budget, MonotonicTime(0.0))
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
@@ -192,9 +200,19 @@ class Budgets(Limit):
         self._release_budget(name)  # who is refused again waits until then at most
 
 
+def _selects(budget: Budget, pod_class: PodClass) -> bool:
+    """One that cannot be read may select any pod."""
+    return budget.selector is None or budget.selector.selects(pod_class.labels)
+
+
+def _named(name: str, *, ready: bool) -> str:
+    """Pods that are not Ready may be evicted when others may not."""
+    return name if ready else name + _NOT_READY
+
+
 def _key(name: str, *, ready: bool) -> str:
-    """The key of a refusal: pods that are not Ready may be evicted when others may not."""
-    return f"budget/{name}" if ready else f"budget/{name}/not-ready"
+    """The key of a refusal."""
+    return f"budget/{_named(name, ready=ready)}"
 
 
 def shared_key(namespace: str) -> str:

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from functools import partial
 
+from msgspec.structs import replace
+
 from taintwarden.engine.guard import ALL, Guard, GuardRecord
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
 from taintwarden.engine.limits.refusal import GUARD, Refusal, Whom
-from taintwarden.engine.model import Instant, Policy
+from taintwarden.engine.model import GuardAction, Instant, Policy
 
 
 class Guards(Limit):
@@ -27,7 +29,7 @@ class Guards(Limit):
         """UID -> the guard at which the eviction in progress counts."""
         self._policies: dict[str, Policy] = {}
         self._records: dict[str, GuardRecord] = {}
-        """Records of guards that do not exist now: stored by other processes, or before a guard was switched off."""
+        """Records to restore when this process leads, or when there is a guard: stored by another, or switched off."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once. Past evictions still count, unless they were those of a dry run."""
@@ -43,6 +45,8 @@ class Guards(Limit):
                 if guard is not None:
                     self._records[name] = guard.record(now)
                 continue
+            if policy.rehearses:  # it holds nothing
+                settings = replace(settings, action=GuardAction.REPORT)
             if former is not None and former.rehearses and not policy.rehearses:
                 guard = None
             if guard is None:
@@ -60,13 +64,16 @@ class Guards(Limit):
         self._freed.add(policy_key(policy) if scope == ALL else lane_key((policy, scope)))
         self._freed.add(record_key(policy))
 
-    def restore(self, policy: str, record: GuardRecord, now: Instant) -> None:
-        """Apply the record of a guard that another process stored."""
-        guard = self.by_policy.get(policy)
-        if guard is not None:
-            guard.restore(record, now)
-        else:
-            self._records[policy] = record
+    def keep(self, policy: str, record: GuardRecord, now: Instant) -> None:
+        """Another process stored this record."""
+        self._records[policy] = record
+        if (guard := self.by_policy.get(policy)) is not None:
+            guard.follow(now)
+
+    def restore(self, now: Instant) -> None:
+        """Apply the records that others stored: this process leads."""
+        for policy in [one for one in self.by_policy if one in self._records]:
+            self.by_policy[policy].restore(self._records.pop(policy), now)
 
     def is_released(self, policy: str, uid: str) -> bool:
         """Whether a person released this pod."""
@@ -89,9 +96,8 @@ class Guards(Limit):
     def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction."""
         guard = self.by_policy[request.policy.name]
-        guard.take(request.pod.uid, request.pod.namespace, request.now, rehearsed=request.is_rehearsal)
-        if not request.is_rehearsal:
-            self._asked[request.pod.uid] = guard
+        guard.take(request.pod.uid, request.pod.namespace, request.now)
+        self._asked[request.pod.uid] = guard
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """The guard that counted it may count it no longer."""

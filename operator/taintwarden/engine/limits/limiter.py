@@ -85,10 +85,8 @@ class Limiter:
             settle(uid, settlement, now)
 
     def rehearse(self, request: EvictionRequest) -> None:
-        """An eviction would be issued: it uses up rates and counts at the guard, and the pod stays."""
+        """An eviction would be issued: it uses up rates, and the pod stays. At the guard it counts as due."""
         self.rates.reserve(request)
-        if self.guards.concerns(request.policy):
-            self.guards.reserve(request)
 
     def stay(self, uid: str) -> None:
         """No eviction of the pod is in progress any more."""

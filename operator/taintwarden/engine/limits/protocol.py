@@ -46,7 +46,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_hard(self) -> bool:
-        """Whether the node will be removed (``reclaim``): then only calls, budgets, bounces and the overall rate apply."""
+        """Whether the node will be removed (``reclaim``): calls, budgets, bounces and the overall rate apply only."""
         return self.policy.reclaim is not None
 
     @property

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
-from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, VIEW, Whom
+from taintwarden.engine.limits.protocol import EVERY_POLICY, LaneKey, policy_key
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
 from taintwarden.engine.limits.zones import zone_of
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.freshness import Freshness
-from taintwarden.engine.machine.judging import Judging, share_key
+from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.queues import LaneGroup
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.world import World
@@ -175,7 +175,7 @@ class Acting:
                 continue
             pod = world.cluster.nodes[claim.node].pods[claim.uid]
             if self._judging.is_pending(pod):
-                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, share_key(pod.namespace), NOT_EVALUATED))
+                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, self._judging.pending_key(pod), NOT_EVALUATED))
                 continue
             if self._is_blind_to(claim, pod):
                 self._ask_at_next(claim, pod)
@@ -196,6 +196,7 @@ class Acting:
                 claim.hold(refusal, is_reported=False)
                 if refusal.whom is Whom.LANE:
                     world.queues.park(lane, refusal)
+                    self._unreserve_failing(lane.key, refusal)
                 else:
                     refused[lane.group] = refusal
         self.refused = refused
@@ -262,6 +263,12 @@ class Acting:
                 world.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
         elif is_bounce:
             self._hold_as_bouncing(claim, pod, refusal, before)
+
+    def _unreserve_failing(self, key: LaneKey, refusal: Refusal) -> None:
+        """A lane whose calls fail may wait for hours: what is reserved for it at the guard is free for others."""
+        guard = self._world.limiter.guards.by_policy.get(key[0])
+        if guard is not None and refusal.limit == FAILING:
+            guard.unreserve_all(key[1])
 
     def _hold_as_bouncing(self, claim: Claim, pod: Pod, refusal: Refusal, before: Refusal | None) -> None:
         """Until the next round may begin, or another taint evicts it, because of which it did not come back."""

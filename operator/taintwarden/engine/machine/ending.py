@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from taintwarden.engine.guard import Guard
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.reclaims import Reclaims
@@ -37,7 +38,9 @@ class Ending:
 
     def rest(self, claim: Claim, pod: Pod, *, was_expected: bool) -> None:
         """The policy still evicts the pod, but does not act: it was paused, or leaves the pod on its node."""
-        self.forget(claim)
+        self._reclaims.forget(claim.key)
+        if (guard := self._guard(claim)) is not None:
+            guard.rest(claim.uid)
         claim.rest()
         if was_expected:
             self.report_cancelled(claim, pod)
@@ -92,9 +95,11 @@ class Ending:
     def forget(self, claim: Claim) -> None:
         """The eviction is not ahead any more."""
         self._reclaims.forget(claim.key)
-        guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
-        if guard is not None:
+        if (guard := self._guard(claim)) is not None:
             guard.forget(claim.uid)
+
+    def _guard(self, claim: Claim) -> Guard | None:
+        return self._world.limiter.guards.by_policy.get(claim.policy.name)
 
     def stay(self, node: str, uid: str) -> None:
         """No call is in progress: the pod counts as one that stays on its node, if it still exists."""

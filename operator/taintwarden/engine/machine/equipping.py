@@ -110,15 +110,15 @@ class Equipping:
     def refresh_late(self, nodes: Iterable[str], *, gap: bool = False) -> None:
         """Have all devices of these nodes looked up when they are evaluated."""
         for name in nodes if self._world.synced else ():
-            self._late[name] = gap or self._late.get(name, False)
+            self._late[name] = gap or name in self._late  # of two changes, the first is not seen
 
-    def catch_up(self, node: str) -> None:
-        """A node is evaluated, or would be if it were not gone."""
+    def catch_up(self, node: str) -> bool:
+        """A node is evaluated, or would be if it were not gone. Returns whether the taints of its devices changed."""
         state = self._world.cluster.nodes.get(node)
         if state is None:
             self._late.pop(node, None)
-        elif node in self._late:
-            self.refresh(state)
+            return False
+        return node in self._late and self.refresh(state)
 
     def _taints(self, state: NodeState, device: DeviceId) -> tuple[TimedTaint, ...]:
         if device not in state.uses:

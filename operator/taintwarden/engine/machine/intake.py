@@ -236,7 +236,7 @@ class Intake:
         """Devices may have other taints, for the pods on these nodes."""
         if len(devices) > JUDGED_AT_ONCE:
             self._devices.refresh_late(devices, gap=gap)
-            self._judging.nodes_again(devices)
+            self._judging.devices_again(devices)
             return
         for name, of_node in devices.items():
             state = self._world.cluster.nodes.get(name)

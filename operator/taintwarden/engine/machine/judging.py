@@ -48,10 +48,12 @@ class Judging:
         self._reclaims = reclaims
         self._mirroring = mirroring
         self._outbox = outbox
-        self.catch_up: Callable[[str], None] = lambda _: None
-        """Called with each node that waited, before its pods are evaluated."""
+        self.catch_up: Callable[[str], bool] = lambda _: False
+        """Called with each node that waited, before its pods are evaluated: whether its devices changed."""
         self._nodes: dict[str, None] = {}
         """Nodes to be evaluated again, in order."""
+        self._unclear: dict[str, None] = {}
+        """Nodes to be evaluated again if their devices changed: as often as drivers write, so they delay no others."""
         self._shares: dict[str, dict[str, None]] = {}
         """Namespace -> nodes where its pods are to be evaluated again."""
         self._rests_until: dict[str, MonotonicTime] = {}
@@ -67,11 +69,15 @@ class Judging:
     def is_pending(self, pod: Pod) -> bool:
         """Whether a pod waits to be evaluated again."""
         nodes = self._shares.get(pod.namespace)
-        return nodes is not None and pod.node in nodes
+        return (nodes is not None and pod.node in nodes) or pod.node in self._unclear
+
+    def pending_key(self, pod: Pod) -> str:
+        """The key of the refusal of a pod that is pending."""
+        return devices_key(pod.node) if pod.node in self._unclear else share_key(pod.namespace)
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until something may be evaluated."""
-        if not self.is_complete:
+        if self._nodes or self._unclear:
             return 0.0
         return min((self._rest(namespace, now) for namespace in self._shares), default=None)
 
@@ -86,6 +92,11 @@ class Judging:
         """Verdicts may have changed on these nodes."""
         if self._world.synced:
             self._nodes.update(dict.fromkeys(names))
+
+    def devices_again(self, names: Iterable[str]) -> None:
+        """Devices of these nodes may have other taints."""
+        if self._world.synced:
+            self._unclear.update(dict.fromkeys(names))
 
     def classes_again(self, classes: Collection[PodClass], *, judged: bool = False) -> None:
         """Pods of these classes may have other verdicts.
@@ -112,6 +123,14 @@ class Judging:
             if state is not None:
                 self.judge_node(state)
                 budget -= len(state.pods) + 1
+        while self._unclear and budget > 0:
+            name = next(iter(self._unclear))
+            del self._unclear[name]
+            state = self._world.cluster.nodes.get(name)
+            if self.catch_up(name) and state is not None:
+                self.judge_node(state)
+            budget -= 1 if state is None else len(state.pods) + 1
+            self._world.limiter.freed.add(devices_key(name))
         self._advance_shares(budget)
 
     def _advance_shares(self, budget: int) -> None:
@@ -336,3 +355,8 @@ class Judging:
 def share_key(namespace: str) -> str:
     """The key of a refusal, shared by the pods of a namespace that wait to be evaluated."""
     return f"evaluation/{namespace}"
+
+
+def devices_key(node: str) -> str:
+    """The key of a refusal, shared by the pods of a node whose devices may have changed."""
+    return f"devices/{node}"

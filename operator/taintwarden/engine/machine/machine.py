@@ -219,7 +219,7 @@ class Machine:
     def _restore_guard(self, event: events.GuardRestored) -> None:
         guards = self._world.limiter.guards
         if not self._world.leading or event.policy not in guards.by_policy:  # a leader has newer data
-            guards.restore(event.policy, event.record, self._world.now)
+            guards.keep(event.policy, event.record, self._world.now)
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
         world = self._world
@@ -233,6 +233,7 @@ class Machine:
         world.limiter.rates.restart(world.now.monotonic)
         world.limiter.calls.forget_failures()
         self._mirroring.restart()
+        world.limiter.guards.restore(world.now)
         self._acting.leads()
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}

@@ -92,7 +92,7 @@ class Queues:
 
     Args:
         spread: counts pods by topology domain.
-        is_failing: whether the last call of a lane failed.
+        is_failing: whether the last call of a lane failed, or has no answer for a second.
 
     """
 
@@ -350,10 +350,6 @@ class Queues:
     def groups(self) -> list[LaneGroup]:
         """Those with lanes that could have a turn."""
         return list(self._turns)
-
-    def has_ready(self, policy: str) -> bool:
-        """Whether a policy has READY claims."""
-        return any(lane.group.policy == policy for lane in self._lanes)
 
 
 class _Turns:
