@@ -199,17 +199,6 @@ async def test_a_guard_of_a_dry_run_calls_for_nobody(cluster, run):
     assert (await run("status", "spot")).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("limit", "seconds", "code"),
-    [("calls", 301, 10), ("calls", 299, 0), ("view", 181, 10), ("node", 1801, 10), ("node", 1790, 0), ("zone", 1e5, 0)],
-)
-async def test_a_limit_that_should_have_ended_calls_for_a_person(cluster, run, now, limit, seconds, code):
-    held = [{"limit": limit, "pods": 2, "since": at(now - seconds), "message": "because of it"}]
-    set_status(cluster, "spot", conditions=[condition("Accepted", "True")], limits=held)
-    result = await run("status", "spot")
-    assert (result.exit_code, "because of it" in result.stdout) == (code, True)
-
-
 async def test_the_problem_is_what_the_guard_counts_without_its_advice(cluster, run):
     says = f"since {SINCE} no pod is evicted: 12 pods due in the next 10m, 3 are allowed. Still bad: node c1 sla=0"
     opened = [condition("Accepted", "True"), condition("GuardTripped", "True", f"{says}. {guard_advice('spot')}")]

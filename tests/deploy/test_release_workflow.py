@@ -89,7 +89,9 @@ def test_the_image_is_that_of_the_dockerfile_for_two_architectures():
 def test_the_targets_exist():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     named = [name for one in STEPS if "run" in one for name in re.findall(r"^make (.+)$", one["run"], re.M)]
-    assert {target for names in named for target in names.split()} == {"check", "test", "audit", "release"} <= set(targets)
+    assert (
+        {target for names in named for target in names.split()} == {"check", "test", "audit", "release"} <= set(targets)
+    )
 
 
 @pytest.mark.parametrize(("tag", "goes_on"), [("v0.1.0", True), ("v0.2.0", False), ("0.1.0", False)])
