@@ -284,6 +284,13 @@ async def test_an_operator_that_sees_no_changes_is_told_once(cluster, run):
     assert (await planned(run, "--node", "a1", *DROP))["notes"] == [says]
 
 
+async def test_the_guard_of_a_dry_run_holds_nothing(cluster, run):
+    replace_policy(cluster, mode="DryRun", limits={**NO_LIMITS, "guard": {"minPods": 2, "maxPercent": 20}})
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert [(one["limit"], one["halts"]) for one in plan["guards"]] == [(2, False)]
+    assert [one["fate"] for one in plan["pods"]] == ["WouldLeave"] * 3
+
+
 async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run):
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 5}})

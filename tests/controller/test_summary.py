@@ -200,6 +200,11 @@ def test_a_guard_that_only_reports_says_so():
     assert "it holds nothing (action Report): 120 pods" in message
 
 
+def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():
+    message = told("GuardTripped", in_policy=policy(mode=Mode.DRY_RUN), guard=guard(TRIPPED))[2]
+    assert " it holds nothing: 120 pods due" in message
+
+
 def test_an_armed_guard():
     assert told("GuardTripped", guard=guard(GuardRecord())) == ("False", "Armed", "")
 
