@@ -115,7 +115,7 @@ class Outcome(NamedTuple):
 
 def played(world: World) -> Outcome:
     scene = Scene()
-    scene.news.until = lambda _: asyncio.sleep(0)  # no scheduler is waiting
+    scene.node_changes.until = lambda _: asyncio.sleep(0)  # no scheduler is waiting
     written = [{"key": one.key, "value": one.value, "effect": one.effect} for one in world.taints]
     stored_node = {"metadata": {"labels": world.labels}, "spec": {"taints": written}}
     scene.nodes["a"] = READ(msgspec.convert(stored_node, NodeObject))

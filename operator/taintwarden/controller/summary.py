@@ -28,7 +28,7 @@ from taintwarden.engine.model import Instant, Mode, OnInvalidValue
 
 MAX_MESSAGE_CHARACTERS = 200
 """Of what an API server or a limit says about one pod."""
-Said = tuple[str, str, str, str]
+ConditionRow = tuple[str, str, str, str]
 """Type, status, reason and message of a condition."""
 
 
@@ -70,7 +70,7 @@ def retained(entry: PolicyReport) -> int:
     return entry.held_invalid if entry.policy.timing.on_invalid_value is OnInvalidValue.HOLD else 0
 
 
-def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[Said]:
+def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[ConditionRow]:
     """What holds of a policy. ``problem``: why its newest version is not accepted, if so.
 
     ``dry_run``: the operator lets no policy enforce.
@@ -89,17 +89,17 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
     ]
 
 
-def accepted(problem: str, *, in_force: bool) -> Said:
+def accepted(problem: str, *, in_force: bool) -> ConditionRow:
     """What holds of a profile. ``problem`` is as above; ``in_force``: a version of it counts."""
     still = "its last valid version stays in force" if in_force else "no version of it counts, so it does nothing"
     return _accepted(f"{problem}; {still}" if problem else "")
 
 
-def _accepted(problem: str) -> Said:
+def _accepted(problem: str) -> ConditionRow:
     return ("Accepted", "False", "Invalid", problem) if problem else ("Accepted", "True", "Valid", "")
 
 
-def _sources(entry: PolicyReport) -> list[Said]:
+def _sources(entry: PolicyReport) -> list[ConditionRow]:
     """Whether what the policy reads from nodes is there; nothing for one that reads only taints."""
     if not entry.sources:
         return []
@@ -110,7 +110,7 @@ def _sources(entry: PolicyReport) -> list[Said]:
     return [("SourcesFound", "True", "Found", told)]
 
 
-def _devices(entry: PolicyReport) -> list[Said]:
+def _devices(entry: PolicyReport) -> list[ConditionRow]:
     """Whether devices are known; nothing for a policy that selects no taints of devices."""
     devices = entry.devices
     if devices is None:
