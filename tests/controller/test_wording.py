@@ -95,8 +95,15 @@ def test_what_one_and_what_several_wait_for(limit, number, said):
     assert wording.waiting(limit, "sla", number, "") == said
 
 
+DETAIL = "PodDisruptionBudget shop/web allows no disruption now"
+
+
 def test_an_armed_guard_does_not_say_that_too_many_would_be_evicted():
     assert wording.waiting("guard", "sla", 2, SETTLING) == f"the guard of policy sla holds them: {SETTLING}"
+
+
+def test_a_budget_is_said_once():
+    assert wording.why_held("budget", 2, DETAIL) == DETAIL
 
 
 def test_a_server_that_fails_is_named():

@@ -120,8 +120,10 @@ def waiting(limit: str, policy: str, number: int, detail: str) -> str:
 def why_held(limit: str, number: int, detail: str) -> str:
     """Why a limit delays so many pods. ``detail``: what it says of one of them.
 
-    A guard without a detail has tripped.
+    A guard without a detail has tripped. The detail of a budget names it, and needs no other words.
     """
+    if limit == refusal.BUDGET and detail:
+        return detail
     why = HOLDS.get(limit, limit)
     if limit == refusal.GUARD and not detail:
         why += ", because too many would be evicted"
