@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from controlplane import Cluster, Json, wait_until
@@ -18,7 +18,7 @@ POOL = "taintwarden-e2e/household"
 DRIVER = "example.com/driver"
 NEW, OLD = "2.0.0", "1.0.0"
 GOOD, BAD = "980", "700"
-SECONDS = 40.0
+SECONDS = 80.0
 APPS = {
     Owner.DEPLOYMENT: "deployment",
     Owner.STATEFUL_SET: "statefulset",
@@ -204,7 +204,18 @@ class Household:
         try:
             wait_until(is_so, SECONDS, f"{what} in {self.name}")
         except TimeoutError as error:
-            raise TimeoutError(f"{error}; { ({one: self.where(one) for one in Owner}) }") from error
+            where = {one: self.where(one) for one in Owner}
+            raise TimeoutError(f"{error}; {where}; {list(self._troubles())}") from error
+
+    def _troubles(self) -> Iterator[str]:
+        """Why pods are not there, or not bound, as far as controllers and the scheduler say."""
+        for pod in self.client.items("pods", self.name):
+            for condition in pod["status"].get("conditions", ()):
+                if condition["status"] != "True":
+                    yield f"{pod['metadata']['name']}: {condition['type']}: {condition.get('message', '')}"
+        for event in self.client.items("events", self.name):
+            if event["type"] == "Warning":
+                yield f"{event['regarding']['name']}: {event['reason']}: {event.get('note', '')}"
 
     def wait_running(self) -> None:
         """One pod of each, two of the Deployment and of the DaemonSet."""

@@ -272,7 +272,7 @@ def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
     rig.feed(events.NodeGone("on-p0"))
     rig.wake()
     assert len(rig.claimed()) == 199
-    assert rig.machine._intake._devices._late == {}
+    assert rig.world.late_devices == {}
 
 
 def test_pods_of_a_device_with_no_node_leave_every_node():

@@ -936,6 +936,23 @@ def test_a_pause_undoes_no_release():
     assert len(calls(rig)) == 8
 
 
+def test_a_pause_does_not_arm_the_guard():
+    rig = crowd(GUARDED, 5)
+    rig.node("n2", "sla=980")
+    for number in range(5, 8):
+        rig.pod(f"p{number}", gt(), node="n2")
+    spoil(rig)
+    rig.node("n2", "sla=940")
+    store(rig)
+    rig.change(msgspec.structs.replace(GUARDED, mode=Mode.PAUSED))
+    rig.node("n1", "sla=980")
+    store(rig)
+    rig.change(GUARDED)
+    store(rig)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
 def test_pods_that_a_budget_lets_go_count():
     """Those that are not Ready are evicted whatever it allows, if its healthy pods are enough."""
     rig = Rig(GUARDED)

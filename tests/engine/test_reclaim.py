@@ -460,7 +460,7 @@ def test_nothing_is_remembered_of_pods_that_are_gone():
     rig = held()
     rig.gone("a")
     reclaims = rig.machine._reclaims
-    assert (reclaims._claims, reclaims._alike, reclaims.next_in(rig.now)) == ({}, {}, None)
+    assert (reclaims.claims, reclaims._alike, reclaims.next_in(rig.now)) == ({}, {}, None)
 
 
 def test_nothing_is_remembered_of_a_deadline_that_was_replaced():
@@ -522,7 +522,7 @@ def test_pods_of_a_policy_that_reclaims_no_more_are_ahead_of_nobody():
     rig.node("n2", "other=1", added=START)
     rig.advance(3)
     assert told(rig, commands.DeadlineAtRisk) == []
-    assert list(rig.machine._reclaims._claims) == ["uid-q/q"]
+    assert list(rig.machine._reclaims.claims) == ["uid-q/q"]
 
 
 # -- many --------------------------------------------------------------------------------------------------------------

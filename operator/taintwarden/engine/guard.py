@@ -508,7 +508,7 @@ class Guard:
         self._expect_again(now)
         if self.is_tripped:
             self._hold()
-        self._population.note(self.population())
+        self.follow(now)
         self._unsaved, self._changed = False, True
 
     def resolve(self, exists: Callable[[str], bool], now: Instant) -> None:

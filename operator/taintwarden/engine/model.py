@@ -425,6 +425,11 @@ class Limits(msgspec.Struct, frozen=True):
     guard: GuardSettings | None = GuardSettings()
     bounce: BounceSettings | None = BounceSettings()
 
+    @property
+    def by_zone(self) -> bool:
+        """Whether a limit depends on the zone of a node."""
+        return self.zone_evictions_per_second is not None or self.zone_health is not None
+
 
 class Window(msgspec.Struct, frozen=True):
     """When a policy may evict: from each time that ``schedule`` (cron, in ``time_zone``) names, for ``duration``."""

@@ -1,6 +1,7 @@
 """Eviction calls: how many are in progress, and which lanes or servers answer them with failures.
 
-* A call without an answer for a second gives its slot back, and its lane fails meanwhile; a lane has at most four such.
+* A call without an answer for a second gives its slot back, of a lane the first four; its lane fails meanwhile, and
+  with four such it makes no other.
 * While others could go, a lane has at most half of the slots.
 * A lane whose calls fail waits, alone: 1 s, 2 s, 4 s, to 30 s (2 s before a hard deadline), and makes one call a try,
   until one succeeds. Calls that were in the air count once.
@@ -27,7 +28,7 @@ SLOW_SECONDS = 1.0
 MAX_SLOW = 200
 """So many calls without an answer give their slots back: each has a connection."""
 LANE_SLOW = 4
-"""How many of them one lane may have."""
+"""Of one lane; with so many it makes no other call."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, LONGEST_HARD_WAIT_SECONDS = 1.0, 30.0, 2.0
 """Of a lane whose calls fail."""
 MAX_LANES = 10_000
@@ -70,6 +71,7 @@ class Calls(Limit):
         self._calls: dict[str, _Call] = {}
         """By UID; the oldest first."""
         self._slow = 0
+        """Calls that have given their slots back."""
         self._quick: dict[str, None] = {}
         """UIDs of the calls that are not slow; the oldest first."""
         self._lanes: dict[LaneKey, _Lane] = {}
@@ -112,7 +114,8 @@ class Calls(Limit):
             del self._quick[uid]
             call.is_slow = True
             lane = self._lanes[call.lane]
-            lane.fast, lane.slow, self._slow = lane.fast - 1, lane.slow + 1, self._slow + 1
+            lane.fast, lane.slow = lane.fast - 1, lane.slow + 1
+            self._slow += lane.slow <= LANE_SLOW
             self._free(call.lane)
             yield call.lane
 
@@ -147,7 +150,7 @@ class Calls(Limit):
                 return Refusal(FAILING, None, Whom.LANE, key, lane.detail)
         if lane.slow >= LANE_SLOW:
             detail = f"{lane.slow} calls of namespace {request.pod.namespace} have had no answer for a second"
-            return Refusal(CALLS, None, Whom.LANE, key, detail)
+            return Refusal(FAILING, None, Whom.LANE, key, detail)
         if request.others_could_go and lane.fast >= max(1, self.slots // 2):
             detail = f"{lane.fast} calls of namespace {request.pod.namespace} are in progress, and others wait"
             return Refusal(CALLS, None, Whom.LANE, key, detail)
@@ -200,7 +203,8 @@ class Calls(Limit):
         self._quick.pop(uid, None)
         lane = self._lanes[call.lane]
         if call.is_slow:
-            lane.slow, self._slow = lane.slow - 1, self._slow - 1
+            self._slow -= lane.slow <= LANE_SLOW
+            lane.slow -= 1
         else:
             lane.fast -= 1
         if not (lane.fast or lane.slow or lane.failures):

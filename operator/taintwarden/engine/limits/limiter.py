@@ -56,13 +56,16 @@ class Limiter:
         """By policy: ``reserve`` of the same limits."""
         self._settling = _defining("settle", self._limits)
         self._staying = _defining("stay", self._limits)
-        self._losing = _defining("gone", self._limits)
+        self._losing: list[Callable[..., Any]] = []
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed limits at once. What was used remains used."""
         policies = tuple(policies)
         for limit in self._limits:
             limit.configure(policies, now)
+        # Bounces count nothing without a policy that limits them; all others count also what they do not limit.
+        without = () if any(map(self.bounces.concerns, policies)) else (self.bounces,)
+        self._losing = _defining("gone", [one for one in self._limits if one not in without])
         concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
         self._admitting = {policy: _defining("admit", limits) for policy, limits in concerned.items()}
         self._reserving = {policy: _defining("reserve", limits) for policy, limits in concerned.items()}

@@ -213,7 +213,7 @@ class Acting:
             pod,
             policy,
             tuple(claim.grounds.due(pod.bound_at, world.now.wall)),
-            zone_of(world.cluster.labels(claim.node)),
+            zone_of(world.cluster.labels(claim.node)) if policy.limits.by_zone else "",
             world.now,
             deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
             released=world.limiter.guards.is_released(policy.name, claim.uid),
@@ -298,8 +298,7 @@ class Acting:
                 world.queues.move(other, Phase.ASIDE)
         world.queues.move(claim, Phase.IN_FLIGHT)
         world.limiter.reserve(request)
-        bounces, by = world.limiter.bounces, [one.taint for one in request.due]
-        in_a_row = max(bounces.leave(pod, claim.policy.name, taint, world.now.monotonic) for taint in by)
+        in_a_row = self._count_bounces(claim, pod, request)
         world.spread.leave(pod)
         if not claim.attempts:
             waited = world.now.monotonic - claim.waits_since(claim.waited_for, world.now.monotonic)
@@ -311,6 +310,13 @@ class Acting:
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen)
         evictee.call = Call(claim, order, grace_cut)
         world.command(order)
+
+    def _count_bounces(self, claim: Claim, pod: Pod, request: EvictionRequest) -> int:
+        """The number of the round that this eviction begins, if the pod came back; else 0."""
+        policy, bounces = claim.policy, self._world.limiter.bounces
+        if policy.limits.bounce is None:
+            return 0
+        return max(bounces.leave(pod, policy.name, one.taint, self._world.now.monotonic) for one in request.due)
 
     def _grace_of(self, claim: Claim, pod: Pod) -> tuple[int | None, bool]:
         """Seconds that the pod gets to stop, None for its own; and whether the removal of its node makes it less."""

@@ -38,7 +38,8 @@ class Ending:
 
     def rest(self, claim: Claim, pod: Pod, *, was_expected: bool) -> None:
         """The policy still evicts the pod, but does not act: it was paused, or leaves the pod on its node."""
-        self._reclaims.forget(claim.key)
+        if self._reclaims.claims:
+            self._reclaims.forget(claim.key)
         if (guard := self._guard(claim)) is not None:
             guard.rest(claim.uid)
         claim.rest()
@@ -94,7 +95,8 @@ class Ending:
 
     def forget(self, claim: Claim) -> None:
         """The eviction is not ahead any more."""
-        self._reclaims.forget(claim.key)
+        if self._reclaims.claims:
+            self._reclaims.forget(claim.key)
         if (guard := self._guard(claim)) is not None:
             guard.forget(claim.uid)
 

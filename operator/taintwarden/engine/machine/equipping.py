@@ -47,20 +47,15 @@ class Equipping:
         """The class without devices of each class with some."""
         self._nodes_with: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
         """Driver and name of a pool -> device -> the nodes with pods that have it."""
-        self._late: dict[str, bool] = {}
-        """Nodes whose devices are looked up when they are evaluated, and whether changes may be missing."""
-        self._are_known = False
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
     def equip(self, pod: Pod) -> Pod:
         """A pod with the devices that it has now, whatever it had."""
         uses: tuple[DeviceUse, ...] = ()
-        if self._are_known:
-            self._nodes[pod.uid] = pod.node
+        if self._world.devices_known:
+            self._know(pod)
             uses = self._inventory.uses(pod)
-        if group := group_of(pod):
-            self._members.setdefault(group, {})[pod.uid] = pod.node
         plain = self.plain(pod.shared)
         if not uses:
             return pod if plain is pod.shared else replace(pod, shared=plain)
@@ -70,6 +65,11 @@ class Equipping:
             found = self._classes[key] = replace(plain, devices=uses)
             self._plain[found] = plain
         return replace(pod, shared=found)
+
+    def _know(self, pod: Pod) -> None:
+        self._nodes[pod.uid] = pod.node
+        if group := group_of(pod):
+            self._members.setdefault(group, {})[pod.uid] = pod.node
 
     def plain(self, pod_class: PodClass) -> PodClass:
         """The class as streams deliver it, without devices."""
@@ -89,9 +89,9 @@ class Equipping:
 
         ``gap``: changes may be missing.
         """
-        if (is_gap := self._late.pop(state.name, None)) is not None:
+        if (is_gap := self._world.late_devices.pop(state.name, None)) is not None:
             devices, gap = None, gap or is_gap
-        if not self._are_known:
+        if not self._world.devices_known:
             return state.lose_devices()
         if not self._world.synced:  # pods may be missing, and with them devices whose histories are stored
             return False
@@ -109,16 +109,17 @@ class Equipping:
 
     def refresh_late(self, nodes: Iterable[str], *, gap: bool = False) -> None:
         """Have all devices of these nodes looked up when they are evaluated."""
+        late = self._world.late_devices
         for name in nodes if self._world.synced else ():
-            self._late[name] = gap or name in self._late  # of two changes, the first is not seen
+            late[name] = gap or name in late  # of two changes, the first is not seen
 
     def catch_up(self, node: str) -> bool:
         """A node is evaluated, or would be if it were not gone. Returns whether the taints of its devices changed."""
         state = self._world.cluster.nodes.get(node)
         if state is None:
-            self._late.pop(node, None)
+            self._world.late_devices.pop(node, None)
             return False
-        return node in self._late and self.refresh(state)
+        return node in self._world.late_devices and self.refresh(state)
 
     def _taints(self, state: NodeState, device: DeviceId) -> tuple[TimedTaint, ...]:
         if device not in state.uses:
@@ -151,18 +152,18 @@ class Equipping:
 
         While they are still listed (``is_listed``), what has come of them so far stays.
         """
-        if known == self._are_known:
+        if known == self._world.devices_known:
             if not (known or is_listed):
                 self._inventory = DeviceInventory()
             return []
-        self._are_known = known
-        self._nodes_with = {}
+        self._world.devices_known = known
+        self._nodes, self._members, self._nodes_with = {}, {}, {}
         pods = [pod for state in self._world.cluster.nodes.values() for pod in state.pods.values()]
         if not known:
             self._inventory = DeviceInventory()
-            self._nodes = {}
             return [pod for pod in pods if pod.shared.devices]
-        self._nodes = {pod.uid: pod.node for pod in pods}
+        for pod in pods:
+            self._know(pod)
         having = set(self._pods_of(self._inventory.all_consumers()))
         return [pod for pod in pods if pod.uid in having]
 

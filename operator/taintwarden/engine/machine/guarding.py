@@ -91,8 +91,13 @@ class Guarding:
                 guard.know_causes(known=self._knows_causes(policy))
 
     def _knows_causes(self, policy: Policy) -> bool:
-        """Whether it is known which pods have to leave. What devices lack for long does not hold pods on bad nodes."""
+        """Whether it is known which pods have to leave: of a paused policy it is not.
+
+        What devices lack for long does not hold pods on bad nodes.
+        """
         problem = self._world.devices_problem
+        if policy.mode is Mode.PAUSED:
+            return False
         return not (policy.devices and problem) or (bool(policy.taints) and problem != NOT_LISTED)
 
     def profile_changed(self, change: str) -> None:
@@ -139,7 +144,8 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 self._look(policy, guard)
-            self._look_at_zones(policy)
+            if policy.limits.zone_health is not None or policy.name in self._halted:
+                self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard) -> None:
         guard.resolve(self._exists, self._world.now)

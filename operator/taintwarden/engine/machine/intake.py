@@ -82,7 +82,8 @@ class Intake:
         seen_until = min(was_unreadable or world.now.wall, world.seen_until())
         is_gap = listed or was_unreadable is not None
         faults = state.update(node, world.now.wall, seen_until=seen_until, gap=is_gap)
-        self._devices.refresh(state)
+        if world.devices_known:
+            self._devices.refresh(state)
         if is_relabelled:
             world.spread.relabel(node.name)
         if is_relabelled or state.cordoned_at != cordoned_at:
@@ -144,13 +145,14 @@ class Intake:
         """Store a pod. Returns it with its devices, and those that it has now or had before, but not both."""
         world = self._world
         self._leave_other_node(pod)
-        pod = self._devices.equip(pod)
+        if world.devices_known or pod.shared.devices:
+            pod = self._devices.equip(pod)
         known = world.cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
             # The object has its binding time in whole seconds; the time first observed may be more exact.
             pod = replace(pod, bound_at=known.bound_at)
         world.cluster.put(pod)
-        if known is None:
+        if known is None and world.verdicts.uses.bounce:
             world.limiter.bounces.came(pod)
         self._count(pod, known)
         if known is not None:
@@ -189,7 +191,8 @@ class Intake:
         if state is not None and known is not None:
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
-            self._devices.lost(known)
+            if world.devices_known:
+                self._devices.lost(known)
             if devices := _exchanged(known, None):
                 self._refresh_at(state, devices)
         self._ending.gone(uid)

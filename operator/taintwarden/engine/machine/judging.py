@@ -118,7 +118,8 @@ class Judging:
         while self._nodes and budget > 0:
             name = next(iter(self._nodes))
             del self._nodes[name]
-            self.catch_up(name)
+            if name in self._world.late_devices:
+                self.catch_up(name)
             state = self._world.cluster.nodes.get(name)
             if state is not None:
                 self.judge_node(state)
@@ -169,8 +170,10 @@ class Judging:
         """Evaluate all pods of a node."""
         if not self._world.synced:
             return
-        if state.node is not None:
-            self._world.limiter.zones.count(state.name, state.labels, self._world.verdicts.unhealthy(state))
+        verdicts = self._world.verdicts
+        verdicts.select(state)  # a node without pods, too: its history is kept for the policies that select it
+        if state.node is not None and verdicts.uses.zone_health:
+            self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
         state.forget_verdicts()
         first: Claim | None = None
         count = 0
@@ -180,7 +183,8 @@ class Judging:
                 first = first or claim
                 count += 1
         self._report_degraded(state, first, count)
-        self._mirroring.mirror(state)
+        if verdicts.uses.placement or state.was_placed_by or state.name in self._mirroring.written:
+            self._mirroring.mirror(state)
         self._conclude(state)
 
     def _conclude(self, state: NodeState) -> None:
@@ -288,7 +292,7 @@ class Judging:
             return
         # Its policy may have been paused, or may leave the pod there, since a call was made that has failed now.
         if changed or claim.rests not in (Phase.WAITING, claim.phase):
-            if grounds.policy.reclaim is None:
+            if grounds.policy.reclaim is None and self._reclaims.claims:
                 self._reclaims.forget(claim.key)
             self._begin(claim)
             if claim.rests is not Phase.WAITING:

@@ -176,8 +176,10 @@ class Machine:
             return None
         waits = [self._judging.next_in(now), self._world.queues.next_in(now)]
         if self._world.leading:
-            waits.append(self._reclaims.next_in(now))
-            times = (self._outbox.next_at(), self._mirroring.next_at())
+            if self._reclaims.claims:
+                waits.append(self._reclaims.next_in(now))
+            contested_at = self._mirroring.next_at() if self._world.verdicts.uses.placement else None
+            times = (self._outbox.next_at(), contested_at)
             waits.extend(None if at is None else at - now.monotonic for at in times)
         if self._world.may_evict:
             waits.append(self._guarding.next_in(now))
@@ -191,12 +193,14 @@ class Machine:
         if not world.synced:
             return
         self._judging.advance(most)
-        self._mirroring.write_due()
+        if world.verdicts.uses.placement:
+            self._mirroring.write_due()
         self._acting.make_ready(most)
         if world.leading:
             self._outbox.retry_due()
-            world.report(*self._reclaims.missed(world.now.wall, most))
-            world.report(*self._reclaims.forecast(world.overall_rate, world.now, most))
+            if self._reclaims.claims:
+                world.report(*self._reclaims.missed(world.now.wall, most))
+                world.report(*self._reclaims.forecast(world.overall_rate, world.now, most))
         if not world.may_evict or not self._judging.is_complete:
             return
         self._guarding.reset()

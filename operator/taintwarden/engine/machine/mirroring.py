@@ -4,7 +4,7 @@ Only keys that policies name count. ``taintwarden placement remove`` removes the
 which pods need them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from msgspec.structs import replace
 
@@ -43,29 +43,31 @@ class _Contests:
 
     def __init__(self, timings: Timings) -> None:
         self._timings = timings
-        self._written: dict[str, _Written] = {}
+        self.written: dict[str, _Written] = {}
+        """By node."""
         self._waiting: DeadlineQueue[MonotonicTime] = DeadlineQueue()
 
     def clear(self) -> None:
         """Leadership begins."""
-        self._written, self._waiting = {}, DeadlineQueue()
+        self.written.clear()
+        self._waiting = DeadlineQueue()
 
     def forget(self, node: str) -> None:
         """The node is gone."""
-        self._written.pop(node, None)
+        self.written.pop(node, None)
         self._waiting.cancel(node)
 
     def stored(self, node: str) -> None:
         """The node has the labels that it should have."""
-        if (known := self._written.get(node)) is not None:
+        if (known := self.written.get(node)) is not None:
             known.stored = True
             self._waiting.cancel(node)
 
     def write(self, node: str, labels: Mapping[str, str], now: MonotonicTime) -> int:
         """These labels are to be written. Returns how often another client has changed them, if they have to wait."""
-        digest, known = hash(frozenset(labels.items())), self._written.get(node)
+        digest, known = hash(frozenset(labels.items())), self.written.get(node)
         if known is None or known.digest != digest or now > later(known.at, self._timings.labels_calm):
-            self._written[node] = _Written(digest, now)
+            self.written[node] = _Written(digest, now)
             self._waiting.cancel(node)
             return 0
         if not known.stored:  # the same write again, or one that failed: the outbox delays these
@@ -105,6 +107,8 @@ class Mirroring:
         self._world = world
         self._outbox = outbox
         self._contests = _Contests(world.timings)
+        self.written: Container[str] = self._contests.written
+        """The nodes whose labels were written: the stream may not show it yet."""
         self._reported: dict[str, tuple[tuple[Taint | Label, str], ...]] = {}
 
     def restart(self) -> None:

@@ -63,7 +63,8 @@ class Reclaims:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._claims: dict[str, _Alike] = {}
+        self.claims: dict[str, _Alike] = {}
+        """By key; without any there is nothing to forecast or to forget."""
         self._alike: dict[_Alike, dict[str, Claim]] = {}
         self._gone_at: DeadlineQueue[WallTime] = DeadlineQueue()
         self._late_at: DeadlineQueue[WallTime] = DeadlineQueue()
@@ -87,7 +88,7 @@ class Reclaims:
         place = place_of(pod.shared, claim.policy, claim.due_at, hard_at)
         alike = _Alike(place, claim.due_at, hard_at, claim.grace_seconds(pod))
         self._remove(claim.key)
-        self._claims[claim.key] = alike
+        self.claims[claim.key] = alike
         self._alike.setdefault(alike, {})[claim.key] = claim
         if claim.key not in self._missed:
             self._gone_at.schedule(claim.key, WallTime(hard_at))
@@ -105,7 +106,7 @@ class Reclaims:
             self._missed.discard(key)
 
     def _remove(self, key: str) -> bool:
-        alike = self._claims.pop(key, None)
+        alike = self.claims.pop(key, None)
         if alike is None:
             return False
         del self._alike[alike][key]
@@ -127,7 +128,7 @@ class Reclaims:
             key = self._gone_at.pop_due(now)
             if key is None:
                 return
-            claim = self._alike[self._claims[key]][key]
+            claim = self._alike[self.claims[key]][key]
             pod = self._world.cluster.pod(claim.node, claim.uid)
             if pod is not None:
                 yield from self.miss(claim, pod, "not-evicted")
@@ -153,7 +154,7 @@ class Reclaims:
 
     def end_of(self, claim: Claim) -> NodeEnd | None:
         """What a standing claim says of its node; None if that is not removed, or the policy does not enforce."""
-        alike = self._claims.get(claim.key)
+        alike = self.claims.get(claim.key)
         if alike is None or claim.policy.mode is not Mode.ENFORCE:
             return None
         return NodeEnd(claim.node, alike.hard_at, pods=1, at_risk=int(self._is_at_risk(claim)))

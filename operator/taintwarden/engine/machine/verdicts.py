@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.derived import Derivations, derivations
@@ -23,6 +24,30 @@ from taintwarden.engine.profile_selection import Profiles, selects
 MAX_ALIKE = 100
 """On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""
 
+
+class Uses(NamedTuple):
+    """What the policies in force use. What none of them does is not called on the way from a taint to an eviction."""
+
+    bounce: bool = False
+    placement: bool = False
+    reclaim: bool = False
+    zone_health: bool = False
+
+    @classmethod
+    def of(cls, policies: Collection[Policy]) -> Self:
+        """What these use."""
+        return cls(
+            any(policy.limits.bounce is not None for policy in policies),
+            any(policy.places and (policy.version_labels or _is_placed(policy)) for policy in policies),
+            any(policy.reclaim is not None for policy in policies),
+            any(policy.limits.zone_health is not None for policy in policies),
+        )
+
+
+def _is_placed(policy: Policy) -> bool:
+    return any(selector.placement for selector in policy.taints)
+
+
 _Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]
 
 
@@ -34,7 +59,7 @@ class Verdicts:
         self.policies: tuple[Policy, ...] = ()
         self.derivations: Derivations = {}
         """The taints that policies derive."""
-        self._is_reclaiming = False
+        self.uses = Uses()
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
         self._sparing: WeakKeyDictionary[PodClass, Mapping[Policy, str]] = WeakKeyDictionary()
@@ -46,7 +71,7 @@ class Verdicts:
         """The policies in force changed. The caller discards what was computed for nodes."""
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.derivations = derivations(self.policies)
-        self._is_reclaiming = any(policy.reclaim is not None for policy in self.policies)
+        self.uses = Uses.of(self.policies)
         self._selecting.clear()
         self._sparing.clear()
 
@@ -145,7 +170,7 @@ class Verdicts:
     def _spared(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
         """What policies would do with pods that they leave on nodes that will be removed."""
         found: tuple[Grounds, ...] = ()
-        if not self._is_reclaiming:
+        if not self.uses.reclaim:
             return found
         for policy, reason in self.sparing(pod_class).items():
             if policy in self.select(state) or _opts_out(state, policy):

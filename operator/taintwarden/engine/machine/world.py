@@ -79,6 +79,10 @@ class World:
         """Streams that are cut off: no pod is evicted on data that may be outdated."""
         self.blind_to_devices: dict[str, WallTime] = {}
         """The same of streams about devices: no pod is evicted because of those."""
+        self.devices_known = False
+        """Whether devices are followed. Without a policy that names their taints they are not, and no pod has any."""
+        self.late_devices: dict[str, bool] = {}
+        """Nodes whose devices are looked up when they are evaluated, and whether changes may be missing."""
         self.devices_problem = NOT_LISTED
         """Why devices are not known; empty: they are."""
         self.overall_rate = overall_rate

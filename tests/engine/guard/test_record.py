@@ -1,0 +1,236 @@
+"""What is stored of a guard, and what the next leader restores."""
+
+import pytest
+
+from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
+from taintwarden.engine.guard import ALL, NARROW_SECONDS, OTHERS, GuardRecord, Turn
+
+
+def test_what_changes_is_stored_and_nothing_else():
+    bench = Bench()
+    assert bench.guard.to_save(bench.now, 1) is None
+    bench.trip()
+    bench.guard.cause = "a taint"
+    record = bench.store()
+    assert (record.tripped_at, record.cause, record.counted, record.term) == (WALL, "a taint", (("shop", 11),), 1)
+    assert bench.guard.to_save(bench.now, 1) is None
+    bench.release()
+    record = bench.store()
+    assert (record.tripped_at, record.counted, record.released, record.released_at) == (None, (), 11, WALL)
+    bench.forget("p0")
+    assert bench.store().released == 10
+    bench.expect("another")
+    bench.forget("another")
+    assert bench.guard.to_save(bench.now, 1) is None
+
+
+def test_of_an_armed_guard_nothing_counted_is_stored():
+    bench = Bench()
+    bench.expect(*pods(3))
+    bench.look()
+    assert bench.guard.record(bench.now) == GuardRecord()
+
+
+def test_the_next_leader_counts_evictions_until_they_leave_the_window():
+    bench = Bench()
+    bench.evict(*pods(3))
+    bench.seconds += 300
+    bench.evict(*pods(2, "later-"), namespace="bank")
+    bench.seconds += 100
+    other = bench.restart()
+    assert other.guard.evicted() == 5
+    assert other.guard.record(other.now) == bench.guard.record(bench.now)
+    other.advance(WINDOW + SLOT - 400)
+    assert other.guard.evicted() == 2
+    other.advance(300)
+    assert other.guard.evicted() == 0
+
+
+def test_evictions_of_the_future_count_for_one_window():
+    """The clock of the leader before was fast."""
+    bench = Bench().restart(GuardRecord(evicted=((WALL + 1e6, (("shop", 3),)),)))
+    bench.advance(WINDOW + SLOT - 1)
+    assert bench.guard.evicted() == 3
+    bench.advance(1)
+    assert bench.guard.evicted() == 0
+
+
+def test_a_leader_that_begins_stores_nothing_and_looks_at_once():
+    bench = Bench().restart()
+    assert bench.guard.to_save(bench.now, 1) is None
+    assert bench.guard.next_look(bench.now) == 0
+    assert ALL in bench.freed
+
+
+def test_reserved_evictions_of_pods_that_are_gone_count():
+    bench = Bench()
+    bench.reserve("a", "b")
+    bench.reserve("c", namespace="bank")
+    other = bench.restart()
+    assert other.guard.evicted() == 0, "not known yet"
+    other.resolve("b")
+    assert other.guard.evicted() == 2
+    assert other.guard.record(other.now).evicted == ((WALL + SLOT, (("bank", 1), ("shop", 1))),)
+    assert [other.guard.may_take(uid) for uid in "abc"] == [False] * 3, "they are reserved anew"
+    assert other.guard.record(other.now).reserved == ()
+    other.resolve("b")
+    assert other.guard.evicted() == 2
+
+
+def test_reserved_evictions_remain_in_the_record_until_pods_are_known():
+    bench = Bench()
+    bench.reserve("a", "b")
+    other = bench.restart()
+    other.guard.grant("now")
+    assert other.store().reserved == (("a", "shop"), ("b", "shop"))
+    third = other.restart()
+    third.resolve()
+    assert third.guard.evicted() == 2
+
+
+def test_a_tripped_guard_stays_tripped_under_the_next_leader():
+    bench = Bench()
+    held = bench.trip()
+    bench.guard.cause = "a taint"
+    bench.seconds += 60
+    other = bench.restart()
+    assert other.guard.holds("shop")
+    assert other.look() is None
+    assert (other.guard.tripped_at, other.guard.cause) == (WALL, "a taint")
+    other.expect(*held[:2])
+    assert other.resolve() is None
+    assert other.guard.counted() == {"shop": 11}
+    other.forget(*held)
+    assert other.look() is Turn.ARMED
+
+
+def test_a_tripped_guard_is_armed_by_the_next_leader_if_the_cause_is_gone():
+    bench = Bench()
+    bench.trip()
+    bench.guard.cause = "a taint"
+    other = bench.restart()
+    other.look()
+    assert other.guard.is_tripped
+    assert other.resolve() is Turn.ARMED
+
+
+def test_a_tripped_guard_without_a_cause_is_reported_by_the_next_leader():
+    bench = Bench(settle_seconds=2)
+    bench.expect(*pods(11))
+    bench.look()
+    other = bench.restart()
+    other.expect(*pods(11))
+    assert other.resolve() is None
+    assert other.advance(2) is Turn.TRIPPED
+
+
+def test_a_time_of_the_future_is_no_time_of_a_trip():
+    other = Bench().restart(GuardRecord(WALL + 1e6, "a taint"))
+    assert other.guard.tripped_at == WALL
+
+
+def test_pods_that_were_counted_are_not_counted_again_by_the_next_leader():
+    bench = Bench()
+    wave(bench, 20, 6)
+    other = bench.restart()
+    other.expect(*pods(21, "shop-"))
+    other.expect(*pods(2, "bank-"), namespace="bank")
+    other.resolve()
+    assert other.guard.counted() == {"shop": 21, "bank": 6}
+
+
+def test_namespaces_that_a_record_does_not_name_count_together():
+    bench = Bench()
+    record = GuardRecord(WALL, "a taint", ((OTHERS, 6), ("shop", 20)))
+    other = bench.restart(record)
+    assert other.guard.counted() == {"shop": 20, OTHERS: 6}
+    other.expect(*pods(4, "bank-"), namespace="bank")
+    other.expect("s")
+    other.resolve()
+    assert other.guard.counted() == {"shop": 20, "bank": 4, OTHERS: 2}
+    other.advance(NARROW_SECONDS)
+    assert other.guard.scope == ALL, "others are above half of the allowance"
+
+
+def test_released_pods_go_on_under_the_next_leader():
+    bench = Bench()
+    held = bench.trip()
+    bench.release()
+    bench.guard.grant("now")
+    bench.store()
+    other = bench.restart()
+    assert other.guard.is_grant_stored
+    other.expect(*held)
+    assert other.resolve() is None
+    assert list(other.guard.released) == held
+    assert other.guard.expected() == 0
+
+
+def test_no_more_pods_are_released_by_a_record_than_were():
+    bench = Bench()
+    bench.trip()
+    bench.release()
+    other = bench.restart()
+    other.expect(*pods(20))
+    assert len(other.guard.released) == 11
+
+
+def test_a_record_without_a_release_releases_nothing():
+    other = Bench().restart()
+    other.expect("a", since=0.0, after=-WALL)
+    assert not other.guard.released
+
+
+def test_released_pods_that_are_not_known_yet_remain_in_the_record():
+    bench = Bench()
+    bench.trip()
+    bench.release()
+    other = bench.restart()
+    other.expect(*pods(4))
+    other.guard.resolve(lambda _: True, other.now)
+    record = other.guard.record(other.now)
+    assert (record.released, record.released_at) == (11, WALL)
+    other.expect(*pods(11))
+    assert len(other.guard.released) == 11
+
+
+@pytest.mark.parametrize(
+    ("late", "is_released"),
+    [
+        ({}, True),
+        ({"after": 600}, True),
+        ({"since": WALL + 1}, True),
+        ({"since": WALL + 1.5}, False),
+        ({"after": 601}, False),
+    ],
+)
+def test_a_pod_that_had_to_leave_after_a_release_was_not_released(late, is_released):
+    other = Bench().restart(GuardRecord(released=1, released_at=WALL))
+    other.expect("a", **late)
+    assert ("a" in other.guard.released) == is_released
+
+
+def test_once_all_pods_are_known_no_other_was_released():
+    bench = Bench()
+    bench.trip()
+    bench.release()
+    other = bench.restart()
+    other.expect("p0")
+    other.resolve()
+    other.expect("p1")
+    assert list(other.guard.released) == ["p0"]
+    assert other.guard.record(other.now).released == 1
+
+
+def test_pods_that_are_known_before_the_record_are_counted_by_it():
+    bench = Bench()
+    bench.trip()
+    bench.guard.cause = "a taint"
+    other = Bench()
+    other.expect(*pods(3))
+    other.guard.restore(bench.guard.record(bench.now), other.now)
+    other.look()
+    assert other.guard.is_tripped
+    assert other.guard.expected() == 3
+    other.forget(*pods(3))
+    assert other.look() is Turn.ARMED

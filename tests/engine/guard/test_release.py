@@ -1,0 +1,113 @@
+"""A person releases the pods that the guard holds."""
+
+from engine.guard.bench import Bench, pods, wave
+from taintwarden.engine.guard import ALL, NARROW_SECONDS
+
+
+def test_a_release_lets_exactly_the_held_pods_go_and_arms_it():
+    bench = Bench()
+    held = bench.trip()
+    bench.expect("far", after=700)
+    bench.freed.clear()
+    assert bench.release() == held
+    assert list(bench.guard.released) == held
+    assert not bench.guard.is_tripped
+    assert ALL in bench.freed
+    bench.expect("later")
+    assert "later" not in bench.guard.released
+
+
+def test_released_pods_count_no_more():
+    bench = Bench()
+    held = bench.trip()
+    bench.release()
+    assert bench.look() is None
+    assert bench.guard.expected() == 0
+    bench.evict(*held)
+    assert bench.guard.evicted() == 0
+    assert bench.look() is None
+
+
+def test_a_released_pod_whose_deadline_moves_counts_no_more():
+    bench = Bench()
+    held = bench.trip()
+    bench.release()
+    bench.expect(*held, after=60)
+    assert bench.guard.expected() == 0
+
+
+def test_a_release_of_one_held_namespace_is_not_one_of_others():
+    bench = Bench()
+    wave(bench, 20, 2)
+    bench.advance(NARROW_SECONDS)
+    assert bench.release() == pods(20, "shop-")
+    assert bench.guard.expected() == 2
+
+
+def test_pods_that_came_since_the_last_look_are_released_too():
+    bench = Bench()
+    held = bench.trip()
+    bench.expect("just-now")
+    assert bench.release() == [*held, "just-now"]
+
+
+def test_a_pod_that_its_budget_blocks_is_not_released():
+    bench = Bench()
+    bench.expect("blocked", budget="b")
+    held = bench.trip()
+    assert bench.release() == held
+
+
+def test_while_it_is_armed_all_pods_within_the_window_are_released():
+    """They wait because every zone is Full."""
+    bench = Bench()
+    bench.expect(*pods(3))
+    bench.expect("far", after=700)
+    assert bench.release() == pods(3)
+    assert bench.store().released == 3
+    assert bench.release() == []
+
+
+def test_a_released_pod_that_may_stay_is_released_no_more():
+    bench = Bench()
+    [first, *_] = bench.trip()
+    bench.release()
+    bench.forget(first)
+    bench.expect(first)
+    assert first not in bench.guard.released
+    assert bench.guard.expected() == 1
+
+
+def test_a_pause_undoes_no_release():
+    bench = Bench()
+    held = bench.trip()
+    bench.release()
+    for uid in held:
+        bench.guard.rest(uid)
+    bench.look()
+    bench.expect(*held)
+    assert bench.look() is None
+    assert list(bench.guard.released) == held
+    assert bench.guard.expected() == 0
+
+
+def test_the_grant_of_a_release_is_stored_before_pods_go():
+    bench = Bench()
+    assert bench.guard.is_grant_stored
+    bench.guard.grant("first")
+    assert not bench.guard.is_grant_stored
+    bench.store(succeeded=False)
+    assert not bench.guard.is_grant_stored
+    assert bench.store().reset == "first"
+    assert bench.guard.is_grant_stored
+    bench.guard.grant("second")
+    assert not bench.guard.is_grant_stored
+
+
+def test_a_request_that_is_removed_is_stored():
+    bench = Bench()
+    bench.guard.grant("first")
+    bench.store()
+    bench.guard.grant("")
+    assert bench.guard.is_grant_stored
+    assert bench.store().reset == ""

@@ -1,0 +1,114 @@
+"""Settings of a guard that change."""
+
+import pytest
+
+from engine.guard.bench import Bench, pods
+from taintwarden.engine.guard import Turn
+from taintwarden.engine.model import GuardAction
+
+
+@pytest.mark.parametrize("settings", [{"max_percent": 11}, {"min_pods": 11}], ids=str)
+def test_settings_that_allow_the_wave_arm_it(settings):
+    bench = Bench()
+    bench.trip()
+    bench.change(**settings)
+    assert not bench.guard.is_tripped
+
+
+def test_settings_that_do_not_allow_the_wave_leave_it_tripped():
+    bench = Bench()
+    bench.evict(*pods(6, "gone-"))
+    bench.trip(6)
+    bench.change(max_percent=11)
+    assert bench.guard.is_tripped
+    bench.look()
+    assert bench.guard.is_tripped
+
+
+def test_the_same_settings_arm_nothing():
+    bench = Bench()
+    held = bench.trip()
+    bench.forget(*held[1:])
+    bench.change()
+    bench.look()
+    assert bench.guard.is_tripped
+
+
+def test_settings_that_allow_less_trip_it():
+    bench = Bench()
+    bench.expect(*pods(10))
+    bench.look()
+    bench.change(max_percent=9)
+    assert bench.look() is Turn.TRIPPED
+
+
+def test_settings_that_allow_the_wave_arm_it_only_when_its_causes_are_known():
+    bench = Bench()
+    bench.trip()
+    bench.guard.know_causes(known=False)
+    bench.change(max_percent=50)
+    bench.look()
+    assert bench.guard.is_tripped
+    bench.guard.know_causes(known=True)
+    assert not bench.guard.is_tripped
+
+
+def test_settings_arm_it_once():
+    bench = Bench()
+    bench.change(max_percent=9)
+    held = bench.trip()
+    bench.forget(*held[5:])
+    bench.guard.know_causes(known=False)
+    bench.guard.know_causes(known=True)
+    bench.look()
+    assert bench.guard.is_tripped
+
+
+def test_another_action_applies_at_once():
+    bench = Bench()
+    bench.trip()
+    bench.change(action=GuardAction.REPORT)
+    bench.look()
+    assert (bench.guard.is_tripped, bench.guard.halts) == (True, False)
+
+
+@pytest.mark.parametrize("window", [60, 1_200])
+def test_another_window_keeps_what_stands(window):
+    bench = Bench()
+    held = bench.trip(20)
+    bench.change(window_seconds=window)
+    bench.look()
+    assert bench.guard.is_tripped
+    assert bench.guard.counted() == {"shop": 20}
+    bench.forget(*held[1:])
+    assert bench.look() is None
+    bench.forget(held[0])
+    assert bench.look() is Turn.ARMED
+
+
+def test_a_longer_window_counts_pods_that_are_due_later():
+    bench = Bench()
+    bench.expect(*pods(11), after=700)
+    assert bench.look() is None
+    bench.change(window_seconds=700)
+    assert bench.look() is Turn.TRIPPED
+
+
+def test_a_shorter_window_counts_fewer_pods():
+    bench = Bench()
+    bench.trip(11, after=300)
+    bench.change(window_seconds=299)
+    assert not bench.guard.is_tripped
+    assert bench.guard.expected() == 0
+    bench.advance(1)
+    assert bench.guard.expected() == 11
+
+
+def test_another_window_undoes_no_release():
+    bench = Bench()
+    held = bench.trip()
+    bench.release()
+    bench.change(window_seconds=1_200)
+    assert bench.look() is None
+    assert list(bench.guard.released) == held
+    assert bench.guard.expected() == 0

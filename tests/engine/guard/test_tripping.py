@@ -1,0 +1,224 @@
+"""When the guard trips, and when it is armed again."""
+
+import pytest
+
+from engine.guard.bench import WALL, Bench, pods
+from engine.kept import kept
+from taintwarden.engine.guard import GuardRecord, Turn
+from taintwarden.engine.model import GuardAction
+
+# -- tripped -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_trips_when_more_pods_are_due_than_it_allows():
+    bench = Bench()
+    bench.expect(*pods(10))
+    assert bench.look() is None
+    assert not bench.guard.is_tripped
+    bench.expect("one-more", namespace="bank", after=600)
+    assert bench.look() is Turn.TRIPPED
+    assert bench.guard.tripped_at == bench.now.wall
+    assert bench.guard.counted() == {"shop": 10, "bank": 1}
+
+
+@pytest.mark.parametrize(
+    ("limits", "allowed"), [({"min_pods": 12}, 12), ({"max_pods": 4}, 4), ({"min_pods": 12, "max_pods": 11}, 11)]
+)
+def test_it_trips_above_min_pods_and_max_pods(limits, allowed):
+    bench = Bench(**limits)
+    bench.expect(*pods(allowed))
+    assert bench.look() is None
+    bench.expect("one-more")
+    assert bench.look() is Turn.TRIPPED
+
+
+def test_evictions_and_due_pods_trip_it_together():
+    bench = Bench()
+    bench.evict(*pods(6))
+    bench.expect(*pods(4, "due"))
+    assert bench.look() is None
+    bench.expect("one-more", namespace="bank")
+    assert bench.look() is Turn.TRIPPED
+    assert bench.guard.counted() == {"shop": 10, "bank": 1}
+
+
+def test_evictions_alone_trip_nothing():
+    bench = Bench()
+    bench.evict(*pods(11))
+    assert bench.look() is None
+
+
+def test_it_trips_when_a_budget_allows_more():
+    bench = Bench()
+    bench.expect(*pods(20), budget="b")
+    assert bench.look() is None
+    bench.budgets = {"b": 11}
+    bench.guard.budgets_changed()
+    assert bench.look() is Turn.TRIPPED
+    assert bench.guard.counted() == {"shop": 11}
+
+
+def test_it_trips_when_time_brings_pods_into_the_window():
+    bench = Bench()
+    bench.expect(*pods(11), after=700)
+    assert bench.advance(99) is None
+    assert bench.advance(1) is Turn.TRIPPED
+
+
+def test_it_is_looked_at_as_soon_as_a_pod_is_due():
+    bench = Bench()
+    bench.look()
+    assert bench.guard.next_look(bench.now) is None
+    bench.expect("a")
+    assert bench.guard.next_look(bench.now) == 0
+
+
+def test_that_causes_are_known_as_before_hides_no_wave():
+    bench = Bench()
+    bench.expect(*pods(11))
+    bench.guard.know_causes(known=True)
+    assert bench.look() is Turn.TRIPPED
+
+
+def test_it_trips_when_an_eviction_did_not_happen_and_the_pod_is_due_again():
+    bench = Bench()
+    bench.evict(*pods(9))
+    bench.call("a")
+    bench.expect("b")
+    assert bench.look() is Turn.TRIPPED
+    bench = Bench()
+    bench.evict(*pods(9))
+    bench.call("a")
+    bench.guard.settle("a", stays=True)
+    bench.expect("b")
+    assert bench.look() is None
+
+
+def test_a_wave_is_reported_when_it_is_complete():
+    bench = Bench(settle_seconds=2)
+    bench.expect(*pods(11))
+    assert bench.look() is None
+    assert bench.guard.holds("shop"), "from the first moment on"
+    assert bench.store().tripped_at == WALL
+    assert bench.guard.next_look(bench.now) == 2
+    assert bench.advance(1.75) is None
+    assert bench.advance(0.25) is Turn.TRIPPED
+    assert bench.advance(1) is None
+
+
+def test_a_wave_that_is_over_before_it_is_reported_only_passes():
+    bench = Bench(settle_seconds=2)
+    bench.expect(*pods(11))
+    bench.look()
+    bench.forget(*pods(11))
+    assert bench.advance(1) is Turn.PASSED
+    assert bench.advance(1) is None
+
+
+@pytest.mark.parametrize(("action", "holds"), [(GuardAction.HALT, True), (GuardAction.REPORT, False)])
+def test_tripped_it_holds_all_namespaces_unless_it_only_reports(action, holds):
+    bench = Bench(action=action)
+    bench.trip()
+    bench.expect("other", namespace="bank")
+    bench.look()
+    assert bench.guard.is_tripped
+    assert (bench.guard.halts, bench.guard.holds("shop"), bench.guard.holds("play")) == (holds, holds, False)
+
+
+def test_armed_it_holds_nothing():
+    bench = Bench()
+    bench.expect(*pods(10))
+    bench.look()
+    assert (bench.guard.is_tripped, bench.guard.halts, bench.guard.holds("shop")) == (False, False, False)
+
+
+# -- armed again -------------------------------------------------------------------------------------------------------
+
+
+def test_it_stays_tripped_until_no_counted_pod_has_to_leave():
+    bench = Bench()
+    first, *others = bench.trip()
+    bench.guard.cause = "a taint"
+    bench.forget(*others)
+    assert bench.look() is None
+    assert bench.guard.counted() == {"shop": 11}
+    bench.freed.clear()
+    bench.forget(first)
+    assert bench.look() is Turn.ARMED
+    assert (bench.guard.is_tripped, bench.guard.holds("shop"), bench.guard.counted()) == (False, False, {})
+    assert bench.guard.record(bench.now) == GuardRecord()
+    assert bench.freed == ["shop"]
+
+
+def test_pods_that_come_while_it_is_tripped_are_counted():
+    bench = Bench()
+    first = bench.trip()
+    bench.expect("later", after=500)
+    bench.look()
+    assert bench.guard.counted() == {"shop": 12}
+    bench.forget(*first)
+    bench.look()
+    assert bench.guard.is_tripped
+    bench.forget("later")
+    assert bench.look() is Turn.ARMED
+
+
+def test_pods_that_come_and_go_between_two_looks_are_not_counted():
+    bench = Bench()
+    bench.trip()
+    bench.expect("brief")
+    bench.forget("brief")
+    bench.look()
+    assert bench.guard.counted() == {"shop": 11}
+
+
+def test_pods_due_beyond_the_window_are_counted_when_it_reaches_them():
+    bench = Bench()
+    bench.trip()
+    bench.expect("far", after=700)
+    bench.look()
+    assert bench.guard.counted() == {"shop": 11}
+    bench.advance(100)
+    assert bench.guard.counted() == {"shop": 12}
+
+
+def test_a_pod_that_recovers_and_has_to_leave_again_is_counted_once():
+    bench = Bench()
+    [first, *_] = bench.trip()
+    bench.forget(first)
+    bench.look()
+    bench.expect(first)
+    bench.look()
+    assert bench.guard.counted() == {"shop": 11}
+
+
+def test_a_pod_whose_budget_allows_none_does_not_keep_it_tripped():
+    bench = Bench()
+    bench.expect("blocked", budget="b")
+    bench.forget(*bench.trip())
+    assert bench.look() is Turn.ARMED
+
+
+def test_of_a_budget_that_allows_one_one_pod_is_held():
+    bench = Bench()
+    bench.budgets = {"b": 1}
+    bench.expect(*pods(5, "b-"), budget="b")
+    bench.trip()
+    assert bench.guard.counted() == {"shop": 12}
+
+
+def test_a_wave_after_it_was_armed_trips_it_again():
+    bench = Bench()
+    bench.forget(*bench.trip())
+    bench.look()
+    assert bench.advance(1) is None
+    bench.trip(12)
+    assert bench.guard.counted() == {"shop": 12}
+
+
+def test_nothing_is_kept_of_a_wave_that_is_over():
+    bench = Bench()
+    uids = bench.trip()
+    bench.forget(*uids)
+    bench.look()
+    assert kept(bench.guard, *uids) == []

@@ -1,0 +1,309 @@
+"""The guards of all policies as two limits: what they refuse, what they free, and what outlives a change of policy."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.kept import kept
+from engine.limits.asking import ask
+from engine.rig import budget, limited
+from taintwarden.engine.guard import Due, Guard, GuardRecord
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
+from taintwarden.engine.limits.budgets import Budgets
+from taintwarden.engine.limits.guards import GuardRecords, Guards
+from taintwarden.engine.limits.refusal import GUARD, Whom
+from taintwarden.engine.model import GuardAction, GuardSettings, Instant, Mode, Pod, Policy, Reclaim, Tolerations
+
+SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=600, settle_seconds=0)
+POLICY = limited(guard=SETTINGS)
+START = 1_700_000_000.0
+TRIPPED = GuardRecord(START - 60, "a taint", (("shop", 20),))
+NOT_STORED = "its record has to be stored first"
+INTERNER = Interner()
+
+
+def policy(given: Policy = POLICY, **changed: Any) -> Policy:
+    return msgspec.structs.replace(given, **changed)
+
+
+class Bench:
+    """The guards of some policies, each of which may evict 10 of 100 pods."""
+
+    def __init__(self, *policies: Policy) -> None:
+        self.freed = Freed()
+        self.budgets = Budgets(self.freed)
+        self.guards = Guards(self.budgets, self.freed)
+        self.records = GuardRecords(self.guards)
+        self.seconds = 0.0
+        self.configure(*policies or (POLICY,))
+
+    @property
+    def now(self) -> Instant:
+        return Instant(START + self.seconds, self.seconds)
+
+    @property
+    def guard(self) -> Guard:
+        return self.guards.by_policy["p"]
+
+    def configure(self, *policies: Policy) -> None:
+        self.guards.configure(policies, self.now)
+        for guard in self.guards.by_policy.values():
+            guard.population = lambda: 100
+        self.freed.take()
+
+    def request(self, name: str = "a", namespace: str = "shop", given: Policy = POLICY, **more: Any) -> EvictionRequest:
+        pod = Pod(name, name, "n1", INTERNER.pod_class(namespace, {}, Tolerations()), 0.0, 1)
+        return ask(pod, given, now=self.now, **more)
+
+    def refuse(self, *args: Any, **more: Any) -> Refusal | None:
+        return self.guards.admit(self.request(*args, **more))
+
+    def refuse_record(self, *args: Any, **more: Any) -> Refusal | None:
+        return self.records.admit(self.request(*args, **more))
+
+    def expect(self, number: int, namespace: str = "shop") -> None:
+        for one in range(number):
+            self.guard.expect(Due(f"{namespace}-{one}", self.now.wall, namespace), self.now)
+        self.guard.look(self.now)
+
+    def store(self) -> GuardRecord:
+        record = self.guard.to_save(self.now, 1)
+        assert record is not None
+        self.guard.saved(record, succeeded=True)
+        return record
+
+    def call(self, name: str = "a", settlement: Settlement = Settlement.EVICTED) -> None:
+        self.guards.reserve(self.request(name))
+        self.guards.settle(name, settlement, self.now)
+
+
+# -- what they refuse --------------------------------------------------------------------------------------------------
+
+
+def test_a_tripped_guard_refuses_the_policy():
+    bench = Bench(POLICY, limited("q", guard=SETTINGS))
+    assert bench.refuse() is None
+    bench.expect(8)
+    bench.expect(8, "bank")
+    assert bench.refuse() == Refusal(GUARD)
+    assert bench.refuse(given=limited("q")) is None
+    assert bench.refuse(released=True) is None
+
+
+def test_a_guard_that_holds_one_namespace_refuses_its_lane():
+    bench = Bench()
+    bench.expect(20)
+    detail = "it holds namespace shop only"
+    assert bench.refuse() == Refusal(GUARD, None, Whom.LANE, "lane/p/shop", detail)
+    assert bench.refuse(namespace="bank") is None
+
+
+def test_a_pod_waits_until_its_record_is_stored():
+    bench = Bench()
+    assert bench.refuse_record() == Refusal(GUARD, None, Whom.PODS, "record/p", NOT_STORED, is_brief=True)
+    assert bench.store().reserved == (("a", "shop"),)
+    assert bench.refuse_record() is None
+
+
+def test_a_call_that_is_made_again_needs_no_other_record():
+    bench = Bench()
+    bench.guards.reserve(bench.request())
+    assert bench.refuse_record() is None
+
+
+def test_a_rehearsal_needs_no_record():
+    assert Bench().refuse_record(given=policy(mode=Mode.DRY_RUN)) is None
+
+
+def test_when_a_record_is_full_the_policy_waits_for_the_next():
+    bench = Bench()
+    for number in range(10):
+        bench.refuse_record(f"p{number}")
+    assert bench.refuse_record("one-more") == Refusal(GUARD, None, detail=NOT_STORED, is_brief=True)
+
+
+def test_when_as_many_as_may_be_are_evicted_the_policy_waits_until_the_window_ends():
+    bench = Bench()
+    for number in range(10):
+        bench.call(f"p{number}")
+    detail = "as many pods as it allows were evicted within its window"
+    assert bench.refuse_record() == Refusal(GUARD, 630.0, detail=detail)
+
+
+def test_a_released_pod_waits_until_the_grant_is_stored():
+    bench = Bench()
+    bench.guard.grant("now")
+    assert bench.refuse_record(released=True) == Refusal(GUARD, detail=NOT_STORED, is_brief=True)
+    bench.store()
+    assert bench.refuse_record(released=True) is None
+
+
+def test_pods_that_were_released_are_known():
+    bench = Bench()
+    bench.expect(11)
+    bench.guard.release(bench.now)
+    asked = [("p", "shop-0"), ("p", "other"), ("q", "shop-0")]
+    assert [bench.guards.is_released(*one) for one in asked] == [True, False, False]
+
+
+# -- what they free ----------------------------------------------------------------------------------------------------
+
+
+def test_the_policy_is_asked_again_when_its_guard_is_armed():
+    bench = Bench()
+    bench.expect(8)
+    bench.expect(8, "bank")
+    bench.guard.release(bench.now)
+    assert bench.freed.take() == ["policy/p", "record/p"]
+
+
+def test_the_lane_is_asked_again_when_its_namespace_is_held_no_more():
+    bench = Bench()
+    bench.expect(11)
+    bench.freed.take()
+    for number in range(11):
+        bench.guard.forget(f"shop-{number}")
+    bench.guard.look(bench.now)
+    assert bench.freed.take() == ["lane/p/shop", "record/p"]
+
+
+# -- how calls end -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settlement", "counts", "is_taken"),
+    [(Settlement.EVICTED, 1, False), (Settlement.STAYS, 0, False), (Settlement.UNKNOWN, 1, True)],
+)
+def test_an_eviction_counts_unless_the_pod_stays(settlement, counts, is_taken):
+    bench = Bench()
+    bench.call(settlement=settlement)
+    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (counts, is_taken)
+    evicted = bench.guard.record(bench.now).evicted
+    assert [pods for _, pods in evicted] == [(("shop", 1),)] * counts
+
+
+@pytest.mark.parametrize(("end", "counts"), [("take_back", 0), ("stay", 1)])
+def test_what_became_of_a_call_without_an_answer_is_known_later(end, counts):
+    bench = Bench()
+    bench.call(settlement=Settlement.UNKNOWN)
+    getattr(bench.guards, end)("a")
+    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (counts, False)
+
+
+def test_a_call_is_settled_at_the_guard_that_counted_it():
+    bench = Bench()
+    bench.guards.reserve(bench.request())
+    before = bench.guard
+    bench.configure(policy(uid="another"))
+    bench.guards.settle("a", Settlement.STAYS, bench.now)
+    bench.guards.settle("unknown", Settlement.STAYS, bench.now)
+    assert before.evicted() == 0
+    assert kept(bench.guards, "a") == []
+
+
+# -- policies that change ----------------------------------------------------------------------------------------------
+
+
+def test_a_policy_with_a_guard_is_concerned():
+    bench = Bench(limited("q"), policy(name="r", reclaim=Reclaim(120)), POLICY)
+    policies = [POLICY, limited("q"), limited("r")]
+    assert [bench.guards.concerns(one) for one in policies] == [True, False, False]
+    assert [bench.records.concerns(one) for one in policies] == [True, False, False]
+
+
+def test_a_guard_knows_how_many_pods_budgets_allow():
+    bench = Bench()
+    bench.budgets.set(budget(allowed=3), bench.now.monotonic)
+    assert bench.guard.allowed("shop/pdb") == 3
+
+
+def test_changed_settings_apply_and_evictions_still_count():
+    bench = Bench()
+    bench.call()
+    bench.configure(limited(guard=msgspec.structs.replace(SETTINGS, max_percent=50)))
+    assert (bench.guard.allowance(), bench.guard.evicted()) == (50, 1)
+
+
+@pytest.mark.parametrize("off", [limited(), policy(reclaim=Reclaim(120))], ids=["no guard", "reclaim"])
+def test_a_guard_that_was_switched_off_goes_on_from_its_record(off):
+    bench = Bench()
+    bench.call()
+    bench.configure(off)
+    assert bench.guards.by_policy == {}
+    bench.seconds += 100
+    bench.configure(POLICY)
+    assert bench.guard.evicted() == 1
+    bench.seconds += 530
+    bench.guard.look(bench.now)
+    assert bench.guard.evicted() == 0
+
+
+@pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])
+def test_a_new_policy_of_the_same_name_inherits_nothing(meanwhile):
+    bench = Bench()
+    bench.call()
+    if meanwhile:
+        bench.configure(*meanwhile)
+    bench.configure(policy(uid="another"))
+    assert bench.guard.evicted() == 0
+
+
+def test_in_a_dry_run_a_guard_holds_nothing():
+    bench = Bench(policy(rehearses=True, mode=Mode.DRY_RUN))
+    assert bench.guard.settings.action is GuardAction.REPORT
+    bench.expect(11)
+    assert bench.refuse() is None
+    bench.configure(POLICY)
+    assert bench.guard.settings.action is GuardAction.HALT
+    assert not bench.guard.is_tripped, "an enforced policy begins anew"
+
+
+# -- records of other processes ----------------------------------------------------------------------------------------
+
+
+def test_a_record_applies_when_this_process_leads():
+    bench = Bench()
+    bench.guards.keep("p", TRIPPED, bench.now)
+    assert not bench.guard.is_tripped
+    bench.guards.restore(bench.now)
+    assert bench.guard.is_tripped
+    bench.configure(POLICY)
+    assert bench.guard.tripped_at == TRIPPED.tripped_at
+
+
+def test_the_newest_record_applies_once():
+    bench = Bench()
+    bench.guards.keep("p", TRIPPED, bench.now)
+    bench.guards.keep("p", GuardRecord(), bench.now)
+    bench.guards.restore(bench.now)
+    assert not bench.guard.is_tripped
+    bench.call()
+    bench.guards.restore(bench.now)
+    assert bench.guard.evicted() == 1
+
+
+def test_a_record_that_came_before_its_policy_applies():
+    bench = Bench(limited("q"))
+    bench.guards.keep("p", TRIPPED, bench.now)
+    bench.guards.restore(bench.now)
+    bench.configure(limited("q"))
+    bench.configure(POLICY)
+    assert bench.guard.is_tripped
+
+
+def test_a_record_of_a_policy_that_is_gone_is_forgotten():
+    bench = Bench()
+    bench.guards.keep("p", TRIPPED, bench.now)
+    bench.configure()
+    assert kept(bench.guards, "p") == []
+
+
+def test_a_follower_counts_pods_when_a_record_comes():
+    bench = Bench()
+    bench.guards.keep("p", GuardRecord(), bench.now)
+    bench.guard.population = lambda: 90
+    for number in range(10):
+        bench.call(f"p{number}")
+    assert bench.guard.allowance() == 10

@@ -1,0 +1,387 @@
+"""Rates: a bucket of tokens for all policies, one for each policy, and one for each of its namespaces and zones."""
+
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.kept import kept
+from engine.limits.asking import ask
+from engine.rig import limited
+from simulated import policy
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, refusal
+from taintwarden.engine.limits.rates import MAX_IDLE_BUCKETS, Rates
+from taintwarden.engine.limits.refusal import Whom
+from taintwarden.engine.limits.zones import Zones
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime, ZoneHealth
+from work import steps
+
+START = 1_000.0
+"""Buckets that were empty at 0 are full by then."""
+INTERNER = Interner()
+
+
+class Bench:
+    """Rates that apply since 0, at a time when all buckets are full."""
+
+    def __init__(self, *policies: Policy, overall: float | None = None) -> None:
+        self.seconds = 0.0
+        self.zones = Zones(Freed())
+        self.rates = Rates(overall, self.zones)
+        self.configure(*policies or (limited(),))
+        self.seconds = START
+        self._number = 0
+
+    @property
+    def now(self) -> Instant:
+        return Instant(WallTime(self.seconds), MonotonicTime(self.seconds))
+
+    def configure(self, *policies: Policy) -> None:
+        self.policy = policies[0]
+        self.zones.configure(policies, self.now)
+        self.rates.configure(policies, self.now)
+
+    def restart(self) -> None:
+        self.rates.restart(self.now.monotonic)
+
+    def request(self, namespace: str = "shop", policy: Policy | None = None, **more: Any) -> EvictionRequest:
+        self._number += 1
+        pod = Pod(str(self._number), "a", "n1", INTERNER.pod_class(namespace, {}, Tolerations()), 0.0, 1)
+        return ask(pod, policy or self.policy, now=self.now, **more)
+
+    def ask(self, *args: Any, **more: Any) -> str:
+        """The rate that refuses; empty if none does, and then the pod is evicted."""
+        request = self.request(*args, **more)
+        refused = self.rates.admit(request)
+        if refused is None:
+            self.rates.reserve(request)
+        return "" if refused is None else refused.limit
+
+    def go(self, most: int = 100, *args: Any, **more: Any) -> int:
+        """How many pods go at once."""
+        return next((number for number in range(most) if self.ask(*args, **more)), most)
+
+    def refuse(self, *args: Any, **more: Any) -> Refusal | None:
+        return self.rates.admit(self.request(*args, **more))
+
+
+KEYED = {
+    "namespace": (limited(namespace_evictions_per_second=2.0), {"namespace": "bank"}),
+    "zone": (limited(zone_evictions_per_second=2.0), {"zone": "z2"}),
+}
+"""A policy with a rate of two a second for each namespace, or zone; and what pods of another one ask with."""
+keyed = pytest.mark.parametrize(("given", "other"), KEYED.values(), ids=KEYED)
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_rate_all_go():
+    assert Bench().go(500) == 500
+
+
+def test_a_rate_of_10000_is_off():
+    bench = Bench(policy(limits={"evictionsPerSecond": 10_000, "burst": 1}))
+    assert bench.go(500) == 500
+
+
+def test_a_rate_below_10000_is_not_off():
+    bench = Bench(policy(limits={"evictionsPerSecond": 9_999, "burst": 1}))
+    assert bench.go() == 1
+
+
+def test_a_policy_evicts_its_burst_and_then_by_its_rate():
+    bench = Bench(limited(evictions_per_second=2.0, burst=5))
+    assert bench.go() == 5
+    bench.seconds += 1
+    assert bench.go() == 2
+
+
+def test_each_policy_has_a_rate_of_its_own():
+    one, other = (limited(name, evictions_per_second=1.0, burst=2) for name in "pq")
+    bench = Bench(one, other)
+    assert [bench.go(policy=one), bench.go(policy=other)] == [2, 2]
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(0.5, 1), (1.0, 1), (2.5, 2), (7.0, 7)])
+def test_the_overall_rate_has_a_burst_of_one_second(rate, burst):
+    assert Bench(overall=rate).go() == burst
+
+
+def test_all_policies_share_the_overall_rate():
+    bench = Bench(limited(), limited("q"), overall=3.0)
+    assert [bench.go(2), bench.go(policy=limited("q"))] == [2, 1]
+
+
+@keyed
+def test_each_namespace_and_each_zone_has_a_bucket(given, other):
+    bench = Bench(given)
+    assert [bench.go(), bench.go(**other)] == [2, 2]
+    bench.seconds += 0.5
+    assert [bench.go(), bench.go(**other)] == [1, 1]
+
+
+@keyed
+def test_policies_share_no_bucket_of_a_namespace_or_zone(given, other):
+    del other
+    bench = Bench(given, limited("q"))
+    assert [bench.go(), bench.ask(policy=limited("q"))] == [2, ""]
+
+
+def test_a_refused_pod_takes_no_token():
+    bench = Bench(limited(evictions_per_second=1.0, burst=5, namespace_evictions_per_second=1.0))
+    assert bench.go() == 1
+    for _ in range(10):
+        assert bench.ask() == refusal.NAMESPACE_RATE
+    assert [bench.ask(namespace) for namespace in "abcde"] == ["", "", "", "", refusal.POLICY_RATE]
+
+
+def test_a_pod_takes_a_token_of_each_bucket():
+    bench = Bench(limited(evictions_per_second=1.0, burst=3, zone_evictions_per_second=2.0), overall=4.0)
+    assert [bench.ask(zone=zone) for zone in ("a", "a", "a", "b", "b")] == [
+        "",
+        "",
+        refusal.ZONE_RATE,
+        "",
+        refusal.POLICY_RATE,
+    ]
+    assert bench.go(policy=limited("q")) == 1, "of four overall, three are taken"
+
+
+def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before():
+    bench = Bench(limited(namespace_evictions_per_second=1.0))
+    bench.rates.admit(bench.request("bank"))
+    bench.rates.reserve(bench.request("shop"))
+    assert [bench.go(namespace="shop"), bench.go(namespace="bank")] == [0, 1]
+
+
+def test_a_rehearsal_takes_tokens():
+    bench = Bench(limited(spec={"mode": "DryRun"}, evictions_per_second=1.0, burst=2))
+    assert bench.go() == 2
+
+
+def test_before_a_hard_deadline_only_the_overall_rate_applies():
+    slow = {f"{whose}evictions_per_second": 0.001 for whose in ("", "namespace_", "zone_")}
+    given = limited(**slow, burst=1, zone_health=ZoneHealth(evictions_per_second=0.001))
+    bench = Bench(msgspec.structs.replace(given, reclaim=Reclaim(120)), overall=4.0)
+    for number in range(3):
+        bench.zones.count(f"n{number}", {}, {"p": True})
+    assert bench.go(zone="none") == 4
+    assert bench.ask() == refusal.OVERALL_RATE
+
+
+# -- whom a rate refuses, and until when -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        (limited(evictions_per_second=0.5, burst=1), Refusal(refusal.POLICY_RATE, START + 2)),
+        (
+            limited(namespace_evictions_per_second=0.5),
+            Refusal(refusal.NAMESPACE_RATE, START + 2, Whom.LANE, "lane/p/shop"),
+        ),
+        (
+            limited(zone_evictions_per_second=0.5),
+            Refusal(refusal.ZONE_RATE, START + 2, Whom.PODS, "zone-rate/p/z1", "zone z1"),
+        ),
+    ],
+    ids=["policy", "namespace", "zone"],
+)
+def test_a_rate_refuses_until_its_next_token(given, refused):
+    bench = Bench(given)
+    assert bench.go() == 1
+    assert bench.refuse() == refused
+    bench.seconds += 1.75
+    assert bench.refuse() == refused
+    bench.seconds += 0.25
+    assert bench.go() == 1
+
+
+def test_the_overall_rate_refuses_whole_policies():
+    bench = Bench(overall=0.5)
+    assert bench.go() == 1
+    assert bench.refuse() == Refusal(refusal.OVERALL_RATE, START + 2)
+
+
+# -- after a start -----------------------------------------------------------------------------------------------------
+
+
+EACH = (
+    (limited(evictions_per_second=2.0, burst=2), None),
+    (limited(namespace_evictions_per_second=2.0), None),
+    (limited(zone_evictions_per_second=2.0), None),
+    (limited(), 2.0),
+)
+each = pytest.mark.parametrize(("given", "overall"), EACH, ids=["policy", "namespace", "zone", "overall"])
+"""Two a second, and two at once."""
+
+
+@each
+def test_buckets_are_empty_after_a_start(given, overall):
+    bench = Bench(given, overall=overall)
+    bench.restart()
+    assert bench.go() == 0
+    bench.seconds += 0.5
+    assert bench.go() == 1
+    bench.seconds += 60
+    assert bench.go() == 2
+
+
+@each
+def test_a_bucket_that_is_used_for_the_first_time_has_filled_since_the_start(given, overall):
+    bench = Bench(given, overall=overall)
+    bench.restart()
+    bench.seconds += 0.5
+    assert bench.go() == 1
+
+
+def test_the_bucket_of_a_new_policy_is_empty():
+    bench = Bench()
+    bench.configure(limited(), limited("q", evictions_per_second=2.0, burst=2))
+    new = limited("q")
+    assert bench.go(policy=new) == 0
+    bench.seconds += 1
+    assert bench.go(policy=new) == 2
+
+
+# -- edits -------------------------------------------------------------------------------------------------------------
+
+NAMES = ["evictions_per_second", "namespace_evictions_per_second", "zone_evictions_per_second"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_greater_rate_adds_no_tokens(name):
+    bench = Bench(limited(**{name: 2.0}, burst=2))
+    assert bench.go() == 2
+    bench.configure(limited(**{name: 4.0}, burst=4))
+    assert bench.go() == 0
+    bench.seconds += 0.5
+    assert bench.go() == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_smaller_rate_applies_at_once(name):
+    bench = Bench(limited(**{name: 4.0}, burst=4))
+    assert bench.go(1) == 1
+    bench.configure(limited(**{name: 1.0}, burst=1))
+    assert bench.go() == 1, "of three that it had"
+    bench.seconds += 0.5
+    assert bench.go() == 0
+
+
+def test_a_greater_burst_is_filled_by_the_rate():
+    bench = Bench(limited(evictions_per_second=1.0, burst=2))
+    bench.configure(limited(evictions_per_second=1.0, burst=5))
+    assert bench.go() == 2
+    bench.seconds += 60
+    assert bench.go() == 5
+
+
+@each
+def test_other_edits_of_a_policy_add_no_tokens(given, overall):
+    bench = Bench(given, overall=overall)
+    assert bench.go() == 2
+    bench.configure(msgspec.structs.replace(given, generation=2))
+    assert bench.go() == 0
+
+
+@pytest.mark.parametrize("meanwhile", [[limited()], [limited("q")]], ids=["switched off", "deleted"])
+def test_a_rate_that_was_switched_off_begins_with_an_empty_bucket(meanwhile):
+    given = limited(evictions_per_second=2.0, burst=2)
+    bench = Bench(given)
+    bench.configure(*meanwhile)
+    assert bench.go() == 100
+    bench.configure(given)
+    assert bench.go() == 0
+
+
+# -- how many buckets there are ----------------------------------------------------------------------------------------
+
+MANY = [f"ns-{number}" for number in range(5 * MAX_IDLE_BUCKETS)]
+
+
+def test_full_buckets_are_forgotten():
+    bench = Bench(limited(namespace_evictions_per_second=1.0))
+    for namespace in MANY:
+        assert bench.ask(namespace) == ""
+        bench.seconds += 1
+    assert 1 < len(kept(bench.rates, *MANY)) <= MAX_IDLE_BUCKETS + 1
+
+
+def test_a_bucket_that_was_forgotten_is_full():
+    bench = Bench(limited(namespace_evictions_per_second=3.0))
+    for namespace in MANY:
+        bench.ask(namespace)
+        bench.seconds += 1
+    assert kept(bench.rates, MANY[0]) == []
+    assert bench.go(10, MANY[0]) == 3
+
+
+def test_buckets_that_are_not_full_are_kept():
+    bench = Bench(limited(namespace_evictions_per_second=1.0))
+    assert [bench.go(2, namespace) for namespace in MANY] == [1] * len(MANY)
+    assert [bench.go(2, namespace) for namespace in MANY] == [0] * len(MANY)
+
+
+def test_many_buckets_that_are_not_full_are_not_looked_through_for_each_other_one():
+    def work(number: int) -> int:
+        bench = Bench(limited(namespace_evictions_per_second=1.0))
+        return steps(lambda: [bench.ask(f"ns-{one}") for one in range(number)])
+
+    assert work(2_000) < 3 * work(1_000)
+
+
+def test_rates_of_a_policy_that_is_gone_are_forgotten():
+    bench = Bench(limited("gone", evictions_per_second=1.0))
+    bench.configure(limited())
+    assert kept(bench.rates, "gone") == []
+
+
+# -- whatever happens --------------------------------------------------------------------------------------------------
+
+RATE, BURST, OVERALL, ZONES, NAMESPACES = 2.5, 6, 8.0, 1.5, 0.5
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0, 20.0]), st.integers(0, 5), st.integers(0, 2)),
+        min_size=1,
+        max_size=80,
+    )
+)
+def test_in_any_time_at_most_the_burst_and_what_the_rate_adds_go(pods):
+    """Of all pods, those of each policy, each zone and each namespace; also where full buckets are forgotten."""
+    limits = {"zone_evictions_per_second": ZONES, "namespace_evictions_per_second": NAMESPACES}
+    policies = [limited(name, evictions_per_second=RATE, burst=BURST, **limits) for name in "pq"]
+    bench, gone = Bench(*policies, overall=OVERALL), {}
+    for number, (pause, namespace, zone) in enumerate(pods):
+        bench.seconds += pause
+        given = policies[number % 2]
+        for _ in range(MAX_IDLE_BUCKETS // 10):  # of namespaces that do not come again
+            bench.refuse(f"other-{bench._number}", given)
+        for _ in range(3):
+            if not bench.ask(f"ns-{namespace}", given, zone=f"z{zone}"):
+                for whose in ((), given.name, (given.name, "zone", zone), (given.name, "namespace", namespace)):
+                    gone.setdefault(whose, []).append(bench.seconds)
+    bounds = {"": (8, OVERALL), "policy": (BURST, RATE), "zone": (1, ZONES), "namespace": (1, NAMESPACES)}
+    for whose, times in gone.items():
+        burst, rate = bounds["policy" if isinstance(whose, str) else whose[1] if whose else ""]
+        for first, last in itertools.combinations_with_replacement(range(len(times)), 2):
+            assert last - first + 1 <= burst + rate * (times[last] - times[first]) + 1e-6
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.3, 1.0, 5.0]), st.sampled_from([None, 1.0, 4.0, 9.0])), max_size=60))
+def test_edits_let_no_more_go_than_the_greatest_rate(edits):
+    bench, gone = Bench(limited(namespace_evictions_per_second=1.0)), []
+    for pause, rate in edits:
+        bench.seconds += pause
+        if rate is not None:
+            bench.configure(limited(namespace_evictions_per_second=rate))
+        gone += [bench.seconds] * bench.go()
+    for first, last in itertools.combinations_with_replacement(range(len(gone)), 2):
+        assert last - first + 1 <= 9 + 9 * (gone[last] - gone[first]) + 1e-6

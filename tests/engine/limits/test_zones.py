@@ -1,0 +1,384 @@
+"""Zones: their health by the share of unhealthy nodes, and what that delays."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.kept import kept
+from engine.limits.asking import ask
+from engine.rig import ZONE, limited
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import EvictionRequest, Freed, Refusal
+from taintwarden.engine.limits.protocol import policy_key
+from taintwarden.engine.limits.rates import Rates
+from taintwarden.engine.limits.refusal import ZONE as ZONE_LIMIT
+from taintwarden.engine.limits.refusal import Whom
+from taintwarden.engine.limits.zones import REGION_LABEL, Zones, ZoneState, key_of, zone_of
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime, ZoneHealth
+
+NORMAL, DEGRADED, FULL = ZoneState
+HEALTH = ZoneHealth(threshold=0.55, evictions_per_second=2.0)
+SHARED = Interner().pod_class("shop", {}, Tolerations())
+
+
+class Bench:
+    """Zones of one policy or more, with nodes by name, at a time when all buckets are full."""
+
+    def __init__(self, *policies: Policy) -> None:
+        self.freed = Freed()
+        self.zones = Zones(self.freed)
+        self.rates = Rates(None, self.zones)
+        self.seconds = 1_000.0
+        self.policies = policies or (limited(zone_health=HEALTH),)
+        self.configure(*self.policies)
+
+    @property
+    def now(self) -> Instant:
+        return Instant(WallTime(self.seconds), MonotonicTime(self.seconds))
+
+    def configure(self, *policies: Policy) -> None:
+        self.zones.configure(policies, self.now)
+        self.freed.take()
+
+    def count(self, node: str, zone: str = "z1", *, bad: bool = False, policies: str = "p") -> None:
+        self.zones.count(node, {ZONE: zone}, dict.fromkeys(policies, bad))
+
+    def fill(self, zone: str = "z1", *, nodes: int, bad: int, policies: str = "p") -> "Bench":
+        """A zone has so many nodes, named ``z1-0`` and so on; the first ones are unhealthy."""
+        for number in range(nodes):
+            self.count(f"{zone}-{number}", zone, bad=number < bad, policies=policies)
+        self.freed.take()
+        return self
+
+    def states(self, policy: str = "p") -> dict[str, ZoneState]:
+        return {name: state for name, state, _, _ in self.zones.table(policy)}
+
+    def request(self, zone: str = "z1", **more: Any) -> EvictionRequest:
+        policy = more.pop("policy", self.policies[0])
+        return ask(Pod("a", "a", "n1", SHARED, 0.0, 1), policy, zone=zone, now=self.now, **more)
+
+    def refuse(self, **more: Any) -> Refusal | None:
+        return self.zones.admit(self.request(**more))
+
+    def go(self, zone: str = "z1") -> int:
+        """How many pods of a zone go at once."""
+        for number in range(100):
+            request = self.request(zone)
+            if self.rates.admit(request) is not None:
+                return number
+            self.rates.reserve(request)
+        return 100
+
+
+# -- which zone a node is in -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ({REGION_LABEL: "eu", ZONE: "a"}, "eu/a"),
+        ({REGION_LABEL: "us", ZONE: "a"}, "us/a"),
+        ({ZONE: "a"}, "a"),
+        ({REGION_LABEL: "eu"}, "eu"),
+        ({REGION_LABEL: "eu", ZONE: ""}, "eu"),
+        ({}, "none"),
+    ],
+)
+def test_a_zone_is_the_pair_of_region_and_zone(labels, name):
+    assert zone_of(labels) == name
+
+
+def test_nodes_without_labels_are_a_zone():
+    bench = Bench()
+    bench.zones.count("n1", {}, {"p": False})
+    bench.zones.count("n2", {"app": "web"}, {"p": True})
+    assert bench.zones.table("p") == [("none", NORMAL, 2, 1)]
+
+
+# -- states ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "bad", "state"),
+    [
+        (3, 0, NORMAL),
+        (3, 1, NORMAL),
+        (3, 2, DEGRADED),
+        (3, 3, FULL),
+        (20, 10, NORMAL),
+        (20, 11, DEGRADED),
+        (20, 19, DEGRADED),
+        (20, 20, FULL),
+        (1, 1, NORMAL),
+        (2, 2, NORMAL),
+    ],
+)
+def test_the_share_of_unhealthy_nodes_decides_the_state(nodes, bad, state):
+    assert Bench().fill(nodes=nodes, bad=bad).zones.table("p") == [("z1", state, nodes, bad)]
+
+
+@pytest.mark.parametrize(("threshold", "state"), [(0.25, DEGRADED), (0.26, NORMAL), (1.0, NORMAL)])
+def test_a_zone_is_degraded_from_its_threshold_on(threshold, state):
+    bench = Bench(limited(zone_health=ZoneHealth(threshold=threshold)))
+    assert bench.fill(nodes=4, bad=1).states() == {"z1": state}
+
+
+def test_zones_have_states_of_their_own():
+    bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=3, bad=2).fill("z3", nodes=3, bad=0)
+    assert bench.states() == {"z1": FULL, "z2": DEGRADED, "z3": NORMAL}
+
+
+def test_zones_are_listed_by_name():
+    bench = Bench().fill("b", nodes=1, bad=0).fill("a", nodes=2, bad=1)
+    assert bench.zones.table("p") == [("a", NORMAL, 2, 1), ("b", NORMAL, 1, 0)]
+
+
+def test_policies_count_their_own_nodes():
+    bench = Bench(limited(zone_health=HEALTH), limited("q", zone_health=HEALTH))
+    bench.fill(nodes=3, bad=3, policies="p")
+    bench.zones.count("n1", {ZONE: "z1"}, {"p": False, "q": True})
+    assert bench.zones.table("p") == [("z1", DEGRADED, 4, 3)]
+    assert bench.zones.table("q") == [("z1", NORMAL, 1, 1)]
+
+
+def test_a_state_is_described():
+    bench = Bench().fill(nodes=4, bad=3)
+    assert bench.zones.describe("p", "z1") == "zone z1 is Degraded: 3 of 4 nodes are unhealthy"
+
+
+# -- nodes come, change and go -----------------------------------------------------------------------------------------
+
+
+def test_a_node_that_is_added_changes_the_share():
+    bench = Bench().fill(nodes=3, bad=2)
+    bench.count("new")
+    assert bench.zones.table("p") == [("z1", NORMAL, 4, 2)]
+
+
+def test_a_node_that_is_gone_changes_the_share():
+    bench = Bench().fill(nodes=4, bad=2)
+    bench.zones.forget("z1-3")
+    assert bench.zones.table("p") == [("z1", DEGRADED, 3, 2)]
+
+
+def test_an_unhealthy_node_that_is_gone_is_not_unhealthy_any_more():
+    bench = Bench().fill(nodes=4, bad=3)
+    bench.zones.forget("z1-0")
+    bench.zones.forget("z1-1")
+    assert bench.zones.table("p") == [("z1", NORMAL, 2, 1)]
+
+
+def test_a_node_counts_once():
+    bench = Bench().fill(nodes=3, bad=1).fill(nodes=3, bad=1)
+    assert bench.zones.table("p") == [("z1", NORMAL, 3, 1)]
+
+
+def test_a_node_may_become_unhealthy_and_recover():
+    bench = Bench().fill(nodes=3, bad=1)
+    bench.count("z1-2", bad=True)
+    assert bench.states() == {"z1": DEGRADED}
+    bench.count("z1-2", bad=False)
+    assert bench.states() == {"z1": NORMAL}
+
+
+def test_a_node_that_is_relabelled_moves_to_another_zone():
+    bench = Bench().fill("z1", nodes=4, bad=2).fill("z2", nodes=2, bad=2)
+    bench.count("z1-0", "z2", bad=True)
+    assert bench.zones.table("p") == [("z1", NORMAL, 3, 1), ("z2", FULL, 3, 3)]
+
+
+def test_a_node_that_the_policy_selects_no_more_does_not_count():
+    bench = Bench().fill(nodes=3, bad=1)
+    bench.zones.count("z1-2", {ZONE: "z1"}, {})
+    assert bench.zones.table("p") == [("z1", NORMAL, 2, 1)]
+
+
+def test_nothing_is_kept_of_a_zone_without_nodes():
+    bench = Bench().fill(nodes=3, bad=3)
+    for number in range(3):
+        bench.zones.forget(f"z1-{number}")
+    bench.zones.forget("unknown")
+    bench.freed.take()
+    assert bench.zones.table("p") == []
+    assert not bench.zones.all_full("p")
+    assert kept(bench.zones, "z1", "z1-0") == []
+
+
+# -- every zone is Full ------------------------------------------------------------------------------------------------
+
+
+def test_when_every_zone_is_full_no_pod_goes():
+    bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=4, bad=4)
+    detail = "every zone is Full, which looks like a fault of the monitoring"
+    assert bench.refuse() == Refusal(ZONE_LIMIT, detail=detail)
+    assert bench.zones.all_full("p")
+
+
+def test_when_every_zone_is_full_released_pods_go():
+    assert Bench().fill(nodes=3, bad=3).refuse(released=True) is None
+
+
+def test_when_every_zone_is_full_pods_before_a_hard_deadline_go():
+    bench = Bench(msgspec.structs.replace(limited(zone_health=HEALTH), reclaim=Reclaim(120)))
+    assert bench.fill(nodes=3, bad=3).refuse() is None
+
+
+@pytest.mark.parametrize(("nodes", "bad"), [(3, 2), (2, 2), (1, 0)], ids=["degraded", "small", "one node"])
+def test_a_zone_that_is_not_full_lets_pods_of_full_ones_go(nodes, bad):
+    bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=nodes, bad=bad)
+    assert bench.refuse() is None
+
+
+def test_without_nodes_not_every_zone_is_full():
+    bench = Bench()
+    assert bench.refuse() is None
+    assert not bench.zones.all_full("p")
+
+
+def test_the_zones_of_another_policy_hold_no_pod():
+    bench = Bench(limited(zone_health=HEALTH), limited("q", zone_health=HEALTH))
+    bench.fill(nodes=3, bad=3, policies="q")
+    assert bench.refuse() is None
+    assert bench.refuse(policy=limited("q")) is not None
+
+
+# -- a Degraded zone ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bad", "pods"), [(1, 100), (2, 2), (3, 2)], ids=["Normal", "Degraded", "Full"])
+def test_degraded_and_full_zones_have_a_rate(bad, pods):
+    bench = Bench().fill("z1", nodes=3, bad=bad).fill("z2", nodes=3, bad=0)
+    assert bench.zones.is_slowed("p", "z1") == (pods < 100)
+    assert bench.go() == pods
+    assert bench.go("z2") == 100
+    bench.seconds += 0.5
+    assert bench.go() == (1 if pods < 100 else 100)
+
+
+def test_each_degraded_zone_has_a_bucket():
+    bench = Bench().fill("z1", nodes=3, bad=2).fill("z2", nodes=3, bad=2)
+    assert [bench.go("z1"), bench.go("z2")] == [2, 2]
+
+
+def test_the_refusal_names_the_zone_and_when_its_next_pod_may_go():
+    bench = Bench().fill(nodes=3, bad=2)
+    bench.go()
+    refused = bench.rates.admit(bench.request())
+    detail = "zone z1 is Degraded: 2 of 3 nodes are unhealthy"
+    assert refused == Refusal(ZONE_LIMIT, MonotonicTime(bench.seconds + 0.5), Whom.PODS, "zone/p/z1", detail)
+
+
+def test_a_zone_without_nodes_has_no_rate():
+    bench = Bench()
+    assert not bench.zones.is_slowed("p", "z1")
+    assert bench.go() == 100
+
+
+def test_a_zone_that_recovers_and_is_degraded_again_has_spent_its_tokens():
+    bench = Bench().fill(nodes=3, bad=2)
+    assert bench.go() == 2
+    bench.fill(nodes=3, bad=0).fill(nodes=3, bad=2)
+    assert bench.go() == 0
+
+
+def test_another_rate_of_a_degraded_zone_applies_at_once_and_adds_no_tokens():
+    bench = Bench().fill(nodes=3, bad=2)
+    assert bench.go() == 2
+    bench.policies = (limited(zone_health=ZoneHealth(evictions_per_second=4.0)),)
+    bench.configure(*bench.policies)
+    assert bench.go() == 0
+    bench.seconds += 0.5
+    assert bench.go() == 2
+
+
+# -- what is freed -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "freed"),
+    [(2, 1, ["zone/p/z1"]), (1, 2, ["zone/p/z1"]), (0, 1, []), (3, 2, ["zone/p/z1", "policy/p"])],
+)
+def test_pods_of_a_zone_are_asked_again_when_its_state_changes(before, after, freed):
+    bench = Bench().fill(nodes=3, bad=before)
+    bench.count(f"z1-{min(before, after)}", bad=after > before)
+    assert bench.freed.take() == freed
+
+
+def test_a_policy_is_asked_again_when_a_zone_comes_that_is_not_full():
+    bench = Bench().fill(nodes=3, bad=3)
+    bench.count("new", "z2")
+    assert bench.freed.take() == [policy_key("p")]
+
+
+def test_a_policy_is_not_asked_again_while_every_zone_is_full():
+    bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=4, bad=4)
+    bench.zones.forget("z2-0")
+    assert bench.freed.take() == []
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_without_zone_health_there_are_no_zones():
+    bench = Bench(limited()).fill(nodes=3, bad=3)
+    assert bench.zones.table("p") == []
+    assert not bench.zones.concerns(bench.policies[0])
+    assert bench.refuse() is None
+    assert bench.go() == 100
+
+
+def test_zone_health_concerns_its_policy():
+    bench = Bench()
+    assert bench.zones.concerns(bench.policies[0])
+
+
+@pytest.mark.parametrize("policies", [[], [limited()]], ids=["deleted", "switched off"])
+def test_zone_health_that_is_removed_ends_at_once(policies):
+    bench = Bench().fill(nodes=3, bad=3)
+    bench.zones.configure(policies, bench.now)
+    assert policy_key("p") in bench.freed.take()
+    assert bench.zones.table("p") == []
+    assert not bench.zones.all_full("p")
+    assert kept(bench.zones, "z1") == []
+
+
+def test_zone_health_that_is_removed_leaves_that_of_others():
+    bench = Bench(limited(zone_health=HEALTH), limited("q", zone_health=HEALTH))
+    bench.fill(nodes=3, bad=3, policies="pq")
+    bench.configure(limited(), limited("q", zone_health=HEALTH))
+    assert (bench.states("p"), bench.states("q")) == ({}, {"z1": FULL})
+
+
+@pytest.mark.parametrize(("threshold", "state"), [(0.2, DEGRADED), (0.55, NORMAL)])
+def test_another_threshold_applies_at_once(threshold, state):
+    bench = Bench(limited(zone_health=ZoneHealth(threshold=0.4))).fill("z1", nodes=4, bad=1)
+    bench.fill("z2", nodes=4, bad=2)
+    assert bench.states() == {"z1": NORMAL, "z2": DEGRADED}
+    bench.zones.configure([limited(zone_health=ZoneHealth(threshold=threshold))], bench.now)
+    assert bench.states() == {"z1": state, "z2": state}
+    assert bench.freed.take() == [key_of("p", "z1" if state is DEGRADED else "z2")]
+
+
+# -- whatever happens --------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.sampled_from(["z1", "z2", ""]), st.booleans()), max_size=60))
+def test_the_table_is_that_of_the_nodes_as_they_are(changes):
+    """However nodes came there: each is added, moved, unhealthy or, in no zone here, gone."""
+    bench, nodes = Bench(), {}
+    for number, zone, bad in changes:
+        if zone:
+            nodes[f"n{number}"] = zone, bad
+            bench.count(f"n{number}", zone, bad=bad)
+        else:
+            nodes.pop(f"n{number}", None)
+            bench.zones.forget(f"n{number}")
+    fresh = Bench()
+    for node, (zone, bad) in nodes.items():
+        fresh.count(node, zone, bad=bad)
+    assert bench.zones.table("p") == fresh.zones.table("p")
+    states = bench.states()
+    assert bench.zones.all_full("p") == (bool(states) and set(states.values()) == {FULL})

@@ -1,0 +1,64 @@
+"""From a change of a taint to an eviction and its end: what no policy uses is not called."""
+
+import sys
+from types import FrameType
+
+import pytest
+
+from engine.rig import Rig, gt, limited
+from taintwarden.engine.model import BounceSettings, Policy
+
+UNUSED = {
+    "device_inventory",
+    "limits.bounces",
+    "limits.zones",
+    "machine.equipping",
+    "machine.mirroring",
+    "machine.reclaims",
+    "placement.mirrored_labels",
+}
+MOST_MODULES = 32
+
+
+@pytest.fixture
+def called() -> set[str]:
+    """The modules of the engine that run from the change of the taint on."""
+    return modules(limited())
+
+
+def modules(given: Policy) -> set[str]:
+    rig = Rig(given)
+    rig.node("n1", "sla=980")
+    rig.pod("a", gt())
+    rig.wake()
+    found: set[str] = set()
+
+    def see(frame: FrameType, _event: str, _arg: object) -> None:
+        found.add(frame.f_globals.get("__name__", ""))
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        rig.node("n1", "sla=940")
+        rig.wake()
+        rig.settle("a")
+        rig.gone("a")
+        rig.wake()
+    finally:
+        sys.setprofile(before)
+    assert rig.evictions() == ["a"]
+    prefix = "taintwarden.engine."
+    return {name.removeprefix(prefix) for name in found if name.startswith(prefix)}
+
+
+def test_what_no_policy_uses_is_not_called(called: set[str]) -> None:
+    assert called & UNUSED == set()
+
+
+def test_the_trip_stays_short(called: set[str]) -> None:
+    assert len(called) <= MOST_MODULES
+
+
+def test_what_a_policy_uses_is_called() -> None:
+    used = modules(limited(bounce=BounceSettings(), spec={"taints": [{"key": "sla", "placement": True}]}))
+    assert {"limits.bounces", "machine.mirroring"} <= used
