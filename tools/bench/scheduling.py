@@ -26,7 +26,7 @@ from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.placement.scheduling.decisions import Decisions, NodeReader
 from taintwarden.placement.scheduling.demands import Demands
 from taintwarden.placement.scheduling.extender import Args, SchedulerExtender
-from taintwarden.placement.scheduling.news import News
+from taintwarden.placement.scheduling.node_changes import NodeChanges
 
 NODES, QUICK_NODES = 1_000, 100
 REQUESTS, QUICK_REQUESTS = 1_000, 100
@@ -216,9 +216,9 @@ async def compute(nodes: int, subject: Subject, requests: int) -> list[float]:
     reader = NodeReader()
     known = {f"node-{index}": reader(msgspec.convert(stored(index), NodeObject)) for index in range(nodes)}
     demands = Demands(Decoder(system_clock), Profiles(), {}, {})
-    news = News(lambda: system_clock().monotonic)
+    node_changes = NodeChanges(lambda: system_clock().monotonic)
     extender = SchedulerExtender(
-        known, demands, Decisions(Gates()), news, lambda _reason, _nodes: None, shows_values=True
+        known, demands, Decisions(Gates()), node_changes, lambda _reason, _nodes: None, shows_values=True
     )
     decoder, encoder = msgspec.json.Decoder(Args), msgspec.json.Encoder()
     names, found = list(known), []
