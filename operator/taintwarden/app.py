@@ -113,7 +113,7 @@ class App:
             connection,
             max_connections=settings.max_in_flight + MAX_SLOW + 32,
             is_paced=True,
-            on_date=clock.heard,
+            on_date=clock.synchronize,
         )
         self.machine = Machine(
             gates=gates,

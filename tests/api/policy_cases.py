@@ -365,7 +365,6 @@ BAD: dict[str, Bad] = {
     "zone_rate_zero": Bad("spec.limits.zoneHealth.evictionsPerSecond", _zones(evictionsPerSecond=0)),
     "zone_rate_too_fast": Bad("spec.limits.zoneHealth.evictionsPerSecond", _zones(evictionsPerSecond=10_001)),
     "nothing_unhealthy": Bad("spec.limits.zoneHealth.unhealthy", _zones(unhealthy=[])),
-    "unhealthy_twice": Bad("spec.limits.zoneHealth.unhealthy[1]", _zones(unhealthy=[{"key": "sla"}, {"key": "sla"}])),
     "unhealthy_key": Bad("spec.limits.zoneHealth.unhealthy[0].key", _unhealthy(key="s la")),
     "unhealthy_operator": Bad("spec.limits.zoneHealth.unhealthy[0].operator", _unhealthy(operator="In", value="a")),
     "unhealthy_exists_value": Bad("spec.limits.zoneHealth.unhealthy[0].value", _unhealthy(value="950")),

@@ -19,7 +19,6 @@ from taintwarden.api.status import (
     MAX_BLOCKED_BUDGETS,
     MAX_CAUSE_LENGTH,
     MAX_LIMITS,
-    MAX_NEXT_PODS,
     MAX_PAST,
     MAX_RESERVED,
     MAX_ZONES,
@@ -32,7 +31,6 @@ from taintwarden.api.types import (
     POLICY_KIND,
     POLICY_PLURAL,
     PROFILE_KIND,
-    PROFILE_PLURAL,
     VERSION,
     LabelSelectorSpec,
     PolicySpec,
@@ -40,6 +38,7 @@ from taintwarden.api.types import (
     check_version_label,
     no_duplicates,
 )
+from taintwarden.engine.machine.reports import NEXT_PODS
 from taintwarden.engine.natural import explain_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import explain_version
@@ -57,7 +56,7 @@ def schema_of(crd: Facts) -> Facts:
     return properties
 
 
-CRDS = {POLICY_KIND: definition(POLICY_PLURAL), PROFILE_KIND: definition(PROFILE_PLURAL)}
+CRDS = {POLICY_KIND: definition(POLICY_PLURAL), PROFILE_KIND: definition("tolerationprofiles")}
 SCHEMAS = {kind: schema_of(crd) for kind, crd in CRDS.items()}
 SCHEMA = SCHEMAS[POLICY_KIND]
 BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
@@ -230,7 +229,7 @@ def test_status_says_the_same_as_the_struct(kind):
 @pytest.mark.parametrize(
     ("path", "most"),
     [
-        ("nextPods", MAX_NEXT_PODS),
+        ("nextPods", NEXT_PODS),
         ("limits", MAX_LIMITS),
         ("blockedBudgets", MAX_BLOCKED_BUDGETS),
         ("zones", MAX_ZONES),
@@ -253,7 +252,7 @@ def test_every_field_is_described_in_a_sentence(kind, part):
     assert [path for path, text in descriptions(SCHEMAS[kind][part], part) if not text.endswith(".")] == []
 
 
-@pytest.mark.parametrize(("kind", "plural"), [(POLICY_KIND, POLICY_PLURAL), (PROFILE_KIND, PROFILE_PLURAL)])
+@pytest.mark.parametrize(("kind", "plural"), [(POLICY_KIND, POLICY_PLURAL), (PROFILE_KIND, "tolerationprofiles")])
 def test_names_are_those_of_the_package(kind, plural):
     crd = CRDS[kind]
     spec = crd["spec"]

@@ -317,8 +317,8 @@ def test_all_errors_come_at_once():
             "spec.limits.zoneHealth.threshold: Invalid value: 55: must be from 0.000010 to 1",
         ),
         (
-            {"eviction": {"order": ["ShortestGrace"]}},
-            'spec.eviction.order[0]: Invalid value: "ShortestGrace": must be one of Priority, TopologySpread',
+            {"eviction": {"order": ["SmallestFirst"]}},
+            'spec.eviction.order[0]: Invalid value: "SmallestFirst": must be one of Priority, TopologySpread',
         ),
         (
             {"reclaim": {"deadlineSeconds": 30}, "windows": [{"schedule": "0 2 * * *", "duration": "4h"}]},

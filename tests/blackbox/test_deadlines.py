@@ -79,7 +79,7 @@ def test_a_mistyped_value_holds(box: Box) -> None:
     box.wait_seen(node, "980")
     box.stays(pod, until=box.taint(node, taint("high")) + OBSERVED_SECONDS)
     assert box.event(node, "InvalidTaintValue")["type"] == "Warning"
-    assert box.wait(lambda: box.status().get("heldInvalid") == 1, 30, "the status to count the pod")
+    assert box.wait(lambda: box.status().get("retained") == 1, 30, "the status to count the pod")
     assert box.explains(pod) == STAYS
     box.leaves(pod, box.taint(node, BAD))
 

@@ -259,7 +259,7 @@ async def test_plan_removes_a_taint_of_a_device(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
     plan = await told(run, "plan", "--device", GPU_0, "--remove", KEY)
-    assert (plan["leaving"], plan["spared"]) == (0, ["shop/web-0"])
+    assert (plan["leaving"], plan["cancelled"]) == (0, ["shop/web-0"])
 
 
 async def test_plan_says_that_nobody_has_the_device_or_acts_on_it(cluster, run):

@@ -484,7 +484,7 @@ def test_budget_that_allows_blocks_nothing():
 
 
 def test_two_budgets_are_a_mistake():
-    assert "refuses a pod with several (a, b)" in waits_for(budget("a", 1), budget("b", 1))
+    assert "refuses a pod with more than one PodDisruptionBudget (a, b)" in waits_for(budget("a", 1), budget("b", 1))
 
 
 def test_deleting_asks_no_budget():
@@ -581,5 +581,5 @@ def test_a_budget_whose_controller_fails_is_not_one_that_is_waited_for():
     }
     failed["status"] = {"disruptionsAllowed": 0, "conditions": [condition]}
     answer = explained(pod(GT), BAD_NODE, policy(), failed)
-    why = "it allows no disruption, as its controller cannot compute it: found no controllers"
+    why = "it allows no disruption, as its controller cannot compute it (found no controllers)"
     assert answer.budgets[0].reason == why

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,19 @@ SINCE = "2026-01-31T12:00:00.250000Z"
 GUARD = {"trippedAt": SINCE, "cause": "taint sla=900 on 4 nodes", "counted": [{"namespace": "shop", "pods": 120}]}
 
 
+def held(limit: str, pods: int) -> dict[str, Any]:
+    return {"limit": limit, "pods": pods, "since": SINCE}
+
+
 @pytest.fixture
 def cluster() -> LocalCluster:
     cluster = empty_cluster()
     cluster.create(POLICIES, policy())
     set_status(
-        cluster, guard=GUARD, conditions=[condition("GuardTripped", "True", "120 pods would leave", "MassEviction")]
+        cluster,
+        guard=GUARD,
+        limits=[held("guard", 117)],  # three of what it counted were evicted before
+        conditions=[condition("GuardTripped", "True", "120 pods would leave", "MassEviction")],
     )
     return cluster
 
@@ -42,13 +50,13 @@ async def test_yes_asks_the_operator(cluster, run):
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
     assert "the operator of http://127.0.0.1:" in result.stdout
-    assert result.stdout.endswith("is asked to release 120 pods of policy sla\n")
+    assert result.stdout.endswith("is asked to release what is held of policy sla\n")
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 
 async def test_it_shows_what_the_guard_holds(run):
     shown = (await run("guard", "reset", "sla", "--yes")).stdout
-    for told in (SINCE, "Held        120 pods\n", "taint sla=900 on 4 nodes", "120 pods would leave"):
+    for told in (SINCE, "Held        117 pods due now\n", "taint sla=900 on 4 nodes", "120 pods would leave"):
         assert told in shown
 
 
@@ -78,22 +86,20 @@ FULL = condition("GuardTripped", "True", "All its 3 zones are Full: 7 pods are h
 
 
 async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
-    set_status(cluster, guard={"term": 1}, pending=7, conditions=[FULL])
+    set_status(cluster, limits=[held("zone", 7)], pending=9, conditions=[FULL])  # its guard had nothing to store yet
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
-    assert "7 pods, since every zone is Full" in result.stdout
-    assert result.stdout.endswith("is asked to release 7 pods of policy sla\n")
+    assert "7 pods due now, since every zone is Full" in result.stdout
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 
-async def test_without_a_guard_there_is_nobody_to_overrule_full_zones(cluster, run):
-    set_status(cluster, guard=None, pending=7, conditions=[FULL])
-    assert (await run("guard", "reset", "sla", "--yes")).exit_code == 1
-
-
-async def test_policy_without_a_guard_is_refused(cluster, run):
-    set_status(cluster)
-    assert (await run("guard", "reset", "sla", "--yes")).exit_code == 1
+@pytest.mark.parametrize("spec", [{"limits": {"guard": {"maxPercent": 100}}}, {"reclaim": {"deadlineSeconds": 60}}])
+async def test_policy_without_a_guard_is_refused(cluster, run, spec):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(spec))
+    set_status(cluster, conditions=[FULL])
+    result = await run("guard", "reset", "sla", "--yes")
+    told = "policy sla has no guard, so there is nothing to reset"
+    assert (result.exit_code, result.stderr) == (1, f"taintwarden: {told}\n")
 
 
 async def test_generation_that_the_operator_has_not_seen_is_refused(cluster, run):

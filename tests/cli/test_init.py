@@ -66,6 +66,14 @@ async def test_a_policy_in_dry_run_with_placement_and_a_profile_for_most_pods(cl
     assert cluster.store.list(POLICIES) == []
 
 
+@pytest.mark.parametrize("labels", [{}, {"topology.kubernetes.io/zone": "a"}])
+async def test_the_health_of_zones_is_proposed_where_nodes_have_zones(cluster, run, labels):
+    cluster.store.modify("nodes", "b1", "", lambda one: one["metadata"].update(labels=labels))
+    _, (first, _) = await written(run)
+    unhealthy = {"unhealthy": [{"key": "sla", "operator": "Lt", "value": "970"}]}
+    assert first["spec"].get("limits", {}) == ({"zoneHealth": unhealthy} if labels else {})
+
+
 async def test_what_is_left_out_is_named_with_the_reason(run):
     text, _ = await written(run)
     assert "# node.kubernetes.io/not-ready is left out: a controller sets and removes it." in text

@@ -28,13 +28,13 @@ def problem(limit: str, seconds: float, enforces: str = "True") -> str:
     return answer.problem
 
 
-@pytest.mark.parametrize(("limit", "seconds"), [("failing", 60.0), ("calls", 1_800.0)])
+@pytest.mark.parametrize(("limit", "seconds"), [("failing", 60.0), ("calls", 300.0)])
 def test_calls_that_fail_for_long_need_a_person(limit, seconds):
     assert problem(limit, seconds - 10) == ""
-    assert problem(limit, seconds + 10) == f"14 pods wait: {wording.why_held(limit, 14)}"
+    assert problem(limit, seconds + 10) == f"14 pods wait: {wording.why_held(limit, 14, '')}"
 
 
-@pytest.mark.parametrize("limit", ["window", "policy-rate", "workload", "guard", "view"])
+@pytest.mark.parametrize("limit", ["window", "policy-rate", "workload", "guard", "zone"])
 def test_what_only_takes_time_needs_nobody(limit):
     assert problem(limit, 3_600) == ""
 
@@ -45,8 +45,17 @@ def test_what_only_takes_time_needs_nobody(limit):
 def test_what_does_not_end_for_as_long_as_its_alert_waits_needs_a_person(limit, alert):
     (seconds,) = (one.seconds for one in alerts() if one.name == alert)
     assert problem(limit, seconds - 10) == ""
-    assert problem(limit, seconds + 10) == f"14 pods wait: {wording.why_held(limit, 14)}"
+    assert problem(limit, seconds + 10) == f"14 pods wait: {wording.why_held(limit, 14, '')}"
     assert problem(limit, seconds + 10, enforces="False") == ""
+
+
+def test_a_view_that_is_stale_for_as_long_as_its_alert_waits_needs_a_person():
+    (seconds,) = (one.seconds for one in alerts() if one.name == "TaintwardenStaleView")
+    assert (problem("view", seconds - 10), bool(problem("view", seconds + 10))) == ("", True)
+
+
+def test_pods_that_do_not_stop_on_their_node_need_a_person():
+    assert (problem("node", 1_790), bool(problem("node", 1_810)), problem("node", 1_810, "False")) == ("", True, "")
 
 
 def test_a_policy_whose_operator_is_cut_off_needs_a_person():

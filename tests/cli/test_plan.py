@@ -157,7 +157,7 @@ async def test_taint_taken_away_spares_pods(cluster, run):
     add_node(cluster, "c1", "900")
     add_pod(cluster, "old", "c1")
     plan = await planned(run, "--node", "c1", "--remove", "sla")
-    assert (plan["pods"], plan["spared"]) == ([], ["shop/old"])
+    assert (plan["pods"], plan["cancelled"]) == ([], ["shop/old"])
 
 
 async def test_nobody_to_take_them_is_told(run):
@@ -284,13 +284,23 @@ async def test_an_operator_that_sees_no_changes_is_told_once(cluster, run):
     assert (await planned(run, "--node", "a1", *DROP))["notes"] == [says]
 
 
+async def test_the_guard_of_a_dry_run_holds_nothing(cluster, run):
+    replace_policy(cluster, mode="DryRun", limits={**NO_LIMITS, "guard": {"minPods": 2, "maxPercent": 20}})
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert [(one["limit"], one["halts"]) for one in plan["guards"]] == [(2, False)]
+    assert [one["fate"] for one in plan["pods"]] == ["WouldLeave"] * 3
+
+
 async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run):
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 5}})
     past = {"until": now, "namespaces": [{"namespace": "shop", "pods": 4}]}
     set_status(cluster, guard={"evicted": [past]})
     shown = " ".join((await run("plan", "--node", "a1", *DROP)).stdout.split())
-    assert "of policy sla trips after 2s: 4 evicted in the last 10m + 3 pods would leave = 7, 5 may; nothing" in shown
+    assert (
+        "of policy sla trips after 2s: 4 evicted in the last 10m + 3 pods would leave = 7, 5 may; it holds the policy"
+        in shown
+    )
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ async def test_a_narrow_terminal_says_what_it_does_not_show(run, narrow):
 
 async def test_invalid_taints_are_named_with_their_nodes(cluster, run):
     taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(10)]
-    set_status(cluster, "sla", heldInvalid=23, invalidTaints=taints)
+    set_status(cluster, "sla", retained=23, invalidTaints=taints)
     shown = " ".join((await run("status", "sla")).stdout.split())
     judged = "2 pods judged by its last valid value; if it had none, it evicts none of them"
     assert f"sla=98O:NoExecute on a0 cannot be compared: {judged}" in shown
@@ -189,6 +189,14 @@ async def test_open_guard_calls_for_a_person(cluster, run):
     assert "says      120 pods would leave" in result.stdout
     assert "taint sla=900" in result.stdout
     assert "its guard has tripped" in (await run("status")).stdout
+
+
+async def test_a_guard_of_a_dry_run_calls_for_nobody(cluster, run):
+    """It holds nothing."""
+    cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(mode="DryRun"))
+    opened = [condition("Accepted", "True"), condition("GuardTripped", "True", "120 pods would leave")]
+    set_status(cluster, "spot", conditions=opened, guard=TRIPPED)
+    assert (await run("status", "spot")).exit_code == 0
 
 
 async def test_the_problem_is_what_the_guard_counts_without_its_advice(cluster, run):

@@ -30,7 +30,7 @@ class Machine:
 
     def hear(self) -> None:
         at = datetime.fromtimestamp(int(NOON + self.elapsed + self.server_error), UTC)
-        self.clock.heard(format_datetime(at, usegmt=True))
+        self.clock.synchronize(format_datetime(at, usegmt=True))
 
     def error_after(self, seconds: float = 10.0) -> float:
         """By how much the clock is ahead of what is right, after some time in which the API server answers."""
@@ -179,7 +179,7 @@ def test_a_machine_that_slept_knows_it(monkeypatch):
     ],
 )
 def test_a_date_that_cannot_be_read_says_nothing(machine, date):
-    machine.clock.heard(date)
+    machine.clock.synchronize(date)
     machine.error = AN_HOUR
     assert machine.error_after() == 0
 

@@ -2,13 +2,14 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller import NOW, policy
 from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import GuardReport, InvalidTaint, LimitReport, Machine, PolicyReport, ZoneReport
 from taintwarden.engine.machine.reports import DevicesReport
-from taintwarden.engine.model import GuardAction, Operator
+from taintwarden.engine.model import GuardAction, OnInvalidValue, Operator, Reclaim, Timing
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -100,6 +101,17 @@ def test_whether_devices_are_known(measured, devices, value):
 
 def test_retained_pods_and_zones_that_are_all_full(measured):
     assert (measured.value("retained_pods"), measured.value("all_zones_full")) == (3, 0)
+
+
+def test_where_an_invalid_value_evicts_no_pod_is_retained(measured):
+    measured.gauges.measure([replace(FULL, policy=policy(timing=Timing(on_invalid_value=OnInvalidValue.EVICT)))])
+    assert measured.value("retained_pods") == 0
+
+
+@pytest.mark.parametrize(("reclaim", "full", "state"), [(None, 1, 2), (Reclaim(120), 0, None)])
+def test_with_reclaim_zones_have_no_health(measured, reclaim, full, state):
+    measured.gauges.measure([replace(FULL, policy=policy(reclaim=reclaim), all_zones_full=True)])
+    assert (measured.value("all_zones_full"), measured.value("zone_state", zone="eu/a")) == (full, state)
 
 
 def test_counters_of_a_policy_exist_before_anything_happens(measured):

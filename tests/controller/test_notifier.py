@@ -247,8 +247,8 @@ def test_invalid_value(told, judged, held, said):
 
 def test_degraded(told):
     told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), policy(), 12))
-    assert (told.log["event"], told.log["pods"], told.log["taint"]) == ("node-degraded", 12, "sla=940:NoExecute")
-    assert (told.event.subject, told.event.reason) == (NODE, "DegradedNode")
+    assert (told.log["event"], told.log["pods"], told.log["taint"]) == ("node-evicting", 12, "sla=940:NoExecute")
+    assert (told.event.subject, told.event.reason) == (NODE, "EvictingNode")
     assert told.event.note == "Pods have to leave because of taint sla=940:NoExecute (policy sla)"
 
 
@@ -392,12 +392,12 @@ def test_one_pod_that_is_one_too_many(told):
 
 def test_a_guard_that_only_reports_does_not_claim_to_hold_anybody(told):
     told.notice(tripped(halts=False))
-    assert told.event.note.startswith("Evictions continue (action Report): 3 evicted")
+    assert told.event.note.startswith("It holds nothing (action Report): 3 evicted")
 
 
 def test_a_guard_of_a_policy_that_rehearses_says_so(told):
     told.notice(tripped(policy=policy(uid="uid-sla", mode=Mode.DRY_RUN)))
-    assert told.event.note.startswith(f"{REHEARSAL}No pod is evicted: 3 evicted")
+    assert told.event.note.startswith(f"{REHEARSAL}It holds nothing: 3 evicted")
 
 
 def test_a_guard_without_examples_names_none(told):

@@ -312,7 +312,7 @@ async def test_what_is_held_by_an_invalid_value_is_counted():
     stage.step(events.NodeSeen(stage.node("n1", "high", 2)))
     stage.wake()
     [status] = await stage.run()
-    assert status["heldInvalid"] == 1
+    assert status["retained"] == 1
     assert status["invalidTaints"] == [{"node": "n1", "taint": "sla=high:NoExecute", "pods": 1}]
 
 

@@ -197,7 +197,12 @@ def test_what_remains_of_a_wave_is_no_more_than_is_allowed():
 
 def test_a_guard_that_only_reports_says_so():
     message = told("GuardTripped", guard=guard(TRIPPED, GuardAction.REPORT))[2]
-    assert "evictions continue (action Report): 120 pods" in message
+    assert "it holds nothing (action Report): 120 pods" in message
+
+
+def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():
+    message = told("GuardTripped", in_policy=policy(mode=Mode.DRY_RUN), guard=guard(TRIPPED))[2]
+    assert " it holds nothing: 120 pods due" in message
 
 
 def test_an_armed_guard():
@@ -224,19 +229,19 @@ def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
         "monitoring, and check with taintwarden plan what would be evicted. Only if you want all these pods evicted, "
         "release them: taintwarden guard reset sla"
     )
-    assert told("GuardTripped", pending=7, **full) == ("True", "AllZonesFull", message)
-    one = told("GuardTripped", pending=1, **full | {"zones": FULL[:1]})[2]
+    assert told("GuardTripped", pending=9, due=7, **full) == ("True", "AllZonesFull", message)
+    one = told("GuardTripped", pending=1, due=1, **full | {"zones": FULL[:1]})[2]
     assert one.startswith("Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits.")
 
 
 def test_what_was_tripped_is_told_before_zones():
-    said = told("GuardTripped", pending=7, all_zones_full=True, zones=FULL, guard=guard(TRIPPED))
+    said = told("GuardTripped", pending=9, due=7, all_zones_full=True, zones=FULL, guard=guard(TRIPPED))
     assert said[1] == "MassEviction"
 
 
 def test_without_a_guard_there_is_nothing_to_reset():
     unguarded = policy(limits=Limits(guard=None))
-    said = told("GuardTripped", in_policy=unguarded, pending=7, all_zones_full=True, zones=FULL)
+    said = told("GuardTripped", in_policy=unguarded, pending=9, due=7, all_zones_full=True, zones=FULL)
     assert said[:2] == ("True", "AllZonesFull")
     assert "guard reset" not in said[2]
 
@@ -244,9 +249,9 @@ def test_without_a_guard_there_is_nothing_to_reset():
 @pytest.mark.parametrize(
     "more",
     [
-        {"pending": 0},
-        {"pending": 7, "in_policy": policy(mode=Mode.PAUSED)},
-        {"pending": 7, "in_policy": policy(reclaim=Reclaim(120))},
+        {"pending": 9},
+        {"due": 7, "in_policy": policy(mode=Mode.PAUSED)},
+        {"due": 7, "in_policy": policy(reclaim=Reclaim(120))},
     ],
 )
 def test_full_zones_that_hold_nobody_are_no_trouble(more):
@@ -353,13 +358,12 @@ def test_a_pod_that_is_held_for_ever_has_no_time():
     assert held(until=MonotonicTime(math.inf)).until is None
 
 
-def test_a_pod_that_was_let_back_into_its_line_waits():
-    assert state(Phase.READY, limit="budget") is PodState.WAITING
-
-
-@pytest.mark.parametrize("outcome", [Outcome.BLOCKED, Outcome.REFUSED])
-def test_a_pod_that_the_api_server_did_not_let_go_is_blocked(outcome):
-    assert state(Phase.DELAYED, outcome=outcome) is PodState.BLOCKED
+@pytest.mark.parametrize(
+    ("outcome", "limit", "wanted"),
+    [(Outcome.BLOCKED, "budget", PodState.BLOCKED), (Outcome.REFUSED, "failing", PodState.WAITING)],
+)
+def test_only_a_budget_blocks_a_pod(outcome, limit, wanted):
+    assert state(Phase.DELAYED, limit=limit, outcome=outcome) is wanted
 
 
 # -- values that are read from nodes ----------------------------------------------------------------------------------

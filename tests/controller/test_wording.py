@@ -11,6 +11,7 @@ from taintwarden.controller import wording
 from taintwarden.controller.wording import node_end
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
+from taintwarden.engine.machine.claim_views import SETTLING
 from taintwarden.engine.model import Gates, Toleration, Tolerations
 
 GT = Toleration(key="sla", operator="Gt", value="950")
@@ -64,7 +65,7 @@ def test_every_limit_says_why_it_holds():
 
 @pytest.mark.parametrize("limit", wording.HOLDS)
 def test_what_holds_one_pod_is_about_one(limit):
-    for told in (wording.held(limit, 1, 0.0, None), wording.waiting(limit, "sla", 1)):
+    for told in (wording.held(limit, 1, 0.0, None), wording.waiting(limit, "sla", 1, "")):
         assert not {"their", "them"} & set(told.replace(",", "").split())
 
 
@@ -91,7 +92,22 @@ def test_what_no_time_ends_tells_none():
     ],
 )
 def test_what_one_and_what_several_wait_for(limit, number, said):
-    assert wording.waiting(limit, "sla", number) == said
+    assert wording.waiting(limit, "sla", number, "") == said
+
+
+DETAIL = "PodDisruptionBudget shop/web allows no disruption now"
+
+
+def test_an_armed_guard_does_not_say_that_too_many_would_be_evicted():
+    assert wording.waiting("guard", "sla", 2, SETTLING) == f"the guard of policy sla holds them: {SETTLING}"
+
+
+def test_a_budget_is_said_once():
+    assert wording.why_held("budget", 2, DETAIL) == DETAIL
+
+
+def test_a_server_that_fails_is_named():
+    assert "the API server fails" in wording.why_held("calls", 2, "")
 
 
 def test_violated_by_a_comparison():

@@ -501,10 +501,13 @@ def test_nothing_is_scraped_twice():
 
 
 @pytest.mark.parametrize(("protected", "metrics"), [(False, "http"), (True, "metrics")])
-@pytest.mark.parametrize(("name", "more"), [("taintwarden", []), ("taintwarden-webhook", ["webhook"])])
+@pytest.mark.parametrize(
+    ("name", "more"), [("taintwarden", []), ("taintwarden-webhook", ["webhook"]), ("taintwarden-publisher", [])]
+)
 def test_a_network_policy_lets_in_what_the_container_serves(name, more, protected, metrics):
     let_in = [metrics, *more]
-    objects = by_key(chart({"networkPolicy": {"enabled": True}, "metrics": {"protected": protected}}))
+    given = {"networkPolicy.enabled": True, "publisher.enabled": True, "metrics.protected": protected}
+    objects = by_key(chart(given))
     policy, template = objects["NetworkPolicy", name]["spec"], objects["Deployment", name]["spec"]["template"]
     assert [rule["ports"][0]["port"] for rule in policy["ingress"]] == let_in
     assert served(objects, name).keys() == {"http", *let_in}  # probes come from the pod's own node
@@ -524,12 +527,10 @@ def test_who_may_scrape_and_who_may_ask_can_be_narrowed():
 
 
 def test_what_the_publisher_may_ask_is_that_of_the_overlay_and_can_be_narrowed():
-    given = {"networkPolicy.enabled": True, "publisher.enabled": True, "metrics.protected": True}
-    made = by_key(chart(given))["NetworkPolicy", "taintwarden-publisher"]["spec"]
-    assert (
-        made
-        == by_key(kustomize(BASE.parent / "overlays" / "production"))["NetworkPolicy", "taintwarden-publisher"]["spec"]
-    )
+    monitoring = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    given = {"networkPolicy.enabled": True, "publisher.enabled": True, "networkPolicy.metricsFrom": monitoring}
+    name, overlay = ("NetworkPolicy", "taintwarden-publisher"), BASE.parent / "overlays" / "production"
+    assert by_key(chart(given))[name]["spec"] == by_key(kustomize(overlay))[name]["spec"]
     peers = [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
     narrow = {"networkPolicy.prometheusAt": peers, "networkPolicy.prometheusPorts": [8443]}
     last = by_key(chart(given | narrow))["NetworkPolicy", "taintwarden-publisher"]["spec"]["egress"][-1]

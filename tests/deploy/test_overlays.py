@@ -84,22 +84,28 @@ def test_in_production_memory_is_set_aside():
     assert only["resources"]["requests"]["memory"] == only["resources"]["limits"]["memory"]
 
 
-@pytest.mark.parametrize("name", ["taintwarden", "taintwarden-webhook"])
-def test_a_network_policy_names_the_ports_of_its_pods(name):
+def pods(path: Path) -> list[Json]:
+    """The templates of Deployments."""
+    return [one["spec"]["template"] for one in load(path.read_text()) if one["kind"] == "Deployment"]
+
+
+def test_every_port_that_a_network_policy_names_is_one_of_its_pods():
     objects = rendered("production")
-    template, policy = objects["Deployment", name]["spec"]["template"], objects["NetworkPolicy", name]["spec"]
-    [only] = template["spec"]["containers"]
-    probes = {"http"}  # from the pod's own node, which is let in anyway
-    assert {rule["ports"][0]["port"] for rule in policy["ingress"]} == {port["name"] for port in only["ports"]} - probes
-    assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    templates = [one["spec"]["template"] for (kind, _), one in objects.items() if kind == "Deployment"]
+    templates += [*pods(EXTENDER / "deployment.yaml"), *pods(PUBLISHER / "deployment.yaml")]
+    for policy in (one["spec"] for (kind, _), one in objects.items() if kind == "NetworkPolicy"):
+        named = {port["port"] for rule in policy.get("ingress", ()) for port in rule["ports"]}
+        wanted = policy["podSelector"]["matchLabels"].items()
+        selected = [one["spec"]["containers"] for one in templates if wanted <= one["metadata"]["labels"].items()]
+        assert len(selected) == bool(named)
+        for containers in selected:
+            assert named <= {port["name"] for one in containers for port in one["ports"]}
 
 
 def test_in_production_nobody_but_schedulers_connects_to_the_extender():
     """Metrics are on the plain port there, which the policy leaves to the kubelet."""
     policy = rendered("production")["NetworkPolicy", "taintwarden-scheduler-extender"]["spec"]
-    [deployment] = [one for one in load((EXTENDER / "deployment.yaml").read_text()) if one["kind"] == "Deployment"]
-    template = deployment["spec"]["template"]
-    assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    [template] = pods(EXTENDER / "deployment.yaml")
     assert {port["name"] for port in template["spec"]["containers"][0]["ports"]} == {"http", "webhook"}
     assert [one["port"] for rule in policy["ingress"] for one in rule["ports"]] == ["webhook"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
@@ -108,12 +114,11 @@ def test_in_production_nobody_but_schedulers_connects_to_the_extender():
 def test_in_production_the_publisher_asks_nothing_outside_the_cluster():
     """But for names and the API server, which are no pods."""
     policy = rendered("production")["NetworkPolicy", "taintwarden-publisher"]["spec"]
-    [deployment] = load((PUBLISHER / "deployment.yaml").read_text())
-    assert policy["podSelector"]["matchLabels"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
     anywhere = {one["port"] for rule in policy["egress"] if "to" not in rule for one in rule["ports"]}
     assert (anywhere, policy["policyTypes"]) == ({443, 6443, 53}, ["Ingress", "Egress"])
     assert [rule["to"] for rule in policy["egress"] if "to" in rule] == [[{"namespaceSelector": {}}]]
-    assert [one["port"] for rule in policy["ingress"] for one in rule["ports"]] == ["metrics"]
+    [scrapes] = policy["ingress"]
+    assert ([one["port"] for one in scrapes["ports"]], len(scrapes["from"])) == (["http"], 1)  # not protected there
 
 
 @pytest.mark.parametrize("name", [DEPLOYMENT, WEBHOOK])

@@ -152,10 +152,10 @@ async def flood(port: int) -> None:
             writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b" " * 2_900_000)
         elif number % 200 == 1:
             writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 6500000\r\n\r\n" + b" " * 6_500_000)
-    await asyncio.sleep(2)
+    await asyncio.sleep(2)  # what is unfinished has to burden the server for a while
     for writer in writers:
         writer.transport.abort()
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # nothing tells that the loop has closed the transports
 
 
 async def no_http(operator: Operator) -> None:

@@ -217,7 +217,7 @@ POLICY_INCIDENTS = [
         {"policy": TYPO},
         words(TYPO, NODE=f"{TYPO}-b-0"),
         event=("default", "InvalidTaintValue"),
-        shows=lambda status: bool(status.get("heldInvalid")),
+        shows=lambda status: bool(status.get("retained")),
     ),
     Incident(
         "TaintwardenAllZonesFull",

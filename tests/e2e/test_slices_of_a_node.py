@@ -113,7 +113,7 @@ def play(told: Story, target: ControlPlane, operator: Operator, kubelet: Cluster
         told.explained_seconds = time.monotonic() - began
         ends_at = began + FIRST_SECONDS + VICTIMS * EVERY_SECONDS + LATEST_SECONDS
         while cluster.find("pods", f"victim-{VICTIMS - 1}", NAMESPACE) and time.monotonic() < ends_at:
-            time.sleep(0.5)
+            time.sleep(0.5)  # a pod that stays is judged below, with the times of all
     finally:
         ended.set()
         for thread in threads:

@@ -52,7 +52,7 @@ def test_a_webhook_that_is_told_to_stop_answers_a_while(cluster, injected, webho
     last, number = create(cluster, injected, "last"), 0
     while time.monotonic() < ends:
         assert is_completed(last)
-        time.sleep(EVERY_SECONDS)
+        time.sleep(EVERY_SECONDS)  # each is asked for at another moment of the time in which it still answers
         last, number = create(cluster, injected, f"last-{number}"), number + 1
     assert number
     wait_until(lambda: not webhook.process.is_running, 30, "its end")

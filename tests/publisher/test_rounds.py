@@ -82,7 +82,7 @@ class Stage:
 
     async def play(self, *, taken: str = "", may_write: Any = YES, **fields: Any) -> Any:
         given = body(**self.fields | {"url": self.prometheus.url} | fields)
-        self.report, self.news = await self.rounds.play(given, taken, may_write)
+        self.report, self.changed = await self.rounds.play(given, taken, may_write)
         return self.report
 
     def reasons(self) -> dict[str, str]:
@@ -112,7 +112,7 @@ async def test_a_second_round_writes_nothing(stage):
     stage.cluster.patches.clear()
     await stage.play()
     assert stage.cluster.patches == []
-    assert stage.news == []
+    assert stage.changed == []
 
 
 async def test_a_dry_run_says_what_it_would_write_and_writes_nothing(stage):
@@ -158,9 +158,9 @@ async def test_5000_nodes_that_fall_at_once_change_nothing_with_one_event(stage)
     assert stage.cluster.patches == []
     assert stage.reasons()["Publishing"] == "TooManyChanges"
     assert "5000 nodes of 5000 would change within ten minutes" in stage.report.summary
-    assert [one.reason for one in stage.news if not one.status] == ["TooManyChanges"]
+    assert [one.reason for one in stage.changed if not one.status] == ["TooManyChanges"]
     await stage.play(maxChangedNodes="10%")
-    assert stage.news == []
+    assert stage.changed == []
     assert stage.value("taintwarden_publisher_stuck") == 1
 
 

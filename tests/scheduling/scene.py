@@ -14,7 +14,7 @@ from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import SchedulerExtender
-from taintwarden_placement.scheduling.news import News
+from taintwarden_placement.scheduling.node_changes import NodeChanges
 
 READ = NodeReader()
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
@@ -77,9 +77,9 @@ class Scene:
         self.demands = Demands(Decoder(system_clock), self.profiles, self.claims, self.volumes)
         self.decisions = Decisions(gates or Gates(), **bounds)
         self.now = 100.0
-        self.news = News(lambda: MonotonicTime(self.now))
+        self.node_changes = NodeChanges(lambda: MonotonicTime(self.now))
         self.extender = SchedulerExtender(
-            self.nodes, self.demands, self.decisions, self.news, self._count, shows_values=shows_values
+            self.nodes, self.demands, self.decisions, self.node_changes, self._count, shows_values=shows_values
         )
 
     def _count(self, reason: str, nodes: int) -> None:

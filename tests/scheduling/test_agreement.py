@@ -28,7 +28,7 @@ from taintwarden.engine.model import (
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import node_labels, version_labels
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
-from taintwarden_placement.admission.injection import NO_NODE, inject
+from taintwarden_placement.admission.injection import NO_NODE, additions, response
 from taintwarden_placement.admission.placing import ConcerningPolicies
 from taintwarden_placement.scheduling.extender import Args, PreemptionArgs
 from taintwarden_placement.scheduling.feasibility import Demand
@@ -115,19 +115,14 @@ class Outcome(NamedTuple):
 
 def played(world: World) -> Outcome:
     scene = Scene()
-    scene.news.until = lambda _: asyncio.sleep(0)  # no scheduler is waiting
+    scene.node_changes.until = lambda _: asyncio.sleep(0)  # no scheduler is waiting
     written = [{"key": one.key, "value": one.value, "effect": one.effect} for one in world.taints]
     stored_node = {"metadata": {"labels": world.labels}, "spec": {"taints": written}}
     scene.nodes["a"] = READ(msgspec.convert(stored_node, NodeObject))
     pod = world.pod()
-    response = inject(
-        pod,
-        scene.demands.of(msgspec.convert(pod, UnboundPod)),
-        ConcerningPolicies((POLICY,), (POLICY,)),
-        (LABEL,),
-        ALL_GATES,
-    )
-    stored = patched(pod, response.patch)
+    asked, acting = scene.demands.of(msgspec.convert(pod, UnboundPod)), ConcerningPolicies((POLICY,), (POLICY,))
+    injected = response(pod, additions(pod, asked, acting, (LABEL,), ALL_GATES))
+    stored = patched(pod, injected.patch)
     args = Args(msgspec.convert(stored, UnboundPod), ["a"])
     demand = scene.demands.of(args.pod)
     by_extender = asyncio.run(scene.extender.filter(args)).node_names == ["a"]
@@ -135,7 +130,7 @@ def played(world: World) -> Outcome:
     assert bool(scene.extender.preempt(PreemptionArgs(args.pod, victims)).node_name_to_meta_victims) == by_extender
     repeated, versions = node_labels(world.taints, POLICY.taints), version_labels(world.labels, (LABEL,))
     labels = world.labels | repeated.labels | versions.labels
-    is_warned = bool(response.warnings or repeated.faults or versions.faults)
+    is_warned = bool(injected.warnings or repeated.faults or versions.faults)
     return Outcome(demand, places(stored, labels), by_extender, is_native(stored, world.taints), is_warned)
 
 

@@ -38,7 +38,7 @@ def scene() -> Scene:
         found.nodes,
         found.demands,
         found.decisions,
-        found.news,
+        found.node_changes,
         lambda *_: None,
         derived=lambda: read.derived,
         shows_values=True,

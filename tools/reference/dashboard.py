@@ -56,7 +56,7 @@ NOW = (
     ),
     Panel(
         "Tripped guards",
-        "Policies whose guard holds all of their evictions.",
+        "Policies whose guard holds their evictions, or those of one namespace.",
         ((f"sum(max by (policy) (taintwarden_guard_tripped{OF_POLICIES}))", ""),),
         width=4,
         limit=1,

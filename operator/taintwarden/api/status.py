@@ -9,7 +9,6 @@ import msgspec
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.model import Int64
 
-MAX_NEXT_PODS = 10
 MAX_LIMITS = 16
 MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10
@@ -30,7 +29,7 @@ class ConditionStatus(StrEnum):
 
 
 class PodState(StrEnum):
-    """What a pod in ``nextPods`` waits for: its deadline, a limit, or the leave of a budget or the API server."""
+    """What a pod in ``nextPods`` waits for: its deadline, a limit, or a budget."""
 
     SCHEDULED = "Scheduled"
     WAITING = "Waiting"
@@ -188,7 +187,7 @@ class PolicyStatus(Status, frozen=True):
     pending: Int64 = 0
     blocked: Int64 = 0
     evicted: Int64 = 0
-    held_invalid: Int64 = 0
+    retained: Int64 = 0
     invalid_taints: tuple[InvalidTaintStatus, ...] = ()
     next_deadline: str | None = None
     limited_by: str | None = None

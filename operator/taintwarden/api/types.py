@@ -36,7 +36,6 @@ POLICY_KIND = "TaintEvictionPolicy"
 POLICY_PLURAL = "taintevictionpolicies"
 PROFILE_KIND = "TolerationProfile"
 PUBLISHER_KIND = "TaintPublisher"
-PROFILE_PLURAL = "tolerationprofiles"
 
 MAX_INT32 = 2**31 - 1
 

@@ -73,7 +73,7 @@ class CheckedClock:
         self._report(offset)
         return Instant(WallTime(now.monotonic + self._offset), now.monotonic)
 
-    def heard(self, date: str) -> None:
+    def synchronize(self, date: str) -> None:
         """The API server gave this time, as in the header ``Date`` of HTTP."""
         if date == self._date:  # an answer of the same second says nothing more
             return

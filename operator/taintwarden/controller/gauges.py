@@ -6,6 +6,7 @@ from heapq import nlargest
 
 from taintwarden.controller import wording
 from taintwarden.controller.notifier import MISSED
+from taintwarden.controller.summary import all_zones_full, retained
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
 from taintwarden.telemetry.metrics import Metrics
@@ -77,8 +78,8 @@ class Gauges:
             self._begin(name)
         for mode in Mode:
             metrics.policy_mode.labels(name, mode).set(mode is entry.policy.mode)
-        metrics.retained.labels(name).set(entry.held_invalid)
-        metrics.zones_full.labels(name).set(entry.all_zones_full)
+        metrics.retained.labels(name).set(retained(entry))
+        metrics.zones_full.labels(name).set(all_zones_full(entry))
         metrics.pending.labels(name).set(entry.pending)
         metrics.evicting_nodes.labels(name).set(entry.evicting_nodes)
         metrics.bouncing.labels(name).set(entry.bouncing)
@@ -90,7 +91,8 @@ class Gauges:
             metrics.budget_blocked.labels(name, budget).set(pods)
         if rest := entry.budgets[MAX_BUDGETS:]:
             metrics.budget_blocked.labels(name, "").set(sum(pods for _, pods in rest))
-        for zone in nlargest(MAX_ZONES, entry.zones, key=lambda one: ZONE_STATES[one.state]):
+        zones = entry.zones if entry.policy.reclaim is None else ()  # which takes no notice of them
+        for zone in nlargest(MAX_ZONES, zones, key=lambda one: ZONE_STATES[one.state]):
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.devices is not None:
             metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))

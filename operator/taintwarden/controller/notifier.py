@@ -252,12 +252,11 @@ class Notifier:
             halts=notice.halts,
             examples=list(notice.examples),
         )
-        effect = "No pod is evicted" if notice.halts else "Evictions continue (action Report)"
         window = policy.limits.guard.window_seconds if policy.limits.guard is not None else 0
-        counted = wording.too_many(notice.waiting, notice.evicted, notice.limit, window, notice.bad)
-        note = (
-            f"{_mode(policy)}{effect}: {counted}. Cause: {_public(notice.cause)}. {wording.guard_advice(policy.name)}"
-        )
+        counted = wording.Counted(notice.waiting, notice.evicted, notice.limit, window, notice.bad)
+        told = wording.tripped(policy, counted, "", halts=notice.halts)
+        advice = wording.guard_advice(policy.name)
+        note = f"{_mode(policy)}{told[0].upper()}{told[1:]}. Cause: {_public(notice.cause)}. {advice}"
         self._policy_event(policy, WARNING, "GuardTripped", "Guard", note)
 
     def _guard_armed(self, notice: commands.GuardArmed) -> None:
@@ -330,10 +329,10 @@ class Notifier:
 
     def _degraded(self, notice: commands.Degraded) -> None:
         policy = notice.policy
-        log.info("node-degraded", node=notice.node, taint=str(notice.taint), policy=policy.name, pods=notice.pods)
+        log.info("node-evicting", node=notice.node, taint=str(notice.taint), policy=policy.name, pods=notice.pods)
         must = "have" if policy.mode is Mode.ENFORCE else "would have"
         note = f"{_mode(policy)}Pods {must} to leave because of taint {notice.taint} (policy {policy.name})"
-        self._node_event(notice.node, notice.node_uid, "DegradedNode", note)
+        self._node_event(notice.node, notice.node_uid, "EvictingNode", note)
 
     def _unreadable_history(self, notice: commands.UnreadableHistory) -> None:
         log.warning("taint-history-unreadable", node=notice.node, reason=notice.reason)

@@ -11,7 +11,7 @@ from taintwarden.api.status import Condition, ConditionStatus, PolicyStatus, Pro
 from taintwarden.controller import wording
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.stores import ObservedObject
-from taintwarden.controller.summary import Said
+from taintwarden.controller.summary import ConditionRow
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 
 S = TypeVar("S", PolicyStatus, ProfileStatus)
@@ -65,7 +65,12 @@ class StatusPatcher:
         return [key for key in self._observed if key not in self._written] + list(self._written)
 
     async def tell(
-        self, key: str, told: S, observed: ObservedObject, said: Sequence[Said], more: Mapping[str, Any] | None = None
+        self,
+        key: str,
+        told: S,
+        observed: ObservedObject,
+        said: Sequence[ConditionRow],
+        more: Mapping[str, Any] | None = None,
     ) -> bool:
         """Write ``told`` with the conditions in ``said``, and with fields that are not compared (``more``).
 

@@ -21,14 +21,14 @@ from taintwarden.api.status import (
 )
 from taintwarden.api.text import printable
 from taintwarden.controller import wording
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.limits.zones import ZoneState
-from taintwarden.engine.machine import ClaimView, LimitReport, Phase, PolicyReport
-from taintwarden.engine.model import Instant, Mode
+from taintwarden.engine.machine import ClaimView, LimitReport, PolicyReport
+from taintwarden.engine.model import Instant, Mode, OnInvalidValue
 
 MAX_MESSAGE_CHARACTERS = 200
 """Of what an API server or a limit says about one pod."""
-Said = tuple[str, str, str, str]
+ConditionRow = tuple[str, str, str, str]
 """Type, status, reason and message of a condition."""
 
 
@@ -40,7 +40,7 @@ def summary(entry: PolicyReport, now: Instant) -> PolicyStatus:
         pending=entry.pending,
         blocked=entry.blocked,
         evicted=entry.evicted,
-        held_invalid=entry.held_invalid,
+        retained=retained(entry),
         invalid_taints=tuple(
             InvalidTaintStatus(one.node, one.taint, one.pods) for one in entry.invalid[:MAX_INVALID_TAINTS]
         ),
@@ -60,7 +60,17 @@ def summary(entry: PolicyReport, now: Instant) -> PolicyStatus:
     )
 
 
-def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[Said]:
+def all_zones_full(entry: PolicyReport) -> bool:
+    """Whether every zone is Full, so that no due pod is evicted. With ``reclaim`` the health of zones has no effect."""
+    return entry.all_zones_full and entry.policy.reclaim is None
+
+
+def retained(entry: PolicyReport) -> int:
+    """Pairs of a pod and a taint whose value cannot be compared, and does not evict the pod for that."""
+    return entry.held_invalid if entry.policy.timing.on_invalid_value is OnInvalidValue.HOLD else 0
+
+
+def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[ConditionRow]:
     """What holds of a policy. ``problem``: why its newest version is not accepted, if so.
 
     ``dry_run``: the operator lets no policy enforce.
@@ -79,17 +89,17 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
     ]
 
 
-def accepted(problem: str, *, in_force: bool) -> Said:
+def accepted(problem: str, *, in_force: bool) -> ConditionRow:
     """What holds of a profile. ``problem`` is as above; ``in_force``: a version of it counts."""
     still = "its last valid version stays in force" if in_force else "no version of it counts, so it does nothing"
     return _accepted(f"{problem}; {still}" if problem else "")
 
 
-def _accepted(problem: str) -> Said:
+def _accepted(problem: str) -> ConditionRow:
     return ("Accepted", "False", "Invalid", problem) if problem else ("Accepted", "True", "Valid", "")
 
 
-def _sources(entry: PolicyReport) -> list[Said]:
+def _sources(entry: PolicyReport) -> list[ConditionRow]:
     """Whether what the policy reads from nodes is there; nothing for one that reads only taints."""
     if not entry.sources:
         return []
@@ -100,7 +110,7 @@ def _sources(entry: PolicyReport) -> list[Said]:
     return [("SourcesFound", "True", "Found", told)]
 
 
-def _devices(entry: PolicyReport) -> list[Said]:
+def _devices(entry: PolicyReport) -> list[ConditionRow]:
     """Whether devices are known; nothing for a policy that selects no taints of devices."""
     devices = entry.devices
     if devices is None:
@@ -139,7 +149,9 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         reason = "Failing" if main.limit == FAILING else "Limited"
         # Calls that fail are named although a limit holds more pods: perhaps it does because of them.
         failing = (one for one in entry.limits if one is not main and one.limit in (FAILING, CALLS))
-        told = (wording.held(one.limit, one.pods, one.since, _until(one)) for one in (main, *failing))
+        # Of the others, the detail is that of one pod, and changes often.
+        details = ((one, one.detail if one.limit == GUARD else "") for one in (main, *failing))
+        told = (wording.held(one.limit, one.pods, one.since, _until(one), detail) for one, detail in details)
         return "True", reason, "; ".join([have, *told])
     if entry.next_deadline is None:
         return "True", "Pending", have
@@ -155,13 +167,12 @@ def _by_budgets(entry: PolicyReport, main: LimitReport | None) -> str:
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
     if guard is not None and (record := guard.record).tripped_at is not None:
-        held = f"no pod of namespace {guard.scope} is evicted, others are" if guard.scope else "no pod is evicted"
-        effect = held if guard.halts else "evictions continue (action Report)"
-        counted = wording.too_many(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
-        message = f"since {wording.at(record.tripped_at)} {effect}: {counted}. {wording.guard_advice(policy.name)}"
+        counted = wording.Counted(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
+        effect = wording.tripped(policy, counted, guard.scope, halts=guard.halts)
+        message = f"since {wording.at(record.tripped_at)} {effect}. {wording.guard_advice(policy.name)}"
         return "True", "MassEviction", message
-    if entry.all_zones_full and entry.pending and policy.mode is not Mode.PAUSED and policy.reclaim is None:
-        return "True", "AllZonesFull", wording.all_zones_full(policy, entry.pending, len(entry.zones))
+    if all_zones_full(entry) and entry.due and policy.mode is not Mode.PAUSED:
+        return "True", "AllZonesFull", wording.all_zones_full(policy, entry.due, len(entry.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
     released = guard.record.released
@@ -204,8 +215,6 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
 
 
 def _state(claim: ClaimView, now: float) -> PodState:
-    if claim.failed is not None:
-        return PodState.BLOCKED
-    if claim.phase is Phase.BLOCKED and claim.limit == BUDGET:
+    if claim.limit == BUDGET:
         return PodState.BLOCKED
     return PodState.WAITING if claim.due_at <= now else PodState.SCHEDULED

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +25,16 @@ _END = END_OF_TIME.timestamp()
 
 HOLDS = refusal.HOLDS
 """Limit -> why it delays pods."""
+
+
+class Counted(NamedTuple):
+    """What a tripped guard counts: pods due within its window, those evicted in the last one, and what it allows."""
+
+    due: int
+    evicted: int
+    allowance: int
+    window_seconds: float
+    bad: BadNodes
 
 
 def at(moment: float) -> str:
@@ -87,9 +98,9 @@ def several(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
-def held(limit: str, number: int, since: float, ends: float | None) -> str:
+def held(limit: str, number: int, since: float, ends: float | None, detail: str = "") -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
-    told = f"{limit} holds {number} since {at(since)}: {why_held(limit, number)}"
+    told = f"{limit} holds {number} since {at(since)}: {why_held(limit, number, detail)}"
     return told if ends is None else f"{told}; {next_one(limit)} at {until(ends)}"
 
 
@@ -98,21 +109,25 @@ def next_one(limit: str) -> str:
     return "the next call is made" if limit in (refusal.FAILING, refusal.CALLS) else "the next may be evicted"
 
 
-def waiting(limit: str, policy: str, number: int = 1) -> str:
+def waiting(limit: str, policy: str, number: int, detail: str) -> str:
     """What so many due pods wait for, in one clause."""
-    if limit == refusal.FAILING:
-        return why_held(limit, number)
+    why = why_held(limit, number, detail)
     if limit == refusal.GUARD:
-        return (
-            f"the guard of policy {policy} holds {'it' if number == 1 else 'them'}, because too many would be evicted"
-        )
-    return f"limit {limit} of policy {policy}: {why_held(limit, number)}"
+        return why.replace("the guard", f"the guard of policy {policy}", 1)
+    return why if limit == refusal.FAILING else f"limit {limit} of policy {policy}: {why}"
 
 
-def why_held(limit: str, number: int) -> str:
-    """Why a limit delays so many pods."""
+def why_held(limit: str, number: int, detail: str) -> str:
+    """Why a limit delays so many pods. ``detail``: what it says of one of them.
+
+    A guard without a detail has tripped. The detail of a budget names it, and needs no other words.
+    """
+    if limit == refusal.BUDGET and detail:
+        return detail
     why = HOLDS.get(limit, limit)
-    return _of_one(why) if number == 1 else why
+    if limit == refusal.GUARD and not detail:
+        why += ", because too many would be evicted"
+    return (_of_one(why) if number == 1 else why) + (f": {detail}" if detail else "")
 
 
 def _of_one(text: str) -> str:
@@ -178,16 +193,24 @@ def due(moment: float | str, seconds_left: float) -> str:
     return f"at {told}, {relative(seconds_left, 0)}"
 
 
-def too_many(due_pods: int, evicted: int, limit: int, window_seconds: float, bad: BadNodes) -> str:
-    """What a tripped guard counts now, and which nodes still make pods leave."""
-    window = duration(window_seconds)
-    counted = f"{pods(due_pods)} due in the next {window}"
-    if evicted:
-        counted = f"{evicted} evicted in the last {window} + {due_pods} due in the next {window} = {evicted + due_pods}"
-    told = f"{counted}, {limit} {'is' if limit == 1 else 'are'} allowed"
-    if evicted + due_pods <= limit:
+def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
+    """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
+
+    ``scope``: the namespace that it holds; empty: all pods. ``halts``: its action is not Report.
+    """
+    holds = halts and policy.mode is not Mode.DRY_RUN
+    effect = f"no pod of namespace {scope} is evicted, others are" if scope else "no pod is evicted"
+    if not holds:
+        effect = "it holds nothing" if halts or policy.mode is Mode.DRY_RUN else "it holds nothing (action Report)"
+    window = duration(guard.window_seconds)
+    counted = f"{pods(guard.due)} due in the next {window}"
+    if guard.evicted:
+        whole = guard.evicted + guard.due
+        counted = f"{guard.evicted} evicted in the last {window} + {guard.due} due in the next {window} = {whole}"
+    told = f"{effect}: {counted}, {guard.allowance} {'is' if guard.allowance == 1 else 'are'} allowed"
+    if holds and guard.evicted + guard.due <= guard.allowance:
         told += "; it holds them until none of the wave has to leave any more"
-    return told + still_bad(bad)
+    return told + still_bad(guard.bad)
 
 
 def still_bad(bad: BadNodes) -> str:

@@ -3,6 +3,7 @@
 Times are seconds since the Unix epoch as floats; names follow those of Kubernetes fields.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, NamedTuple, NewType, TypeVar
 
@@ -655,6 +656,25 @@ class Budget(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def why_none(self) -> str:
+        """Why it allows no disruption, if it allows none: what follows its name in a sentence."""
+        if self.selector is None:
+            return "has a selector that cannot be parsed"
+        if self.problem:
+            return cannot_compute(self.problem)
+        return "allows no disruption now" if self.observed else "was not looked at by its controller yet"
+
+
+def cannot_compute(problem: str) -> str:
+    """The same of a budget whose controller fails."""
+    return f"allows no disruption, as its controller cannot compute it ({problem})"
+
+
+def several_budgets(names: Iterable[str]) -> str:
+    """Why a pod is not evicted that several budgets select."""
+    return f"the API server refuses a pod with more than one PodDisruptionBudget ({', '.join(names)})"
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):

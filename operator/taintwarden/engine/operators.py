@@ -245,11 +245,6 @@ def is_comparison(toleration: Toleration) -> bool:
     return row is not None and row.is_comparison
 
 
-def of_family(family: Family) -> tuple[Operator, ...]:
-    """The operators that read values alike."""
-    return tuple(row.operator for row in _TABLE if row.family is family)
-
-
 def opposite(operator: str) -> Operator | None:
     """The operator that holds on the other side of a value; None if it compares with no order."""
     sides = {Side.ABOVE: Side.BELOW, Side.BELOW: Side.ABOVE}

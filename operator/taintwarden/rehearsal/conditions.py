@@ -18,9 +18,9 @@ def conditions(stored: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
 
 
-def limits_of(stored: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The limits that delay its due pods, each with the number of pods, the most pods first."""
-    return [(one.limit, one.pods) for one in _read(stored, "limits", LimitStatus)]
+def limits_of(stored: Mapping[str, Any]) -> list[LimitStatus]:
+    """The limits that delay its due pods, the most pods first."""
+    return _read(stored, "limits", LimitStatus)
 
 
 def next_pod(stored: Mapping[str, Any], pod: Pod) -> NextPod | None:

@@ -119,7 +119,7 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     """Pods whose replacement the scheduler may put on a node that it has to leave again."""
     pods: list[PlannedPod] = []
     """Evicted pods, in order; then the others."""
-    spared: list[str] = []
+    cancelled: list[str] = []
     """Pods that had to leave before the change, and no longer have to."""
     guards: list[PlannedGuard] = []
     invalid: list[str] = []
@@ -130,8 +130,8 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     def narrowed(self, namespace: str) -> "Plan":
         """The same plan with the pods of one namespace only. Guards count the pods of all namespaces."""
         pods = [one for one in self.pods if one.namespace == namespace]
-        spared = [one for one in self.spared if one.startswith(f"{namespace}/")]
-        return msgspec.structs.replace(self, pods=pods, spared=spared, **numbers(pods))
+        cancelled = [one for one in self.cancelled if one.startswith(f"{namespace}/")]
+        return msgspec.structs.replace(self, pods=pods, cancelled=cancelled, **numbers(pods))
 
     @property
     def resource_names(self) -> list[str]:

@@ -216,7 +216,7 @@ class Play:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
         yield from filter(None, dict.fromkeys(map(cut_off, self._snapshot.policies)))
         for stored in self._snapshot.policies:
-            if any(one == FAILING for one, _ in limits_of(stored)):
+            if any(one.limit == FAILING for one in limits_of(stored)):
                 yield f"calls for evictions of policy {named(stored)[1]} fail now; here they succeed"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"

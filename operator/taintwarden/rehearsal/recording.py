@@ -100,7 +100,7 @@ class Recording:
         pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
         return numbers(pods) | {
             "pods": pods,
-            "spared": sorted(name for uid, name in self._already.items() if uid not in self._pods),
+            "cancelled": sorted(name for uid, name in self._already.items() if uid not in self._pods),
             "invalid": [
                 f"{taint} on {wording.several(len(nodes), 'node')} {why}"
                 for (taint, why), nodes in self._invalid.items()
@@ -154,7 +154,7 @@ class Recording:
             told.fate = PlannedFate.HELD if is_due else PlannedFate.WOULD_LEAVE
         if told.fate is PlannedFate.HELD:
             told.limit = claim.limit or claim.outcome or ""
-            told.reason = claim.detail or wording.why_held(told.limit, 1)
+            told.reason = wording.why_held(told.limit, 1, claim.detail)
             told.budgets = list(claim.budgets)
         if is_replaced(pod.shared):
             told.returns_to = places.returns_to(pod)

@@ -121,13 +121,13 @@ class Metrics:
         )
         self.retained = Gauge(
             "taintwarden_retained_pods",
-            "Pods that are judged by the last valid value, since the value of a taint is invalid.",
+            "Pods that are judged by the last valid value, or stay, since the value of a taint is invalid.",
             ["policy"],
             registry=operator,
         )
         self.zones_full = Gauge(
             "taintwarden_all_zones_full",
-            "1 if every zone is Full for the policy, so that nothing is evicted.",
+            "1 if every zone is Full for the policy, so that no pod is evicted that a person does not release.",
             ["policy"],
             registry=operator,
         )

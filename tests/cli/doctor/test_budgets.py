@@ -59,4 +59,4 @@ def test_a_budget_whose_controller_fails():
     failed["status"]["conditions"] = [condition | {"message": "found no controllers"}]
     (found,) = never(failed, budget("db"))
     assert (str(found.subject), found.severity) == ("PodDisruptionBudget shop/web", "error")
-    assert found.message.endswith("so it allows no disruption: found no controllers")
+    assert found.message.endswith("as its controller cannot compute it (found no controllers)")

@@ -60,7 +60,10 @@ def limit(name: str):
     ("stored", "why"),
     [
         (hindered(limits=[limit("failing")]), "3 pods wait: calls for their eviction fail"),
-        (hindered(limits=[limit("failing") | {"message": "denied"}]), "3 pods wait: denied"),
+        (
+            hindered(limits=[limit("failing") | {"message": "denied"}]),
+            "3 pods wait: calls for their eviction fail: denied",
+        ),
         (hindered(reclaims=[GONE]), "node a1 is gone since 2026-01-31T11:59:30Z: 1 pod was"),
         (hindered(conditions=[condition("Progressing", "False", "no changes of pods", "Blind")]), "no changes of pods"),
     ],

@@ -1,6 +1,7 @@
 """`top` on a cluster: the verdicts of the engine, with the rights of a reader, and keys on a terminal."""
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -19,6 +20,7 @@ from localcluster import LocalCluster
 from taintwarden.cli.top.keyboard import split_keys
 
 SECONDS = 120.0
+SINCE = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -34,7 +36,12 @@ def cluster() -> LocalCluster:
     added = {"timeAdded": "2026-01-01T00:00:00Z"}
     cluster.store.modify("nodes", "a1", "", lambda one: one["spec"]["taints"][0].update(added))
     cluster.create(POLICIES, policy())
-    set_status(cluster, conditions=[condition("Accepted", "True")], pending=1, limitedBy="window")
+    set_status(
+        cluster,
+        conditions=[condition("Accepted", "True")],
+        pending=1,
+        limits=[{"limit": "window", "pods": 1, "since": SINCE}],
+    )
     return cluster
 
 
@@ -70,21 +77,36 @@ async def test_a_pod_that_its_budget_blocks(cluster, run):
 
 
 @pytest.mark.parametrize(
-    ("eviction", "blocked", "mark"),
+    ("eviction", "limit", "mark"),
     [
-        ({"method": "Delete"}, 0, "▲○"),
-        ({"method": "EvictThenDelete", "pdbTimeoutSeconds": 30}, 1, "■○"),
-        ({"method": "EvictThenDelete", "pdbTimeoutSeconds": 30}, 0, "▲○"),  # its time is over
+        ({"method": "Delete"}, "node", "▲○"),
+        ({"method": "EvictThenDelete", "pdbTimeoutSeconds": 30}, "budget", "■○"),
+        ({"method": "EvictThenDelete", "pdbTimeoutSeconds": 30}, "node", "▲○"),  # its time is over
     ],
 )
 async def test_a_pod_that_is_deleted_in_spite_of_its_budget_waits_for_something_else(
-    cluster, run, eviction, blocked, mark
+    cluster, run, eviction, limit, mark
 ):
     cluster.store.create("poddisruptionbudgets", budget("web"))
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(eviction=eviction))
-    set_status(cluster, conditions=[condition("Accepted", "True")], pending=1, blocked=blocked, limitedBy="per-node")
+    set_status(cluster, nextPods=[next_pod(limit)])
     shown = (await run("top", "--once")).stdout
-    assert (mark in shown, "limit per-node of policy sla" in shown) == (True, not blocked)
+    assert (mark in shown, "limit node of policy sla" in shown) == (True, limit == "node")
+
+
+def next_pod(limit: str) -> dict[str, str]:
+    found = {"namespace": "shop", "name": "web-0", "node": "a1", "taint": "sla=900:NoExecute"}
+    return found | {"deadline": SINCE, "state": "Waiting", "limit": limit}
+
+
+@pytest.mark.parametrize("limit", ["node", "budget"])
+async def test_a_pod_waits_for_what_explain_says(cluster, run, limit):
+    """Another limit holds most pods of the policy."""
+    cluster.store.create("poddisruptionbudgets", budget("web", int(limit == "node")))
+    set_status(cluster, limits=[{"limit": "window", "pods": 9, "since": SINCE}], nextPods=[next_pod(limit)])
+    explained = json.loads((await run("explain", "pod", "shop/web-0", "-o", "json")).stdout)["waitsFor"]
+    [row] = [line for line in (await run("top", "--once")).stdout.splitlines() if "shop/web-0" in line]
+    assert explained[:25] in row
 
 
 @pytest.mark.parametrize(("spec", "said"), [({"paused": True}, "is paused"), ({"mode": "DryRun"}, "is in mode DryRun")])

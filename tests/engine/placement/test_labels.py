@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from taintwarden.api.names import KEY
 from taintwarden.engine.placement import Kept, is_mirror_label, keys_of
 from taintwarden.engine.placement.labels import (
-    effect_label,
     label_version_label,
     labels_about,
     prefer_labels,
@@ -30,7 +29,7 @@ def all_labels(key):
 def test_a_key_without_prefix():
     assert value_label("sla") == "value.taintwarden.io/sla"
     assert taint_labels("sla").version == "version.taintwarden.io/sla"
-    assert effect_label("sla") == "effect.taintwarden.io/sla"
+    assert taint_labels("sla").effect == "effect.taintwarden.io/sla"
 
 
 def test_a_key_with_a_prefix():

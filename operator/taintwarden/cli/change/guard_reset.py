@@ -8,6 +8,7 @@ from taintwarden.cli.cluster_session import ask, confirm, settings_of
 from taintwarden.cli.output import printable, write
 from taintwarden.cli.rendering import Lines, render
 from taintwarden.controller.wording import pods
+from taintwarden.engine.limits.refusal import GUARD, ZONE
 from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 from taintwarden.rehearsal.session import ClusterError, Session
 
@@ -20,7 +21,7 @@ class Halted(msgspec.Struct):
     generation: int
     guard: GuardStatus
     pods: int
-    """The number of pods that are held."""
+    """The number of due pods that are held. Those that are not due yet are released, too."""
     message: str
     zones_full: bool = False
     """Every zone is Full, and the guard itself is armed."""
@@ -52,7 +53,7 @@ async def reset(session: Session, seen: Halted) -> str:
             raise ClusterError(msg)
         asked = {GUARD_RESET_ANNOTATION: str(now.generation)}
         await change_policy(session, stored, {"metadata": {"annotations": asked}})
-        return f"the operator of {session.cluster} is asked to release {pods(now.pods)} of policy {seen.policy}"
+        return f"the operator of {session.cluster} is asked to release what is held of policy {seen.policy}"
 
     return await until_unchanged(attempt)
 
@@ -67,21 +68,20 @@ def _halted(session: Session, stored: StoredPolicy) -> Halted:
         raise ClusterError(msg)
     condition = stored.condition("GuardTripped")
     message = condition.message if condition else ""
-    if status.guard is not None and status.guard.tripped_at is not None:
-        return Halted(session.cluster, name, generation, status.guard, _held(status.guard), message)
-    if status.guard is not None and condition is not None and condition.reason == "AllZonesFull":
-        return Halted(session.cluster, name, generation, status.guard, status.pending, message, zones_full=True)
+    if not stored.spec.has_guard:
+        msg = f"policy {name} has no guard, so there is nothing to reset"
+        raise ClusterError(msg)
+    guard = status.guard or GuardStatus()
+    if guard.tripped_at is not None:
+        return Halted(session.cluster, name, generation, guard, stored.held_by(GUARD), message)
+    if condition is not None and condition.reason == "AllZonesFull":
+        return Halted(session.cluster, name, generation, guard, stored.held_by(ZONE), message, zones_full=True)
     msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
     raise ClusterError(msg)
 
 
 def _state(halted: Halted) -> tuple[str | None, int, bool]:
     return halted.guard.tripped_at, halted.generation, halted.zones_full
-
-
-def _held(guard: GuardStatus) -> int:
-    """How many pods it counts: those evicted in the window before it tripped, too."""
-    return sum(one.pods for one in guard.counted)
 
 
 def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
@@ -99,10 +99,10 @@ def _shown(found: Halted) -> str:
     lines.add("Cluster", found.cluster)
     lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")
     if found.zones_full:
-        lines.add("Held", f"{pods(found.pods)}, since every zone is Full", "yellow")
+        lines.add("Held", f"{pods(found.pods)} due now, since every zone is Full", "yellow")
     else:
         lines.add("Tripped", guard.tripped_at)
-        lines.add("Held", pods(found.pods), "yellow")
+        lines.add("Held", f"{pods(found.pods)} due now", "yellow")
         lines.add("Cause", f"when it tripped: {guard.cause}" if guard.cause else "the operator has not told it yet")
     lines.add("It says", found.message)
     return render(lines.grid)

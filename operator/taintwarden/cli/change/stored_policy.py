@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.api.status import Condition, GuardStatus
+from taintwarden.api.policies import ALL_PERCENT
+from taintwarden.api.status import Condition, GuardStatus, LimitStatus
 from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
 from taintwarden.kube.calls.policy_calls import PATH
 from taintwarden.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
@@ -45,17 +46,25 @@ class StoredMeta(msgspec.Struct, rename="camel"):
 
 
 class StoredSpec(msgspec.Struct):
-    """The fields of ``spec`` that commands change."""
+    """The fields of ``spec`` that commands change, and what says whether there is a guard."""
 
     mode: str = "Enforce"
     paused: bool = False
+    limits: dict[str, Any] | None = None
+    reclaim: dict[str, Any] | None = None
+
+    @property
+    def has_guard(self) -> bool:
+        """Whether it has a guard, which the operator needs to release pods."""
+        guard = (self.limits or {}).get("guard") or {}
+        return self.reclaim is None and guard.get("maxPercent") != ALL_PERCENT
 
 
 class StoredStatus(msgspec.Struct, rename="camel"):
-    """The fields of ``status`` about the guard."""
+    """The fields of ``status`` about the guard and what limits hold."""
 
     observed_generation: int = 0
-    pending: int = 0
+    limits: list[LimitStatus] = []
     conditions: list[Condition] = []
     guard: GuardStatus | None = None
 
@@ -70,6 +79,10 @@ class StoredPolicy(msgspec.Struct):
     def condition(self, kind: str) -> Condition | None:
         """The condition of this type, if there is one."""
         return next((one for one in self.status.conditions if one.type == kind), None)
+
+    def held_by(self, limit: str) -> int:
+        """How many due pods a limit holds."""
+        return sum(one.pods for one in self.status.limits if one.limit == limit)
 
 
 async def read_policy(session: Session, name: str) -> StoredPolicy:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taintwarden.cli.explain.explanation import (
-    BudgetExplanation,
     ClaimExplanation,
     Fate,
     NodeExplanation,
@@ -16,18 +15,16 @@ from taintwarden.cli.explain.explanation import (
     TaintExplanation,
     TolerationAnswer,
 )
+from taintwarden.cli.explain.waiting import Waiting, budgets_explained, waiting
 from taintwarden.controller import wording
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.machine import ClaimView
 from taintwarden.engine.model import (
     AnySelector,
     Gates,
-    Method,
     Mode,
-    Pod,
     Policy,
     Taint,
     TaintSelector,
@@ -36,7 +33,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.operators import Match, applies, caution, match
 from taintwarden.engine.profile_selection import effective, matching
-from taintwarden.rehearsal.conditions import guard_says, limits_of, next_pod, node_end, would_be_due
+from taintwarden.rehearsal.conditions import node_end, would_be_due
 from taintwarden.rehearsal.evaluation import Evaluation, untouchable
 from taintwarden.rehearsal.pending import diagnose
 from taintwarden.rehearsal.rehearsal import named
@@ -75,7 +72,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     answer.pod.bound_at = wording.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
-    answer.budgets = list(_budgets(evaluation))
+    answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
     every = evaluation.claims()
     claims, left = [one for one in every if not one.exempt], [one for one in every if one.exempt]
     answer.node_end = next((end for claim in every if (end := _node_end(claim, evaluation))), None)
@@ -154,79 +151,10 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.rehearsed_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
-    told: list[str] = []
+    found = waiting(claim.pod, policy, stored, answer.budgets, evaluation.now)
     if claim.due_at > evaluation.now:
-        told.append(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}")
-    else:
-        told += _refused_by(answer, claim.pod, policy.name, stored, evaluation.now)
-    mine = next_pod(stored, claim.pod)
-    fails = mine is not None and mine.limit == FAILING
-    if policy.eviction.method is Method.EVICT or (policy.eviction.method is Method.EVICT_THEN_DELETE and not fails):
-        told += _blocked_by(answer, policy)
-    return "; then ".join(told) or "for nothing: it is due now"
-
-
-def _refused_by(answer: PodExplanation, pod: Pod, policy: str, stored: Mapping[str, Any], now: float) -> Iterator[str]:
-    """What refuses this pod, as the operator reports it; of pods that it does not list, what refuses any."""
-    mine = next_pod(stored, pod)
-    if mine is not None and mine.limit == BUDGET and answer.budgets:
-        return  # the budgets say it themselves
-    if mine is None:
-        limits = limits_of(stored)
-        if len(limits) > 1:
-            told = ", ".join(f"{limit} ({pods})" for limit, pods in limits)
-            yield f"one of the limits of policy {policy} (by the number of pods that each delays): {told}"
-        elif limits:
-            yield _waiting(limits[0][0], policy, stored)
-    elif mine.limit:
-        said = f": {mine.message}" if mine.message else ""
-        tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
-        again = ""
-        if mine.until_at is not None:  # which is as of the last report, and the call may be made by now
-            next_one = ", the next one" if mine.limit in (FAILING, CALLS) else f"; {wording.next_one(mine.limit)}"
-            again = f"{next_one} {wording.relative(max(mine.until_at, now), now)}"
-        yield f"{_waiting(mine.limit, policy, stored)}{said}{tries}{again}"
-
-
-def _waiting(limit: str, policy: str, stored: Mapping[str, Any]) -> str:
-    """What a due pod waits for; of a guard, what it counts and which nodes are bad, without the advice."""
-    says = guard_says(stored).removesuffix(wording.guard_advice(policy)).strip().removesuffix(".")
-    return (
-        f"the guard of policy {policy} holds it: {says}" if limit == GUARD and says else wording.waiting(limit, policy)
-    )
-
-
-def _blocked_by(answer: PodExplanation, policy: Policy) -> Iterator[str]:
-    names = ", ".join(budget.name for budget in answer.budgets)
-    if len(answer.budgets) > 1:
-        yield f"its PodDisruptionBudgets have to be repaired: the Eviction API refuses a pod with several ({names})"
-    elif answer.budgets and not answer.budgets[0].allows:
-        yield f"for PodDisruptionBudget {names}{_patience(policy)}: {answer.budgets[0].reason}"
-
-
-def _patience(policy: Policy) -> str:
-    """For how long a budget can block a pod, if not indefinitely."""
-    if policy.eviction.method is not Method.EVICT_THEN_DELETE:
-        return ""
-    most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most"
-    if policy.reclaim is not None:
-        most += " and no longer than leaves it its grace before its node is gone"
-    return f", {most}, then it is deleted"
-
-
-def _budgets(evaluation: Evaluation) -> Iterator[BudgetExplanation]:
-    stored = {one.metadata.name: one for one in evaluation.snapshot.budgets}
-    for budget, refusal in evaluation.budgets():
-        status, why = stored[budget.name].status, "it allows a disruption"
-        if refusal is not None and budget.problem:
-            why = f"it allows no disruption, as its controller cannot compute it: {budget.problem}"
-        elif refusal is not None and (status is None or not budget.observed):
-            why = "its controller has not looked at it yet"
-        elif refusal is not None and status is not None:
-            healthy, desired = status.current_healthy, status.desired_healthy
-            counted = f"1 pod is healthy, {desired}" if healthy == 1 else f"{healthy} pods are healthy, {desired}"
-            why = f"it allows no disruption now: {counted} {'has' if desired == 1 else 'have'} to be"
-        yield BudgetExplanation(budget.name, refusal is None, why)
+        found = Waiting(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}", found.budget)
+    return str(found)
 
 
 def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:

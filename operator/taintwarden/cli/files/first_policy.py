@@ -18,6 +18,7 @@ from taintwarden.cli.doctor.checks.evictions import APP_LABELS
 from taintwarden.cli.doctor.checks.policy_checks import STATIC_MARKERS, of_system
 from taintwarden.cli.output import fail
 from taintwarden.controller.wording import pods, several
+from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Effect, Gates, Operator, PodClass, Taint, ValueType
 from taintwarden.engine.natural import parse_natural
@@ -63,6 +64,8 @@ class Beginning(msgspec.Struct, frozen=True):
     """Pods that compare the value already."""
     tolerating: tuple[Workload, ...] = ()
     """The most pods first."""
+    has_zones: bool = False
+    """Whether nodes with the taint are in zones."""
 
 
 class Beginnings(msgspec.Struct, frozen=True):
@@ -142,6 +145,7 @@ def _beginning(
             Workload(namespace, label, number)
             for (namespace, label), number in sorted(tolerating.items(), key=lambda one: (-one[1], str(one[0])))
         ),
+        has_zones=any(ZONE_LABEL in node.node.labels for name, _ in seen if (node := view.node(name)) is not None),
     )
 
 
@@ -268,7 +272,14 @@ def _policy(one: Beginning) -> Iterator[str]:
     yield "    violationGraceSeconds: 60"
     yield "    # A value that recovers within this time evicts no pod."
     yield "    stabilizationWindowSeconds: 30"
-    yield "  # Rates, the guard against mass evictions and zone health have their defaults: see limits."
+    yield "  # Rates and the guard against mass evictions have their defaults: see limits."
+    if one.has_zones and one.value_type is ValueType.INTEGER:
+        yield "  limits:"
+        yield "    zoneHealth:"
+        yield "      # Nodes that are unhealthy: where most nodes of a zone are, pods leave it slowly. None is"
+        yield f"      # now, as the lowest has {printable(one.lowest)}. Without it only the guard stops large waves."
+        yield "      unhealthy:"
+        yield f"        - {{key: {_quoted(one.key)}, operator: Lt, value: {_quoted(one.lowest)}}}"
 
 
 def _values(one: Beginning) -> Iterator[str]:

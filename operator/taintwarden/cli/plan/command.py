@@ -52,7 +52,7 @@ Exit codes:
 JSON and YAML have: at, changes[], changedNodes, changedDevices, horizonSeconds, endedAfterSeconds, assumptions,
 leaving, held, later, wouldLeave, endsWithNode, nowhere, returning, pods[] (namespace, name, node, policy, taint,
 fate, deadline, already, order, at, afterSeconds, deleted, waitedSeconds, limit, reason, budgets[], replacement,
-replacedOn, returnsTo, late), spared[], guards[], invalid[], notes[]. With --sweep: at, key, effect, nodes, pods,
+replacedOn, returnsTo, late), cancelled[], guards[], invalid[], notes[]. With --sweep: at, key, effect, nodes, pods,
 policies[], would[], steps[] (value, leaving, more, workloads, trips[]), notes[].
 """
 

@@ -64,7 +64,7 @@ def _head(plan: Plan) -> Lines:
         closed = (
             "" if guard.closed_after_seconds is None else f" and is armed after {duration(guard.closed_after_seconds)}"
         )
-        effect = "nothing is evicted meanwhile" if guard.halts else "it only reports"
+        effect = "it holds the policy, or one namespace" if guard.halts else "it holds nothing"
         leave = f"{pods(guard.pods)} would leave"
         if guard.evicted:
             past = f"{guard.evicted} evicted in the last {duration(guard.window_seconds)}"
@@ -74,7 +74,7 @@ def _head(plan: Plan) -> Lines:
         lines.add("", guard.cause)
     for invalid in plan.invalid:
         lines.add("Invalid", invalid, "bold red")
-    lines.add("Spared", f"need not leave any more: {pods(len(plan.spared))}" if plan.spared else None, "green")
+    lines.add("Cancelled", f"need not leave any more: {pods(len(plan.cancelled))}" if plan.cancelled else None, "green")
     for note in plan.notes:
         lines.add("Note", note, "yellow")
     return lines

@@ -33,12 +33,14 @@ Exit codes:
   1   the cluster cannot be reached, or has no such policy
   2   wrong flags or kubeconfig
   10  you have to act: the operator does not report, the webhook has no ready replica, a policy is not
-      accepted, its newest version was not observed, calls for its evictions fail, its guard holds pods,
-      every zone is Full, pods are killed with their node, a PodDisruptionBudget has held pods for half
-      an hour, or a workload that comes back to its node for 5 minutes
+      accepted, its newest version was not observed, calls for its evictions fail, its guard has tripped
+      (not in mode DryRun), every zone is Full, pods are killed with their node, or pods have waited: for
+      half an hour because of a PodDisruptionBudget or of pods that terminate on their node, for 5 minutes
+      because the API server fails or a workload comes back to its node, for 3 minutes because the state
+      of the cluster is not known
 
 JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, devicesProblem, pausedBy,
-progress, selectedNodes, evictingNodes, pending, blocked, evicted, heldInvalid, invalidTaints[], onInvalidValue,
+progress, selectedNodes, evictingNodes, pending, blocked, evicted, retained, invalidTaints[], onInvalidValue,
 nextDeadline, guard, limitedBy, limits[], zones[], reclaims[], blockedBudgets[], nextPods[]); what does not apply is
 null.
 """

@@ -23,12 +23,14 @@ from taintwarden.api.status import (
 )
 from taintwarden.controller import wording
 from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, FAILING
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, FAILING, NODE, VIEW
 from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden.rehearsal.liveness import Liveness
 
-MAY_LAST_SECONDS = {FAILING: 60.0, CALLS: 1_800.0, BUDGET: 1_800.0, BOUNCE: 300.0}
+MAY_LAST_SECONDS = {FAILING: 60.0, CALLS: 300.0, VIEW: 180.0, NODE: 1_800.0, BUDGET: 1_800.0, BOUNCE: 300.0}
 """Limits that do not always end by themselves: after so long a person has to look, as the alerts say."""
+_OF_EVICTIONS = (NODE, BUDGET, BOUNCE)
+"""Of these, those that do no harm where nothing is evicted."""
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL = "MassEviction", "AllZonesFull"
 """Reasons of the condition GuardTripped while it holds."""
@@ -49,7 +51,7 @@ class GuardSummary(msgspec.Struct, rename="camel"):
 
     @property
     def is_tripped(self) -> bool:
-        """Whether it holds pods."""
+        """Whether too many pods would be evicted. With ``action: Report`` and in mode DryRun it holds none of them."""
         return self.tripped_at is not None
 
 
@@ -74,7 +76,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     pending: int = 0
     blocked: int = 0
     evicted: int = 0
-    held_invalid: int = 0
+    retained: int = 0
     invalid_taints: tuple[InvalidTaintStatus, ...] = ()
     on_invalid_value: str = OnInvalidValue.HOLD.value
     """What these values do, by ``timing.onInvalidValue``."""
@@ -97,11 +99,6 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     def is_refused(self) -> bool:
         """Whether the operator does not accept its newest version."""
         return self.accepted == "False"
-
-    @property
-    def lacks_devices(self) -> bool:
-        """Whether its problem is that devices are not known."""
-        return bool(self.devices_problem) and self.problem.endswith(self.devices_problem or "")
 
     @property
     def is_paused(self) -> bool:
@@ -176,10 +173,10 @@ def _devices_unknown(said: Mapping[str, Condition]) -> str | None:
     return known.message if known is not None and known.status is ConditionStatus.FALSE else None
 
 
-def _held_by_guard(answer: PolicySummary) -> str:
+def _held_by_guard(answer: PolicySummary, *, rehearses: bool) -> str:
     """What its guard or its zones stop, if they do."""
     guard = answer.guard
-    if guard is None:
+    if guard is None or rehearses:
         return ""
     if guard.is_tripped:
         says = guard.message.removesuffix(wording.guard_advice(answer.name)).strip().removesuffix(".")
@@ -199,14 +196,18 @@ def _enforces(said: Mapping[str, Condition]) -> bool:
     return "Enforcing" not in said or said["Enforcing"].status is ConditionStatus.TRUE
 
 
+def _rehearses(said: Mapping[str, Condition], mode: str) -> bool:
+    """Whether it only reports: by its mode, or because the operator runs with --dry-run."""
+    return Mode.DRY_RUN in (mode, said["Enforcing"].reason if "Enforcing" in said else "")
+
+
 def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
     """What keeps pods from being evicted, and does not pass by itself, or did not for long."""
     for one in status.limits:
         may_last = MAY_LAST_SECONDS.get(one.limit, math.inf)
-        if now - (one.since_at or now) >= may_last and (enforces or one.limit not in (BUDGET, BOUNCE)):
+        if now - (one.since_at or now) >= may_last and (enforces or one.limit not in _OF_EVICTIONS):
             wait = "waits" if one.pods == 1 else "wait"
-            why = one.message or wording.why_held(one.limit, one.pods)
-            return f"{wording.pods(one.pods)} {wait}: {why}"
+            return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.pods, one.message)}"
     return ""
 
 
@@ -251,7 +252,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
             answer.problem = f"it is not accepted: {accepted.message}"
     answer.problem = answer.problem or _cut_off(said) or _ended(status, now)
     answer.problem = answer.problem or _refused(status, now, enforces=_enforces(said))
-    answer.problem = answer.problem or _held_by_guard(answer)
+    answer.problem = answer.problem or _held_by_guard(answer, rehearses=_rehearses(said, answer.mode))
     if answer.devices_problem and not answer.problem:
         answer.problem = f"condition DevicesKnown is False: {answer.devices_problem}"
     return answer

@@ -109,9 +109,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
             lines.add("  says", times.within(guard.message))
     for limit in policy.limits:
         until = f"; {next_one(limit.limit)} {times.ahead(limit.until)}" if limit.until else ""
-        why = waiting(limit.limit, policy.name, limit.pods)
+        why = waiting(limit.limit, policy.name, limit.pods, limit.message)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
-        lines.add("  says", limit.message)
     for budget in policy.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
     for end in policy.reclaims:
@@ -132,7 +131,7 @@ def _invalid(policy: PolicySummary) -> Iterator[str]:
         if policy.on_invalid_value == OnInvalidValue.EVICT:
             judged = f"{'has' if taint.pods == 1 else 'have'} to leave, since onInvalidValue is Evict"
         yield f"{taint.taint} on {taint.node} cannot be compared: {pods(taint.pods)} {judged}"
-    if more := policy.held_invalid - sum(one.pods for one in policy.invalid_taints):
+    if (more := policy.retained - sum(one.pods for one in policy.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
         yield f"{pods(more)} with other invalid taints: {where}"
 

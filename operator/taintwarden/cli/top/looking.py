@@ -1,19 +1,19 @@
 """What ``top`` shows of a cluster: the verdicts are those of the operator's engine, with the rights of the user."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
+from typing import Any
 
 import msgspec
 
+from taintwarden.cli.explain.waiting import budgets_explained, waiting
 from taintwarden.cli.status.event_timeline import Happening, read_timeline
 from taintwarden.cli.status.policy_status import PolicySummary, summarize
-from taintwarden.controller.wording import waiting
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory
-from taintwarden.engine.limits.refusal import GUARD
 from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.machine import ClaimView, GuardReport, View
-from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint
+from taintwarden.engine.model import Gates, Mode, Policy, Taint
 from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.rehearsal.deployments import unready_webhook
 from taintwarden.rehearsal.liveness import read_liveness
@@ -151,9 +151,7 @@ def judged(snapshot: Snapshot, gates: Gates) -> Look:
     view, stored = rehearsal.view, {named(one)[1]: one for one in snapshot.policies}
     modes = {one.name: one.mode for one in rehearsal.policies}
     summaries = summarize([one for one in stored.values() if named(one)[1]], (), snapshot.now).policies
-    limits = {one.name: _limit(one) for one in summaries}
-    blocked = {one.name for one in summaries if one.blocked}
-    judge = _Judge(view, modes, limits, blocked, snapshot.now)
+    judge = _Judge(view, modes, stored, snapshot)
     leaving = _leaving(snapshot.pods)
     nodes = [judge.node(name, leaving.get(name, [])) for name in sorted(view.nodes)]
     policies = []
@@ -161,13 +159,6 @@ def judged(snapshot: Snapshot, gates: Gates) -> Look:
         guard = view.guard(summary.name, now)
         policies.append(PolicyLook(summary, *(_counted(guard) if guard else (None, None))))
     return Look(snapshot.now, "", "", None, [one for one in nodes if one is not None], policies, [], [])
-
-
-def _limit(summary: PolicySummary) -> str:
-    """The limit that delays most of its due pods. A guard that has tripped is in the status before that."""
-    if summary.guard is not None and summary.guard.is_tripped:
-        return GUARD
-    return summary.limited_by or ""
 
 
 def _counted(guard: GuardReport) -> tuple[int, int]:
@@ -179,14 +170,12 @@ class _Judge:
     """What the view says of a node and its pods."""
 
     def __init__(
-        self, view: View, modes: dict[str, Mode], limits: dict[str, str], blocked: set[str], now: float
+        self, view: View, modes: dict[str, Mode], stored: dict[str, Mapping[str, Any]], snapshot: Snapshot
     ) -> None:
         self._view = view
-        self._blocked = blocked
-        """The policies of which budgets block pods, as the operator reports it."""
         self._modes = modes
-        self._limits = limits
-        self._now = now
+        self._stored = stored
+        self._snapshot = snapshot
 
     def node(self, name: str, leaving: list[PodLook]) -> NodeLook | None:
         """A node; None if only pods refer to it."""
@@ -215,11 +204,6 @@ class _Judge:
     def _enforces(self, policy: Policy) -> bool:
         return self._modes.get(policy.name) is Mode.ENFORCE
 
-    def _heeds_budgets(self, policy: Policy) -> bool:
-        """Whether budgets can block pods of a policy. When the time of EvictThenDelete is over, the operator knows."""
-        method = policy.eviction.method
-        return method is Method.EVICT or (method is Method.EVICT_THEN_DELETE and policy.name in self._blocked)
-
     def _fate_of(self, verdict: TaintVerdict, pod: PodLook) -> PodMark:
         if verdict.evicts:
             return pod.fate if str(verdict.taint) == pod.taint else PodMark.SCHEDULED
@@ -232,11 +216,10 @@ class _Judge:
         if not self._enforces(policy):
             shown.fate = PodMark.WOULD_LEAVE
             shown.holds = f"policy {policy.name} is {_mode(self._modes.get(policy.name))}"
-        elif claim.due_at <= self._now:
-            refusals = [one for _, one in self._view.budgets(pod) if one is not None and self._heeds_budgets(policy)]
-            shown.fate = PodMark.BLOCKED if refusals else PodMark.OVERDUE
-            limit = self._limits.get(policy.name, "")
-            shown.holds = refusals[0].detail if refusals else waiting(limit, policy.name) if limit else "due now"
+        elif claim.due_at <= self._snapshot.now:
+            budgets = list(budgets_explained(self._view.budgets(pod), self._snapshot.budgets))
+            found = waiting(pod, policy, self._stored[policy.name], budgets, self._snapshot.now)
+            shown.fate, shown.holds = PodMark.BLOCKED if found.budget else PodMark.OVERDUE, str(found)
         return shown
 
 

@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import BUDGET, Refusal, Whom
-from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later
+from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later, several_budgets
 
 UNSEEN_SECONDS = 10.0
 """How long an accepted eviction may be missing in the status of its budget: not every one counts there."""
@@ -165,27 +165,20 @@ class Budgets(Limit):
         if not budgets:
             return None
         if len(budgets) > 1 and all(budget.selector is not None for budget in budgets):
-            names = ", ".join(str(budget) for budget in budgets)
-            reason = f"the API server refuses a pod with more than one PodDisruptionBudget ({names})"
+            reason = several_budgets(map(str, budgets))
             return Refusal(BUDGET, None, Whom.PODS, shared_key(pod.namespace), reason)
         unreadable_first = sorted(budgets, key=lambda budget: budget.selector is not None)
         return self._refuse(unreadable_first[0], pod, now)
 
     def _refuse(self, budget: Budget, pod: Pod, now: MonotonicTime) -> Refusal | None:
         name, until = str(budget), None
-        if budget.selector is None:
-            why = "has a selector that cannot be parsed"
-        elif not pod.ready and budget.healthy_enough:
-            return None
-        else:
+        if budget.selector is not None:
             account = self._accounts[name]
-            if account.left(budget, now) > 0:
+            if (not pod.ready and budget.healthy_enough) or account.left(budget, now) > 0:
                 return None
             until = min(account.unseen, default=None)
-            why = "allows no disruption now" if budget.observed else "was not looked at by its controller yet"
-            if budget.problem:
-                why = f"allows no disruption, as its controller cannot compute it ({budget.problem})"
-        return Refusal(BUDGET, until, Whom.PODS, _key(name, ready=pod.ready), f"PodDisruptionBudget {name} {why}")
+        detail = f"PodDisruptionBudget {name} {budget.why_none}"
+        return Refusal(BUDGET, until, Whom.PODS, _key(name, ready=pod.ready), detail)
 
     def leave(self, pod: Pod) -> None:
         """An eviction call for this pod is made."""

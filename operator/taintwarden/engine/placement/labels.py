@@ -109,11 +109,6 @@ def value_label(key: str) -> str | None:
     return _label(key, Domain.VALUE)
 
 
-def effect_label(key: str) -> str | None:
-    """The label with the effects of the taint ``key``, see :func:`effect_text`."""
-    return _label(key, Domain.EFFECT)
-
-
 def label_version_label(key: str) -> str | None:
     """The label with the version in the value of another label, ``key``, as an integer."""
     return _label(key, Domain.LABEL_VERSION)

@@ -26,7 +26,7 @@ from taintwarden_placement.mirror import Mirror
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
-from taintwarden_placement.scheduling.news import News
+from taintwarden_placement.scheduling.node_changes import NodeChanges
 from taintwarden_placement.served import Followed, ServedApp, serve
 from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden_placement.serving.https_server import HttpsServer
@@ -45,14 +45,14 @@ class ExtenderApp(ServedApp):
 
     def __init__(self, settings: ExtenderSettings, connection: Connection, clock: Clock = system_clock) -> None:
         self.profiles = Profiles()
-        self._news = News(lambda: clock().monotonic)
+        self._node_changes = NodeChanges(lambda: clock().monotonic)
         self._parse_volume = Remembered(parse_volume_affinity)
         super().__init__(Process.EXTENDER, settings, connection, clock)
 
     def follow(self) -> Followed:
         """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
         self._reader = NodeReader()
-        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._reader, self._news.came)
+        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
         self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
         self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
         profiles = ProfileStore(self._feed, _unreported)
@@ -75,7 +75,7 @@ class ExtenderApp(ServedApp):
             self._nodes,
             demands,
             decisions,
-            self._news,
+            self._node_changes,
             self._refused,
             derived=lambda: self._reader.derived,
             shows_values=is_closed,

@@ -145,8 +145,8 @@ async def _follow(
             return is_wanted() and body.metadata.get("generation") == generation
 
         with _stuck_if_it_fails(str(body.metadata.name), tools, is_wanted):
-            report, news = await rounds.play(body, taken(), is_current)
-        _tell(body, report, news)
+            report, changed = await rounds.play(body, taken(), is_current)
+        _tell(body, report, changed)
         spec, _fault = read_spec(body)
         seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
         while seconds > 0 and is_current():
@@ -165,9 +165,9 @@ def _stuck_if_it_fails(name: str, tools: Tools, is_wanted: Callable[[], bool]) -
         raise
 
 
-def _tell(body: kopf.Body, report: reporting.Report, news: list[reporting.Condition]) -> None:
+def _tell(body: kopf.Body, report: reporting.Report, changed: list[reporting.Condition]) -> None:
     """One Event for each condition that is new, and one for what a round has written."""
-    for one in news:
+    for one in changed:
         is_usual = one.status or one.reason in _USUAL
         kopf.event(body, type="Normal" if is_usual else "Warning", reason=one.reason, message=one.text())
     if report.written:

@@ -262,7 +262,7 @@ def _kept(report: Report) -> int:
     )
 
 
-def news(report: Report, before: Iterable[Condition]) -> list[Condition]:
+def changed_conditions(report: Report, before: Iterable[Condition]) -> list[Condition]:
     """Conditions whose status or reason is not what the round before had: each is one Event."""
     known = {(one.type, one.status, one.reason) for one in before}
     return [one for one in report.conditions if (one.type, one.status, one.reason) not in known]

@@ -92,7 +92,7 @@ class Rounds:
             report = await self._accepted(spec, may_write)
         is_dry_run = spec is not None and spec.mode is PublisherMode.DRY_RUN
         report = msgspec.structs.replace(report, is_dry_run=is_dry_run)
-        news = reporting.news(report, self._before)
+        changed = reporting.changed_conditions(report, self._before)
         self._before = report.conditions
         if may_write():  # else the object may be gone, and its metrics with it
             self._measure(report)
@@ -101,7 +101,7 @@ class Rounds:
                 "taint-published", publisher=self._name, change=reporting.change_text(one, spec.key if spec else "")
             )
         await self._tell(report, generation, body.get("status") or {})
-        return report, news
+        return report, changed
 
     async def withdraw(self, key: str) -> str:
         """Remove what this object wrote.

@@ -11,7 +11,18 @@ from taintwarden.controller.device_handlers import device_claim, device_slice, t
 from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.model import DeviceEffect, Effect, Method, Mode, Policy, Share, Taint, TolerationSecondsMode
+from taintwarden.engine.model import (
+    DeviceEffect,
+    Effect,
+    Method,
+    Mode,
+    Policy,
+    Share,
+    Taint,
+    TolerationSecondsMode,
+    cannot_compute,
+    several_budgets,
+)
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden.rehearsal.places import accepts
 from taintwarden.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
@@ -235,8 +246,7 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
     for group in context.running:
         budgets = context.budgets(group)
         if len(budgets) > 1:
-            names = ", ".join(one.metadata.name for one in budgets)
-            message = f"{len(budgets)} PodDisruptionBudgets select them, {names}: every eviction is refused"
+            message = several_budgets(one.metadata.name for one in budgets)
             remedy = "leave one budget for each pod: narrow the selectors, or remove one"
             yield Found(group.subject, message, remedy, pods=group.count)
         for budget in budgets if _asking(context, group) else ():
@@ -250,8 +260,7 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
     for failing in context.snapshot.budgets:
         if problem := failing.status.problem if failing.status else "":
             remedy = "narrow the selector to pods of one kind of workload, or use minAvailable with a number"
-            message = f"its controller cannot compute it, so it allows no disruption: {problem}"
-            yield Found(_budget(failing), message, remedy)
+            yield Found(_budget(failing), f"it {cannot_compute(problem)}", remedy)
 
 
 def _budget(budget: BudgetObject) -> Subject:

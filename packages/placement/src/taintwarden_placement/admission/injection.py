@@ -95,13 +95,6 @@ def additions(
     return found
 
 
-def inject(
-    pod: Mapping[str, Any], demand: Demand, acting: ConcerningPolicies, published: Collection[str], gates: Gates
-) -> AdmissionResponse:
-    """The response with :func:`additions`."""
-    return response(pod, additions(pod, demand, acting, published, gates))
-
-
 def response(pod: Mapping[str, Any], found: Additions) -> AdmissionResponse:
     """The response with what a pod lacks."""
     return AdmissionResponse(warnings=tuple(found.warnings), patch=found.patch(look(pod, "spec")))

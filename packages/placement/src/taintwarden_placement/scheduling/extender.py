@@ -14,7 +14,7 @@ from taintwarden.kube.wire.kinds import UnboundPod
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.feasibility import Demand, Judge, Preferences, RefusalCause
-from taintwarden_placement.scheduling.news import News
+from taintwarden_placement.scheduling.node_changes import NodeChanges
 
 MAX_SCORE = 10
 """``MaxExtenderPriority``."""
@@ -91,7 +91,7 @@ class SchedulerExtender:
         nodes: the known nodes.
         demands: reads pods.
         decisions: decides.
-        news: tells when a node changes.
+        node_changes: reports when a node changes.
         refused: counts refused nodes by reason.
         derived: the keys of taints that policies derive, of which schedulers know nothing.
         shows_values: whether answers quote taints, labels and tolerations: only where callers are authenticated.
@@ -103,7 +103,7 @@ class SchedulerExtender:
         nodes: Nodes,
         demands: Demands,
         decisions: Decisions,
-        news: News,
+        node_changes: NodeChanges,
         refused: Callable[[str, int], None],
         *,
         derived: Callable[[], Container[str]] = frozenset,
@@ -112,7 +112,7 @@ class SchedulerExtender:
         self._nodes = nodes
         self._demands = demands
         self._decisions = decisions
-        self._news = news
+        self._node_changes = node_changes
         self._refused = refused
         self._derived = derived
         self._shows_values = shows_values
@@ -120,14 +120,14 @@ class SchedulerExtender:
     async def filter(self, args: Args) -> FilterResult:
         """The nodes that will do, and for each of the others why not.
 
-        If none will do, or one is not known yet, the answer waits a moment for news.
+        If none will do, or one is not known yet, the answer waits a moment for a change.
         """
         demand = self._demands.of(args.pod)
         if self._is_known_to_scheduler(demand):
             return FilterResult(args.node_names)
         found = self._filtered(demand, args.node_names)
         if args.node_names and not found.is_settled and not demand.is_invalid:
-            await self._news.until(lambda: self._filtered(demand, args.node_names).is_settled)
+            await self._node_changes.until(lambda: self._filtered(demand, args.node_names).is_settled)
             found = self._filtered(demand, args.node_names)
         for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
             self._refused(reason, number)

@@ -17,7 +17,7 @@ WAITS_PER_SECOND, WAITS_AT_ONCE = 1.0, 10
 """Waits in vain: pods that wait for something else cost the scheduler a tenth of its time at most."""
 
 
-class News:
+class NodeChanges:
     """Reports changes.
 
     Args:

@@ -6,7 +6,7 @@ import pytest
 
 from scheduling.scene import ABOVE, Scene, node, pod, sla
 from taintwarden_placement.scheduling.extender import Args
-from taintwarden_placement.scheduling.news import WAITS_AT_ONCE, WAITS_PER_SECOND
+from taintwarden_placement.scheduling.node_changes import WAITS_AT_ONCE, WAITS_PER_SECOND
 
 pytestmark = pytest.mark.looptime
 
@@ -27,7 +27,7 @@ def filtering(scene: Scene, **parts: object) -> "asyncio.Task[list[str] | None]"
 
 def change(scene: Scene, value: int) -> None:
     scene.nodes["a"] = node(sla(value))
-    scene.news.came()
+    scene.node_changes.came()
 
 
 async def started(task: asyncio.Task) -> bool:
@@ -97,5 +97,5 @@ async def test_a_node_that_is_not_known_yet_is_waited_for(scene):
     task = asyncio.create_task(scene.extender.filter(Args(pod(tolerations=[ABOVE]), ["a", "new"])))
     assert await started(task)
     scene.nodes["new"] = node(sla(990))
-    scene.news.came()
+    scene.node_changes.came()
     assert (await task).node_names == ["a", "new"]
