@@ -97,7 +97,10 @@ class Record:
             known = self._stored.get(("devices", device))
             if known is not None and not is_published:
                 self._note("forgot", name=device)
-            found = {"metadata": {"uid": device}, "spec": {"taints": [jsons.taint(one) for one in taints]}}
+            found = {
+                "metadata": {"uid": device},
+                "spec": {"taints": [jsons.taint(one) | {"by": one.rule} for one in taints]},
+            }
             self._put("devices", device, found)
         uids = dict.fromkeys(uid for claim in devices.claims.values() for uid in claim.pods)
         for uid in [*uids, *(key for kind, key in self._stored if kind == "claims" and key not in uids)]:
