@@ -371,8 +371,8 @@ class Judge:
         """Who leads, and since when all is well; NEVER: it is not."""
         self._server = [0.0, 0.0]
         """Until when a fault of the server makes all lanes wait: at the least, at the most."""
-        self._extra = 0.0
-        """By how many calls lanes that fail had more than a quarter while others waited."""
+        self._extra = self._full_at = 0.0
+        """By how many calls lanes that fail had more than a quarter while others waited; and when all slots were last in use."""
         self.rows: Counter[str] = Counter()
         """Rows of the table that may have held somebody."""
         self._changed: dict[str, None] = {}
@@ -1022,7 +1022,8 @@ class Judge:
         self._look_at_guards(blocked)
         self._due_lanes = {self._lane_of(want) for want in self.wants.values() if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
-        is_full = sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots
+        if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
+            self._full_at = now
         failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
         for want in self.wants.values():
             row = "" if want.due.late > now or want.pod.uid in in_air else self._row(want)
@@ -1039,7 +1040,7 @@ class Judge:
                 else SLACK + 4.0 * failing / (limit(want.rules, "evictionsPerSecond") or self._overall)
             )
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
-            if not is_full and None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
+            if None not in tokens and now - max(want.free, self._full_at, *tokens) > slack:  # type: ignore[type-var]
                 cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
                 sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
                 self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")

@@ -420,8 +420,10 @@ def webhooks(d: Draw) -> None:
 
 def lanes(d: Draw) -> None:
     """More pods than a rate lets go, of lanes of which most are denied, one hangs, or one fails again and again."""
-    how = d.turn(("deny", "hang", "again", "stuck", "windows", "alone"))
-    rate, burst = {"deny": (2, 2), "hang": (4, 4), "alone": (10, 20)}.get(how, (d.pick((1, 3)), d.pick((1, 3))))
+    how = d.turn(("deny", "hang", "again", "stuck", "windows", "alone", "outage"))
+    rate, burst = {"deny": (2, 2), "hang": (4, 4), "alone": (10, 20), "outage": (10, 10)}.get(
+        how, (d.pick((1, 3)), d.pick((1, 3)))
+    )
     d.cluster(3, namespaces=1 if how == "alone" else 3)
     if how == "deny":
         d.namespaces += [d.name("ns") for _ in range(6)]
@@ -455,14 +457,14 @@ def lanes(d: Draw) -> None:
         fails("play", d.between(10.0, 30.0), "hang", after=6.0)
     elif how == "alone":
         d.add("weather", behaviour="slow", duration=20.0, seconds=0.8, what=("evict",))
+    elif how == "outage":
+        d.add("weather", behaviour="error", duration=d.between(3.0, 6.0), what=("evict",))
     elif how == "again":  # it is denied for long, goes on, and is denied once more
         fails("play", 10.0)
         fails("play", 1.5, after=d.between(16.5, 18.0))
         fails("bank", d.between(10.0, 60.0), d.pick(("hang", "deny")), after=2.0)
     else:
         fails("play", d.between(10.0, 60.0), d.pick(("deny", "hang")))
-        if d.maybe():
-            d.add("weather", 8.0, behaviour="error", duration=4.0)
     d.wait(70.0, 100.0)
 
 
@@ -490,11 +492,19 @@ def waves(d: Draw) -> None:
     # Nearly as many as may leave, as many again after the window is over, and as many again before it is.
     d.bad(again[0])
     d.wait(1.3 * window, 1.5 * window)
+    if d.maybe(0.4):  # evictions happen, and their answers are lost
+        d.add("weather", behaviour="lost", duration=10.0, seconds=0.3, what=("evict",))
     d.bad(again[1])
     d.wait(0.6 * window, 0.8 * window)
-    d.bad(again[2])
-    d.wait(0.2 * window, 0.8 * window)
+    others = d.some(d.nodes[:2])
+    d.bad(again[2], *others)
+    d.wait(5.0, 20.0)
     d.good(again[2])
+    if d.maybe():  # the next leader holds what is left
+        d.restart()
+    d.wait(0.6 * window, 0.8 * window)
+    d.good(*others)
+    d.wait(1.0, 5.0)
     d.steps(
         d.chance.randint(1, 3),
         [
