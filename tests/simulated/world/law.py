@@ -112,11 +112,11 @@ class Call:
 
 
 class Bucket:
-    """Tokens: how many there are at the most, and at the least. What was spent before is not known."""
+    """Tokens: how many there are at the most, and at the least. It fills from empty when a leader ``began``."""
 
-    def __init__(self, rate: float, burst: float, now: float) -> None:
+    def __init__(self, rate: float, burst: float, began: float, now: float) -> None:
         self.rate, self.burst, self.at = rate, max(1.0, burst), now
-        self.most, self.least = self.burst, 0.0
+        self.most, self.least = min(self.burst, (now - began + MOMENT / 2) * rate), 0.0
         self.since: float | None = None
         """Since when there surely is one."""
 
@@ -372,14 +372,14 @@ class Judge:
         self._server = [0.0, 0.0]
         """Until when a fault of the server makes all lanes wait: at the least, at the most."""
         self._extra = self._full_at = 0.0
-        """By how many calls lanes that fail had more than a quarter while others waited; and when all slots were last in use."""
+        """By how many calls lanes that fail had more than a quarter; when all slots were in use last."""
         self.rows: Counter[str] = Counter()
         """Rows of the table that may have held somebody."""
         self._changed: dict[str, None] = {}
         """UIDs of pods that have to be judged anew."""
         self._is_recounted = self._is_zoned = False
         self._rules_changed = 0.0
-        self._had_wants, self._ticked = False, 0.0
+        self._had_wants, self._ticked, self._began = False, 0.0, 0.0
         self._due_lanes: set[tuple[str, str, bool]] = set()
 
     # -- facts --------------------------------------------------------------------------------------------------------
@@ -499,6 +499,7 @@ class Judge:
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
             self._lanes, self._buckets, self._server, self._reads = {}, {}, [0.0, 0.0], {}
+            self._began = self.now
             for guard in self._guards.values():
                 guard.grown[1] = self.now
         self._leader, self._term = fact["leader"], fact["term"]
@@ -694,7 +695,7 @@ class Judge:
             )
         for name, key, rate, burst in rates:
             if (name, key) not in self._buckets:
-                self._buckets[name, key] = Bucket(rate, burst, self.now)
+                self._buckets[name, key] = Bucket(rate, burst, self._began, self.now)
             self._buckets[name, key].fill(self.now)
             yield name, self._buckets[name, key]
 
