@@ -976,23 +976,6 @@ def test_evictions_of_the_last_window_are_forgotten_though_nothing_happens():
     assert rig.world.limiter.guards.by_policy["p"].evicted() == 0
 
 
-def test_a_pod_that_comes_while_the_record_is_full_stops_no_other():
-    """The new lane never had a turn, so it is asked first: what its pod waits for must not hold those reserved."""
-    rig = crowd(guarded(min_pods=1_000, max_percent=100), 0)
-    for number in range(600):
-        rig.pod(f"p{number}", gt(), namespace=f"ns{number % 60}")
-    spoil(rig)
-    for _ in range(120):
-        rig.save()
-        for name in [one.pod.name for one in rig.take(commands.Evict)]:
-            rig.settle(name)
-            rig.gone(name)
-        rig.advance(0.25)
-        if rig.world.limiter.guards.by_policy["p"].reserved > 40 and rig.claim("new") is None:
-            rig.pod("new", gt(), namespace="0new")
-    assert rig.claimed() == []
-
-
 def test_held_pods_that_flap_are_held():
     """Of two namespaces one is repaired, and is bad again: what was counted holds both."""
     rig = crowd(guarded(min_pods=12), 10)
