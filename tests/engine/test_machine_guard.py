@@ -974,3 +974,30 @@ def test_evictions_of_the_last_window_are_forgotten_though_nothing_happens():
     rig.gone("p0")
     rig.advance(700, step=10.0)
     assert rig.world.limiter.guards.by_policy["p"].evicted() == 0
+
+
+def test_held_pods_that_flap_are_held():
+    """Of two namespaces one is repaired, and is bad again: what was counted holds both."""
+    rig = crowd(guarded(min_pods=12), 10)
+    rig.node("n2", "sla=980")
+    for number in range(8):
+        rig.pod(f"other{number}", gt(), node="n2", namespace="other")
+    rig.node("n2", "sla=940")
+    spoil(rig)
+    store(rig)
+    rig.node("n2", "sla=980")
+    store(rig)
+    rig.node("n2", "sla=940")
+    store(rig)
+    assert calls(rig) == []
+
+
+def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():
+    rig = crowd(GUARDED, 8)
+    spoil(rig)
+    store(rig)
+    rig.feed(events.GuardReset("p", "now"))
+    rig.wake()
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
+    store(rig)
+    assert len(calls(rig)) == 8

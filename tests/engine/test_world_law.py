@@ -321,6 +321,68 @@ def test_a_fault_of_the_server_makes_all_wait():
     assert outage(125.0, 102.3) == ["late"]
 
 
+@pytest.mark.parametrize(("ended", "found"), [(False, []), (True, ["order"])])
+def test_pods_whose_node_is_read_are_not_in_their_lane(ended, found):
+    history = History({"evictionsPerSecond": 1, "burst": 1})
+    for name, value in (("n", "940"), ("m", "980")):
+        history.node(name, value)
+        history.pod(name, node=name)
+    history.at(140).node("m", "940")
+    history.at(145).add("read", name="n", ended=False)
+    if ended:
+        history.at(145.1).add("read", name="n", ended=True)
+    history.at(147).call("m")
+    assert [one for one in history.breaches() if one != "late"] == found
+
+
+def crowded(calls, *, others=True, every=0.0):
+    """So many calls of lane a hang from 105 on; lane b waits, or is empty."""
+    history, first, second = two_namespaces({"evictionsPerSecond": 20, "burst": 20}, second=200 if others else 0)
+    history.at(105)
+    for uid in first[:calls]:
+        history.call(uid, None, takes=every)
+    return history, second
+
+
+def test_a_lane_has_half_of_the_slots_while_others_could_go():
+    assert "calls" not in crowded(5)[0].breaches()
+    assert "calls" in crowded(6)[0].breaches()
+    assert "calls" not in crowded(9, others=False)[0].breaches()
+
+
+def test_a_lane_alone_has_all_of_them():
+    history, _ = crowded(5, others=False)
+    for index in range(20):  # each hangs for 0.8 s, and five slots are never used
+        history.at(105 + 0.16 * index).add("answer", id=index + 1, code=201, body="{}")
+    assert history.breaches(112) == ["late"]
+
+
+def test_a_call_that_hangs_makes_its_lane_fail():
+    """Its calls hang, and it has a quarter of the turns, or half."""
+    for others, found in ((3, []), (1, ["turns"])):
+        history, second = crowded(1)
+        history.at(106.5)
+        for index in range(3):
+            history.call(f"a{index + 1:03}", None)
+            history.calls(*second[index * others : (index + 1) * others], every=0.03)
+        assert [one for one in history.breaches() if one != "late"] == found
+
+
+def test_lanes_that_fail_have_a_quarter_of_the_turns():
+    for others, found in ((3, []), (0, ["turns"])):
+        history = History({"evictionsPerSecond": 2, "burst": 1})
+        history.node("n")
+        fail, fit = ([many(history, namespace, 1)[0] for namespace in "abcd"], many(history, "e", 40))
+        history.at(100).node("n", "940")
+        for index, uid in enumerate(fail):
+            history.at(102 + index).call(uid, 403, DENIED)
+        for index, uid in enumerate(fail):
+            history.at(108 + 2 * index)
+            history.calls(*fit[3 * index : 3 * index + others], every=0.5)
+            history.call(uid, 403, DENIED)
+        assert [one for one in history.breaches() if one != "late"] == found
+
+
 def test_there_are_not_more_calls_than_slots():
     history, first, _ = two_namespaces({})
     for uid in first[:12]:
@@ -362,8 +424,7 @@ def test_the_order_in_a_lane_is_by_deadline_and_priority():
             history.at(seconds).call(name)
         return history.breaches()
 
-    early = [one for one in called("y", "z", "x") if one != "late"]
-    assert early == ["order"]
+    assert called("y") == ["late", "order"]
     assert [one for one in called("x", "w", "y", "z") if one != "late"] == []
     assert [one for one in called("x", "w", "y", "z", priority=5) if one != "late"] == ["order"]
 

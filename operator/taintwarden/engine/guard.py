@@ -16,6 +16,7 @@ pods that are gone count as evicted, and no others.
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -92,10 +93,13 @@ class Guard:
     Args:
         settings: its limits.
         freed: called when it may admit pods that it refused: with a namespace, or ``ALL``.
+        free_record: called when the record may reserve pods that it could not.
 
     """
 
-    def __init__(self, settings: GuardSettings, freed: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: GuardSettings, freed: Callable[[str], None], free_record: Callable[[], None] = lambda: None
+    ) -> None:
         self.settings = settings
         self.population: Callable[[], int] = lambda: 0
         """Counts the pods that the policy may evict; called only when many would be evicted."""
@@ -114,7 +118,9 @@ class Guard:
         """UIDs of pods that a person released and that still have to leave."""
         self.scope = ALL
         """What it holds while it is tripped: all pods, or those of this namespace."""
-        self._freed = freed
+        self._freed, self._free_record = freed, free_record
+        self._is_full = False
+        """A pod could not be reserved since then."""
         self._past = _Past()
         self._population = _Peak()
         self._counted: Counter[str] = Counter()
@@ -123,8 +129,9 @@ class Guard:
         """The same as another process stored it: its pods are among those that this one counts."""
         self._held: dict[str, None] = {}
         """UIDs of all pods due that were counted since it tripped."""
-        self._fresh: dict[str, Due] = {}
-        """Pods near since it tripped that are not counted: they came just now, or their budgets allow fewer."""
+        self._fresh: dict[tuple[str, str], dict[str, None]] = {}
+        """UIDs of pods near since it tripped that are not counted, by namespace and budgets: they came just now, or
+        their budgets allow fewer."""
         self._standing: Counter[tuple[str, str]] = Counter()
         """Of the held ones, by namespace and budgets, those that still have to leave."""
         self._narrows_at = MonotonicTime(0.0)
@@ -182,7 +189,7 @@ class Guard:
         if due.uid in self._held:
             self._standing[due.namespace, due.budget] += 1
         elif self.is_tripped and due.uid not in self.released:
-            self._fresh[due.uid] = due
+            self._fresh.setdefault((due.namespace, due.budget), {})[due.uid] = None
 
     def rest(self, uid: str) -> None:
         """The policy does not act on a pod that has to leave: it is paused, or leaves the pod on its node."""
@@ -197,7 +204,8 @@ class Guard:
 
     def _remove(self, uid: str) -> None:
         due = self.due.remove(uid)
-        self._fresh.pop(uid, None)
+        if due is not None and self._fresh:
+            self._fresh.get((due.namespace, due.budget), {}).pop(uid, None)
         if due is not None and uid in self._held:
             _take(self._standing, (due.namespace, due.budget))
             self._changed = True
@@ -212,7 +220,7 @@ class Guard:
             slot = self._slot(now)
             self._past.note(slot, namespace)
             self._taken[uid] = slot, namespace
-        self._reserved.pop(uid, None)
+        self.unreserve(uid)
         self._remove(uid)
 
     def settle(self, uid: str, *, stays: bool) -> None:
@@ -257,15 +265,17 @@ class Guard:
     def _trip(self, now: Instant) -> None:
         self.tripped_at = now.wall
         self._counted = self._past.by_namespace()
-        self._fresh = {uid: due for uid, due in self.due.near.items() if uid not in self.released}
+        for due in self.due.near.values():
+            if due.uid not in self.released:
+                self._fresh.setdefault((due.namespace, due.budget), {})[due.uid] = None
         self._unsaved, self._is_reported = True, False
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
 
     def _look(self, now: Instant) -> Turn | None:
         if self._hold():
             self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-            if self.scope != ALL and not self._is_small(self._past.by_namespace() + self._count()):
-                self._hold_only(ALL)
+        if self.scope != ALL and not self._is_small(self._past.by_namespace() + self._count()):
+            self._hold_only(ALL)
         if self.knows_causes and not self._standing:
             return self._arm()
         namespaces = {namespace for namespace, _ in self._standing}
@@ -275,16 +285,17 @@ class Guard:
 
     def _hold(self) -> bool:
         """Hold the pods that are not counted yet, as far as budgets allow them. Returns whether there are any."""
-        left: dict[str, Due] = {}
-        for uid, due in self._fresh.items():
-            group = due.namespace, due.budget
-            if due.budget and self._standing[group] >= self.allowed(due.budget):
-                left[uid] = due
-                continue
-            self._held[uid] = None
-            self._standing[group] += 1
-            self._counted[due.namespace] += 1
-        grew, self._fresh = len(left) < len(self._fresh), left
+        grew = False
+        for (namespace, budget), uids in list(self._fresh.items()):
+            most = self.allowed(budget) - self._standing[namespace, budget] if budget else len(uids)
+            for uid in list(islice(uids, max(0, most))):
+                del uids[uid]
+                self._held[uid] = None
+                self._standing[namespace, budget] += 1
+                self._counted[namespace] += 1
+                grew = True
+            if not uids:
+                del self._fresh[namespace, budget]
         return grew
 
     def _narrow(self, now: Instant) -> None:
@@ -332,6 +343,15 @@ class Guard:
         if self.is_tripped:
             self._arm()
         return held
+
+    def save(self) -> None:
+        """The record has to be stored again, whatever was stored."""
+        self._unsaved = True
+
+    @property
+    def has_to_save(self) -> bool:
+        """Whether there is something to store."""
+        return self._unsaved or bool(self._wanted)
 
     def grant(self, reset: str) -> None:
         """A request for a release is granted; or, if empty, it was removed. Either has to be stored."""
@@ -419,12 +439,14 @@ class Guard:
         """Another limit holds this pod: its reservation is free for others."""
         for reserved in (self._reserved, self._wanted):
             reserved.pop(uid, None)
+        if self._is_full and len(self._reserved) <= MAX_RESERVED - SMALLEST_RESERVATION and self._most_to_reserve() > 0:
+            self._is_full = False
+            self._free_record()
 
     def unreserve_all(self, namespace: str) -> None:
         """The same of all pods of a namespace."""
-        for reserved in (self._reserved, self._wanted):
-            for uid in [uid for uid, other in reserved.items() if other == namespace]:
-                del reserved[uid]
+        for uid in [uid for uid, other in (self._reserved | self._wanted).items() if other == namespace]:
+            self.unreserve(uid)
 
     # -- reservations ---------------------------------------------------------------------------------------------
 
@@ -436,10 +458,12 @@ class Guard:
         """The next record should reserve the eviction of this pod. Returns whether it will: it has a bounded size."""
         if uid not in self._wanted and len(self._wanted) < self._most_to_reserve():
             self._wanted[uid] = namespace
+        self._is_full |= uid not in self._wanted
         return uid in self._wanted
 
     def _most_to_reserve(self) -> int:
-        batch = min(max(SMALLEST_RESERVATION, len(self.due.near) // 10), MAX_RESERVED - len(self._reserved))
+        stored = len(self._reserved) + len(self._taken) + len(self._unsure)
+        batch = min(max(SMALLEST_RESERVATION, len(self.due.near) // 10), MAX_RESERVED - stored)
         return batch if self.settings.action is GuardAction.REPORT else min(batch, self._room())
 
     def _room(self) -> int:
@@ -456,7 +480,7 @@ class Guard:
 
     def to_save(self, now: Instant, term: int) -> GuardRecord | None:
         """The record that has to be stored now; None: the stored one will do."""
-        if not (self._unsaved or self._wanted):
+        if not self.has_to_save:
             return None
         self._unsaved = False
         return self.record(now, term)
@@ -475,17 +499,26 @@ class Guard:
     def record(self, now: Instant, term: int = 0) -> GuardRecord:
         """The state of the guard as it has to be stored."""
         released = len(self.released) + self._quota or None
+        in_the_air = [(uid, namespace) for uid, (_, namespace) in self._taken.items()]
         return GuardRecord(
             self.tripped_at,
             self.cause,
             tuple(sorted(self.counted().items())) if self.is_tripped else (),
-            tuple((round(now.wall_at(end), 3), tuple(sorted(pods.items()))) for end, pods in self._past.slots()),
-            (*self._unsure, *self._reserved.items(), *self._wanted.items()),
+            tuple(self._certain(now)),
+            (*self._unsure, *in_the_air, *self._reserved.items(), *self._wanted.items()),
             released,
             self._released_at if released else None,
             self.reset,
             term,
         )
+
+    def _certain(self, now: Instant) -> Iterator[tuple[float, tuple[tuple[str, int], ...]]]:
+        """Past evictions without those whose calls are not answered: after a restart the pods tell."""
+        in_the_air = Counter(self._taken.values())
+        for end, pods in self._past.slots():
+            certain = +(pods - Counter({name: in_the_air[end, name] for name in pods}))
+            if certain:
+                yield round(now.wall_at(end), 3), tuple(sorted(certain.items()))
 
     def restore(self, record: GuardRecord, now: Instant) -> None:
         """Apply the record that a leader stored."""

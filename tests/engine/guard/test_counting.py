@@ -156,6 +156,8 @@ def test_a_call_that_evicted_no_pod_counts_no_more():
     bench.guard.settle("d", stays=True)
     bench.guard.settle("c", stays=False)
     bench.guard.settle("c", stays=True)
+    for uid in "abe":
+        bench.guard.settle(uid, stays=False)
     assert bench.guard.evicted() == 4
     assert not bench.guard.has_taken("d")
     assert bench.guard.record(bench.now).evicted == (

@@ -38,12 +38,17 @@ def test_what_is_reserved_remains_so_in_the_next_record():
     assert [bench.guard.may_take(uid) for uid in "ab"] == [True, True]
 
 
-def test_an_eviction_that_is_made_is_reserved_no_more():
+def test_an_eviction_that_is_made_is_stored_as_reserved_until_it_is_answered():
+    """A leader that takes over looks whether the pod is gone."""
     bench = Bench()
     bench.reserve("a")
     bench.call("a")
     assert bench.guard.reserved == 0
+    assert bench.guard.record(bench.now).reserved == (("a", "shop"),)
+    assert bench.guard.record(bench.now).evicted == ()
+    bench.guard.settle("a", stays=False)
     assert bench.guard.record(bench.now).reserved == ()
+    assert [pods for _, pods in bench.guard.record(bench.now).evicted] == [(("shop", 1),)]
 
 
 @pytest.mark.parametrize("end", ["forget", "rest", "unreserve"])

@@ -117,19 +117,35 @@ def test_a_rehearsal_needs_no_record():
     assert Bench().refuse_record(given=policy(mode=Mode.DRY_RUN)) is None
 
 
-def test_when_a_record_is_full_the_policy_waits_for_the_next():
+def test_a_pod_for_which_a_record_has_no_place_waits_for_the_next():
+    """And no other: pods that are reserved may stand behind it."""
     bench = Bench()
     for number in range(10):
         bench.refuse_record(f"p{number}")
-    assert bench.refuse_record("one-more") == Refusal(GUARD, None, detail=NOT_STORED, is_brief=True)
+    assert bench.refuse_record("one-more") == Refusal(GUARD, None, Whom.PODS, "record/p", NOT_STORED, is_brief=True)
+    bench.store()
+    assert bench.refuse_record("p0") is None
 
 
-def test_when_as_many_as_may_be_are_evicted_the_policy_waits_until_the_window_ends():
+def test_a_pod_for_which_there_was_no_place_is_asked_again_when_there_is_one():
+    bench = Bench()
+    for number in range(10):
+        bench.refuse_record(f"p{number}")
+    bench.store()
+    bench.refuse_record("one-more")
+    bench.freed.take()
+    bench.guard.unreserve("p0")
+    assert bench.freed.take() == ["record/p"]
+    bench.guard.unreserve("p1")
+    assert bench.freed.take() == []
+
+
+def test_when_as_many_as_may_be_are_evicted_pods_wait_until_the_window_ends():
     bench = Bench()
     for number in range(10):
         bench.call(f"p{number}")
     detail = "as many pods as it allows were evicted within its window"
-    assert bench.refuse_record() == Refusal(GUARD, 630.0, detail=detail)
+    assert bench.refuse_record() == Refusal(GUARD, 630.0, Whom.PODS, "record/p", detail)
 
 
 def test_a_released_pod_waits_until_the_grant_is_stored():
@@ -180,8 +196,9 @@ def test_an_eviction_counts_unless_the_pod_stays(settlement, counts, is_taken):
     bench = Bench()
     bench.call(settlement=settlement)
     assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (counts, is_taken)
-    evicted = bench.guard.record(bench.now).evicted
-    assert [pods for _, pods in evicted] == [(("shop", 1),)] * counts
+    record = bench.guard.record(bench.now)
+    assert [pods for _, pods in record.evicted] == [(("shop", 1),)] * (counts - is_taken)
+    assert record.reserved == (("a", "shop"),) * is_taken, "the next leader looks whether the pod is gone"
 
 
 @pytest.mark.parametrize(("end", "counts"), [("take_back", 0), ("stay", 1)])
@@ -257,7 +274,17 @@ def test_in_a_dry_run_a_guard_holds_nothing():
     assert bench.refuse() is None
     bench.configure(POLICY)
     assert bench.guard.settings.action is GuardAction.HALT
-    assert not bench.guard.is_tripped, "an enforced policy begins anew"
+    assert bench.guard.is_tripped, "as many still have to leave"
+
+
+def test_the_window_outlasts_a_dry_run():
+    """Else a switch to DryRun and back lets twice as many pods leave."""
+    bench = Bench()
+    for number in range(10):
+        bench.call(f"p{number}")
+    bench.configure(policy(rehearses=True, mode=Mode.DRY_RUN))
+    bench.configure(POLICY)
+    assert bench.guard.evicted() == 10
 
 
 # -- records of other processes ----------------------------------------------------------------------------------------

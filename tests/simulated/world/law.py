@@ -8,6 +8,7 @@ object   ``kind``, ``name`` and the ``object`` as the API server stores it; None
 state    ``leader`` and its ``term``; ``there``: it follows nodes without a gap, and what it saw is kept; ``well``:
          nothing else hinders it
 forgot   what was kept of the node ``name``, or of all (""), is lost
+read     the node ``name`` is read, or that has ``ended``
 order    a call was decided on: ``id``, ``policy``, ``pod`` (UID) and ``verb``; without it, when ``call`` says so
 call     it went out: the same, and ``by`` whom; or it will not, if it is ``withheld``
 effect   the API server carried out the call ``id``
@@ -43,7 +44,7 @@ from simulated.world.when import (
     tolerations_in,
 )
 
-TICK = 0.5
+TICK, MOMENT = 0.5, 0.2
 SLACK = 3.0
 """How long a pod that nothing holds may wait."""
 SEEN = 1.5
@@ -90,10 +91,8 @@ class Want:
     """Since when its budgets allow nothing, but for moments."""
     allowed: float | None = None
     """Since when they allow it."""
-    released: bool = False
     taints: int = 1
     passed: Counter[Any] = field(default_factory=Counter)
-    overtaken: int = 0
     """How many turns other lanes had while it was free."""
 
 
@@ -113,11 +112,11 @@ class Call:
 
 
 class Bucket:
-    """Tokens: how many there are at the most, and at the least. What was spent before is not known."""
+    """Tokens: how many there are at the most, and at the least. It fills from empty when a leader ``began``."""
 
-    def __init__(self, rate: float, burst: float, now: float) -> None:
+    def __init__(self, rate: float, burst: float, began: float, now: float) -> None:
         self.rate, self.burst, self.at = rate, max(1.0, burst), now
-        self.most, self.least = self.burst, 0.0
+        self.most, self.least = min(self.burst, (now - began + MOMENT / 2) * rate), 0.0
         self.since: float | None = None
         """Since when there surely is one."""
 
@@ -144,6 +143,18 @@ class Lane:
         """Failed tries in a row, and until when it waits for them: at the least, and at the most."""
         self.failed_at = 0.0
         self.air: dict[int, Call] = {}
+
+    def fails_at(self, now: float, *, surely: bool) -> bool:
+        """Whether its last call failed, or has no answer for a second."""
+        return self.fails[not surely] > 0 or self.slow(now if surely else now + MOMENT) > 0
+
+    def slow(self, now: float) -> int:
+        """Calls without an answer for a second."""
+        return sum(now - one.at >= 1.0 + MOMENT / 2 for one in self.air.values())
+
+    def fast(self, now: float) -> int:
+        """Calls that take slots."""
+        return sum(now - one.at < 0.999 for one in self.air.values())
 
     def fail(self, call: Call, now: float, *, is_sure: bool) -> None:
         """A call failed. Calls that were in the air count once."""
@@ -206,12 +217,12 @@ def limit(rules: Rules, name: str) -> Any:
 class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
-    def __init__(self, rules: Rules, released: Mapping[str, None], now: float) -> None:
+    def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
         self.settings, self.began = limit(rules, "guard"), now
         self.people: list[tuple[float, int]] = []
         """Since when the policy could evict how many pods."""
         self.gone: list[tuple[float, str, str]] = []
-        """When it evicted whom who was not released: UID and namespace."""
+        """When it evicted whom: UID and namespace."""
         self.released = released
         self.above: float | None = None
         """Since when the sum is surely above the allowance."""
@@ -241,33 +252,42 @@ class Guard:
     def look(self, wants: Iterable[Want], now: float, is_blocked: Mapping[str, bool], *, well: bool) -> None:
         """Count anew."""
         window = self.settings["windowSeconds"]
-        wants = {one.pod.uid: one for one in wants if one.pod.uid not in self.released}
-        soon = {uid: one.pod.namespace for uid, one in wants.items() if one.due.late <= now + window - SEEN}
-        surely = {uid: namespace for uid, namespace in soon.items() if not is_blocked.get(uid)}
-        count = len({*surely, *(uid for at, uid, _ in self.gone if at > now - window + STALE)})
+        wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
+        surely = {
+            uid: one.pod.namespace
+            for uid, one in wants.items()
+            if one.due.late <= now + window - SEEN and uid not in self.released and not is_blocked.get(uid)
+        }
+        past = (uid for at, uid, _ in self.gone if at > now - window + STALE and uid not in self.released)
+        count = len({*surely, *past})
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
         if self.held and not self.held.keys() & wants.keys():
             self.held = {}
         self.may_be_tripped = self.may_be_tripped and bool(self.maybe.keys() & wants.keys())
-        past = [uid for at, uid, _ in self.gone if at > now - window - STALE]
+        past = [uid for at, uid, _ in self.gone if at > now - window - STALE and not self.released.get(uid)]
         if not self.may_be_tripped:
             self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - STALE or uid in past}
         for uid, one in wants.items():
             if one.due.early <= now + window + SEEN:
-                self.grown[1] = self.grown[1] if uid in self.maybe else now
-                self.maybe[uid] = (now, one.pod.namespace, self.maybe.get(uid, (0, "", now))[2])
+                last, _, first = self.maybe.get(uid, (0.0, "", now))
+                self.grown[1] = self.grown[1] if last > now - SLACK else now
+                self.maybe[uid] = (now, one.pod.namespace, first)
         if self.held or (self.above is not None and now - self.above >= SEEN):
             self.held |= surely
-            self.grown[0] = max(self.maybe[uid][2] for uid in self.held if uid in self.maybe)
+            self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
         if len({*self.maybe, *past}) > self.allowance(now, least=True):
             self.may_be_tripped = True
         left = {self.held[uid] for uid in self.held if uid in wants}
-        for name, number in Counter(self.held.values()).items():
-            rest = len(self.held) - number
+        near = (
+            {namespace for uid, (_, namespace, _) in self.maybe.items() if uid in wants} if self.may_be_tripped else ()
+        )
+        for name in {*self.held.values(), *near}:
+            rest = sum(other != name for other in self.held.values())
             is_quiet = now - self.grown[0] >= 60.0 - STALE
             standing = sum(uid in wants and other != name for uid, other in self.held.items())
             is_small = (rest if name not in self.alone else standing) <= self.allowance(now, least=False) / 2
-            if left <= {name} or ((is_quiet or name in self.alone) and is_small):
+            is_narrow = left <= {name} or ((is_quiet or name in self.alone) and is_small)
+            if near == {name} or (self.held and is_narrow):
                 self.alone[name] = now
 
     def has_to_hold(self, pod: Pod, now: float) -> bool:
@@ -286,7 +306,7 @@ class Guard:
 
     def _may_hold(self, namespace: str, now: float) -> bool:
         begin, allowed = now - self.settings["windowSeconds"] - SEEN, self.allowance(now, least=True)
-        past = sum(at > begin for at, _, _ in self.gone)
+        past = sum(at > begin and not self.released.get(uid) for at, uid, _ in self.gone)
         if not self.may_be_tripped:
             return past >= allowed
         counts = Counter(namespace for _, namespace, _ in self.maybe.values())
@@ -296,12 +316,11 @@ class Guard:
 
     def evicted(self, pod: Pod, now: float) -> str:
         """A pod is gone. Returns what is wrong with that."""
-        if pod.uid in self.released:
-            return ""
         self.gone.append((now, pod.uid, pod.namespace))
-        self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
-        begin = now - self.settings["windowSeconds"] + 0.1
-        past, allowed = sum(at > begin for at, _, _ in self.gone), self.allowance(now, least=False)
+        if not self.released.get(pod.uid):
+            self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
+        begin, allowed = now - self.settings["windowSeconds"] + 0.1, self.allowance(now, least=False)
+        past = sum(at > begin and uid not in self.released for at, uid, _ in self.gone)
         allowed = int(allowed * 1.5) if any(at > begin for at in self.alone.values()) else allowed
         return f"{past} pods left within the window, {allowed} may" if past > allowed else ""
 
@@ -338,25 +357,30 @@ class Judge:
         self._claims: dict[str, Json] = {}
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
         """When a pod that was due was so no longer; 0: it was not."""
-        self._released: dict[str, dict[str, None]] = defaultdict(dict)
-        """UID of a policy -> UIDs of pods that a person released."""
+        self._released: dict[str, dict[str, bool]] = defaultdict(dict)
+        """UID of a policy -> UIDs of pods that a person may have released, and whether that is sure."""
         self._zones: dict[tuple[str, ...], tuple[str, float]] = {}
         """Policy and zone, or the policy for all of them -> its state, and since when."""
         self._guards: dict[str, Guard] = {}
         self._lanes: dict[tuple[str, str, bool], Lane] = {}
         self._buckets: dict[Any, Bucket] = {}
         self._overall = overall
+        self._reads: dict[str, float] = {}
+        """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
         self._leader, self._term, self._well = "", 0, 0.0
         """Who leads, and since when all is well; NEVER: it is not."""
         self._server = [0.0, 0.0]
         """Until when a fault of the server makes all lanes wait: at the least, at the most."""
+        self._extra = self._full_at = 0.0
+        """By how many calls lanes that fail had more than a quarter; when all slots were in use last."""
         self.rows: Counter[str] = Counter()
         """Rows of the table that may have held somebody."""
         self._changed: dict[str, None] = {}
         """UIDs of pods that have to be judged anew."""
         self._is_recounted = self._is_zoned = False
         self._rules_changed = 0.0
-        self._had_wants, self._ticked = False, 0.0
+        self._had_wants, self._ticked, self._began = False, 0.0, 0.0
+        self._due_lanes: set[tuple[str, str, bool]] = set()
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -444,18 +468,27 @@ class Judge:
                 guard.gone, guard.people, guard.maybe = known.gone, known.people, known.maybe
             self._guards[rules.uid] = guard
         if before is not None and bool(rules.reset) != bool(before.reset):  # it is asked for, or was granted
-            guard = self._guards.get(rules.uid)
-            for want in [one for one in self.wants.values() if one.rules.uid == rules.uid]:
-                is_held = self._all_full(rules) or (guard is not None and guard.has_to_hold(want.pod, self.now))
-                want.released |= is_held and want.due.late < self.now and bool(rules.reset)
-                self._released[rules.uid][want.pod.uid] = None
-            if guard is not None:
-                guard.held, guard.above, guard.may_be_tripped, guard.maybe = {}, None, False, {}
+            self._release(rules)
         for want in self.wants.values():
             if want.rules.name == name:
                 want.rules = rules
         if before is None or before.limits != rules.limits:
             self._buckets = {key: one for key, one in self._buckets.items() if rules.uid not in key}
+
+    def _release(self, rules: Rules) -> None:
+        """A person releases what is held, or that was granted: what is held by then may be released, too."""
+        self._look_at_guards({want.pod.uid: self._budgets_block(want.pod) for want in self.wants.values()})
+        guard, known, (zone, since) = self._guards.get(rules.uid), self._released[rules.uid], self._zone(rules.uid)
+        if not (zone == "Full" or self.now - since < SLACK or (guard is not None and guard.may_be_tripped)):
+            return
+        for want in [one for one in self.wants.values() if one.rules.uid == rules.uid]:
+            is_held = self._all_full(rules) or (guard is not None and guard.has_to_hold(want.pod, self.now))
+            is_sure = is_held and want.due.late < self.now and bool(rules.reset) and self._is_well(SEEN)
+            known[want.pod.uid] = known.get(want.pod.uid, False) or is_sure
+        if guard is not None:
+            guard.held, guard.above = {}, None
+        if guard is not None and all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
+            guard.may_be_tripped, guard.maybe = False, {}
 
     def on_state(self, fact: Json) -> None:
         if fact["there"] != bool(self._there and self._there[-1][1] == NEVER):
@@ -465,7 +498,8 @@ class Judge:
                 self._there[-1][1] = self.now
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
-            self._lanes, self._buckets, self._server = {}, {}, [0.0, 0.0]
+            self._lanes, self._buckets, self._server, self._reads = {}, {}, [0.0, 0.0], {}
+            self._began = self.now
             for guard in self._guards.values():
                 guard.grown[1] = self.now
         self._leader, self._term = fact["leader"], fact["term"]
@@ -474,6 +508,9 @@ class Judge:
     def on_forgot(self, fact: Json) -> None:
         self._forgotten[fact["name"]] = self.now
         self._known.clear()
+
+    def on_read(self, fact: Json) -> None:
+        self._reads[fact["name"]] = self.now if fact["ended"] else NEVER
 
     def on_order(self, fact: Json) -> None:
         self._settle()
@@ -584,7 +621,7 @@ class Judge:
     def _bound(self, uid: str, pod: Pod) -> tuple[float, float]:
         at = next(at for at, one in self._pods[uid] if one is not None and one.node == pod.node)
         stated = at if pod.bound is None else pod.bound
-        return max(min(at, stated), pod.created), max(at, stated + 1.0) + LAG
+        return max(min(at, stated), min(pod.created, self._pods[uid][0][0])), max(at, stated + 1.0) + LAG
 
     def _demands(self, uid: str, pod: Pod) -> Iterator[tuple[Rules, Due]]:
         node = self._nodes[pod.node][-1][1] if pod.node in self._nodes else None
@@ -618,12 +655,16 @@ class Judge:
                     best[rules.name] = (rules, one)
             for key in [key for key in self.wants if key[1] == uid and key[0] not in best]:
                 ended = self.wants.pop(key)
+                if uid in (known := self._released[ended.rules.uid]):  # who recovers is released no more
+                    known[uid] = False
                 self._ended[key] = (self.now if ended.due.early <= self.now + self.skew else 0.0, ended)
             for name, (rules, one) in best.items():
                 assert pod is not None
                 node = self._nodes[pod.node][-1][1]
                 want = self.wants.get((name, uid))
                 if want is None:
+                    if self._ended.get((name, uid), (0.0, None))[0] < self.now - STALE:
+                        self._released[rules.uid].pop(uid, None)
                     want = self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
                 else:
                     if want.due.early <= self.now + self.skew < one.early:
@@ -654,7 +695,7 @@ class Judge:
             )
         for name, key, rate, burst in rates:
             if (name, key) not in self._buckets:
-                self._buckets[name, key] = Bucket(rate, burst, self.now)
+                self._buckets[name, key] = Bucket(rate, burst, self._began, self.now)
             self._buckets[name, key].fill(self.now)
             yield name, self._buckets[name, key]
 
@@ -844,10 +885,9 @@ class Judge:
         def breach(row: str, sentence: str) -> None:
             self._breach(row, uid, f"{rules.name} called for {uid} {sentence}")
 
-        air = [one for other in self._lanes.values() for one in other.air.values()]
-        if sum(now - one.at < 1.0 for one in air) >= self.slots:
-            breach("calls", f"with {len(air)} calls in the air")
-        if sum(now - one.at >= 1.0 for one in lane.air.values()) >= 4:
+        if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
+            breach("calls", "and all slots are in use")
+        if lane.slow(now) >= 4:
             breach("calls", "with four slow calls in its lane")
         if self._server[0] > now:
             breach("calls", "in a pause of all lanes")
@@ -877,32 +917,38 @@ class Judge:
 
     def _turns(self, call: Call) -> None:
         """Whether it was this lane's turn, and this pod's in it."""
-        mine, now = call.want, self.now
+        mine, lane, now, others = call.want, call.lane, self.now, False
         for want in self.wants.values():
             if want is mine or want.free is None or now - want.free < SLACK or want.rules.uid != mine.rules.uid:
                 continue
-            own = [
+            if now - self._reads.get(want.pod.node, 0.0) < SEEN or None in [
                 bucket.since
                 for name, bucket in self._buckets_of(want)
                 if name in ("zone", "zone-rate", "namespace-rate")
-            ]
-            if None in own:
+            ]:
                 continue
-            lane = self._lane_of(want)
-            if lane != call.lane.key:
-                want.passed[call.lane.key] += 1
-                if want.passed[call.lane.key] > 3:
-                    sentence = f"{call.lane.key[1]} had {want.passed[call.lane.key]} turns while {want.pod.uid} waited"
+            key = self._lane_of(want)
+            if key != lane.key:
+                if key in self._lanes and self._lanes[key].fails_at(now, surely=False):
+                    continue
+                others, want.passed[lane.key] = True, want.passed[lane.key] + 1
+                if want.passed[lane.key] > 3:
+                    sentence = f"{lane.key[1]} had {want.passed[lane.key]} turns while {want.pod.uid} waited"
                     self._breach("turns", want.pod.uid, sentence)
             elif not want.failed:
                 a, b = want.due.late // 60, mine.due.early // 60
                 same = a == b == want.due.early // 60 == mine.due.late // 60
                 is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority
-                # While another node is read again its pods are not in their lane, so the first call is no fault.
-                is_read = want.pod.node != mine.pod.node and not want.overtaken
-                want.overtaken += a < b or is_lower
-                if (a < b or is_lower) and not is_read:
+                if a < b or is_lower:
                     self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
+        if not lane.fails_at(now, surely=True):
+            self._extra = max(0.0, self._extra - 1 / 3)
+        else:
+            self._extra = self._extra + 1.0 if others else 0.0
+        if self._extra > 2.0:
+            self._breach("turns", lane.key[1], f"{lane.key[1]} fails, and has more than a quarter of the calls")
+        if others and lane.fast(now) >= max(1, self.slots // 2):
+            self._breach("calls", lane.key[1], f"{lane.key[1]} has {lane.fast(now)} slots, and others wait")
 
     # -- not later ----------------------------------------------------------------------------------------------------
 
@@ -913,7 +959,9 @@ class Judge:
         guard = self._guards.get(rules.uid)
         if not self._is_well(SLACK):
             return "view"
-        if self._server[1] > now or (lane is not None and len(lane.air) >= self.slots / 2):
+        if self._server[1] > now or (lane is not None and lane.slow(now + MOMENT) >= 4):
+            return "calls"
+        if lane is not None and lane.fast(now) >= max(1, self.slots // 2) and len(self._due_lanes) > 1:
             return "calls"
         if lane is not None and (lane.wait[1] > now or (lane.fails[1] and lane.air)):
             return "failing"
@@ -927,10 +975,12 @@ class Judge:
             return "window"
         if guard is not None and (
             want.due.late + guard.settings["settleSeconds"] + SEEN > now
-            or (not want.released and guard.may_hold(pod.namespace, now))
+            or (not self._released[rules.uid].get(pod.uid) and guard.may_hold(pod.namespace, now))
         ):
             return "guard"
-        if (self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK) and not want.released:
+        if (self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK) and not (
+            self._released[rules.uid].get(pod.uid)
+        ):
             return "zone"
         most = limit(rules, "perNode")
         if most is not None and self._stopping(pod.node, least=False) >= most:
@@ -971,9 +1021,11 @@ class Judge:
             elif want.allowed is not None and now - want.allowed >= SLACK:
                 want.blocked = None
         self._look_at_guards(blocked)
+        self._due_lanes = {self._lane_of(want) for want in self.wants.values() if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
-        is_full = sum(len(lane.air) for lane in self._lanes.values()) >= self.slots
-        failing = sum(1 for lane in self._lanes.values() if lane.fails[1])
+        if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
+            self._full_at = now
+        failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
         for want in self.wants.values():
             row = "" if want.due.late > now or want.pod.uid in in_air else self._row(want)
             self.rows[row] += 1
@@ -985,11 +1037,11 @@ class Judge:
             lane = self._lanes.get(self._lane_of(want))
             slack = (
                 SLACK
-                if lane is None or not lane.fails[1]
+                if lane is None or not lane.fails_at(now, surely=False)
                 else SLACK + 4.0 * failing / (limit(want.rules, "evictionsPerSecond") or self._overall)
             )
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
-            if not is_full and None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
+            if None not in tokens and now - max(want.free, self._full_at, *tokens) > slack:  # type: ignore[type-var]
                 cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
                 sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
                 self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")

@@ -38,7 +38,7 @@ class Record:
         self.facts: list[Fact] = []
         options, plan = dict(world.plan.options), world.plan
         steps = [one.given["skew"] for one in plan.happenings if one.what == "clock"]
-        skews = [0.0, plan.api_skew, *plan.skews, *steps]
+        skews = [0.0, *plan.skews, *steps]
         overall = options.get("overall_rate") or 10_000.0
         self.judge = Judge(slots=options.get("max_in_flight", 10), overall=overall, skew=max(skews) - min(skews))
         self.errors: list[Breach] = []
@@ -97,7 +97,10 @@ class Record:
             known = self._stored.get(("devices", device))
             if known is not None and not is_published:
                 self._note("forgot", name=device)
-            found = {"metadata": {"uid": device}, "spec": {"taints": [jsons.taint(one) for one in taints]}}
+            found = {
+                "metadata": {"uid": device},
+                "spec": {"taints": [jsons.taint(one) | {"by": one.rule} for one in taints]},
+            }
             self._put("devices", device, found)
         uids = dict.fromkeys(uid for claim in devices.claims.values() for uid in claim.pods)
         for uid in [*uids, *(key for kind, key in self._stored if kind == "claims" and key not in uids)]:
@@ -157,7 +160,9 @@ class Record:
 
     def ordered(self, replica: "Replica", order: Order) -> None:
         """A call was decided on."""
-        if order.what in ("evict", "delete"):
+        if order.what == "check":
+            self._note("read", name=order.key, ended=False)
+        elif order.what in ("evict", "delete"):
             self._calls[id(order)] = number = len(self._calls)
             self._orders.append(order)
             verb = "DELETE" if order.what == "delete" else "POST"
@@ -219,7 +224,9 @@ class Record:
 
     def answered(self, request: "Request", found: Answer) -> None:
         """Its answer came, or it is given up."""
-        if request.order.what in ("evict", "delete") and not (request.verb == "PATCH" and 200 <= found[0] < 300):
+        if request.order.what == "check":
+            self._note("read", name=request.order.key, ended=True)
+        elif request.order.what in ("evict", "delete") and not (request.verb == "PATCH" and 200 <= found[0] < 300):
             self._note(
                 "answer", id=self._calls[id(request.order)], code=found[0], body=found[1].decode(errors="replace")
             )

@@ -44,7 +44,7 @@ class Stream:
         self._life = replica.life
         self._position = 0
         self._goal = 0
-        self._is_expired = False
+        self._is_expired = True
         self._live = False
         self._well_at = 0.0
         self._cut_at = 0.0

@@ -419,36 +419,69 @@ def webhooks(d: Draw) -> None:
 
 
 def lanes(d: Draw) -> None:
-    """More pods than a rate lets go, of several namespaces, some of which are denied for a while; a stuck kubelet."""
-    d.cluster(3, namespaces=3)
-    rate = {"evictionsPerSecond": d.pick((1, 3)), "burst": d.pick((1, 3))}
-    share = {"perWorkload": {"maxUnavailable": 1}}
-    windows = d.pick(({}, {}, {"windows": [{"schedule": "*/2 * * * *", "duration": "1m"}]}))
-    d.policy("p", limits=NO_LIMITS | rate | d.pick(({}, {"perNode": {"maxConcurrent": 3}}, share)), **windows)
-    for name in d.nodes:
-        for namespace in d.namespaces:
-            for _ in range(d.chance.randint(1, 8)):
-                d.pod(name, namespace=namespace, native=(above(),), grace=5, priority=d.pick((0, 0, 10)))
+    """More pods than a rate lets go, of lanes of which most are denied, one hangs, or one fails again and again."""
+    how = d.turn(("deny", "hang", "again", "stuck", "windows", "alone", "outage"))
+    rate, burst = {"deny": (2, 2), "hang": (4, 4), "alone": (10, 20), "outage": (10, 10)}.get(
+        how, (d.pick((1, 3)), d.pick((1, 3)))
+    )
+    d.cluster(3, namespaces=1 if how == "alone" else 3)
+    if how == "deny":
+        d.namespaces += [d.name("ns") for _ in range(6)]
+        for namespace in d.namespaces[3:]:
+            d.add("namespace", name=namespace, labels={})
+    elif how in ("hang", "alone"):
+        d.options["max_in_flight"] = d.pick((2, 4))
+    limits = {
+        "stuck": {"perNode": {"maxConcurrent": 3}},
+        "windows": {"perWorkload": {"maxUnavailable": 1}},
+    }.get(how, {})
+    windows = {"windows": [{"schedule": "*/2 * * * *", "duration": "1m"}]} if how == "windows" else {}
+    d.policy("p", limits=NO_LIMITS | {"evictionsPerSecond": rate, "burst": burst} | limits, **windows)
+    for index, namespace in enumerate(d.namespaces):
+        for _ in range(3 if index > 2 else {"hang": 24, "deny": 24, "alone": 40}.get(how, d.chance.randint(8, 16))):
+            native, priority = (above(),), d.pick((0, 0, 10))
+            d.pod(d.pick(d.nodes), namespace=namespace, native=native, grace=5, priority=priority)
     d.workload(3, "any", namespace=d.pick(d.namespaces), native=(above(),))
     d.operators(d.pick((1, 2)))
-    for namespace in d.some(d.namespaces)[:2]:
-        how = d.turn((("deny", 0.0), ("hang", 10.0), ("deny", 0.0)))
-        d.add("weather", behaviour=how[0], duration=d.between(10.0, 60.0), seconds=how[1], namespace=namespace)
-    if d.maybe(0.3):
+    if how == "stuck":
         d.add("stuck", name=d.nodes[0])
-    d.bad(*d.nodes, gap=d.pick((0.0, 20.0)))
-    d.wait(60.0, 100.0)
+    d.bad(*d.nodes, gap=d.pick((0.0, 20.0)) if how == "stuck" else 0.0)
+
+    def fails(namespace: str, seconds: float, behaviour: str = "deny", after: float = 0.0) -> None:
+        d.add("weather", after, behaviour=behaviour, duration=seconds, seconds=10.0, namespace=namespace)
+
+    if how == "deny":
+        for namespace in d.namespaces[3:]:
+            fails(namespace, 60.0)
+    elif how == "hang":
+        fails("play", d.between(10.0, 30.0), "hang", after=6.0)
+    elif how == "alone":
+        d.add("weather", behaviour="slow", duration=20.0, seconds=0.8, what=("evict",))
+    elif how == "outage":
+        d.add("weather", behaviour="error", duration=d.between(3.0, 6.0), what=("evict",))
+    elif how == "again":  # it is denied for long, goes on, and is denied once more
+        fails("play", 10.0)
+        fails("play", 1.5, after=d.between(16.5, 18.0))
+        fails("bank", d.between(10.0, 60.0), d.pick(("hang", "deny")), after=2.0)
+    else:
+        fails("play", d.between(10.0, 60.0), d.pick(("deny", "hang")))
+    d.wait(70.0, 100.0)
 
 
 def waves(d: Draw) -> None:
     """Waves of namespaces of different sizes around what a guard allows, repaired node by node, or released."""
     d.cluster(d.chance.randint(3, 6), namespaces=3)
-    guard = {"minPods": d.pick((8, 10, 12)), "maxPercent": 1, "windowSeconds": d.pick((120, 300))}
+    most, window = d.pick((8, 10, 12)), d.turn((60, 120, 300))
+    guard = {"minPods": most, "maxPercent": 1, "windowSeconds": window}
     d.policy("p", limits=NO_LIMITS | {"guard": guard, "perWorkload": {"maxUnavailable": d.pick(("50%", "100%"))}})
     for namespace in d.namespaces:
         for _ in range(d.pick((1, 2, 4, 12))):
             d.pod(d.pick(d.nodes), namespace=namespace, native=(above(),))
         d.workload(d.chance.randint(1, 5), "any", namespace=namespace, native=(above(),))
+    again = [d.add_node() for _ in range(3)]
+    for name in again:
+        for _ in range(most - 2):
+            d.pod(name, namespace=d.pick(d.namespaces), native=(above(),))
     d.operators(d.pick((1, 1, 2)))
 
     def mend() -> None:
@@ -456,8 +489,24 @@ def waves(d: Draw) -> None:
             d.good(name)
             d.wait(1.0, 8.0)
 
+    # Nearly as many as may leave, as many again after the window is over, and as many again before it is.
+    d.bad(again[0])
+    d.wait(1.3 * window, 1.5 * window)
+    if d.maybe(0.4):  # evictions happen, and their answers are lost
+        d.add("weather", behaviour="lost", duration=10.0, seconds=0.3, what=("evict",))
+    d.bad(again[1])
+    d.wait(0.6 * window, 0.8 * window)
+    others = d.some(d.nodes[:2])
+    d.bad(again[2], *others)
+    d.wait(5.0, 20.0)
+    d.good(again[2])
+    if d.maybe():  # the next leader holds what is left
+        d.restart()
+    d.wait(0.6 * window, 0.8 * window)
+    d.good(*others)
+    d.wait(1.0, 5.0)
     d.steps(
-        d.chance.randint(2, 4),
+        d.chance.randint(1, 3),
         [
             (4, lambda: d.bad(*d.some(d.nodes, 2))),
             (2, mend),

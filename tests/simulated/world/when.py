@@ -30,6 +30,8 @@ class Taint(NamedTuple):
     value: str
     effect: str
     added: float | None
+    by: str = ""
+    """The rule that adds it to a device, which may have several of one key and effect."""
 
 
 class Toleration(NamedTuple):
@@ -69,7 +71,7 @@ class Node:
         self.uid, self.labels = meta.get("uid", ""), meta.get("labels") or {}
         self.marks = meta.get("annotations") or {}
         self.taints = [
-            Taint(one["key"], one.get("value", ""), one["effect"], moment(one.get("timeAdded")))
+            Taint(one["key"], one.get("value", ""), one["effect"], moment(one.get("timeAdded")), one.get("by", ""))
             for one in spec.get("taints") or ()
         ]
         self.zone = tuple(self.labels.get(f"topology.kubernetes.io/{part}", "") for part in ("region", "zone"))
@@ -365,11 +367,11 @@ def _grace(rules: Rules, tolerations: Sequence[Toleration], taint: Taint) -> int
 
 
 def steps_of(states: Sequence[tuple[float, float, bool, Node | None]], taint: Taint) -> list[Step]:
-    """The steps of a taint (by key and effect) in the states of its node: (at, seen, sure, node), the oldest first."""
-    keys = CONDITION if taint.key in CONDITION else (taint.key,)
+    """The steps of a taint, without its value, in the states of its node: (at, seen, sure, node), the oldest first."""
+    names = [(key, taint.effect, taint.by) for key in (CONDITION if taint.key in CONDITION else (taint.key,))]
     found: list[Step] = []
     for at, seen, sure, node in states:
-        one = next((t for t in (node.taints if node else ()) if t.key in keys and t.effect == taint.effect), None)
+        one = next((t for t in (node.taints if node else ()) if (t.key, t.effect, t.by) in names), None)
         if found and found[-1].taint == one:
             if sure and not found[-1].sure:
                 found[-1].sure, found[-1].seen = True, max(found[-1].seen, seen)

@@ -27,6 +27,8 @@ SLOW_SECONDS = 1.0
 """An eviction takes about 0.1 s on an idle API server."""
 MAX_SLOW = 200
 """So many calls without an answer give their slots back: each has a connection."""
+MANY_SLOW = 100
+"""From so many on, a lane has one of them: else fifty webhooks that hang had all."""
 LANE_SLOW = 4
 """Of one lane; with so many it makes no other call."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, LONGEST_HARD_WAIT_SECONDS = 1.0, 30.0, 2.0
@@ -148,7 +150,7 @@ class Calls(Limit):
                 return Refusal(FAILING, lane.waits_until, Whom.LANE, key, lane.detail)
             if lane.fast + lane.slow:
                 return Refusal(FAILING, None, Whom.LANE, key, lane.detail)
-        if lane.slow >= LANE_SLOW:
+        if lane.slow >= (LANE_SLOW if self._slow < MANY_SLOW else 1):
             detail = f"{lane.slow} calls of namespace {request.pod.namespace} have had no answer for a second"
             return Refusal(FAILING, None, Whom.LANE, key, detail)
         if request.others_could_go and lane.fast >= max(1, self.slots // 2):

@@ -47,10 +47,8 @@ class Guards(Limit):
                 continue
             if policy.rehearses:  # it holds nothing
                 settings = replace(settings, action=GuardAction.REPORT)
-            if former is not None and former.rehearses and not policy.rehearses:
-                guard = None
             if guard is None:
-                guard = Guard(settings, partial(self._free, name))
+                guard = Guard(settings, partial(self._free, name), partial(self._freed.add, record_key(name)))
                 guard.allowed = self._budgets.allowed
                 if name in self._records:
                     guard.restore(self._records.pop(name), now)
@@ -72,8 +70,11 @@ class Guards(Limit):
 
     def restore(self, now: Instant) -> None:
         """Apply the records that others stored: this process leads."""
-        for policy in [one for one in self.by_policy if one in self._records]:
-            self.by_policy[policy].restore(self._records.pop(policy), now)
+        for policy, guard in self.by_policy.items():
+            if policy in self._records:
+                guard.restore(self._records.pop(policy), now)
+            else:
+                guard.save()  # what this process wrote when it led before may not have arrived
 
     def is_released(self, policy: str, uid: str) -> bool:
         """Whether a person released this pod."""
@@ -139,11 +140,10 @@ class GuardRecords(Limit):
             return None if guard.is_grant_stored else Refusal(GUARD, detail=_RECORD, is_brief=True)
         if request.is_rehearsal or guard.has_taken(pod.uid) or guard.may_take(pod.uid):
             return None
-        if guard.want(pod.uid, pod.namespace):
-            return Refusal(GUARD, None, Whom.PODS, record_key(name), _RECORD, is_brief=True)
-        until = guard.used_up_until()
+        # Never the whole policy: pods that are reserved may stand behind this one.
+        until = None if guard.want(pod.uid, pod.namespace) else guard.used_up_until()
         detail = _RECORD if until is None else "as many pods as it allows were evicted within its window"
-        return Refusal(GUARD, until, detail=detail, is_brief=until is None)
+        return Refusal(GUARD, until, Whom.PODS, record_key(name), detail, is_brief=until is None)
 
 
 _RECORD = "its record has to be stored first"

@@ -37,7 +37,7 @@ class Limiter:
         self.workloads = Workloads(freed)
         self.departures = Departures(freed)
         # In the order of evaluation: what holds a policy or a lane decides for all its pods, and what costs something
-        # (a place in the guard's record, a token) comes last.
+        # (a place in the guard's record) comes last. A token is taken only when the call is made.
         self._limits: tuple[Limit, ...] = (
             EvictionWindows(),
             self.zones,
@@ -47,8 +47,8 @@ class Limiter:
             self.bounces,
             self.workloads,
             self.departures,
-            GuardRecords(self.guards),
             self.rates,
+            GuardRecords(self.guards),
         )
         self._admitting: dict[str, list[Callable[[EvictionRequest], Refusal | None]]] = {}
         """By policy: ``admit`` of the limits that may refuse, or count, its evictions."""

@@ -68,7 +68,11 @@ class Zones(Limit):
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once; nodes are counted again when they are evaluated."""
         del now
-        self._health = {policy.name: health for policy in policies if (health := policy.limits.zone_health)}
+        self._health = {
+            policy.name: policy.limits.zone_health
+            for policy in policies
+            if policy.limits.zone_health is not None and self.concerns(policy)
+        }
         for node, counted in list(self._nodes.items()):
             self._count(node, tuple(one for one in counted if one[0] in self._health))
         for policy, zones in self._zones.items():
@@ -76,8 +80,8 @@ class Zones(Limit):
                 self._classify(policy, name)
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether it has ``zoneHealth``."""
-        return policy.limits.zone_health is not None
+        """Whether it has ``zoneHealth``, and no hard deadlines."""
+        return policy.limits.zone_health is not None and policy.reclaim is None
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """While every zone is Full, only pods that a person released are evicted."""

@@ -19,11 +19,11 @@ SETTLING = "each decision waits until the wave is complete"
 
 def limit_of(outcome: Outcome) -> str:
     """The limit that an outcome of a call stands for."""
-    if outcome.row.by_budget:
+    if outcome.row.by_budget or outcome is Outcome.POSTPONED:
         return BUDGET
     if outcome is Outcome.NOT_SENT:
         return VIEW
-    return CALLS if outcome.row.pauses or outcome is Outcome.POSTPONED else FAILING
+    return CALLS if outcome.row.pauses else FAILING
 
 
 class ClaimView(msgspec.Struct, frozen=True):
@@ -130,7 +130,8 @@ class ClaimViews:
     def _settling(self, claim: Claim) -> Refusal:
         """The wave of a due claim may still grow; its guard may hold it by now."""
         guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
-        is_held = guard is not None and guard.halts
+        pod = self._world.cluster.pod(claim.node, claim.uid)
+        is_held = guard is not None and pod is not None and guard.holds(pod.namespace)
         return Refusal(GUARD) if is_held else Refusal(GUARD, claim.not_before, detail=SETTLING, is_brief=True)
 
     def budgets(self, claim: Claim, pod: Pod) -> list[str]:

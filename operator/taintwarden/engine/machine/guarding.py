@@ -133,7 +133,7 @@ class Guarding:
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until a guard has to be checked even if no event occurs."""
-        if self._resets:
+        if self._resets or any(self._may_save(policy) for policy in self._world.verdicts.policies):
             return 0.0
         looks = (guard.next_look(now) for guard in self._world.limiter.guards.by_policy.values())
         return min((look for look in looks if look is not None), default=None)
@@ -183,13 +183,16 @@ class Guarding:
     def save(self) -> None:
         """Write the records of guards that differ from the stored ones, or reserve more evictions."""
         for policy in self._world.verdicts.policies:
-            guard = self._guard(policy)
-            if guard is None or self._outbox.is_waiting(guard_key(policy.name)):
-                continue
-            record = guard.to_save(self._world.now, self._world.term)
+            guard = self._guard(policy) if self._may_save(policy) else None
+            record = None if guard is None else guard.to_save(self._world.now, self._world.term)
             if record is not None:
                 self._saving[policy.name] = record
                 self._outbox.put(commands.SaveGuard(policy, record))
+
+    def _may_save(self, policy: Policy) -> bool:
+        """Whether its guard has something to store, and no write of it is in progress."""
+        guard = self._guard(policy)
+        return guard is not None and guard.has_to_save and not self._outbox.is_waiting(guard_key(policy.name))
 
     def saved(self, order: commands.SaveGuard, outcome: WriteOutcome) -> None:
         """The write of a record ended. After a failure a new record is written, since time has passed."""
