@@ -54,12 +54,13 @@ def test_every_package_says_what_is_forbidden_in_it():
         "controller",
         "engine",
         "kube",
-        "rehearsal",
         "serving",
         "telemetry",
     )
     names = [f"taintwarden.{room}" for room in rooms]
     names += [
+        "taintwarden_cli",
+        "taintwarden_cli.rehearsal",
         "taintwarden_placement",
         *(f"taintwarden_placement.{room}" for room in ("admission", "affinity", "scheduling")),
     ]

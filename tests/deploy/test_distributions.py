@@ -13,7 +13,7 @@ from controlplane.binaries import ROOT
 from deploy.rendering import run
 
 DISTRIBUTIONS = {
-    "taintwarden": {"taintwarden", "taintwarden_placement"},
+    "taintwarden": {"taintwarden", "taintwarden_cli", "taintwarden_placement"},
     "taintwarden_demo": {"taintwarden_demo"},
     "taintwarden_localcluster": {"localcluster"},
     "taintwarden_publisher": {"taintwarden_publisher"},
@@ -55,7 +55,7 @@ def test_the_source_distribution_holds_the_product_alone(built):
     with tarfile.open(path) as packed:
         names = [one.name.split("/")[1:] for one in packed if one.name.count("/") > 1]
     assert {first for first, *_ in names} == {"operator", "packages", "crds", "deploy"}
-    assert {second for first, second, *_ in names if first == "packages"} == {"placement"}
+    assert {second for first, second, *_ in names if first == "packages"} == {"cli", "placement"}
 
 
 def test_demo_and_publisher_are_extras(built):

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from docs.pages import BLOCKS, BY_NAME, PAGES, ROOT
-from taintwarden.cli import main
 from taintwarden.settings import PREFIX, Settings
+from taintwarden_cli.main import main
 from taintwarden_placement.settings import WebhookSettings
 
 SHELL = ("sh", "console")
