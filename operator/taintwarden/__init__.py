@@ -11,7 +11,7 @@ The data flow, with one package for each step::
     notify         controller.notifier       metric, log line, Event; controller.status_writer for the policy
 
 ``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``serving`` is
-what answers over HTTP, ``api`` what users write, ``cli`` what they run, ``placement`` is for webhooks and schedulers.
+what answers over HTTP, ``api`` what users write. What they run is the package ``taintwarden_cli``.
 
 >>> from taintwarden import tolerates
 >>> tolerates({"key": "sla", "operator": "Gt", "value": "950"}, {"key": "sla", "value": "980", "effect": "NoExecute"})

@@ -4,7 +4,7 @@ import math
 import os
 import socket
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -17,14 +17,6 @@ MOST_IN_FLIGHT = 64
 
 LogFormat = Literal["auto", "json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-WebhookCertificates = Literal["own", "external"]
-Placement = Literal["labels", "extender"]
-_CHOICES = {
-    "log_format": get_args(LogFormat),
-    "log_level": get_args(LogLevel),
-    "webhook_certificates": get_args(WebhookCertificates),
-    "placement": get_args(Placement),
-}
 
 
 class SettingsError(Exception):
@@ -38,7 +30,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of a kubeconfig; without one as kubectl: KUBECONFIG, ``~/.kube/config``, the pod's service account."""
     context: str | None = None
     namespace: str = "taintwarden-system"
-    """Where the Lease for leader election and the Secret of the webhooks are."""
+    """Where the Lease for leader election and Secrets are."""
     http_host: str = ""
     """Address to listen on; empty for all of the machine, of IPv4 and IPv6."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
@@ -56,40 +48,6 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     def gates(self) -> Gates:
         """Which families of operators are enabled."""
         return Gates(self.numeric_operators, self.semver_operators)
-
-
-class ServedSettings(CommonSettings, frozen=True, kw_only=True):
-    """Settings of the processes that answer over HTTPS: the webhook, and the scheduler extender."""
-
-    webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9443
-    """Where they answer."""
-    webhook_service: Annotated[str, msgspec.Meta(min_length=1)]
-    """Name of the Service by which they are called, and of the Secret with their certificate."""
-    webhook_certificates: WebhookCertificates = "own"
-    """Whether the process creates the certificate, or another program (cert-manager) writes the Secret and caBundle."""
-    webhook_client_ca: str | None = None
-    """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it every
-    client that can connect is answered."""
-    webhook_client_names: str = ""
-    """Common names that the certificates of callers may have, separated by commas; empty for any."""
-
-
-class WebhookSettings(ServedSettings, frozen=True, kw_only=True):
-    """Settings of ``taintwarden webhook``."""
-
-    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
-    placement: Placement = "labels"
-    """What keeps pods off nodes that do not suit: node affinity that the webhook adds, or the scheduler extender."""
-
-
-class ExtenderSettings(ServedSettings, frozen=True, kw_only=True):
-    """Settings of ``taintwarden scheduler-extender``."""
-
-    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-scheduler-extender"
-
-
-class PublisherSettings(CommonSettings, frozen=True, kw_only=True):
-    """Settings of ``taintwarden publisher``, whose ``namespace`` has the Secrets with credentials."""
 
 
 class Settings(CommonSettings, frozen=True, kw_only=True):
@@ -124,13 +82,13 @@ AnySettings = TypeVar("AnySettings", bound=CommonSettings)
 
 
 def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
-    """Settings of the operator: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
+    """Settings of the operator, with an identity.
 
     Raises:
         SettingsError: a value is of the wrong type or out of range.
 
     """
-    settings = _load(Settings, environment, flags)
+    settings = load(Settings, environment, flags)
     if settings.identity:
         return settings
     # An empty one would mean "no holder" in the Lease. A container that is restarted in its pod is the same holder, and
@@ -141,37 +99,13 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
     return msgspec.structs.replace(settings, identity=identity)
 
 
-def load_webhook_settings(environment: Mapping[str, str], **flags: Any) -> WebhookSettings:
-    """The same for the webhook.
+def load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mapping[str, Any]) -> AnySettings:
+    """The settings of a process: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
 
     Raises:
         SettingsError: a value is of the wrong type or out of range.
 
     """
-    return _load(WebhookSettings, environment, flags)
-
-
-def load_extender_settings(environment: Mapping[str, str], **flags: Any) -> ExtenderSettings:
-    """The same for the scheduler extender.
-
-    Raises:
-        SettingsError: a value is of the wrong type or out of range.
-
-    """
-    return _load(ExtenderSettings, environment, flags)
-
-
-def load_publisher_settings(environment: Mapping[str, str], **flags: Any) -> PublisherSettings:
-    """The same for the publisher.
-
-    Raises:
-        SettingsError: a value is of the wrong type or out of range.
-
-    """
-    return _load(PublisherSettings, environment, flags)
-
-
-def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mapping[str, Any]) -> AnySettings:
     values: dict[str, Any] = {}
     for name in kind.__struct_fields__:
         if flags.get(name) is not None:
@@ -185,8 +119,8 @@ def _load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mappin
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$.")
         field = path.rstrip("`")
-        if field in _CHOICES:
-            reason = f"expected one of {', '.join(_CHOICES[field])}"
+        if get_origin(kinds := get_type_hints(kind).get(field)) is Literal:
+            reason = f"expected one of {', '.join(get_args(kinds))}"
         msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is {values.get(field)!r}: {reason.lower()}"
         raise SettingsError(msg) from error
     for field, value in msgspec.structs.asdict(settings).items():

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from taintwarden.placement.admission.response import PatchOperation
+from taintwarden_placement.admission.response import PatchOperation
 
 
 def patched(obj: dict[str, Any], steps: Sequence[PatchOperation]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from engine.placement.node_selector import holds
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement
 from taintwarden.engine.model import Toleration
-from taintwarden.engine.placement import MAX_TERMS, Alternatives, preferences, requirements
-from taintwarden.placement.admission import merged_affinity as merging
-from taintwarden.placement.admission.merged_affinity import WEIGHT, prefer, restrict
+from taintwarden_placement.admission import merged_affinity as merging
+from taintwarden_placement.admission.merged_affinity import WEIGHT, prefer, restrict
+from taintwarden_placement.affinity import MAX_TERMS, Alternatives, preferences, requirements
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

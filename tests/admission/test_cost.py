@@ -10,10 +10,10 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Policy, TaintSelector
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.placement.admission.known import Known
-from taintwarden.placement.admission.webhooks import AdmissionWebhooks
-from taintwarden.placement.serving.reviews import LOOKED_AT_BYTES, decode
-from taintwarden.placement.webhook_process import admission_webhooks
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.webhooks import AdmissionWebhooks
+from taintwarden_placement.serving.reviews import LOOKED_AT_BYTES, decode
+from taintwarden_placement.webhook_process import admission_webhooks
 from work import steps
 
 MOST_STEPS = 60_000

@@ -22,10 +22,10 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.engine.scheduling import Demand, Sourced
-from taintwarden.placement.admission.injection import NO_NODE, Additions, inject, tolerate
-from taintwarden.placement.admission.placing import ConcerningPolicies, acting
-from taintwarden.placement.admission.response import AdmissionResponse
+from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, response, tolerate
+from taintwarden_placement.admission.placing import ConcerningPolicies, acting
+from taintwarden_placement.admission.response import AdmissionResponse
+from taintwarden_placement.scheduling.feasibility import Demand, Sourced
 
 NODE_TERMS = "nodeSelectorTerms"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -44,9 +44,15 @@ def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Po
     return Policy(name="p", taints=(selector,), mode=mode)
 
 
+def inject(
+    obj: Json, demand: Demand, policies: ConcerningPolicies, published: tuple[str, ...] = ()
+) -> AdmissionResponse:
+    return response(obj, additions(obj, demand, policies, published, ALL_GATES))
+
+
 def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> AdmissionResponse:
     native = msgspec.convert(obj["spec"].get("tolerations", []), tuple[Toleration, ...])
-    return inject(obj, Demand(Tolerations(native, extended)), concerning(policies), (), ALL_GATES)
+    return inject(obj, Demand(Tolerations(native, extended)), concerning(policies))
 
 
 def concerning(policies: tuple[Policy, ...], **pod_class: Any) -> ConcerningPolicies:
@@ -78,7 +84,7 @@ def test_an_empty_list_gets_one_too():
     obj = pod()
     for nothing in ([], None):
         obj["spec"]["tolerations"] = nothing
-        response = inject(obj, Demand(Tolerations((), (above(),))), ConcerningPolicies(), (), ALL_GATES)
+        response = inject(obj, Demand(Tolerations((), (above(),))), ConcerningPolicies())
         assert patched(obj, response.patch)["spec"]["tolerations"]
 
 
@@ -260,8 +266,8 @@ def test_what_no_policy_would_evict_again_does_not_tolerate_no_schedule():
     """A DaemonSet's pod, where policies exclude them: by the same policy other pods would tolerate it."""
     demand = Demand(Tolerations((), (above(effect="NoSchedule"),)))
     guarded, unguarded = concerning((EVICTING,)), concerning((EVICTING,), daemon_set=True)
-    assert inject(pod(), demand, guarded, (), ALL_GATES).patch
-    assert not inject(pod(), demand, unguarded, (), ALL_GATES).patch
+    assert inject(pod(), demand, guarded).patch
+    assert not inject(pod(), demand, unguarded).patch
 
 
 @pytest.mark.parametrize("exclude", [Exclude(namespaces=("shop",)), Exclude(priority_at_least=0)])
@@ -281,7 +287,7 @@ def demanding(obj: Json, *affinities: NodeAffinity, fault: str = "", **more: Any
     sourced = tuple(Sourced("the annotation", affinity, fault) for affinity in affinities)
     extended = more.pop("extended", ())
     demand = Demand(Tolerations((), extended), sourced)
-    return inject(obj, demand, concerning(more.pop("policies", ())), (DRIVER,), ALL_GATES)
+    return inject(obj, demand, concerning(more.pop("policies", ())), (DRIVER,))
 
 
 def test_versions_in_node_affinity_become_numbers_of_repeated_labels():

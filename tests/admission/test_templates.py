@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from admission.patching import patched
 from admission.workloads import Json, exists
-from taintwarden.placement.admission.injection import Additions
-from taintwarden.placement.admission.response import AdmissionResponse
-from taintwarden.placement.admission.templates import (
+from taintwarden_placement.admission.injection import Additions
+from taintwarden_placement.admission.response import AdmissionResponse
+from taintwarden_placement.admission.templates import (
     MAX_RECORD_BYTES,
     MAX_VERSIONS,
     RECORD_ANNOTATION,

@@ -5,8 +5,8 @@ import pytest
 from admission.workloads import ANNOTATION, PATHS, Json, controlled, exists, extended, gt, inside, pod
 from taintwarden.engine.model import Operator, Profile, Toleration
 from taintwarden.engine.selectors import EVERYTHING
-from taintwarden.placement.admission.own_objects import check_change
-from taintwarden.placement.admission.response import ALLOWED
+from taintwarden_placement.admission.own_objects import check_change
+from taintwarden_placement.admission.response import ALLOWED
 
 BAD = extended(gt("0950"))
 OTHER_BAD = extended(gt("95.5"))

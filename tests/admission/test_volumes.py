@@ -5,10 +5,10 @@ from typing import Any
 
 from admission.patching import patched
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.placement.admission.injection import NO_NODE
-from taintwarden.placement.admission.own_objects import check_change
-from taintwarden.placement.admission.response import AdmissionResponse
-from taintwarden.placement.admission.volume_review import inject_volume
+from taintwarden_placement.admission.injection import NO_NODE
+from taintwarden_placement.admission.own_objects import check_change
+from taintwarden_placement.admission.response import AdmissionResponse
+from taintwarden_placement.admission.volume_review import inject_volume
 
 KEY = "example.com/driver"
 Json = dict[str, Any]

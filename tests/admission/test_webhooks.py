@@ -12,11 +12,11 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Exclude, Operator, Policy, Profile, TaintSelector, Toleration
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
-from taintwarden.placement.admission.known import Known
-from taintwarden.placement.admission.response import AdmissionResponse
-from taintwarden.placement.admission.templates import _digest
-from taintwarden.placement.admission.webhooks import AdmissionRequest
-from taintwarden.placement.webhook_process import admission_webhooks
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.response import AdmissionResponse
+from taintwarden_placement.admission.templates import _digest
+from taintwarden_placement.admission.webhooks import AdmissionRequest
+from taintwarden_placement.webhook_process import admission_webhooks
 
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))

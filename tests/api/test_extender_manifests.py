@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from taintwarden.placement.serving.extender_requests import VERBS
-from taintwarden.settings import ExtenderSettings
+from taintwarden_placement.serving.extender_requests import VERBS
+from taintwarden_placement.settings import ExtenderSettings
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "components" / "scheduler-extender"
 SERVICE, SECRET = yaml.safe_load_all((FOLDER / "service.yaml").read_text())

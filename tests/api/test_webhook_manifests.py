@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from taintwarden.settings import WebhookSettings
+from taintwarden_placement.settings import WebhookSettings
 
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 DOCUMENTS = {

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from taintwarden.certificates.pairs import (
+from taintwarden.serving.pairs import (
     AUTHORITY_SECONDS,
     LIFETIME_SECONDS,
     UnusablePair,

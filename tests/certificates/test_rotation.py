@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.certificates.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
-from taintwarden.certificates.rotation import TRUST_SECONDS, RotationPlan, is_rotating, plan
+from taintwarden.serving.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
+from taintwarden_placement.rotation import TRUST_SECONDS, RotationPlan, is_rotating, plan
 
 NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.terminals import terminal
-from taintwarden.cli import main
+from taintwarden_cli.main import main
 
 SAMPLES = Path(__file__).parent / "samples"
 Cli = Callable[..., Result]

@@ -14,8 +14,8 @@ from taintwarden.engine.machine import Outcome, Timings, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import BudgetObject, NodeObject, WorkloadObject
-from taintwarden.rehearsal.places import PlacedPod
-from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.snapshot import Snapshot
 
 GOOD, BAD = "980", "900"
 READY = [{"type": "Ready", "status": "True"}]

@@ -3,7 +3,7 @@
 import pytest
 
 from cli.world import Json, budget, explained, node, pod, policy
-from taintwarden.cli.explain.explanation import BudgetExplanation
+from taintwarden_cli.explain.explanation import BudgetExplanation
 
 NOT_READY = {"conditions": [{"type": "Ready", "status": "False"}]}
 

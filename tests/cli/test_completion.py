@@ -40,7 +40,7 @@ def test_what_is_completed(line, wanted):
 
 
 def complete_for_kubectl(*words: str, **environment: str) -> list[str]:
-    program = ["-c", "from taintwarden.entry import complete; complete()", *words]
+    program = ["-c", "from taintwarden_cli.entry import complete; complete()", *words]
     return subprocess.run(
         [sys.executable, *program], env=os.environ | environment, capture_output=True, text=True, check=True, timeout=30
     ).stdout.splitlines()

@@ -11,11 +11,11 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.test_plan import add_node
 from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.cli.doctor.checks import CATALOGUE
 from taintwarden.controller import wording
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels
 from taintwarden.kube.calls.lease import LEASE_NAME
+from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_demo.definitions import shipped_definitions
 from taintwarden_demo.scenario import tell_story
 from taintwarden_demo.world import build_world

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cli.world import explained, history, node, pod, policy, taint, toleration
-from taintwarden.cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import table
 
 ARGS = ("explain", "pod", "shop/web-0", "-f", "cluster.yaml")
 AT = ("--at", "2026-01-31T12:00:00Z")

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from cli.terminals import terminal
 from cli.world import NOON, explained, history, node, pod, policy, profile, taint
-from taintwarden.cli.explain.explanation import Fate
-from taintwarden.cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation import Fate
+from taintwarden_cli.explain.explanation_table import table
 
 VALUES = st.sampled_from(["", "900", "950", "980", "0950", "high", "1.2.3", "v1.14"])
 EFFECTS = st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"])

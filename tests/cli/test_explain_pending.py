@@ -24,9 +24,9 @@ from cli.placed import (
     stored,
 )
 from cli.world import Json, explained, namespace, policy, profile, taint
-from taintwarden.cli.explain.explanation import Fate, PodExplanation
-from taintwarden.cli.explain.explanation_table import table
-from taintwarden.rehearsal.node_candidates import NATIVE, NOT_LABELLED
+from taintwarden_cli.explain.explanation import Fate, PodExplanation
+from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.rehearsal.node_candidates import NATIVE, NOT_LABELLED
 
 
 def refusals(answer: PodExplanation) -> dict[str, str]:

@@ -10,8 +10,8 @@ from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.test_plan import add_node, add_pod
 from cli.world import namespace, node, pod, policy, profile, snapshot, taint
 from localcluster import LocalCluster
-from taintwarden.cli.explain.explaining_pods import explain_pods, table
 from taintwarden.engine.model import Gates
+from taintwarden_cli.explain.explaining_pods import explain_pods, table
 
 SELECTOR = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}
 

@@ -22,11 +22,11 @@ from cli.world import (
     taint,
     toleration,
 )
-from taintwarden.cli.explain.explanation import Fate
-from taintwarden.cli.explain.explanation_table import table
 from taintwarden.controller.wording import guard_advice
 from taintwarden.engine.model import Gates
-from taintwarden.rehearsal.manifests import BadInput
+from taintwarden_cli.explain.explanation import Fate
+from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.rehearsal.manifests import BadInput
 
 GT = toleration("Gt", "950")
 FELL = history(("980", 3600), ("940", 60))

@@ -10,8 +10,8 @@ import pytest
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
 from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden.cli.change import guard_reset
 from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
+from taintwarden_cli.change import guard_reset
 
 SINCE = "2026-01-31T12:00:00.250000Z"
 GUARD = {"trippedAt": SINCE, "cause": "taint sla=900 on 4 nodes", "counted": [{"namespace": "shop", "pods": 120}]}

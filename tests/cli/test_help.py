@@ -10,7 +10,7 @@ import yaml
 
 from cli.test_explain_cluster import DEFINITIONS
 from localcluster import LocalCluster
-from taintwarden.cli import main
+from taintwarden_cli.main import main
 
 COMMANDS = (["explain", "pod"], ["validate"])
 

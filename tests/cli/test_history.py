@@ -10,8 +10,8 @@ import pytest
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden.cli.status.event_timeline import Happening, Timeline, table
 from taintwarden.controller.wording import at, exactly
+from taintwarden_cli.status.event_timeline import Happening, Timeline, table
 
 NOW = time.time()
 # In one minute, whenever the test runs.

@@ -13,7 +13,8 @@ from typing import Any
 import click
 import pytest
 
-from taintwarden.cli import lazy, main
+from taintwarden_cli import lazy
+from taintwarden_cli.main import main
 
 SLOW = {
     "aiohttp",
@@ -30,7 +31,7 @@ SLOW = {
 ALL = SLOW | {"msgspec", "asyncio", "semver", "cronsim", "taintwarden_demo"}
 PROGRAM = """
 import json, os, sys
-from taintwarden.cli import main
+from taintwarden_cli.main import main
 for args, environment in json.loads(sys.argv[1]):
     os.environ.update(environment)
     try:
@@ -185,12 +186,14 @@ def test_a_command_hands_its_parameters_to_a_function_that_takes_them(name, monk
     inspect.signature(lazy.imported(place)).bind(*args, **given)
 
 
-@pytest.mark.parametrize("process", ["app", "placement.webhook_process", "placement.extender_process"])
+@pytest.mark.parametrize(
+    "process", ["taintwarden.app", "taintwarden_placement.webhook_process", "taintwarden_placement.extender_process"]
+)
 def test_a_process_that_serves_takes_settings(process):
-    inspect.signature(lazy.imported(f"taintwarden.{process}:run")).bind("settings")
+    inspect.signature(lazy.imported(f"{process}:run")).bind("settings")
 
 
-@pytest.mark.parametrize("place", ["taintwarden.cli.nowhere:show", "taintwarden.cli.output:nothing"])
+@pytest.mark.parametrize("place", ["taintwarden_cli.nowhere:show", "taintwarden_cli.output:nothing"])
 def test_a_wrong_place_is_an_error(place):
     with pytest.raises((ImportError, AttributeError)):
         lazy.imported(place)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from taintwarden.rehearsal.manifests import BadInput, read_documents
+from taintwarden_cli.rehearsal.manifests import BadInput, read_documents
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from taintwarden.rehearsal.places import parse_selector
+from taintwarden_cli.rehearsal.places import parse_selector
 
 
 @pytest.mark.parametrize(

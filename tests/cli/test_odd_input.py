@@ -56,7 +56,7 @@ def test_name_of_a_file_need_not_be_text(folder, cli, content):
 
 
 def test_closed_standard_input_is_one_line():
-    command = [sys.executable, "-m", "taintwarden", "validate", "-"]
+    command = [sys.executable, "-m", "taintwarden_cli", "validate", "-"]
     done = subprocess.run(
         command, capture_output=True, text=True, preexec_fn=lambda: os.close(0), timeout=60, check=False
     )

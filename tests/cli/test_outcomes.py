@@ -7,9 +7,9 @@ import pytest
 from cli.policies import condition
 from cli.world import policy
 from monitoring.rules import alerts
-from taintwarden.cli.status.policy_status import summarize
 from taintwarden.controller import wording
 from taintwarden.engine.outcomes import Outcome
+from taintwarden_cli.status.policy_status import summarize
 
 NOW = 1_769_860_800.0
 FAILING = [one for one in Outcome if one.row.why and one not in (Outcome.NOT_SENT, Outcome.BLOCKED)]

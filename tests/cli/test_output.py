@@ -7,10 +7,10 @@ import pytest
 import yaml
 from rich.cells import cell_len
 
-from taintwarden.cli.data_output import write_data
-from taintwarden.cli.output import printable
-from taintwarden.cli.rendering import Lines, render
 from taintwarden.controller.wording import ago, duration, relative
+from taintwarden_cli.data_output import write_data
+from taintwarden_cli.output import printable
+from taintwarden_cli.rendering import Lines, render
 
 
 class Colour(StrEnum):

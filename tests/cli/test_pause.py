@@ -10,7 +10,7 @@ from click.testing import Result
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
 from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden.cli.change.pausing import FIELD_MANAGER, PAUSED_BY_ANNOTATION
+from taintwarden_cli.change.pausing import FIELD_MANAGER, PAUSED_BY_ANNOTATION
 
 WRITE = f"{POLICIES}/sla$"
 BY = r"an unknown user at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"

@@ -12,12 +12,12 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint
 from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
-from taintwarden.rehearsal.changes import Change, Where
-from taintwarden.rehearsal.ideal import Assumptions
-from taintwarden.rehearsal.places import PlacedPod
-from taintwarden.rehearsal.plan import PlannedFate
-from taintwarden.rehearsal.play import Play
-from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.changes import Change, Where
+from taintwarden_cli.rehearsal.ideal import Assumptions
+from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.plan import PlannedFate
+from taintwarden_cli.rehearsal.play import Play
+from taintwarden_cli.rehearsal.snapshot import Snapshot
 
 CLUSTERS = 50
 HORIZON = 600.0

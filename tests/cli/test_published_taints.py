@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json, node, taint
-from taintwarden.cli.explain import explaining_pods
-from taintwarden.cli.explain.explaining_pods import PublishedTaint, published
 from taintwarden.controller.wording import at
 from taintwarden.engine.model import Effect
 from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden_cli.explain import explaining_pods
+from taintwarden_cli.explain.explaining_pods import PublishedTaint, published
 from taintwarden_publisher import spec
 from taintwarden_publisher.records import Record
 

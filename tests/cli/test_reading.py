@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from taintwarden.rehearsal.reading import Reader
-from taintwarden.rehearsal.session import Session
-from taintwarden.rehearsal.snapshot import Snapshot
-from taintwarden.rehearsal.sources import COUNTED
+from taintwarden_cli.rehearsal.reading import Reader
+from taintwarden_cli.rehearsal.session import Session
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import COUNTED
 
 
 class Answering(Session):

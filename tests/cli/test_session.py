@@ -11,7 +11,7 @@ from kube import wire
 from localcluster import LocalCluster
 from taintwarden.kube.watch.paging import PageLimit
 from taintwarden.kube.wire.resources import NODES
-from taintwarden.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.session import ClusterError, Session
 
 NAMES = [f"n{number}" for number in range(7)]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from taintwarden.entry import SERVING
+from taintwarden_cli.entry import SERVING
 
 PATIENCE_SECONDS = 30
 
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 30
 def serving(command: str, *args: str, path: Path | None = None) -> Iterator[subprocess.Popen[str]]:
     """A command of `taintwarden`, with this folder before all others that hold packages."""
     process = subprocess.Popen(
-        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-m", "taintwarden", command, *args],
+        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-m", "taintwarden_cli", command, *args],
         env={"PYTHONPATH": str(path)} if path else {},
         stderr=subprocess.PIPE,
         text=True,
@@ -77,6 +77,8 @@ def test_it_ends_while_a_server_does_not_answer(silent_server):
 
 def test_the_handler_comes_before_anything_that_takes_time():
     """Each of these takes longer than the interpreter itself."""
-    code = "import sys, taintwarden.entry; print(*sorted({'msgspec', 'kopf', 'click', 'aiohttp'} & set(sys.modules)))"
+    code = (
+        "import sys, taintwarden_cli.entry; print(*sorted({'msgspec', 'kopf', 'click', 'aiohttp'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout == "\n"

@@ -19,9 +19,9 @@ import yaml
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden.cli.status import showing
 from taintwarden.controller.wording import at, exactly, guard_advice, held
-from taintwarden.rehearsal import liveness
+from taintwarden_cli.rehearsal import liveness
+from taintwarden_cli.status import showing
 
 SINCE = "2026-01-31T12:00:00Z"
 FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
@@ -414,7 +414,7 @@ async def watching(cluster: LocalCluster, folder: Path, *more: str) -> AsyncIter
     """``status --watch`` in a process of its own."""
     async with cluster.serve() as server:
         kubeconfig = server.write_kubeconfig(folder / "kubeconfig")
-        command = [sys.executable, "-m", "taintwarden", "status", "--watch", "--interval", "0.2", *more]
+        command = [sys.executable, "-m", "taintwarden_cli", "status", "--watch", "--interval", "0.2", *more]
         environment = os.environ | {"TAINTWARDEN_KUBECONFIG": str(kubeconfig)}
         pipe = asyncio.subprocess.PIPE
         # A shell that starts us in the background ignores SIGINT for us and our children.

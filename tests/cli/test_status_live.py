@@ -6,9 +6,9 @@ import io
 import pytest
 from rich.console import Console, RenderableType
 
-from taintwarden.cli.status import showing
-from taintwarden.cli.status.policy_status import PolicySummary, StatusSummary
-from taintwarden.rehearsal.session import ClusterError
+from taintwarden_cli.rehearsal.session import ClusterError
+from taintwarden_cli.status import showing
+from taintwarden_cli.status.policy_status import PolicySummary, StatusSummary
 
 AT = "2026-01-31T12:00:00Z"
 

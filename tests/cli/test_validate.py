@@ -9,10 +9,10 @@ import yaml
 from hypothesis import strategies as st
 
 from cli.world import history, node, pod, policy, profile, taint, toleration
-from taintwarden.cli.files.validating import check_files
 from taintwarden.engine.numeric import explain_integer, parse_integer
 from taintwarden.engine.versions import explain_version, parse_version
-from taintwarden.rehearsal.yaml_documents import dump
+from taintwarden_cli.files.validating import check_files
+from taintwarden_cli.rehearsal.yaml_documents import dump
 
 EXISTS = toleration("Exists")
 ANNOTATION = "metadata.annotations[taintwarden.io/tolerations]"

@@ -4,8 +4,8 @@ import pytest
 
 from cli.doctor.scene import asking, named
 from cli.world import explained, only_taint, pod, policy, snapshot, taint
-from taintwarden.cli.explain.explaining_pods import explain_pods
 from taintwarden.engine.model import Gates
+from taintwarden_cli.explain.explaining_pods import explain_pods
 
 NEWER = {"key": "kubelet", "operator": "SemverGt", "value": "1.35.0", "effect": "NoExecute"}
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from taintwarden.cli.explain.explaining import explain
-from taintwarden.cli.explain.explanation import PodExplanation, TaintExplanation
 from taintwarden.engine.model import Gates
-from taintwarden.rehearsal.files import snapshot_from_files
-from taintwarden.rehearsal.manifests import Document
-from taintwarden.rehearsal.snapshot import Snapshot
+from taintwarden_cli.explain.explaining import explain
+from taintwarden_cli.explain.explanation import PodExplanation, TaintExplanation
+from taintwarden_cli.rehearsal.files import snapshot_from_files
+from taintwarden_cli.rehearsal.manifests import Document
+from taintwarden_cli.rehearsal.snapshot import Snapshot
 
 Json = dict[str, Any]
 

@@ -9,11 +9,11 @@ from structlog.testing import capture_logs
 from controller import NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
-from taintwarden.certificates.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
-from taintwarden.certificates.rotation import TRUST_SECONDS
-from taintwarden.kube.calls.webhook_calls import ConfigurationKind
-from taintwarden.placement.certificate_keeper import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
+from taintwarden.serving.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_placement.certificate_keeper import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
+from taintwarden_placement.rotation import TRUST_SECONDS
+from taintwarden_placement.webhook_calls import ConfigurationKind
 
 pytestmark = pytest.mark.looptime
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from controller import deletion, deliver, node_object
-from taintwarden.controller.mirror import Mirror
 from taintwarden.kube.wire.kinds import ClaimObject, Identity, NodeObject
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_placement.mirror import Mirror
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
 from taintwarden.kube.errors import KubeError
-from taintwarden.placement.trust import UntrustedError, spread
+from taintwarden_placement.trust import UntrustedError, spread
 
 pytestmark = pytest.mark.looptime
 

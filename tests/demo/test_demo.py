@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-DEMO = [sys.executable, "-m", "taintwarden", "demo", "--pace", "0.5"]
+DEMO = [sys.executable, "-m", "taintwarden_cli", "demo", "--pace", "0.5"]
 LONGEST_SECONDS = 240
 
 
@@ -32,7 +32,7 @@ def test_the_demo_fails_when_the_operator_does_something_else() -> None:
     """The whole way to the exit code: with the comparison operators off the guard trips, and no pod leaves."""
     code = (
         "from taintwarden_demo import operator_process, scenario\n"
-        "from taintwarden.cli import main\n"
+        "from taintwarden_cli.main import main\n"
         "run = operator_process.asyncio.create_subprocess_exec\n"
         "operator_process.asyncio.create_subprocess_exec = "
         "lambda *command, **more: run(*command, '--no-numeric-operators', **more)\n"

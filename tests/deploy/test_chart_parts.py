@@ -6,7 +6,7 @@ import pytest
 
 from deploy.rendering import BASE, OVERLAYS, Json, RenderingError, by_key, chart, key, kustomize, load
 from deploy.test_chart_values import container, pod
-from taintwarden.settings import load_webhook_settings
+from taintwarden_placement.settings import load_webhook_settings
 
 SELECTOR = {"app.kubernetes.io/name": "taintwarden"}
 

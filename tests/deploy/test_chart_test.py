@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deploy.rendering import Json, by_key, chart
-from taintwarden.certificates.pairs import make_pair
+from taintwarden.serving.pairs import make_pair
 
 SECONDS = 60
 

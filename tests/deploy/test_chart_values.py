@@ -6,7 +6,8 @@ import pytest
 
 from deploy.chart_values import SCHEMA, VALUES, paths, schema
 from deploy.rendering import CHART, Json, RenderingError, by_key, chart, load, run, tool
-from taintwarden.settings import Settings, load_settings, load_webhook_settings
+from taintwarden.settings import Settings, load_settings
+from taintwarden_placement.settings import load_webhook_settings
 
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
 OF_VALUES = {"dry_run", "metrics_port", "metrics_certificate"}

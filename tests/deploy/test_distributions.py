@@ -13,10 +13,10 @@ from controlplane.binaries import ROOT
 from deploy.rendering import run
 
 DISTRIBUTIONS = {
-    "taintwarden": "taintwarden",
-    "taintwarden_demo": "taintwarden_demo",
-    "taintwarden_localcluster": "localcluster",
-    "taintwarden_publisher": "taintwarden_publisher",
+    "taintwarden": {"taintwarden", "taintwarden_cli", "taintwarden_placement"},
+    "taintwarden_demo": {"taintwarden_demo"},
+    "taintwarden_localcluster": {"localcluster"},
+    "taintwarden_publisher": {"taintwarden_publisher"},
 }
 
 
@@ -38,10 +38,10 @@ def test_every_package_is_built(built):
         assert {re.split(r"-\d", path.name)[0] for path in built.glob(pattern)} == DISTRIBUTIONS.keys()
 
 
-@pytest.mark.parametrize(("distribution", "package"), DISTRIBUTIONS.items())
-def test_a_wheel_holds_one_package(built, distribution, package):
+@pytest.mark.parametrize(("distribution", "packages"), DISTRIBUTIONS.items())
+def test_a_wheel_holds_its_packages_alone(built, distribution, packages):
     names = wheel(built, distribution).namelist()
-    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {package}
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == packages
 
 
 def test_the_wheel_of_a_source_distribution_has_definitions_and_role(built):
@@ -53,8 +53,9 @@ def test_the_wheel_of_a_source_distribution_has_definitions_and_role(built):
 def test_the_source_distribution_holds_the_product_alone(built):
     [path] = built.glob("taintwarden-*.tar.gz")
     with tarfile.open(path) as packed:
-        folders = {one.name.split("/")[1] for one in packed if one.name.count("/") > 1}
-    assert folders == {"operator", "crds", "deploy"}
+        names = [one.name.split("/")[1:] for one in packed if one.name.count("/") > 1]
+    assert {first for first, *_ in names} == {"operator", "packages", "crds", "deploy"}
+    assert {second for first, second, *_ in names if first == "packages"} == {"cli", "placement"}
 
 
 def test_demo_and_publisher_are_extras(built):

@@ -63,9 +63,10 @@ def test_the_command_runs(installed, words):
     assert "Usage" in done.stdout or version("taintwarden") in done.stdout
 
 
-def test_the_operator_comes_as_far_as_the_cluster_it_does_not_find(installed):
+@pytest.mark.parametrize("words", [FINAL.exec_form("CMD"), ["webhook"], ["scheduler-extender"]])
+def test_a_process_comes_as_far_as_the_cluster_it_does_not_find(installed, words):
     """All imports of a real start, kopf's included."""
-    done = run(installed, *FINAL.exec_form("ENTRYPOINT"), *FINAL.exec_form("CMD"), environment={"KUBECONFIG": "/none"})
+    done = run(installed, *FINAL.exec_form("ENTRYPOINT"), *words, environment={"KUBECONFIG": "/none"})
     assert done.returncode == 2
     assert "cannot use /none: there is no such file" in done.stderr
     assert "Read-only" not in done.stderr

@@ -3,7 +3,7 @@
 import re
 
 from docs.pages import BY_NAME, only_span
-from taintwarden.cli.doctor.checks import CATALOGUE
+from taintwarden_cli.doctor.checks import CATALOGUE
 
 PAGE = BY_NAME["docs/doctor.md"]
 FAMILIES = re.findall(r"^### (.+)$", PAGE.text, re.MULTILINE)

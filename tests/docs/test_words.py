@@ -66,7 +66,8 @@ def files() -> Iterator[Path]:
     yield from sorted((ROOT / "crds").glob("*.yaml"))
     yield from sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file() and not path.is_symlink())
     yield from sorted((ROOT / "operator").rglob("*.py"))
-    yield from sorted((ROOT / "packages" / "demo").rglob("*.py"))
+    for package in ("cli", "demo", "placement"):
+        yield from sorted((ROOT / "packages" / package).rglob("*.py"))
 
 
 CHECKED = list(files())

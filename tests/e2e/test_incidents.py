@@ -53,7 +53,7 @@ from e2e.stories import NO_LIMITS, annotation, policy, toleration
 from monitoring.panels import Panel, filled, panels
 from monitoring.promtool import rule_faults, silent_group
 from monitoring.rules import alerts
-from taintwarden.certificates.pairs import make_pair, read_authority
+from taintwarden.serving.pairs import make_pair, read_authority
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for all incidents
 

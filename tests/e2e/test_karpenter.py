@@ -9,7 +9,7 @@ import pytest
 from cli.placed import ABOVE, pending, stored
 from cli.world import policy
 from controlplane.binaries import ROOT, MissingBinariesError
-from taintwarden.cli.change.placement_removal import labels_for
+from taintwarden_cli.change.placement_removal import labels_for
 
 BINARY = ROOT / ".cache" / "karpenter" / "karpenter"
 CNI = "example.com/cni"

@@ -41,7 +41,7 @@ POLICIES: dict[str, Json] = {
 STORIES = Stories()
 OBSERVED_SECONDS = 3
 TRIES = int(os.environ.get("TRIES", "5"))
-"""How often a condition turns, and a taint changes: docs/benchmarks.md has the times of 50."""
+"""How often a condition turns, and a taint changes."""
 
 pytestmark = pytest.mark.timeout(600)
 

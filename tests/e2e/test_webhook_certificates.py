@@ -21,7 +21,7 @@ from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.operator_process import EXECUTABLE
 from controlplane.waiting import wait_until
-from taintwarden.certificates.pairs import LIFETIME_SECONDS, make_pair, read_authority
+from taintwarden.serving.pairs import LIFETIME_SECONDS, make_pair, read_authority
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 

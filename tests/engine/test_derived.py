@@ -26,8 +26,8 @@ from taintwarden.engine.model import (
     ValueType,
 )
 from taintwarden.engine.placement import node_labels
-from taintwarden.engine.scheduling import untolerated
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden_placement.scheduling.feasibility import untolerated
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
 KERNEL = ValueSource(SourceKind.NODE_INFO, NodeInfo.KERNEL_VERSION)

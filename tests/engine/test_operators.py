@@ -12,7 +12,7 @@ from taintwarden.api.tolerations import ExtendedToleration, check_toleration, pa
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import Operator, Taint, Toleration, TolerationSecondsMode
 from taintwarden.engine.operators import ROWS, Match, Side, match, opposite
-from taintwarden.engine.placement.requirements import requirements
+from taintwarden_placement.affinity.requirements import requirements
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATORS = list(Operator)

@@ -17,7 +17,15 @@ from taintwarden.engine.model import (
     TolerationSecondsMode,
 )
 from taintwarden.engine.operators import AnyOf, Match, match
-from taintwarden.engine.scheduling import MAX_TOLD, Demand, Judge, Preferences, RefusalCause, Sourced, untolerated
+from taintwarden_placement.scheduling.feasibility import (
+    MAX_TOLD,
+    Demand,
+    Judge,
+    Preferences,
+    RefusalCause,
+    Sourced,
+    untolerated,
+)
 from work import steps
 
 EXISTS = Toleration("sla", "Exists")

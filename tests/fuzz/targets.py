@@ -22,8 +22,6 @@ from taintwarden.api.node_affinity import parse_node_affinity, parse_volume_affi
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
-from taintwarden.certificates.pairs import make_authority, make_pair, trusts
-from taintwarden.certificates.rotation import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, TRUSTED, plan
 from taintwarden.controller import guard_record
 from taintwarden.controller.decoding import Decoder
 from taintwarden.engine.history import decode_histories, encode_histories, until_now
@@ -35,15 +33,17 @@ from taintwarden.engine.placement.encoding import encode_natural
 from taintwarden.engine.versions import hinges_on_text, text_in
 from taintwarden.kube.auth.kubeconfig import from_files
 from taintwarden.kube.calls.access import review_token
-from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_configurations, read_secret
 from taintwarden.kube.errors import NOT_JSON, KubeError
 from taintwarden.kube.watch import frames
 from taintwarden.kube.wire.kinds import Identity, NodeObject, PodObject
 from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
-from taintwarden.placement.admission.known import Known
-from taintwarden.placement.scheduling.extender import Args
-from taintwarden.placement.serving import reviews as handler
-from taintwarden.placement.webhook_process import admission_webhooks
+from taintwarden.serving.pairs import make_authority, make_pair, trusts
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.rotation import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, TRUSTED, plan
+from taintwarden_placement.scheduling.extender import Args
+from taintwarden_placement.serving import reviews as handler
+from taintwarden_placement.webhook_calls import ConfigurationKind, read_configurations, read_secret
+from taintwarden_placement.webhook_process import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_pair(["hook.ns.svc"], NOW.wall)

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from taintwarden.certificates.pairs import make_pair
 from taintwarden.kube.auth.pem import load_chain
+from taintwarden.serving.pairs import make_pair
 
 
 def context() -> ssl.SSLContext:

@@ -22,11 +22,12 @@ from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease
 from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
-from taintwarden.kube.calls.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
 from taintwarden.kube.wire.resources import Resource
-from taintwarden.placement import extender_process, webhook_process
-from taintwarden.placement.trust import spread
-from taintwarden.settings import ExtenderSettings, Settings, WebhookSettings
+from taintwarden.settings import Settings
+from taintwarden_placement import extender_process, webhook_process
+from taintwarden_placement.settings import ExtenderSettings, WebhookSettings
+from taintwarden_placement.trust import spread
+from taintwarden_placement.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
 
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from taintwarden.certificates.pairs import make_pair
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource, Material
 from taintwarden.kube.http.client import Client
+from taintwarden.serving.pairs import make_pair
 
 
 def connection(url: object, token: str | None = None) -> Connection:

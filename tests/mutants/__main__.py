@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 STORE = ROOT / ".cache" / "mutants"
 REASONS = Path(__file__).with_name("no_difference.toml")
 """By module, mutants that no test can find, as ``before => after``, each with the reason."""
-SOURCES = [ROOT / "operator" / "taintwarden" / room for room in ("engine", "controller")]
+PACKAGE = ROOT / "operator" / "taintwarden"
+SOURCES = [PACKAGE / "engine", PACKAGE / "controller", ROOT / "packages" / "placement" / "src"]
 
 
 def main() -> int:
@@ -70,7 +71,7 @@ def _key(mutant: Mutant) -> str:
 def _fingerprint(tests: list[str]) -> str:
     """Of everything that decides which test runs which line."""
     found = hashlib.sha256(repr(sorted(tests)).encode())
-    for folder in (ROOT / "operator", ROOT / "tests"):
+    for folder in (ROOT / "operator", ROOT / "packages", ROOT / "tests"):
         for path in sorted(folder.rglob("*.py")):
             found.update(path.read_bytes())
     return found.hexdigest()[:16]
@@ -85,7 +86,7 @@ def _results(path: Path, *, again: bool) -> dict[str, list[str]]:
 
 
 def _name(path: Path) -> str:
-    return str(path.relative_to(ROOT / "operator" / "taintwarden"))
+    return str(path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT))
 
 
 def _change(mutant: Mutant) -> str:

@@ -27,7 +27,7 @@ import getpass, sys
 def getuser():
     raise OSError("no name")
 getpass.getuser = getuser
-from taintwarden.entry import main
+from taintwarden_cli.entry import main
 sys.exit(main())
 """
 """In a pod the user has a number and no name."""

@@ -27,11 +27,11 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import node_labels, version_labels
-from taintwarden.engine.scheduling import Demand
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
-from taintwarden.placement.admission.injection import NO_NODE, additions, response
-from taintwarden.placement.admission.placing import ConcerningPolicies
-from taintwarden.placement.scheduling.extender import Args, PreemptionArgs
+from taintwarden_placement.admission.injection import NO_NODE, additions, response
+from taintwarden_placement.admission.placing import ConcerningPolicies
+from taintwarden_placement.scheduling.extender import Args, PreemptionArgs
+from taintwarden_placement.scheduling.feasibility import Demand
 
 KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)

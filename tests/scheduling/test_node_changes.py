@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from scheduling.scene import ABOVE, Scene, node, pod, sla
-from taintwarden.placement.scheduling.extender import Args
-from taintwarden.placement.scheduling.node_changes import WAITS_AT_ONCE, WAITS_PER_SECOND
+from taintwarden_placement.scheduling.extender import Args
+from taintwarden_placement.scheduling.node_changes import WAITS_AT_ONCE, WAITS_PER_SECOND
 
 pytestmark = pytest.mark.looptime
 

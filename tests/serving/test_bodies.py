@@ -9,11 +9,11 @@ import pytest
 from aiohttp import web
 
 from patience import PATIENCE_SECONDS, until
-from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
-from taintwarden.placement.serving.bodies import MAX_LARGE_BODIES, REQUEST_SECONDS, Bodies
 from taintwarden.serving.http_server import HttpServer
+from taintwarden.serving.pairs import make_pair
+from taintwarden_placement.serving.bodies import MAX_LARGE_BODIES, REQUEST_SECONDS, Bodies
 
 HOST = "127.0.0.1"
 ANSWER = b"x" * 20_000_000

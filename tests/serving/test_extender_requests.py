@@ -11,8 +11,8 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from scheduling.scene import ABOVE, Scene, node, pod_json, sla
-from taintwarden.placement.serving.bodies import MAX_BODY_BYTES
-from taintwarden.placement.serving.extender_requests import RESULTS, VERBS, extender_app
+from taintwarden_placement.serving.bodies import MAX_BODY_BYTES
+from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 
 POD = pod_json(tolerations=[ABOVE])
 

@@ -27,20 +27,20 @@ from kube.stored_webhooks import StoredWebhooks
 from patience import until
 from serving.clients import open_ones
 from serving.uncollected import uncollected
-from taintwarden.certificates.pairs import make_authority, make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.kube.calls.webhook_calls import ConfigurationKind
 from taintwarden.kube.errors import ConfigError
-from taintwarden.placement.admission.known import Known
-from taintwarden.placement.serving.https_server import HttpsServer
-from taintwarden.placement.serving.reviews import RESULTS, review_app
-from taintwarden.placement.webhook_process import admission_webhooks
 from taintwarden.serving import listening
 from taintwarden.serving.listening import ConnectionLimits
+from taintwarden.serving.pairs import make_authority, make_pair
 from taintwarden.serving.tls_stream import TlsLimits
-from taintwarden.settings import WebhookSettings
 from taintwarden.telemetry.metrics import Metrics, observer
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.serving.https_server import HttpsServer
+from taintwarden_placement.serving.reviews import RESULTS, review_app
+from taintwarden_placement.settings import WebhookSettings
+from taintwarden_placement.webhook_calls import ConfigurationKind
+from taintwarden_placement.webhook_process import admission_webhooks
 
 LIMITS = ConnectionLimits()
 HOST, NAME = "127.0.0.1", "webhook.home.svc"

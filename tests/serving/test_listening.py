@@ -9,10 +9,10 @@ import pytest
 
 from patience import until
 from serving.clients import Client, open_ones
-from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.serving.listening import ConnectionLimits, Listener
+from taintwarden.serving.pairs import make_pair
 
 SENT = b"x" * 1_000_000
 

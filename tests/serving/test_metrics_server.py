@@ -14,10 +14,10 @@ import pytest
 from kube.scripted import Call, ScriptedClient, refusal
 from patience import until
 from serving.clients import open_ones
-from taintwarden.certificates.pairs import Pair, make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.errors import ConfigError
 from taintwarden.serving.metrics_server import LIMITS, RELOAD_SECONDS, MetricsServer
+from taintwarden.serving.pairs import Pair, make_pair
 from taintwarden.settings import CommonSettings
 
 HOST, NAME = "127.0.0.1", "metrics.example"

@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 
 from admission.workloads import Json, review
 from taintwarden.api.field_errors import FieldError
-from taintwarden.placement.admission.response import AdmissionResponse, PatchOperation
-from taintwarden.placement.admission.webhooks import AdmissionRequest
-from taintwarden.placement.serving.reviews import review_app
+from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
+from taintwarden_placement.admission.webhooks import AdmissionRequest
+from taintwarden_placement.serving.reviews import review_app
 
 WRONG = FieldError("spec.a", "0950", "leading zeros are not allowed", "write 950, not 0950")
 

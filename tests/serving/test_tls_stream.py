@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from serving.rekeying import APPLICATION, Rekeying
-from taintwarden.certificates.pairs import make_pair
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
+from taintwarden.serving.pairs import make_pair
 from taintwarden.serving.tls import server_context
 from taintwarden.serving.tls_stream import TlsLimits, TlsStream
 

@@ -10,16 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import commands, engine, machine, parks, queries, reports, scheduling, spread, sync, watches, waves, webhook
+from bench import engine, machine, reports, start, waves
 from bench.cluster import Store
 from bench.population import Shape
-from bench.replay import cases
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
 from bench.table import medians
 
 WAVE, QUICK_WAVE = Shape(300, 9_000), Shape(30, 900)
-WATCHES = Shape(50, 1_500)
-SYNC, QUICK_SYNC = Shape(1_500, 50_000), Shape(150, 5_000)
+START, QUICK_START = Shape(1_500, 50_000), Shape(150, 5_000)
 PODS_PER_NODE = 30
 DEFAULT_CLIENT = Shape(30, 900)
 """With its default client the built-in controller would take half an hour for a wave."""
@@ -40,19 +38,9 @@ def run_wave(options: argparse.Namespace, folder: Path) -> Rows:
     return collect(work, lambda each: each[1].name, lambda each: waves.measure(*each))
 
 
-def run_sync(options: argparse.Namespace, folder: Path) -> Rows:
-    store = Store(folder, shape(options, SYNC, QUICK_SYNC))
-    return collect([*sync.STARTS] * options.repeat, str, lambda subject: sync.measure(store, subject))
-
-
-def run_queries(options: argparse.Namespace, folder: Path) -> Rows:
-    with queries.measuring(Store(folder, shape(options, SYNC, QUICK_SYNC))) as (asked, ask):
-        return collect(asked * options.repeat, lambda words: " ".join(words[:2]), ask)
-
-
-def run_watches(options: argparse.Namespace, folder: Path) -> Rows:
-    with watches.measuring(Store(folder, shape(options, WATCHES, QUICK_WAVE))) as measure:
-        return collect([*watches.ENCODINGS] * options.repeat, str, measure)
+def run_start(options: argparse.Namespace, folder: Path) -> Rows:
+    store = Store(folder, shape(options, START, QUICK_START))
+    return collect([*start.STARTS] * options.repeat, str, lambda subject: start.measure(store, subject))
 
 
 def shape(options: argparse.Namespace, usual: Shape, quick: Shape) -> Shape:
@@ -62,49 +50,12 @@ def shape(options: argparse.Namespace, usual: Shape, quick: Shape) -> Shape:
     return dataclasses.replace(found, has_small_pods=options.small)
 
 
-def run_engine(options: argparse.Namespace, _: Path) -> Rows:
-    scale = QUICK_SCALE if options.quick else 1.0
-    return collect([*engine.CASES] * options.repeat, str, lambda case: engine.measure(case, scale))
+def run_cases(cases: Iterable[str]) -> Callable[[argparse.Namespace, Path], Rows]:
+    def run(options: argparse.Namespace, _: Path) -> Rows:
+        scale = QUICK_SCALE if options.quick else 1.0
+        return collect([*cases] * options.repeat, str, lambda case: engine.measure(case, scale))
 
-
-def run_devices(options: argparse.Namespace, folder: Path) -> Rows:
-    store = Store(folder, parks.QUICK_PARK if options.quick else parks.PARK)
-    with parks.measuring(store) as plane:
-        return collect(
-            [*parks.SUBJECTS] * options.repeat, str, lambda subject: parks.measure(plane, store.shape, subject)
-        )
-
-
-def run_spread(options: argparse.Namespace, _: Path) -> Rows:
-    scale = QUICK_SCALE if options.quick else 1.0
-    return collect([*spread.SUBJECTS] * options.repeat, str, lambda subject: spread.measure(subject, scale))
-
-
-def run_webhook(options: argparse.Namespace, _: Path) -> Rows:
-    with webhook.measuring(webhook.QUICK_SECONDS if options.quick else webhook.SECONDS) as measure:
-        return collect([*webhook.SUBJECTS] * options.repeat, lambda subject: subject.name, measure)
-
-
-def run_scheduling(options: argparse.Namespace, _: Path) -> Rows:
-    with scheduling.measuring(quick=options.quick) as (ask, schedule):
-        rows = collect([*scheduling.SUBJECTS] * options.repeat, lambda subject: subject.name, ask)
-        return rows | collect([*scheduling.SCHEDULERS] * options.repeat, lambda one: one.name, schedule)
-
-
-def run_commands(options: argparse.Namespace, _: Path) -> Rows:
-    rounds = max(options.repeat, commands.ROUNDS)
-    return collect([*commands.SUBJECTS] * rounds, lambda subject: subject.name, commands.measure)
-
-
-def run_replay(options: argparse.Namespace, folder: Path) -> Rows:
-    scale = QUICK_SCALE if options.quick else 1.0
-    measured = (found for _ in range(options.repeat) for found in cases.measure(folder, scale))
-    return collect(measured, lambda found: found[0], lambda found: found[1])
-
-
-def run_endurance(options: argparse.Namespace, folder: Path) -> Rows:
-    scale = QUICK_SCALE if options.quick else 1.0
-    return collect(cases.endurance(folder, scale), lambda found: found[0], lambda found: found[1])
+    return run
 
 
 def collect(work: Iterable[Any], name: Callable[[Any], str], measure: Callable[[Any], Any]) -> Rows:
@@ -119,20 +70,10 @@ def collect(work: Iterable[Any], name: Callable[[Any], str], measure: Callable[[
 
 BENCHES = {
     "wave": (run_wave, reports.wave),
-    "sync": (run_sync, reports.sync),
-    "queries": (run_queries, reports.queries),
-    "watches": (run_watches, reports.watches),
-    "engine": (run_engine, reports.engine),
-    "devices": (run_devices, reports.devices),
-    "spread": (run_spread, reports.spread),
-    "webhook": (run_webhook, reports.webhook),
-    "scheduling": (run_scheduling, reports.scheduling),
-    "commands": (run_commands, reports.commands),
-    "replay": (run_replay, reports.replay),
-    "endurance": (run_endurance, reports.replay),
+    "start": (run_start, reports.start),
+    "engine": (run_cases(engine.CASES), reports.engine),
+    "step": (run_cases(engine.STEPS), reports.engine),
 }
-BY_NAME_ONLY = ("endurance",)
-"""It takes more than an hour."""
 
 
 @contextmanager
@@ -147,25 +88,17 @@ def data_folder(given: Path | None) -> Iterator[Path]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Compare; never assert.")
-    parser.add_argument(
-        "benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all but the last by default"
-    )
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all by default")
     parser.add_argument("--quick", action="store_true", help="everything small, for a trial: its ratios mean little")
-    parser.add_argument(
-        "--pods",
-        type=int,
-        help="of wave, sync, queries and watches, a multiple of 30 (default 9,000, 50,000, 50,000 and 1,500)",
-    )
-    parser.add_argument(
-        "--small", action="store_true", help="pods of wave, sync, queries and watches with little in them"
-    )
+    parser.add_argument("--pods", type=int, help="of wave and start, a multiple of 30 (default 9,000 and 50,000)")
+    parser.add_argument("--small", action="store_true", help="pods of wave and start with little in them")
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which medians are told (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep populated data here and use them again")
     options = parser.parse_args()
     if unknown := set(options.benches) - set(BENCHES):
         parser.error(f"no such bench: {', '.join(sorted(unknown))}")
-    options.benches = options.benches or [name for name in BENCHES if name not in BY_NAME_ONLY]
+    options.benches = options.benches or list(BENCHES)
     return options
 
 

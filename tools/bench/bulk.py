@@ -69,16 +69,6 @@ class Bulk:
                 raise RefusedError(f"GET {path}: {response.status}")
             return await response.read()
 
-    async def stream(self, path: str, accept: str) -> AsyncIterator[bytes]:
-        """The chunks of an answer that has no end. Raises RefusedError."""
-        without_limit = aiohttp.ClientTimeout(total=None)
-        headers = {"Accept": accept}
-        async with self._session.get(self._server + path, headers=headers, timeout=without_limit) as response:
-            if response.status >= 300:
-                raise RefusedError(f"GET {path}: {response.status}")
-            async for chunk in response.content.iter_any():
-                yield chunk
-
     async def items(self, path: str) -> AsyncIterator[Any]:
         """Every object of a collection, page by page. Raises RefusedError."""
         token = ""

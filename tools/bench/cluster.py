@@ -15,24 +15,9 @@ from bench.population import NO_LIMITS, Json, Shape
 # The harness of the end-to-end tests. The one place that knows where it is.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from controlplane import ApiError, ControlPlane, Extender, Operator, Process, Webhook, wait_until
-from controlplane.api_server import free_port
-from controlplane.operator_process import BYTECODE, EXECUTABLE
+from controlplane import ApiError, ControlPlane, Operator, Process, wait_until
 
-__all__ = [
-    "BYTECODE",
-    "EXECUTABLE",
-    "POLICY",
-    "ControlPlane",
-    "Extender",
-    "Operator",
-    "Process",
-    "Store",
-    "Webhook",
-    "free_port",
-    "set_taints",
-    "wait_until",
-]
+__all__ = ["POLICY", "ControlPlane", "Operator", "Process", "Store", "set_taints", "wait_until"]
 
 CONCURRENCY = 24
 POLICY = {

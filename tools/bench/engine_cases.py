@@ -13,16 +13,7 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from bench import population
-from bench.device_cases import devices
-from bench.heartbeat_cases import (
-    heartbeats_json,
-    heartbeats_json_read,
-    heartbeats_protobuf,
-    heartbeats_protobuf_read,
-)
-from bench.limit_cases import NONE, decision_pass
-from bench.profile_cases import profile_change
-from bench.step_cases import paused, reclaims
+from bench.step_cases import NONE, paused, reclaims
 from bench.usage import MIB, memory
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding import Decoder
@@ -261,23 +252,7 @@ def item(templates: list[bytes], index: int, nodes: int) -> bytes:
 
 
 CASES: dict[str, Callable[[float], Result]] = {
-    case.__name__: case
-    for case in (
-        shared_verdicts,
-        node_change,
-        profile_change,
-        deadlines,
-        paused,
-        reclaims,
-        decision_pass,
-        token_bucket,
-        feed,
-        heartbeats_protobuf,
-        heartbeats_protobuf_read,
-        heartbeats_json,
-        heartbeats_json_read,
-        devices,
-    )
+    case.__name__: case for case in (shared_verdicts, node_change, deadlines, token_bucket, feed, paused, reclaims)
 }
 
 if __name__ == "__main__":

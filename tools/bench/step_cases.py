@@ -8,11 +8,21 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from bench.limit_cases import NONE
 from taintwarden.app import COLLECTOR_THRESHOLDS
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, commands, events
-from taintwarden.engine.model import Instant, Mode, Node, Pod, Policy, Reclaim, Taint, TaintSelector, Tolerations
+from taintwarden.engine.model import (
+    Instant,
+    Limits,
+    Mode,
+    Node,
+    Pod,
+    Policy,
+    Reclaim,
+    Taint,
+    TaintSelector,
+    Tolerations,
+)
 
 START = 1_800_000_000.0
 PODS_PER_NODE, WORKLOADS = 30, 500
@@ -20,6 +30,7 @@ GRACE_SECONDS, DEADLINE_SECONDS, RATE = 30, 120, 100.0
 PAUSED, OTHER = Taint("bench.example/paused", "1"), Taint("bench.example/other", "1")
 WAKE_SECONDS = 0.25
 REPORT_TURNS = 12
+NONE = Limits(None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
 Result = dict[str, float]
 T = TypeVar("T")
 

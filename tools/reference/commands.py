@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import click
 
 from reference.markdown import block, code, plain, table
-from taintwarden.cli import main
-from taintwarden.settings import PREFIX, CommonSettings, Settings, WebhookSettings
+from taintwarden.settings import PREFIX, CommonSettings, Settings
+from taintwarden_cli.main import main
+from taintwarden_placement.settings import WebhookSettings
 
 WIDTH = 100
 HEAD = """\

@@ -18,7 +18,7 @@ PAGES: dict[str, tuple[str, str, Callable[[], str]]] = {
     "profile": ("TolerationProfile", "crds/tolerationprofiles.yaml", lambda: _definition("tolerationprofiles")),
     "publisher": ("TaintPublisher", "crds/taintpublishers.yaml", lambda: _definition("taintpublishers")),
     "metrics": ("Metrics", "operator/taintwarden/telemetry/metrics.py", metrics_page),
-    "command-line": ("Command line", "operator/taintwarden/cli/main.py", commands_page),
+    "command-line": ("Command line", "packages/cli/src/taintwarden_cli/main.py", commands_page),
 }
 """Name of the page, its title, the source that a reader may change, and what makes the body."""
 

@@ -118,7 +118,7 @@ class MetricsServer:
     def _load(self) -> None:
         if not self._folder:
             # Loads cryptography, which the operator needs for nothing else.
-            from taintwarden.certificates.pairs import make_pair  # noqa: PLC0415
+            from taintwarden.serving.pairs import make_pair  # noqa: PLC0415
 
             pair = make_pair(["taintwarden"], self._clock().wall, lifetime_seconds=SELF_SIGNED_SECONDS)
             load_chain(self._tls, pair.certificate + pair.key)

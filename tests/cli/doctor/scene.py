@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 
 from cli.world import NOON, Json, node, pod
-from taintwarden.cli.doctor.check import Diagnosis, Finding
-from taintwarden.cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
-from taintwarden.cli.doctor.examining import chosen, diagnose
-from taintwarden.cli.doctor.inventory import Inventory
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
-from taintwarden.placement.admission.annotated_objects import TEMPLATES
-from taintwarden.rehearsal.places import PlacedVolume
-from taintwarden.rehearsal.sources import WORKLOADS
+from taintwarden_cli.doctor.check import Diagnosis, Finding
+from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
+from taintwarden_cli.doctor.examining import chosen, diagnose
+from taintwarden_cli.doctor.inventory import Inventory
+from taintwarden_cli.rehearsal.places import PlacedVolume
+from taintwarden_cli.rehearsal.sources import WORKLOADS
+from taintwarden_placement.admission.annotated_objects import TEMPLATES
 
 KINDS = {listing.kind: listing for listing in WORKLOADS.values()}
 Taking: dict[str, tuple[str, type[Any]]] = {

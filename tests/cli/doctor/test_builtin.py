@@ -4,7 +4,7 @@ import pytest
 
 from cli.doctor.scene import asking, named, replicas
 from cli.world import policy, taint, toleration
-from taintwarden.cli.doctor.doctor_snapshot import BuiltIn
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 
 evicts = asking("builtin-evicts")
 GOOD = named("n1", taint("980"))

@@ -7,7 +7,7 @@ import pytest
 from cli.devices import GPU_0, GPU_1, KEY, claim, for_devices, rule, sick, slice_of
 from cli.doctor.scene import asking, named, replicas, subjects
 from cli.world import Json, namespace, policy, profile
-from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, Missing, Rights
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, Missing, Rights
 
 acts = asking("builtin-evicts")
 unreadable = asking("taint-value-invalid")

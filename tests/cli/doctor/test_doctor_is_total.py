@@ -11,13 +11,13 @@ from cli.doctor.scene import KINDS, diagnosed
 from cli.terminals import terminal
 from cli.test_explain_is_total import POLICY, PROFILE, TAINTS, TOLERATION, VALUES
 from cli.world import NOON, budget, namespace, node, pod
-from taintwarden.cli.doctor.checks import CATALOGUE
-from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, OperatorSettings, Rights
-from taintwarden.cli.doctor.examining import chosen
-from taintwarden.cli.doctor.findings_table import table
-from taintwarden.cli.doctor.inventory import Inventory
 from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
+from taintwarden_cli.doctor.checks import CATALOGUE
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, OperatorSettings, Rights
+from taintwarden_cli.doctor.examining import chosen
+from taintwarden_cli.doctor.findings_table import table
+from taintwarden_cli.doctor.inventory import Inventory
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -4,7 +4,7 @@ import pytest
 
 from cli.doctor.scene import asking, controlled, named, replicas, subjects, workload
 from cli.world import pod, taint, toleration
-from taintwarden.rehearsal.sources import WORKLOADS
+from taintwarden_cli.rehearsal.sources import WORKLOADS
 
 nowhere = asking("toleration-holds-nowhere")
 STRICT = toleration("Gt", "950")

@@ -4,8 +4,8 @@ import pytest
 
 from cli.doctor.scene import asking, named
 from cli.world import NOON, Json, taint
-from taintwarden.cli.status.event_timeline import Happening
 from taintwarden.controller.wording import at
+from taintwarden_cli.status.event_timeline import Happening
 
 left, restarted = asking("taint-left"), asking("grace-restarted")
 UNREACHABLE = "node.kubernetes.io/unreachable"

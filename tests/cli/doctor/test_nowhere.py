@@ -4,7 +4,7 @@ import pytest
 
 from cli.doctor.scene import asking, named, replicas, workload
 from cli.world import pod, policy, taint, toleration
-from taintwarden.rehearsal.places import NativeRequirement, NodeTerm, Place
+from taintwarden_cli.rehearsal.places import NativeRequirement, NodeTerm, Place
 
 nowhere = asking("nowhere-to-go")
 STRICT = toleration("Gt", "950")

@@ -4,7 +4,7 @@ import json
 
 from cli.doctor.scene import KINDS
 from cli.world import NOON, pod, toleration
-from taintwarden.cli.doctor.inventory import Inventory
+from taintwarden_cli.doctor.inventory import Inventory
 
 GOOD = json.dumps(pod(toleration("Exists"))).encode()
 

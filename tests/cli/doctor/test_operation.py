@@ -6,11 +6,11 @@ import pytest
 
 from cli.doctor.scene import asking
 from cli.world import NOON, policy
-from taintwarden.cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
-from taintwarden.cli.doctor.rights import MissingRoleError, Right, shipped_rights
 from taintwarden.controller import wording
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
-from taintwarden.rehearsal.sources import Source
+from taintwarden_cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
+from taintwarden_cli.doctor.rights import MissingRoleError, Right, shipped_rights
+from taintwarden_cli.rehearsal.sources import Source
 
 idle = asking("operator-not-running")
 rights = asking("rights-missing")

@@ -21,7 +21,7 @@ from cli.placed import (
     stored,
 )
 from cli.world import namespace, policy, profile
-from taintwarden.rehearsal.pending import diagnose
+from taintwarden_cli.rehearsal.pending import diagnose
 
 INJECTED = namespace(**INJECT)
 WEBHOOK = {"kind": "MutatingWebhookConfiguration", "metadata": {"name": "taintwarden"}, "webhooks": []}
@@ -119,7 +119,7 @@ def test_nodes_that_are_alike_are_evaluated_once(monkeypatch, nodes):
         seen.append((len(distinct), number))
         return diagnose(pod, candidate, distinct, labels, number)
 
-    monkeypatch.setattr("taintwarden.cli.doctor.context.diagnose", counting)
+    monkeypatch.setattr("taintwarden_cli.doctor.context.diagnose", counting)
     others = [named(f"n{number}", shut("700"), host=f"n{number}", **says("700")) for number in range(nodes)]
     [(_, finding)] = found(stored(WEB, PLACES), *others, PLACES)
     none = "the only node may not" if nodes == 1 else f"none of the {nodes} nodes may"

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json
-from taintwarden.cli.doctor.doctor_reading import operator_in, read_built_in, try_webhooks
-from taintwarden.cli.doctor.doctor_snapshot import BuiltIn, Missing
-from taintwarden.cli.doctor.rights import read_rights, shipped_rights
 from taintwarden.controller import wording
 from taintwarden.kube.errors import ApiError, ApiStatus
-from taintwarden.rehearsal.deployments import read_deployments
-from taintwarden.rehearsal.session import ClusterError, ForbiddenError
+from taintwarden_cli.doctor.doctor_reading import operator_in, read_built_in, try_webhooks
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, Missing
+from taintwarden_cli.doctor.rights import read_rights, shipped_rights
+from taintwarden_cli.rehearsal.deployments import read_deployments
+from taintwarden_cli.rehearsal.session import ClusterError, ForbiddenError
 
 
 class Answers:

@@ -6,12 +6,12 @@ import pytest
 from rich.console import Console
 
 from taintwarden.api.status import ReclaimStatus
-from taintwarden.cli.status.event_timeline import Happening
-from taintwarden.cli.status.policy_status import GuardSummary, PolicySummary
-from taintwarden.cli.top.drawing import LEGEND, Picture
-from taintwarden.cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook, TaintLook
-from taintwarden.cli.top.state import State, Wish
 from taintwarden.controller.wording import at
+from taintwarden_cli.status.event_timeline import Happening
+from taintwarden_cli.status.policy_status import GuardSummary, PolicySummary
+from taintwarden_cli.top.drawing import LEGEND, Picture
+from taintwarden_cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook, TaintLook
+from taintwarden_cli.top.state import State, Wish
 
 NOW = 1_800_000_000.0
 

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from rich.console import Console
 
-from taintwarden.cli.top import live_picture
-from taintwarden.cli.top.live_picture import _Top
-from taintwarden.cli.top.looking import Look
 from taintwarden.engine.model import Gates
-from taintwarden.rehearsal.session import ClusterError
+from taintwarden_cli.rehearsal.session import ClusterError
+from taintwarden_cli.top import live_picture
+from taintwarden_cli.top.live_picture import _Top
+from taintwarden_cli.top.looking import Look
 
 SEEN = Look(1_800_000_000.0, "https://test", "", None, [], [], [], [])
 

@@ -17,7 +17,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.test_plan import add_node, add_pod
 from cli.world import budget, namespace, policy
 from localcluster import LocalCluster
-from taintwarden.cli.top.keyboard import split_keys
+from taintwarden_cli.top.keyboard import split_keys
 
 SECONDS = 120.0
 SINCE = "2026-01-01T00:00:00Z"
@@ -157,7 +157,7 @@ def _type(kubeconfig: Path, script: list[tuple[str, str]]) -> tuple[int, str]:
     if not child:
         size = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
         os.environ |= size | {"TAINTWARDEN_KUBECONFIG": str(kubeconfig)}
-        os.execv(sys.executable, [sys.executable, "-m", "taintwarden", "top"])
+        os.execv(sys.executable, [sys.executable, "-m", "taintwarden_cli", "top"])
     drawn, since, give_up_at = "", 0, time.monotonic() + SECONDS
     try:
         while time.monotonic() < give_up_at:

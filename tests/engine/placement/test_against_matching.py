@@ -20,16 +20,9 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.operators import ROWS, SEMVER, Match, match
-from taintwarden.engine.placement import (
-    REQUIRED_EFFECTS,
-    NodeLabels,
-    encode_version,
-    neutral_labels,
-    node_labels,
-    preferences,
-    requirements,
-)
+from taintwarden.engine.placement import NodeLabels, encode_version, neutral_labels, node_labels
 from taintwarden.engine.versions import parse_version
+from taintwarden_placement.affinity import REQUIRED_EFFECTS, preferences, requirements
 
 EFFECTS = tuple(Effect)
 SOFT = Effect.PREFER_NO_SCHEDULE

@@ -8,7 +8,8 @@ from engine.affinity_law import matches, weight
 from engine.placement.node_selector import holds
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import Gates
-from taintwarden.engine.placement import MAX_TERMS, native_affinity, version_labels
+from taintwarden.engine.placement import version_labels
+from taintwarden_placement.affinity import MAX_TERMS, native_affinity
 
 KEY, OTHER = "example.com/driver", "zone"
 REPEATED = "example.com.label-version.taintwarden.io/driver"

@@ -10,17 +10,17 @@ from simulated.life.life import matches, true_labels
 from simulated.life.town import REQUIRED, Json
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
-from taintwarden.cli.explain.explaining import explain
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.engine.placement import Kept, keys_of, mirrored
-from taintwarden.placement.admission.known import Known
-from taintwarden.placement.admission.webhooks import AdmissionRequest, GroupVersionKind
-from taintwarden.placement.webhook_process import admission_webhooks
-from taintwarden.rehearsal.files import snapshot_from_files
-from taintwarden.rehearsal.manifests import Document
+from taintwarden_cli.explain.explaining import explain
+from taintwarden_cli.rehearsal.files import snapshot_from_files
+from taintwarden_cli.rehearsal.manifests import Document
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
+from taintwarden_placement.webhook_process import admission_webhooks
 
 NAMESPACE = "default"
 SETTLE_SECONDS = 40.0

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from taintwarden.cli.output import output_option
+from taintwarden_cli.output import output_option
 
 
 @click.command(short_help="Show the operator at work on a cluster in this process.")

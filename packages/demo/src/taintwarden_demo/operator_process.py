@@ -45,7 +45,7 @@ async def run_operator(kubeconfig: Path, log: Path, http_port: int = 0) -> Async
     """Start it, and stop it when the block is left. It serves metrics on ``http_port``; 0 is any free port."""
     flags = [f"--kubeconfig={kubeconfig}", "--http-host=127.0.0.1", f"--http-port={http_port}", "--log-format=json"]
     # -P: a file in the user's directory must not replace a module.
-    command = [sys.executable, "-P", "-m", "taintwarden", "run", *flags]
+    command = [sys.executable, "-P", "-m", "taintwarden_cli", "run", *flags]
     foreign = ("TAINTWARDEN_", "POD_NAME")  # settings for another operator
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     with log.open("wb") as output:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from taintwarden.cli.data_output import write_data
-from taintwarden.cli.output import fail, write
+from taintwarden_cli.data_output import write_data
+from taintwarden_cli.output import fail, write
 from taintwarden_demo.definitions import MissingDefinitionsError
 from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage
 from taintwarden_demo.scenario import POLICY, Story, tell_story

@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.cli.output import WIDTH
+from taintwarden_cli.output import WIDTH
 from taintwarden_demo.observer import Observer
 from taintwarden_demo.scenario import POLICY, Story
 from taintwarden_demo.timeline import Nothing, sentence

@@ -7,8 +7,8 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.cli.output import WIDTH
-from taintwarden.cli.rendering import render
+from taintwarden_cli.output import WIDTH
+from taintwarden_cli.rendering import render
 from taintwarden_demo.judge import Check
 
 

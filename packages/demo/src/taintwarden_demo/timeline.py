@@ -4,7 +4,7 @@ from typing import Protocol
 
 from rich.text import Text
 
-from taintwarden.cli.output import write
+from taintwarden_cli.output import write
 from taintwarden_demo.observer import Observer
 from taintwarden_demo.views import Line
 

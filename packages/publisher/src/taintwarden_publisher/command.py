@@ -2,9 +2,9 @@
 
 import click
 
-from taintwarden.cli.lazy import imported
-from taintwarden.cli.serve.serve_commands import connection_options, listening_options, log_options
-from taintwarden.settings import PublisherSettings, load_publisher_settings
+from taintwarden_cli.lazy import imported
+from taintwarden_cli.serve.serve_commands import connection_options, listening_options, log_options
+from taintwarden_publisher.settings import PublisherSettings, load_publisher_settings
 
 
 @click.command(short_help="Publish values of Prometheus as taints of nodes.")
@@ -20,5 +20,5 @@ def publisher(**flags: object) -> None:
 
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
-    serve = imported("taintwarden.cli.serve.serving:serve", with_rich=False)
+    serve = imported("taintwarden_cli.serve.serving:serve", with_rich=False)
     serve("taintwarden_publisher.running:run", load_publisher_settings, flags)

@@ -14,12 +14,12 @@ from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.http.client import Client
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
-from taintwarden.settings import PublisherSettings
 from taintwarden.telemetry.metrics import Metrics, Process
 from taintwarden_publisher import handlers
 from taintwarden_publisher.cluster import Cluster, configuration
 from taintwarden_publisher.prometheus import open_session
 from taintwarden_publisher.rounds import Tools
+from taintwarden_publisher.settings import PublisherSettings
 
 IDENTITY: Any = "taintwarden-publisher"
 """For the peering of kopf, which is not used. Without it kopf looks for the name of its user, and a pod has none."""

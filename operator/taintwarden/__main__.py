@@ -1,5 +1,0 @@
-"""``python -m taintwarden``."""
-
-from taintwarden.entry import main
-
-main()

@@ -1,0 +1,242 @@
+"""Carries out ``placement remove`` and ``placement labels``."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from taintwarden.api.names import check_key, check_label_value
+from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
+from taintwarden.engine.placement import Kept, keys_of, neutral_labels, node_labels
+from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
+from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
+from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.rehearsal.manifests import BadInput
+from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.reading import stored_policies
+from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.sources import WORKLOADS, Listing, Subject
+from taintwarden_cli.rendering import Lines, render
+from taintwarden_placement.admission.advice import named_labels
+from taintwarden_placement.admission.annotated_objects import pod_in
+from taintwarden_placement.admission.checking import look, mapping
+
+FIELD_MANAGER = "taintwarden-placement"
+MAX_ROUNDS = 5
+PAUSE_SECONDS = 1.0
+"""A write of the operator may be in progress."""
+MAX_EXAMPLES = 10
+"""Objects that are named; the others are counted."""
+NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+_FORM = "write KEY=VALUE:EFFECT, for example sla=950:NoSchedule, or KEY for a node without the taint"
+_Object = TypeVar("_Object")
+
+
+# -- labels -----------------------------------------------------------------------------------------------------------
+
+
+def print_labels(taints: tuple[str, ...], separator: str) -> None:
+    """Carry out ``taintwarden placement labels``."""
+    try:
+        found = labels_for(taints)
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    write(separator.join(f"{label}={value}" for label, value in found.items()))
+
+
+def labels_for(taints: Iterable[str]) -> dict[str, str]:
+    """The labels of a node with these taints, and without those of which only the key is given.
+
+    Raises:
+        BadInput: a taint cannot be read, or labels cannot express it.
+
+    """
+    written = [_parsed(one) for one in taints if ":" in one]
+    absent = [one for one in taints if ":" not in one]
+    for key in absent:
+        _check(key, key, "")
+    labels = node_labels(written, [TaintSelector(one.key, placement=True) for one in written])
+    for subject, why in labels.faults:
+        msg = f"{subject}: {why}"
+        raise BadInput(msg)
+    return {**neutral_labels(absent), **labels.labels}
+
+
+def _parsed(text: str) -> Taint:
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    if effect not in list(Effect):
+        msg = f"{text!r}: the effect must be one of {', '.join(Effect)}: {_FORM}"
+        raise BadInput(msg)
+    _check(text, key, value)
+    return Taint(key, value, effect)
+
+
+def _check(text: str, key: str, value: str) -> None:
+    for fault in (*check_key(key), *check_label_value(value)):
+        msg = f"{text!r}: {fault.detail}: {_FORM}"
+        raise BadInput(msg)
+
+
+# -- remove -----------------------------------------------------------------------------------------------------------
+
+
+class Uses:
+    """What carries and names the labels of one key, the key of a taint or of a label."""
+
+    def __init__(self, key: str) -> None:
+        self.keys = (Kept(key), Kept(key, of_label=True))
+        self.policies: list[str] = []
+        """Policies that place by it, or repeat its version, each with its mode unless that is Enforce."""
+        self.nodes: set[str] = set()
+        self.users: dict[str, list[str]] = {"Pods": [], "Templates": [], "Volumes": []}
+        """The objects whose node affinity names the labels."""
+
+    def add_policy(self, stored: Mapping[str, Any]) -> None:
+        """A policy as it is stored, valid or not."""
+        spec, name = mapping(stored.get("spec")), named(stored)[1]
+        taints, labels = spec.get("taints"), spec.get("versionLabels")
+        used = [Kept(str(look(one, "key"))) for one in _listed(taints) if look(one, "placement") is True]
+        used += [Kept(str(label), of_label=True) for label in _listed(labels)]
+        if any(one in self.keys for one in used):
+            mode = spec.get("mode", Mode.ENFORCE.value)
+            self.policies.append(name if mode == Mode.ENFORCE else f"{name} ({mode})")
+
+    def add_node(self, node: NodeObject) -> None:
+        """A node."""
+        if self._are_in(node.metadata.labels):
+            self.nodes.add(node.metadata.name)
+
+    def add_pod(self, pod: PlacedPod) -> None:
+        """A pod that has not finished."""
+        if self._are_in(pod.spec.place.labels):
+            self.users["Pods"].append(f"{pod.metadata.namespace}/{pod.metadata.name}")
+
+    def add_volume(self, volume: PlacedVolume) -> None:
+        """A PersistentVolume."""
+        if self._are_in(volume.place.labels):
+            self.users["Volumes"].append(volume.metadata.name)
+
+    def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
+        """An object with a pod template. One that a controller manages has the template of that."""
+        namespace, name = named(workload)
+        owners = _listed(look(workload, "metadata", "ownerReferences"))
+        if any(look(one, "controller") is True for one in owners):
+            return
+        template = pod_in(workload, listing.group, listing.kind)
+        if any(one in self.keys for one in named_labels(look(template, "spec"))):
+            self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
+
+    def _are_in(self, labels: Iterable[str]) -> bool:
+        return any(one in self.keys for one in keys_of(labels))
+
+
+async def read_uses(session: Session, key: str) -> Uses:
+    """Read all that may carry or name labels of placement.
+
+    Raises:
+        ClusterError: something of it cannot be read. What is not known may be in use.
+
+    """
+    found = Uses(key)
+
+    async def read(path: str, kind: type[_Object], what: str, add: Callable[[_Object], None], fields: str = "") -> None:
+        async for page in session.pages(path, kind, what, fields):
+            for one in page:
+                add(one)
+
+    templates = (
+        read(listing.path, dict, source.value, partial(found.add_workload, listing))
+        for source, listing in WORKLOADS.items()
+    )
+    stored, *_ = await asyncio.gather(
+        stored_policies(session),
+        read(NODES.path, NodeObject, NODES.name, found.add_node),
+        read(PODS.path, PlacedPod, PODS.name, found.add_pod, NOT_FINISHED),
+        read(VOLUMES.path, PlacedVolume, VOLUMES.name, found.add_volume),
+        *templates,
+    )
+    for policy in stored:
+        found.add_policy(policy)
+    return found
+
+
+def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
+    """Carry out ``taintwarden placement remove``: show what uses the labels, ask, and remove them."""
+    settings = settings_of(flags)
+    uses = ask(settings, lambda session: read_uses(session, key), max_connections=12)
+    if uses.policies:
+        told = f"policy {', '.join(uses.policies)} uses the key {key}: remove placement or versionLabels from it first"
+        fail(printable(told), REFUSED)
+    if not uses.nodes:
+        fail(printable(f"no node carries labels of placement for {key}"), REFUSED)
+    write(render(_shown(key, uses).grid))
+    if any(uses.users.values()) and not force:
+        fail("the labels are in use: restart what names them, and try again; or use --force", REFUSED)
+    confirm("Remove the labels?", "remove the labels", yes=yes)
+    nodes = ask(settings, lambda session: remove_labels(session, uses.keys), max_connections=12)
+    write(printable(f"the labels of {key} were removed from {nodes} nodes"))
+
+
+def _shown(key: str, uses: Uses) -> Lines:
+    lines = Lines()
+    lines.add("Key", key, "bold")
+    lines.add("Nodes", str(len(uses.nodes)))
+    for label, users in uses.users.items():
+        if users:
+            more = f" and {len(users) - MAX_EXAMPLES} more" if len(users) > MAX_EXAMPLES else ""
+            lines.add(label, f"{len(users)}: {', '.join(users[:MAX_EXAMPLES])}{more}", "yellow")
+    lines.add("Note", "templates of kinds that Kubernetes does not define are not looked at")
+    return lines
+
+
+async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: float = PAUSE_SECONDS) -> int:
+    """Remove all labels about these keys, and look after each pause whether any came back. Returns from how many nodes.
+
+    Raises:
+        ClusterError: some nodes still carry them.
+
+    """
+    changed: set[str] = set()
+    problem = ""
+    for _ in range(MAX_ROUNDS):
+        nodes = await _carrying(session, keys)
+        if not nodes:
+            return len(changed)
+        changed |= nodes.keys()
+        problem = await _write(session, nodes)
+        await asyncio.sleep(pause_seconds)
+    left = len(await _carrying(session, keys))
+    msg = f"{left} nodes still carry labels: {problem or 'another client writes them'}. Run the command again"
+    raise ClusterError(msg)
+
+
+async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, list[str]]:
+    """The nodes with labels about these keys, and these labels."""
+    found: dict[str, list[str]] = {}
+    async for page in session.pages(NODES.path, NodeObject, NODES.name):
+        for node in page:
+            if ours := [label for label in node.metadata.labels if any(one in keys for one in keys_of((label,)))]:
+                found[node.metadata.name] = ours
+    return found
+
+
+async def _write(session: Session, nodes: dict[str, list[str]]) -> str:
+    """Remove these labels of nodes; returns why one could not be written."""
+
+    async def one(name: str, labels: list[str]) -> str:
+        try:
+            path, body = f"{NODES.path}/{quote(name, safe='')}", {"metadata": {"labels": dict.fromkeys(labels)}}
+            await session.patch(path, body, f"node {name}", FIELD_MANAGER)
+        except ClusterError as error:  # it may be gone
+            return str(error)
+        return ""
+
+    return next(filter(None, await asyncio.gather(*(one(*pair) for pair in nodes.items()))), "")
+
+
+def _listed(found: object) -> Iterator[Any]:
+    yield from found if isinstance(found, list) else ()

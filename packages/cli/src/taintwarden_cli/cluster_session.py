@@ -1,0 +1,63 @@
+"""Requests to the cluster that flags and environment select; a failure is one line and an exit code."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+import click
+
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.http.client import Client
+from taintwarden.settings import Settings, SettingsError, load_settings
+from taintwarden.telemetry.logs import configure_logs
+from taintwarden_cli.output import fail
+from taintwarden_cli.rehearsal.session import ClusterError, Session
+
+REFUSED, USAGE = 1, 2
+"""Exit codes: the cluster cannot be reached or refuses; wrong flags or kubeconfig."""
+
+T = TypeVar("T")
+
+
+def settings_of(flags: Mapping[str, object]) -> Settings:
+    """Flags and environment; ends the process if they are wrong. From here on only errors are logged.
+
+    ``--context`` and ``--kubeconfig`` may also stand before the name of the command, as for a plugin of kubectl.
+    """
+    above = click.get_current_context().find_root().params
+    before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+    try:
+        settings = load_settings(os.environ, **{**flags, **before})
+    except SettingsError as error:
+        fail(str(error), USAGE)
+    configure_logs("console", "error")
+    return settings
+
+
+def confirm(question: str, meaning: str, *, yes: bool) -> None:
+    """Ask for confirmation of a change; ends the process if it is denied, or if there is no terminal to ask on."""
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        fail(f"cannot ask for confirmation here: use --yes to {meaning}", USAGE)
+    if not click.confirm(question, err=True):
+        fail("nothing was changed", REFUSED)
+
+
+def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_connections: int = 4) -> T:
+    """The response of the selected cluster; ends the process with one line if there is none."""
+
+    async def answer() -> T:
+        connection = Connection.load(settings.kubeconfig, settings.context)
+        async with Client(connection, max_connections) as client:
+            return await question(Session(client, connection.server, connection.origin, connection.namespace))
+
+    try:
+        return asyncio.run(answer())
+    except ConfigError as error:
+        fail(str(error), USAGE)
+    except ClusterError as error:
+        fail(str(error), REFUSED)

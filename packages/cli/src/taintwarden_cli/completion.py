@@ -1,0 +1,42 @@
+"""Shell completion of the names of policies, nodes, pods and workloads, from the selected cluster.
+
+Completing a flag does not need the cluster's client: :mod:`name_listing` has it.
+"""
+
+from collections.abc import Callable
+
+import click
+from click.shell_completion import CompletionItem
+
+from taintwarden_cli.lazy import imported
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def names(path: str, *, namespaced: bool = False) -> Completer:
+    """Complete the names of the objects that are listed at ``path``, as ``namespace/name`` if ``namespaced``."""
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        space = context.params.get("space") if namespaced else None
+        above, here = context.find_root().params, context.params
+        listed = imported("taintwarden_cli.name_listing:listed", with_rich=False)
+        found = listed(path, *(here.get(name) or above.get(name) for name in ("kubeconfig", "context")))
+        if space:
+            shown = [name for namespace, name in found if namespace == space]
+        else:
+            shown = [f"{namespace}/{name}" if namespaced else name for namespace, name in found]
+        taken = context.params.get("policies") or ()
+        return [CompletionItem(one) for one in shown if one.startswith(incomplete) and one not in taken]
+
+    return complete
+
+
+POLICIES = names("/apis/taintwarden.io/v1alpha1/taintevictionpolicies")
+NODES = names("/api/v1/nodes")
+PODS = names("/api/v1/pods", namespaced=True)
+WORKLOADS = {
+    "Deployment": names("/apis/apps/v1/deployments", namespaced=True),
+    "StatefulSet": names("/apis/apps/v1/statefulsets", namespaced=True),
+    "DaemonSet": names("/apis/apps/v1/daemonsets", namespaced=True),
+    "ReplicaSet": names("/apis/apps/v1/replicasets", namespaced=True),
+}

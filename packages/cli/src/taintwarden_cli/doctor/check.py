@@ -1,0 +1,144 @@
+"""Checks and their findings. ``Diagnosis`` is what ``-o json`` and ``-o yaml`` print."""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from taintwarden_cli.doctor.context import Context
+from taintwarden_cli.doctor.inventory import PodGroup
+from taintwarden_cli.rehearsal.sources import Source, Subject
+
+
+class Severity(StrEnum):
+    """How serious a finding is."""
+
+    ERROR = "error"
+    """It does harm, or will with the next change of a taint."""
+    WARNING = "warning"
+    """It may not be what you intend."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a check finds about one object. Fields that are not set have the check's own values."""
+
+    subject: Subject
+    message: str
+    remedy: str = ""
+    severity: Severity | None = None
+    pods: int = 0
+    """The number of pods that it concerns."""
+    template: bool = False
+    """It concerns the template of future pods."""
+
+
+Run = Callable[[Context], Iterator[Found]]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of fault to look for.
+
+    All of ``needs`` have to be read for it; without one of ``uses`` it checks less. ``finds`` and ``remedy`` are shown
+    to the user.
+    """
+
+    id: str
+    severity: Severity
+    finds: str
+    remedy: str
+    needs: Sequence[Source]
+    uses: Sequence[Source] = ()
+    run: Run
+
+
+MADE: list[Check] = []
+"""Every check that a module has added."""
+
+
+def check(
+    name: str, severity: Severity, finds: str, remedy: str, *, needs: Sequence[Source] = (), uses: Sequence[Source] = ()
+) -> Callable[[Run], Run]:
+    """Make the decorated function a check."""
+
+    def add(run: Run) -> Run:
+        MADE.append(Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run))
+        return run
+
+    return add
+
+
+def about(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Found:
+    """A finding about all pods of a group, or about a template."""
+    return Found(group.subject, message, remedy, severity, pods=group.count, template=group.template)
+
+
+class Finding(msgspec.Struct, rename="camel", kw_only=True):
+    """One line of the result: all pods of an owner are one finding."""
+
+    check: str
+    severity: Severity
+    kind: str
+    namespace: str
+    name: str
+    message: str
+    remedy: str
+    pods: int
+    template: bool
+    """Whether the template has the fault, too: then it persists when pods are replaced."""
+
+    @property
+    def subject(self) -> Subject:
+        """The object."""
+        return Subject(self.kind, self.name, self.namespace)
+
+
+class NotChecked(msgspec.Struct, rename="camel"):
+    """Checks that did not run, or ran without some of their sources (``partly``), and why."""
+
+    reason: str
+    checks: list[str]
+    partly: bool
+
+
+class Scope(msgspec.Struct, rename="camel"):
+    """How many objects were checked; None was not read."""
+
+    nodes: int | None = None
+    pods: int | None = None
+    templates: int | None = None
+    policies: int | None = None
+    profiles: int | None = None
+
+
+class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
+    """The whole result. ``checks``: how many ran."""
+
+    at: str
+    server: str
+    scope: Scope
+    checks: int
+    errors: int = 0
+    warnings: int = 0
+    findings: list[Finding] = []
+    """Errors first; then in the order of the catalogue, and by object."""
+    not_checked: list[NotChecked] = []
+
+    def __post_init__(self) -> None:
+        self.errors = sum(one.severity is Severity.ERROR for one in self.findings)
+        self.warnings = len(self.findings) - self.errors
+
+    def narrowed(self, namespace: str) -> "Diagnosis":
+        """The same result with only the findings about objects of one namespace, and about cluster-scoped objects."""
+        findings = [one for one in self.findings if one.namespace in ("", namespace)]
+        return msgspec.structs.replace(self, findings=findings)
+
+    @property
+    def resource_names(self) -> list[str]:
+        """The objects with findings, each once."""
+        return list(dict.fromkeys(f"{one.kind.lower()}/{one.name}" for one in self.findings))
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether more checks could not be made than were made: no finding means little then."""
+        left_out = {name for one in self.not_checked if not one.partly for name in one.checks}
+        return len(left_out) > self.checks

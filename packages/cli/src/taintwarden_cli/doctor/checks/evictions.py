@@ -1,0 +1,331 @@
+"""Pods that leave and find no other node, that other controllers evict, or whose budgets never allow it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from taintwarden.controller.device_handlers import device_claim, device_slice, taint_rule
+from taintwarden.engine.device_inventory import DeviceInventory
+from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
+from taintwarden.engine.machine import NodeView
+from taintwarden.engine.model import (
+    DeviceEffect,
+    Effect,
+    Method,
+    Mode,
+    Policy,
+    Share,
+    Taint,
+    TolerationSecondsMode,
+    cannot_compute,
+    several_budgets,
+)
+from taintwarden.kube.wire.kinds import BudgetObject
+from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.context import Context
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, FullBudget
+from taintwarden_cli.doctor.inventory import PodGroup
+from taintwarden_cli.rehearsal.places import accepts
+from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
+
+_NAMED = 3
+"""The number of taints or owners that are named."""
+_KINDS = tuple(listing.kind for listing in WORKLOADS.values())
+APP_LABELS = ("app.kubernetes.io/name", "app")
+"""Labels that select the pods of one workload, the better first."""
+_PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
+
+
+# -- nowhere ----------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "nowhere-to-go",
+    Severity.ERROR,
+    "pods that must leave, and workloads, that no node would take by taints, nodeSelector and nodeAffinity",
+    "add nodes, loosen the tolerations, or pause the policy until there are; resources were not looked at",
+    needs=EVALUATION,
+    uses=(*TEMPLATES, Source.MUTATING),
+)
+def nowhere_to_go(context: Context) -> Iterator[Found]:
+    """Not considered: resources, affinity to pods, topology spread, volumes, ports, nodes that do not exist yet."""
+    told: set[Subject] = set()
+    nodes = _Nodes(context)
+    for group in context.groups:
+        if group.pod_class.daemon_set or group.subject.kind == "Pod":
+            continue  # they are not replaced on another node
+        leaving = _leaving(context, group)
+        if leaving and not nodes.take(group):
+            told.add(group.subject)
+            yield from _told(group, leaving)
+    yield from (one for one in unplaceable(context) if one.subject not in told)
+
+
+def unplaceable(context: Context) -> Iterator[Found]:
+    """Workloads whose pods would fit no node, by their templates."""
+    nodes = _Nodes(context)
+    for group in context.groups:
+        if group.template and group.wanted > 0 and not group.pod_class.daemon_set:
+            yield from _unplaceable(context, group, nodes)
+
+
+def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
+    """Why pods have to leave their node, and how many."""
+    found: dict[str, tuple[TaintVerdict, int]] = {}
+    for _, count, verdicts in context.evaluated(group):
+        verdict = next((one for one in verdicts if one.evicts), None)
+        if verdict is not None:
+            first, pods = found.setdefault(str(verdict.taint), (verdict, 0))
+            found[str(verdict.taint)] = (first, pods + count)
+    return [*found.values()]
+
+
+def _told(group: PodGroup, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Found]:
+    for verdict, pods in leaving:
+        enforced = verdict.policy.mode is Mode.ENFORCE
+        how = "have to leave" if enforced else "would have to leave"
+        message = f"{how} because of {verdict.taint} (policy {verdict.policy.name}), and fit no other node"
+        yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
+
+
+def _unplaceable(context: Context, group: PodGroup, nodes: "_Nodes") -> Iterator[Found]:
+    """A workload that fits no node only because of taints that policies act on."""
+    if nodes.take(group):
+        return
+    candidates, blocking = 0, dict[str, None]()
+    for node in context.nodes.values():
+        if _suits(group, node):
+            taint = _blocking(context, group, node)
+            if taint is None:
+                return
+            candidates += 1
+            blocking[str(taint)] = None
+    if candidates:
+        taints = ", ".join([*blocking][:_NAMED]) + (" and others" if len(blocking) > _NAMED else "")
+        where = "do not hold on the only node" if candidates == 1 else f"hold on none of the {candidates} nodes"
+        message = f"its tolerations {where} that it could be on: {taints}"
+        yield Found(group.subject, message, severity=Severity.WARNING)
+
+
+class _Nodes:
+    """The nodes, those first that fitted a pod last: they probably fit the next one, too."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._nodes = list(context.nodes.values())
+
+    def take(self, group: PodGroup) -> bool:
+        """Whether the pods fit a node that would not evict them."""
+        for index, node in enumerate(self._nodes):
+            if self._takes(node, group):
+                self._nodes.insert(0, self._nodes.pop(index))
+                return True
+        return False
+
+    def _takes(self, node: NodeView, group: PodGroup) -> bool:
+        context = self._context
+        return (
+            _suits(group, node)
+            and all(_schedules(context, group, taint) for taint, _ in node.taints)
+            and not any(verdict.evicts for verdict in context.verdicts(node.node.name, group))
+        )
+
+
+def _suits(group: PodGroup, node: NodeView) -> bool:
+    return group.shape.place.fits(node.node.name, node.node.labels)
+
+
+def _blocking(context: Context, group: PodGroup, node: NodeView) -> Taint | None:
+    """A taint that keeps the pods off a node, and that a policy acts on."""
+    evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
+    refused = (
+        taint
+        for taint, _ in node.taints
+        if any(policy.selector_for(taint) for policy in node.policies) and not _schedules(context, group, taint)
+    )
+    return next(evicting, None) or next(refused, None)
+
+
+def _schedules(context: Context, group: PodGroup, taint: Taint) -> bool:
+    """Whether the scheduler, which reads native tolerations only, accepts the taint."""
+    if accepts(group.pod_class.tolerations.native, taint, context.gates):
+        return True
+    every = context.view.tolerations_of(group.pod_class)
+    return context.injects(group) and any(one.key == taint.key for one in every.extended)
+
+
+# -- the built-in controllers -----------------------------------------------------------------------------------------
+
+
+@check(
+    "builtin-evicts",
+    Severity.ERROR,
+    "pods that an enforcing policy lets stay, and Kubernetes' own controller for taints of nodes or devices does not",
+    "add a native Exists for the key; or run kube-controller-manager with --controllers=*,-taint-eviction-controller",
+    needs=EVALUATION,
+    uses=(*OWNERS, Source.BUILT_IN, Source.OPERATOR, Source.SLICES, Source.DEVICE_CLAIMS, Source.TAINT_RULES),
+)
+def builtin_evicts(context: Context) -> Iterator[Found]:
+    """Those controllers know neither extended tolerations nor budgets nor limits."""
+    if context.snapshot.built_in is not BuiltIn.ABSENT:
+        sure = context.snapshot.built_in is BuiltIn.RUNS
+        fate = "they are evicted" if sure else "they are evicted if the built-in controller is on"
+        for group in context.running:
+            found: dict[tuple[str, str], int] = {}
+            for _, count, verdicts in context.evaluated(group):
+                for verdict in verdicts:
+                    if _lets_stay(verdict) and not _is_tolerated_natively(context, verdict):
+                        key = (str(verdict.taint), verdict.policy.name)
+                        found[key] = found.get(key, 0) + count
+            for (taint, policy), pods in found.items():
+                message = f"policy {policy} lets them stay with {taint}, and no native toleration does: {fate}"
+                yield Found(group.subject, message, pods=pods)
+    if context.snapshot.built_in_for_devices is not BuiltIn.ABSENT:
+        yield from _of_devices(context)
+
+
+def _lets_stay(verdict: TaintVerdict) -> bool:
+    if verdict.taint.source:  # the built-in controller does not know it
+        return False
+    is_enforced = verdict.policy.mode is Mode.ENFORCE and verdict.taint.effect == Effect.NO_EXECUTE
+    return is_enforced and verdict.kind in (Kind.TOLERATED, Kind.HELD)
+
+
+def _is_tolerated_natively(context: Context, verdict: TaintVerdict) -> bool:
+    native = verdict.tolerations.native
+    return judge(native, verdict.taint, TolerationSecondsMode.KUBERNETES, gates=context.gates).tolerated
+
+
+def _of_devices(context: Context) -> Iterator[Found]:
+    fate = "deletes" if context.snapshot.built_in_for_devices is BuiltIn.RUNS else "deletes, if it is on,"
+    remedy = (
+        "tolerate it in the claim with Exists and NoExecute; or run kube-controller-manager with "
+        "--controllers=*,-device-taint-eviction-controller"
+    )
+    inventory = devices_of(context)
+    for obj in context.snapshot.device_claims:
+        claim, subject = device_claim(obj), Subject("ResourceClaim", obj.metadata.name, obj.metadata.namespace)
+        for use in claim.uses if claim is not None else ():
+            for taint, _ in inventory.taints(use.device):
+                policy = acting_policy(taint, context.policies)
+                # Its controller ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
+                counted = [one for one in use.tolerations if one.effect == DeviceEffect.NO_EXECUTE]
+                judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
+                is_kept = judgement.tolerated and judgement.seconds is None
+                if policy is not None and taint.effect == DeviceEffect.NO_EXECUTE and not is_kept and claim is not None:
+                    message = (
+                        f"has {taint}, on which policy {policy.name} acts, and does not tolerate it: the built-in "
+                        f"device taint eviction {fate} its pods without a budget"
+                    )
+                    yield Found(subject, message, remedy, Severity.WARNING, pods=len(claim.consumers))
+
+
+def devices_of(context: Context) -> DeviceInventory:
+    """The devices of the cluster, with their taints."""
+    found = DeviceInventory()
+    for one in context.snapshot.slices:
+        found.put_slice(one.metadata.name, device_slice(one))
+    for rule in context.snapshot.taint_rules:
+        found.put_rule(rule.metadata.name, taint_rule(rule))
+    return found
+
+
+# -- budgets ----------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "budget-never-allows",
+    Severity.ERROR,
+    "PodDisruptionBudgets that can never allow an eviction: two for one pod, a controller that fails, or their spec",
+    "allow at least one disruption, or give the policy eviction.method EvictThenDelete",
+    needs=(Source.BUDGETS, *EVALUATION),
+    uses=OWNERS,
+)
+def budget_never_allows(context: Context) -> Iterator[Found]:
+    """Pods that wait indefinitely, if their policy always respects budgets."""
+    found: dict[Subject, tuple[FullBudget, list[PodGroup]]] = {}
+    for group in context.running:
+        budgets = context.budgets(group)
+        if len(budgets) > 1:
+            message = several_budgets(one.metadata.name for one in budgets)
+            remedy = "leave one budget for each pod: narrow the selectors, or remove one"
+            yield Found(group.subject, message, remedy, pods=group.count)
+        for budget in budgets if _asking(context, group) else ():
+            found.setdefault(_budget(budget), (budget, []))[1].append(group)
+    for subject, (budget, groups) in found.items():
+        if why := _why_never(budget):
+            policies = dict.fromkeys(policy.name for group in groups for policy in _asking(context, group))
+            named = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
+            message = f"{why}, and {named} may evict pods that it selects"
+            yield Found(subject, message, severity=Severity.WARNING, pods=sum(group.count for group in groups))
+    for failing in context.snapshot.budgets:
+        if problem := failing.status.problem if failing.status else "":
+            remedy = "narrow the selector to pods of one kind of workload, or use minAvailable with a number"
+            yield Found(_budget(failing), f"it {cannot_compute(problem)}", remedy)
+
+
+def _budget(budget: BudgetObject) -> Subject:
+    return Subject("PodDisruptionBudget", budget.metadata.name, budget.metadata.namespace)
+
+
+def _asking(context: Context, group: PodGroup) -> list[Policy]:
+    """The policies that may evict the group's pods, and always respect budgets."""
+    return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
+
+
+def _why_never(budget: FullBudget) -> str:
+    """Why it allows no disruption even if all its pods are healthy; empty if it can allow one."""
+    spec, status = budget.spec, budget.status
+    if spec.max_unavailable in (0, "0%"):
+        return f"maxUnavailable is {spec.max_unavailable}"
+    if spec.min_available == "100%":
+        return "minAvailable is 100%"
+    if spec.min_available is not None and status is not None and 0 < status.expected_pods <= status.desired_healthy:
+        return f"minAvailable is {spec.min_available} of {status.expected_pods} pods"
+    return ""
+
+
+# -- workloads --------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "workload-split",
+    Severity.WARNING,
+    "workloads whose pods have several controllers, so that limits.perWorkload lets each lose its share at once",
+    "create one PodDisruptionBudget that selects the pods of all these controllers",
+    needs=(*EVALUATION, Source.BUDGETS),
+    uses=TEMPLATES,
+)
+def workload_split(context: Context) -> Iterator[Found]:
+    """Replicas of one database, each with a StatefulSet of its own; or several StatefulSets below one custom object."""
+    split: dict[tuple[object, ...], list[PodGroup]] = {}
+    for group in context.running:
+        limits = {policy.limits.max_unavailable for policy in context.may_leave(group)} - {None, Share(percent=100)}
+        if limits and not group.pod_class.daemon_set and not context.budgets(group):
+            split.setdefault(_whole(group), []).append(group)
+    for groups in split.values():
+        pods = Counter[str]()
+        for group in groups:
+            pods[group.pod_class.owner.uid if group.pod_class.owner else ""] += group.count
+        is_custom = groups[0].subject.kind not in _KINDS
+        # StatefulSets with one label and several pods each may do different things.
+        if len(pods) > 1 and (is_custom or max(pods.values()) == 1):
+            named = "" if is_custom else f": {named_subjects(group.subject for group in groups)}"
+            message = f"its pods have {len(pods)} controllers, each a workload of its own for limits.perWorkload{named}"
+            yield Found(groups[0].subject, message, pods=pods.total())
+
+
+def _whole(group: PodGroup) -> tuple[object, ...]:
+    """What pods of one workload have in common, whichever controllers they have."""
+    subject, labels = group.subject, group.pod_class.labels
+    app = next((labels[name] for name in APP_LABELS if labels.get(name)), None)
+    if subject.kind == "StatefulSet" and app is not None:
+        return (subject.namespace, app, *(labels.get(name) for name in _PART_LABELS))
+    owner = group.pod_class.owner if subject.kind in _KINDS else None  # a Deployment may have two ReplicaSets
+    return (subject, owner and owner.uid)
+
+
+def named_subjects(subjects: Iterable[Subject]) -> str:
+    """The first of these, and how many more there are."""
+    found = list(dict.fromkeys(map(str, subjects)))
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more

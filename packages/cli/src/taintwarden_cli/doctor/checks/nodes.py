@@ -1,0 +1,154 @@
+"""Taints of nodes and devices: values that cannot be compared, taints that stayed, and those that come and go."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from taintwarden.controller.device_handlers import device_claim
+from taintwarden.controller.times import moment
+from taintwarden.controller.wording import duration, invalid_taint, pods
+from taintwarden.engine.evaluate import acting_policy
+from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.model import Policy, Taint, Toleration
+from taintwarden.engine.operators import Match, match
+from taintwarden.kube.wire.kinds import TaintObject
+from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.checks.evictions import devices_of, named_subjects
+from taintwarden_cli.doctor.checks.toleration_checks import comparisons
+from taintwarden_cli.doctor.context import Context
+from taintwarden_cli.rehearsal.sources import DEVICES, TEMPLATES, Source, Subject
+from taintwarden_placement.admission.annotated_objects import check_object
+
+_LEFT_SECONDS = 300.0
+"""So long a controller may take to remove a taint of a node that is ready again."""
+_LEFT = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+_CANCELLED = re.compile(r"Stays on (?P<node>\S+): taint (?P<key>[^\s=:]+)")
+"""The note of the Event that an eviction was cancelled."""
+_OFTEN = 3
+"""An eviction that was cancelled so often in an hour is not cancelled because a node has recovered."""
+
+
+@check(
+    "taint-value-invalid",
+    Severity.WARNING,
+    "taints of nodes and devices whose values cannot be compared, as valueType or tolerations ask",
+    "set the last value that can be compared: kubectl taint node NODE KEY=VALUE:EFFECT --overwrite",
+    needs=(Source.NODES, Source.PODS, Source.POLICIES, Source.PROFILES),
+    uses=(*TEMPLATES, *DEVICES),
+)
+def value_invalid(context: Context) -> Iterator[Found]:
+    """Pods are judged by the last valid value, whatever the node has become."""
+    asking = _asking(context)
+    for name, seen in context.nodes.items():
+        for taint, history in seen.taints:
+            chosen = {policy.name: policy.selector_for(taint) for policy in seen.policies}
+            typed = [one for one in seen.policies if (by := chosen[one.name]) and by.value_type is not None]
+            node = {"spec": {"taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect}]}}
+            faults = [str(fault.remedy or fault.reason) for _, fault in check_object(node, "", "Node", typed)]
+            subject = Subject("Node", name)
+            if typed and faults:
+                by = chosen[typed[0].name]
+                told = f"{taint}: policy {typed[0].name} expects {by.value_type if by else ''}; {faults[0]}"
+                yield Found(subject, told, _restored(name, taint, history, typed[0], ()))
+            elif asked := _who_cannot(taint, asking):
+                told = f"{taint} cannot be compared, which {asked} ask for"
+                yield Found(subject, told, _restored(name, taint, history, None, asking))
+    yield from _of_devices(context, asking)
+
+
+def _restored(
+    node: str, taint: Taint, history: TaintHistory, policy: Policy | None, asking: Iterable[Toleration]
+) -> str:
+    """The command that sets the last value that can be compared; without such a value, what it has to look like."""
+    relevant = [one for one in asking if one.key == taint.key]
+    values = (Taint(taint.key, value, taint.effect) for value in history.values)
+    if taint.source:
+        return f"its value is read from {taint.source}: choose a valueType, or operators, that can compare it"
+    good = next((one for one in values if not invalid_taint(one, policy, relevant)), None)
+    if good is None:
+        return f"set a value that can be compared: {invalid_taint(taint, policy, relevant)}"
+    return f"kubectl taint node {node} {good} --overwrite"
+
+
+def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
+    """Every comparison that counts, with the owners of its pods."""
+    found: dict[Toleration, dict[Subject, None]] = {}
+    for group in context.groups:
+        every = context.view.tolerations_of(group.pod_class)
+        for one in comparisons((*every.native, *every.extended)):
+            if one in every.relevant_to(one.key):
+                found.setdefault(one, {})[group.subject] = None
+    return found
+
+
+def _who_cannot(taint: Taint, asking: dict[Toleration, dict[Subject, None]]) -> str:
+    return named_subjects(
+        subject
+        for toleration, subjects in asking.items()
+        if match(toleration, taint) is Match.INVALID_TAINT
+        for subject in subjects
+    )
+
+
+def _of_devices(context: Context, asking: Iterable[Toleration]) -> Iterator[Found]:
+    """Taints of devices in use."""
+    claims = [claim for obj in context.snapshot.device_claims if (claim := device_claim(obj)) is not None]
+    inventory = devices_of(context)
+    for device in sorted({use.device for claim in claims for use in claim.uses}):
+        for taint, _ in inventory.taints(device):
+            policy = acting_policy(taint, context.policies)
+            selector = None if policy is None else policy.selector_for(taint)
+            asked = [one for one in asking if one.key == taint.key]
+            why = invalid_taint(taint, policy, asked) if selector is not None else ""
+            if why and selector is not None and (asked or selector.value_type is not None):
+                remedy = "the driver or the DeviceTaintRule has to set a value that can be compared"
+                yield Found(Subject("Device", str(device)), f"{taint} cannot be compared: {why}", remedy)
+
+
+@check(
+    "taint-left",
+    Severity.WARNING,
+    "nodes that are Ready and still have the taint unreachable or not-ready, by which pods are evicted",
+    "kubectl taint node NODE KEY:EFFECT-; look at the kube-controller-manager, which should have removed it",
+    needs=(Source.NODES,),
+)
+def taint_left(context: Context) -> Iterator[Found]:
+    """The node lifecycle controller removes them within seconds, if it runs and nothing else writes them."""
+    for node in context.snapshot.nodes:
+        ready = node.status.condition("Ready")
+        for taint in node.spec.taints if ready is not None and ready.status == "True" else ():
+            seconds = _age(taint, context.snapshot.now)
+            if taint.key in _LEFT and (seconds is None or seconds > _LEFT_SECONDS):
+                since = "" if seconds is None else f" for {duration(seconds)}"
+                told = f"is Ready, and has the taint {taint.key}:{taint.effect}{since}"
+                remedy = f"kubectl taint node {node.metadata.name} {taint.key}:{taint.effect}-"
+                yield Found(Subject("Node", node.metadata.name), told, remedy)
+
+
+def _age(taint: TaintObject, now: float) -> float | None:
+    try:
+        return now - moment(taint.time_added or "")
+    except ValueError:
+        return None
+
+
+@check(
+    "grace-restarted",
+    Severity.WARNING,
+    "nodes whose taint comes and goes, or changes its value to and fro, faster than the grace of the pods ends",
+    "correct what writes the taint; or lower violationGraceSeconds, or raise timing.stabilizationWindowSeconds",
+    needs=(Source.EVENTS,),
+)
+def grace_restarted(context: Context) -> Iterator[Found]:
+    """Evictions that were cancelled repeatedly: each time the grace begins again, and no pod ever leaves."""
+    found: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
+    for one in context.snapshot.cancelled:
+        if noted := _CANCELLED.match(one.note):
+            counts = found.setdefault((noted["node"], noted["key"]), {})
+            counts[one.namespace, one.name] = counts.get((one.namespace, one.name), 0) + one.count
+    for (node, key), counts in found.items():
+        often = [number for number in counts.values() if number >= _OFTEN]
+        if often:
+            told = (
+                f"evictions of {pods(len(often))} because of {key} were cancelled up to {max(often)} times in an hour"
+            )
+            yield Found(Subject("Node", node), f"{told}: their grace begins again each time", pods=len(often))

@@ -1,0 +1,129 @@
+"""The operator and its webhooks: whether they run, and are able to do what policies ask for."""
+
+from collections.abc import Iterator
+
+from taintwarden.engine.model import Method
+from taintwarden.kube.calls.lease import LEASE_NAME
+from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.context import Context, is_ours
+from taintwarden_cli.rehearsal.liveness import liveness
+from taintwarden_cli.rehearsal.sources import Source, Subject
+from taintwarden_placement.admission.own_objects import INJECT
+
+POLICY = "TaintEvictionPolicy"
+_MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+_ONLY_FOR_DELETING = ("pods", "delete"), ("pods/status", "patch")
+"""Rights that are bound only if policies delete pods."""
+_OF_DEVICES = ".resource.k8s.io"
+_REMEDY_OF_DEVICES = "add deploy/components/devices to your overlay, or set rbac.devices=true in the chart"
+
+
+@check(
+    "operator-not-running",
+    Severity.ERROR,
+    "policies without an operator: no definitions, no replicas, or no renewal of its lease or of statuses",
+    "kubectl -n taintwarden-system get pods; or name its namespace by --operator-namespace",
+    uses=(Source.POLICIES, Source.PROFILES, Source.LEASE, Source.OPERATOR),
+)
+def not_running(context: Context) -> Iterator[Found]:
+    """What has to exist before any policy acts."""
+    snapshot = context.snapshot
+    for source in snapshot.undefined:
+        subject = Subject("CustomResourceDefinition", f"{source}.taintwarden.io")
+        yield Found(subject, "does not exist", "kubectl apply -k crds, or install the chart; then restart the operator")
+    operator = snapshot.operator
+    if operator is not None and operator.replicas == 0:
+        remedy = f"kubectl -n {snapshot.namespace} scale deployment {operator.name} --replicas=2"
+        subject = Subject("Deployment", operator.name, snapshot.namespace)
+        yield Found(subject, "is scaled to no replicas: no policy acts", remedy)
+    elif snapshot.policies:
+        subject = Subject("Lease", LEASE_NAME, snapshot.namespace)
+        known = liveness(snapshot.policies, snapshot.lease, snapshot.now, is_late=snapshot.lease_is_late)
+        if known.problem:
+            yield Found(subject, known.problem)
+        elif snapshot.lease is None and known.reported_at is None and snapshot.knows(Source.LEASE):
+            yield Found(subject, "does not exist: no operator has ever run in this namespace, so no policy acts")
+
+
+@check(
+    "policy-problem",
+    Severity.ERROR,
+    "policies that are not accepted, or cannot evict what they have to, as their status says",
+    "taintwarden status NAME; docs/troubleshooting.md#a-limit-holds-them",
+    needs=(Source.POLICIES,),
+)
+def policy_problem(context: Context) -> Iterator[Found]:
+    """What ``status`` says, with the next command."""
+    known = {one.name: one for one in context.summaries}
+    for name in sorted({*known, *context.policy_problems}):
+        one, invalid = known.get(name), context.policy_problems.get(name)
+        remedy = f"taintwarden status {name}; docs/troubleshooting.md#a-limit-holds-them"
+        if invalid or (one is not None and one.is_refused):
+            remedy = f"correct it: kubectl edit taintevictionpolicy {name}"
+        elif one is not None and one.is_halted:
+            remedy = (
+                f"taintwarden pause {name}; correct the cause; taintwarden plan --enforce {name}; then taintwarden "
+                f"resume {name}. If all these pods are to be evicted: taintwarden guard reset {name}"
+            )
+        if problem := invalid or (one.problem if one is not None else ""):
+            yield Found(Subject(POLICY, name), problem, remedy)
+
+
+@check(
+    "rights-missing",
+    Severity.ERROR,
+    "rights of deploy/base/rbac.yaml that the operator's service account does not have",
+    "kubectl apply -k deploy/base; for methods that delete also deploy/components/allow-delete",
+    needs=(Source.POLICIES, Source.RIGHTS),
+)
+def rights_missing(context: Context) -> Iterator[Found]:
+    """Before the first eviction that needs them fails."""
+    rights = context.snapshot.rights
+    if rights is None:
+        return
+    namespace, _, name = rights.account.rpartition("/")
+    subject = Subject("ServiceAccount", name, namespace)
+    if rights.missing and rights.missed == rights.asked:
+        yield Found(subject, f"has none of the {rights.asked} rights that the shipped role lists")
+        return
+    deletes = any(policy.eviction.method is not Method.EVICT for policy in context.policies)
+    for one in rights.missing:
+        if one.resource.endswith(_OF_DEVICES):
+            if any(policy.devices for policy in context.policies):
+                yield Found(subject, f"may not {', '.join(one.verbs)} {one.resource}", _REMEDY_OF_DEVICES)
+            continue
+        verbs = [verb for verb in one.verbs if deletes or (one.resource, verb) not in _ONLY_FOR_DELETING]
+        if verbs:
+            yield Found(subject, f"may not {', '.join(verbs)} {one.resource}{one.place}")
+
+
+@check(
+    "webhook-not-answering",
+    Severity.ERROR,
+    "webhooks that are missing, not trusted or without an answer, so that pods get no placement and no native "
+    "tolerations; or whose failurePolicy is Fail, so that no pod starts while they are away",
+    "kubectl -n taintwarden-system get pods; if the webhook runs: taintwarden webhook-trust",
+    needs=(Source.NAMESPACES, Source.MUTATING, Source.VALIDATING),
+    uses=(Source.TRIAL,),
+)
+def webhook_not_answering(context: Context) -> Iterator[Found]:
+    """Whether a pod that is created now is completed."""
+    snapshot = context.snapshot
+    if context.mutating is None:
+        for name in context.opted_in:
+            message = f"asks for native tolerations by {INJECT}=true, and there is no {_MUTATING} of Taintwarden"
+            remedy = f"kubectl apply -k deploy/base; or: kubectl label namespace {name} {INJECT}-"
+            yield Found(Subject("Namespace", name), message, remedy, Severity.WARNING)
+    for kind, listed in ((_MUTATING, snapshot.mutating), (_VALIDATING, snapshot.validating)):
+        for one in filter(is_ours, listed):
+            subject = Subject(kind, one.metadata.name)
+            for webhook in one.webhooks:
+                if not webhook.client_config.ca_bundle:
+                    message = f"webhook {webhook.name} has no caBundle, so the API server cannot trust it"
+                    yield Found(subject, message, "taintwarden webhook-trust; or install again with kubectl or helm")
+                if webhook.failure_policy == "Fail":
+                    message = f"webhook {webhook.name} has failurePolicy Fail: without it nothing is created"
+                    yield Found(subject, message, "set failurePolicy to Ignore, as shipped")
+            if kind == _VALIDATING and snapshot.webhooks_answer is False:
+                message = "the API server admits a pod in the namespace default whose annotation the webhooks reject"
+                yield Found(subject, message)

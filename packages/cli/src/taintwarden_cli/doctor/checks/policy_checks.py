@@ -1,0 +1,286 @@
+"""Policies, profiles and publishers that do not have the effect that their spec suggests."""
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from taintwarden.api.types import PUBLISHER_KIND
+from taintwarden.controller.times import moment
+from taintwarden.controller.wording import duration, no_value, several
+from taintwarden.engine.evaluate import acting_policy
+from taintwarden.engine.model import Effect, Exclude, Operator, Policy, Profile, Taint, TaintSelector
+from taintwarden.engine.operators import is_comparison
+from taintwarden.engine.profile_selection import matching
+from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.checks.operation import POLICY
+from taintwarden_cli.doctor.context import Context
+from taintwarden_cli.doctor.doctor_snapshot import PublisherObject
+from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
+
+STATIC_MARKERS = (
+    "cloud.google.com/gke-spot",
+    "cloud.google.com/gke-preemptible",
+    "kubernetes.azure.com/scalesetpriority",
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "nvidia.com/gpu",
+)
+"""Taints that state the class of a node for its whole lifetime: they announce no change."""
+SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
+"""Domains whose controllers set and remove the taint, so that its value means nothing else."""
+PATIENCE_SECONDS = 180.0
+"""The publisher renews a status every minute at most; its clock may differ."""
+
+
+def of_system(key: str) -> bool:
+    """Whether a controller of Kubernetes or of a node's provider sets and removes taints with the key."""
+    domain = key.partition("/")[0] if "/" in key else ""
+    return any(domain == known or domain.endswith(f".{known}") for known in SYSTEM_DOMAINS)
+
+
+# -- policies ---------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "policy-never-acts",
+    Severity.WARNING,
+    "policies for a key that is on no node (a typo?), for no node, without a value to read, or behind other policies",
+    "compare its key and nodeSelector with: kubectl get nodes --show-labels; taintwarden init proposes a policy",
+    needs=(Source.POLICIES, Source.NODES),
+    uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
+)
+def never_acts(context: Context) -> Iterator[Found]:
+    """A policy that looks right, and evicts no pod."""
+    for policy in context.policies if context.nodes else ():
+        subject, nodes = Subject(POLICY, policy.name), context.selecting(policy)
+        if policy.node_selector.requirements and not nodes:
+            yield Found(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
+        elif shields := _shields(context, policy):
+            told = f"{', '.join(shields)} {'comes' if len(shields) == 1 else 'come'} first"
+            remedy = (
+                "remove one, or let it select closer: an exact key goes before a prefix, the older before the newer"
+            )
+            yield Found(subject, f"never acts: {told} for each of its taints, nodes and pods", remedy)
+        else:
+            for selector in policy.taints:
+                yield from _absent(context, policy, selector, nodes)
+
+
+def _absent(context: Context, policy: Policy, selector: TaintSelector, nodes: list[str]) -> Iterator[Found]:
+    """A taint that no node has, although it should be there: not a signal such as the end of a spot node."""
+    subject, key, source = Subject(POLICY, policy.name), selector.key, selector.source
+    if source is not None:
+        if not any(source in context.nodes[name].node.values for name in nodes):
+            told = no_value(str(source), key, len(nodes))
+            remedy = "compare it with: kubectl get nodes -o yaml; a condition is there once a component sets it"
+            yield Found(subject, told, remedy)
+        return
+    if "*" in key or any(taint.key == key for taint in context.taints):
+        return
+    free = Counter[str]()
+    for taint, carrying in context.taints.items():
+        if not (taint.source or of_system(taint.key) or any(one.selector_for(taint) for one in context.policies)):
+            free[taint.key] += len(carrying)
+    similar = next(iter(get_close_matches(key, free, n=1)), None)
+    if similar is not None:
+        have = "has" if free[similar] == 1 else "have"
+        told = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
+        remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
+        yield Found(subject, told, remedy)
+    elif selector.value_type is not None or _is_compared(context, key):
+        yield Found(subject, f"no node has a taint {key}, whose values are compared")
+
+
+def _is_compared(context: Context, key: str) -> bool:
+    """Whether pods or profiles compare values of the key: then nodes have it all the time."""
+    every = (one for group in context.groups for one in context.view.tolerations_of(group.pod_class).extended)
+    return any(one.key == key and is_comparison(one) for one in every)
+
+
+def _shields(context: Context, policy: Policy) -> list[str]:
+    """The policies that come first for all taints, nodes and pods of a policy; empty if none does for one of them."""
+    shields: dict[str, None] = {}
+    for key, effect in [(selector.key, effect) for selector in policy.taints for effect in selector.effects]:
+        by = [one.name for one in context.policies if one is not policy and _shields_key(one, policy, key, effect)]
+        if policy.devices or not by:
+            return []
+        shields |= dict.fromkeys(by)
+    return list(shields)
+
+
+def _shields_key(other: Policy, policy: Policy, key: str, effect: str) -> bool:
+    """Whether ``other`` comes first for all taints with this key (or pattern), for all pods of the policy."""
+    if not any(one.key == key and effect in one.effects for one in other.taints):
+        return False
+    # Any taint that the pattern selects is sufficient: both select it equally specifically.
+    example = Taint(f"{key[:-1]}x" if key.endswith("*") else key, effect=effect)
+    if acting_policy(example, (other, policy)) is not other:
+        return False
+    pairs = (
+        (other.node_selector, policy.node_selector),
+        (other.pod_selector, policy.pod_selector),
+        (other.namespace_selector, policy.namespace_selector),
+    )
+    covers = all(set(mine.requirements) <= set(theirs.requirements) for mine, theirs in pairs)
+    return covers and _excludes_no_more(other.exclude, policy.exclude)
+
+
+def _excludes_no_more(mine: Exclude, theirs: Exclude) -> bool:
+    bound, other = mine.priority_at_least, theirs.priority_at_least
+    return (
+        set(mine.namespaces) <= set(theirs.namespaces)
+        and (bound is None or (other is not None and bound >= other))
+        and (theirs.daemon_sets or not mine.daemon_sets)
+        and (theirs.respect_do_not_disrupt or not mine.respect_do_not_disrupt)
+        and (theirs.respect_do_not_evict or not mine.respect_do_not_evict)
+        and (theirs.bare or not mine.bare)
+        and (theirs.local_storage or not mine.local_storage)
+    )
+
+
+@check(
+    "policy-too-wide",
+    Severity.WARNING,
+    "policies that act on a taint which tells the class of a node, such as spot, or on cordoned nodes",
+    "list the keys that you mean: deploy/samples has the taints that clouds set before they remove a node",
+    needs=(Source.POLICIES,),
+    uses=(Source.NODES,),
+)
+def too_wide(context: Context) -> Iterator[Found]:
+    """A policy that evicts pods from nodes that are as they should be."""
+    carried = {taint.key for taint in context.taints}
+    cordon = Taint("node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
+    for policy in context.policies:
+        for marker in STATIC_MARKERS:
+            chosen = (
+                one
+                for one in policy.taints
+                if any(one.specificity(Taint(marker, effect=effect)) for effect in one.effects)
+            )
+            if any(one.key != "*" or marker in carried for one in chosen):
+                yield Found(Subject(POLICY, policy.name), f"acts on {marker}, which such nodes carry all their life")
+        selector = policy.selector_for(cordon)
+        if selector is not None and selector.key.endswith("*"):
+            told = f"{selector.key} with NoSchedule also selects {cordon}: kubectl cordon evicts the pods of a node"
+            yield Found(Subject(POLICY, policy.name), told)
+
+
+# -- profiles ---------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "profile-without-effect",
+    Severity.WARNING,
+    "profiles that are not valid, select no pod, or are for a namespace that policies leave alone",
+    "compare it with: kubectl get pods --show-labels",
+    needs=(Source.PROFILES, Source.PODS),
+    uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES),
+)
+def profile_without_effect(context: Context) -> Iterator[Found]:
+    """Its pods have other tolerations than its author expects."""
+    for key, why in sorted(context.profile_problems.items()):
+        namespace, _, name = key.partition("/")
+        remedy = f"correct it: kubectl edit tolerationprofile {name} -n {namespace}"
+        yield Found(Subject("TolerationProfile", name, namespace), why, remedy, Severity.ERROR)
+    for profile in context.profiles:
+        subject = Subject("TolerationProfile", profile.name, profile.namespace)
+        if not any(matching([profile], group.pod_class) for group in context.groups):
+            yield Found(subject, "its podSelector selects no pod and no template of its namespace")
+        elif policies := _leaving_alone(context, profile):
+            told = f"has no effect: {', '.join(policies)} leaves namespace {profile.namespace} alone"
+            yield Found(subject, told, "remove the profile, or the namespace from exclude.namespaces")
+
+
+def _leaving_alone(context: Context, profile: Profile) -> list[str]:
+    """The policies for its keys, if each of them leaves its namespace alone."""
+    space = profile.namespace
+    labels = next((one.metadata.labels for one in context.snapshot.namespaces if one.metadata.name == space), None)
+    acting = [policy for policy in context.policies if any(_names(policy, one.key) for one in profile.tolerations)]
+    is_left = all(
+        space in policy.exclude.namespaces or (labels is not None and not policy.namespace_selector.selects(labels))
+        for policy in acting
+    )
+    return [policy.name for policy in acting] if is_left else []
+
+
+def _names(policy: Policy, key: str) -> bool:
+    """Whether the policy may act on a taint with this key and any effect; an empty key is every key."""
+    selected = [*(one.key for one in policy.taints), *(one.key for one in policy.devices)]
+    return any(
+        one in ("*", key) or not key or (one.endswith("/*") and key.startswith(one.removesuffix("*")))
+        for one in selected
+    )
+
+
+@check(
+    "profile-tolerates-everything",
+    Severity.WARNING,
+    "profiles with operator Exists and no key: no policy evicts the pods that they select, whatever the taint",
+    "name the keys that the pods tolerate: kubectl edit tolerationprofile NAME",
+    needs=(Source.PROFILES, Source.PODS),
+)
+def profile_tolerates_everything(context: Context) -> Iterator[Found]:
+    """Pods that stay on any node, and whose own templates do not show it."""
+    for profile in context.profiles:
+        if any(not one.key and one.operator == Operator.EXISTS for one in profile.tolerations):
+            pods = sum(group.count for group in context.running if matching([profile], group.pod_class))
+            every = "" if profile.selector.requirements else ", which are all of its namespace"
+            told = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
+            yield Found(Subject("TolerationProfile", profile.name, profile.namespace), told, pods=pods)
+
+
+# -- publishers -------------------------------------------------------------------------------------------------------
+
+
+@check(
+    "publisher-stuck",
+    Severity.WARNING,
+    "TaintPublishers that do not publish, or whose status no publisher renews, or whose deletion does not end",
+    "kubectl describe taintpublisher NAME; look at the publisher's log; docs/runbooks/publisher-stuck.md",
+    needs=(Source.PUBLISHERS,),
+)
+def publisher_stuck(context: Context) -> Iterator[Found]:
+    """Values of nodes that stay as they are, whatever is measured."""
+    for one in context.snapshot.publishers:
+        if told := _trouble(one, context.snapshot.now):
+            yield Found(Subject(PUBLISHER_KIND, one.metadata.name), told)
+
+
+def _trouble(one: PublisherObject, now: float) -> str:
+    if not one.metadata.deletion_timestamp:
+        return _silence(one, now) or _refusal(one)
+    since = _seconds_since(one.metadata.deletion_timestamp, now)  # its status is not written any more
+    told = f"was deleted {duration(since)} ago, and its taints are not removed"
+    return f"{told}: its Events say why, if a publisher runs" if since > _patience(one) else ""
+
+
+def _patience(one: PublisherObject) -> float:
+    return PATIENCE_SECONDS + 2 * one.spec.interval_seconds
+
+
+def _silence(one: PublisherObject, now: float) -> str:
+    """Why its status is that of no running publisher; empty if it may be."""
+    patience, status = _patience(one), one.status
+    age = _seconds_since(one.metadata.creation_timestamp, now)
+    if not status.conditions:
+        return "has no status: no publisher has looked at it" if age > patience else ""
+    if status.observed_generation < one.metadata.generation:
+        return "has a status of an earlier version of its spec"
+    answers = any(condition.type == "Answered" and condition.status == "True" for condition in status.conditions)
+    since_answer = _seconds_since(status.last_answer_time, now)
+    if answers and since_answer > patience:
+        return f"has a status that is {duration(since_answer)} old: no publisher renews it"
+    return ""
+
+
+def _refusal(one: PublisherObject) -> str:
+    """The first condition that does not hold, as the publisher words it. DryRun is intended."""
+    failed = next((condition for condition in one.status.conditions if condition.status != "True"), None)
+    return "" if failed is None or failed.reason == "DryRun" else f"{failed.type} is {failed.status}: {failed.message}"
+
+
+def _seconds_since(time: str, now: float) -> float:
+    try:
+        return now - moment(time)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,148 @@
+"""Tolerations that cannot work, hold on no node, or that Kubernetes itself does not see."""
+
+from collections.abc import Iterable, Iterator
+
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.tolerations import PATH
+from taintwarden.engine.model import Gates, Taint, TaintSelector, Toleration
+from taintwarden.engine.operators import Match, applies, is_comparison, match, opposite
+from taintwarden_cli.doctor.check import Found, Severity, about, check
+from taintwarden_cli.doctor.context import Context
+from taintwarden_cli.doctor.inventory import PodGroup
+from taintwarden_cli.rehearsal.sources import TEMPLATES, Source
+from taintwarden_placement.admission import checking
+from taintwarden_placement.admission.annotated_objects import TEMPLATES as PATHS
+from taintwarden_placement.admission.annotated_objects import check_object
+from taintwarden_placement.admission.pod_review import check_owner
+
+_NAMED = 3
+"""The number of values that are named."""
+_COMPANION_PATHS = (PATH, "spec.tolerations")
+"""The paths at which admission warns of a missing native toleration; other warnings have other paths."""
+
+
+@check(
+    "toleration-invalid",
+    Severity.ERROR,
+    "annotations and tolerations that cannot work, as taintwarden validate says",
+    "correct the template; entries that are not valid count as absent until then",
+    needs=(Source.PODS, Source.PROFILES),
+    uses=TEMPLATES,
+)
+def invalid(context: Context) -> Iterator[Found]:
+    """What the webhook would have rejected."""
+    for group in context.groups:
+        for severity, fault in _faults(context, group):
+            if severity is checking.FaultSeverity.ERROR:
+                yield about(group, str(fault))
+            elif fault.path.startswith("metadata.annotations") and fault.path != PATH:
+                yield about(group, str(fault), severity=Severity.WARNING)
+        # Annotations on the workload itself, which its pods do not get.
+        metadata = {"metadata": {"annotations": dict(group.own_annotations)}}
+        for _, fault in check_owner(metadata, PATHS.get((group.api_group, group.subject.kind), "")):
+            yield Found(group.subject, f"{fault.path} {fault.reason}", fault.remedy, Severity.WARNING)
+
+
+@check(
+    "companion-missing",
+    Severity.WARNING,
+    "extended tolerations without a native one beside them, which scheduler and built-in controller go by",
+    "add a native Exists for the key to spec.tolerations; the extended ones still decide",
+    needs=(Source.PODS, Source.PROFILES),
+    uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES, Source.MUTATING),
+)
+def without_companion(context: Context) -> Iterator[Found]:
+    """In a namespace with injection the webhook adds it, so there only pods lack it, and templates do not."""
+    for group in context.groups:
+        injected = context.injects(group)
+        for fault in () if injected and group.template else _missing_native(context, group):
+            if injected:
+                message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
+                restart = "restart them, for example by kubectl rollout restart"
+                yield about(group, message, f"they are older than the webhook, or it was away: {restart}")
+            else:
+                yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
+
+
+def _missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
+    """The native tolerations that are missing according to admission; ``value`` is the key."""
+    for severity, fault in _faults(context, group):
+        is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _COMPANION_PATHS
+        if is_missing and not _is_of_devices(context, str(fault.value)):
+            yield fault
+
+
+def _is_of_devices(context: Context, key: str) -> bool:
+    """Whether policies act on such taints of devices alone: for those the claim has native tolerations, not the pod."""
+    selectors = [selector for policy in context.policies for selector in policy.taints]
+    nodes = (one.specificity(Taint(key, effect=effect)) for one in selectors for effect in one.effects)
+    devices = (TaintSelector(one.key).specificity(Taint(key)) for policy in context.policies for one in policy.devices)
+    return any(devices) and not any(nodes)
+
+
+def _faults(context: Context, group: PodGroup) -> checking.Found:
+    """What admission reports for the pod, or for a pod of the template, so that both results agree."""
+    return check_object(group.shape.as_pod(), "", "Pod", (), context.profiles)
+
+
+@check(
+    "toleration-holds-nowhere",
+    Severity.WARNING,
+    "comparisons that hold on no node which carries the taint, perhaps the wrong way round",
+    "check the value: the taint is on the left, so Gt 950 keeps pods where its value is above 950, and not at 950",
+    needs=(Source.NODES, Source.PODS, Source.PROFILES),
+    uses=(*TEMPLATES, Source.POLICIES),
+)
+def holds_nowhere(context: Context) -> Iterator[Found]:
+    """Values that were good until recently, and those of an incident, are no fault of a toleration."""
+    past = list(_past(context))
+    incident = [policy for policy in context.policies if policy.name in context.halted]
+    for group in context.groups:
+        every = context.view.tolerations_of(group.pod_class)
+        for key in dict.fromkeys(one.key for one in comparisons((*every.native, *every.extended))):
+            relevant = every.relevant_to(key)
+            taints = [taint for taint in context.taints if taint.key == key]
+            if any(policy.selector_for(taint) for policy in incident for taint in taints):
+                continue
+            known = [*taints, *(taint for taint in past if taint.key == key)]
+            if any(match(one, taint, context.gates) is Match.HOLDS for one in relevant for taint in known):
+                continue
+            for one in comparisons(relevant):
+                compared = [
+                    taint
+                    for taint in taints
+                    if applies(one, taint) and match(one, taint, context.gates) is Match.DIFFERS
+                ]
+                if compared:
+                    other = _reversed(one, compared, context.gates)
+                    yield about(group, f"{one} holds for none of {_values(compared)}{other}")
+
+
+def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    """The tolerations with a comparison."""
+    return tuple(one for one in tolerations if is_comparison(one))
+
+
+def _past(context: Context) -> Iterator[Taint]:
+    """Earlier values on nodes, as far as the taint histories reach."""
+    found = {
+        Taint(taint.key, value, taint.effect): None
+        for node in context.nodes.values()
+        for taint, history in node.taints
+        for value in reversed(history.values[1:])
+    }
+    yield from found
+
+
+def _reversed(toleration: Toleration, taints: Iterable[Taint], gates: Gates) -> str:
+    operator = opposite(toleration.operator)
+    if operator is None:
+        return ""
+    other = Toleration(toleration.key, operator, toleration.value, toleration.effect)
+    return f", but {operator} would" if any(match(other, taint, gates) is Match.HOLDS for taint in taints) else ""
+
+
+def _values(taints: Iterable[Taint]) -> str:
+    values = sorted({taint.value for taint in taints}, key=lambda value: (len(value), value))
+    more = f" and {len(values) - _NAMED} more values" if len(values) > _NAMED else ""
+    return ", ".join(values[:_NAMED]) + more

@@ -1,0 +1,219 @@
+"""Reads the sources of the checks, and nothing else. Pods and pod templates are counted page by page, and not kept."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+import msgspec
+
+from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION
+from taintwarden.controller.times import moment
+from taintwarden.kube.errors import ApiError
+from taintwarden.settings import Settings, SettingsError, load_settings
+from taintwarden_cli.doctor.context import OURS
+from taintwarden_cli.doctor.doctor_snapshot import (
+    BuiltIn,
+    DoctorSnapshot,
+    FullBudget,
+    OperatorSettings,
+    PublisherObject,
+    WebhookConfiguration,
+)
+from taintwarden_cli.doctor.inventory import Inventory
+from taintwarden_cli.doctor.rights import ACCOUNT, read_rights
+from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments
+from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
+from taintwarden_cli.rehearsal.reading import Progress, Reader
+from taintwarden_cli.rehearsal.session import ClusterError, ForbiddenError, NotServedError, Session
+from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
+from taintwarden_cli.serve.serve_commands import run
+from taintwarden_cli.status.event_timeline import read_events
+
+MAX_CONNECTIONS = 12
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
+EXPIRED_SECONDS = 300.0
+"""A kube-controller-manager renews its lease every few seconds; after this time without renewal it is not running."""
+CANCELLED, CANCELLED_SECONDS = "EvictionCancelled", 3_600.0
+"""The Events that are read, and for how long API servers keep them unless configured otherwise."""
+_TRIAL_NAMESPACE = "default"
+
+
+async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot, progress: Progress) -> None:
+    """Read these sources concurrently.
+
+    Raises:
+        ClusterError: none of them can be read.
+
+    """
+    wanted = frozenset(wanted)
+    reader = _DoctorReader(session, found, progress)
+    await reader.read(wanted)
+    if wanted and found.problems.keys() >= wanted - frozenset(DEVICES):  # these are read after the policies
+        raise ClusterError(next(iter(found.problems.values())))
+    found.take(reader.inventory)
+
+
+class _DoctorReader(Reader):
+    def __init__(self, session: Session, found: DoctorSnapshot, progress: Progress) -> None:
+        super().__init__(session, found, progress)
+        self.inventory = Inventory(found.now)
+        self._all = found
+        self._budget_type = FullBudget
+
+    async def _read(self, source: Source) -> None:
+        session, found = self._session, self._all
+        match source:
+            case Source.PODS | Source.PENDING:
+                take = self.inventory.add_pods if source is Source.PODS else self.inventory.add_pending
+                await self._pages(source, OBJECTS[source], take)
+            case _ if source in WORKLOADS:
+                listing = WORKLOADS[source]
+                await self._pages(source, listing, lambda page: self.inventory.add_workloads(listing, page))
+            case Source.MUTATING:
+                found.mutating = await self._webhooks(source)
+            case Source.VALIDATING:
+                found.validating = await self._webhooks(source)
+            case Source.PUBLISHERS:
+                await self._publishers(source)
+            case Source.EVENTS:
+                events = await read_events(session, CANCELLED)
+                found.cancelled = [one for at, one in events if at >= found.now - CANCELLED_SECONDS]
+            case Source.LEASE:
+                found.lease, found.lease_is_late = await watch_lease(session, found.namespace, found.now)
+            case Source.OPERATOR:
+                deployments = await read_deployments(session, found.namespace)
+                found.operator = operator_in(deployments)
+                found.has_extender = any(one.spec.replicas and any(one.running(EXTENDER)) for one in deployments)
+            case Source.BUILT_IN:
+                found.built_in, found.built_in_for_devices = await read_built_in(session, found.now)
+            case Source.TRIAL:
+                found.webhooks_answer = await try_webhooks(session)
+            case Source.RIGHTS:
+                found.rights = await read_rights(session, found.namespace, await _account(session, found.namespace))
+            case _:
+                await super()._read(source)
+
+    async def _publishers(self, source: Source) -> None:
+        try:
+            self._all.publishers = await self._objects(source, PublisherObject)
+        except NotServedError:
+            return  # the kind is optional
+        except ForbiddenError:
+            self._all.publishers_hidden = True  # RBAC answers before the kind is looked up
+            raise
+
+    async def _webhooks(self, source: Source) -> list[WebhookConfiguration]:
+        return await self._session.items(f"{WEBHOOKS}/{source}", WebhookConfiguration, source.value)
+
+
+def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
+    """The operator's settings in its Deployment; None if there is none."""
+    found = next(((one, container) for one in deployments for container in one.running("run")), None)
+    if found is None:
+        return None
+    deployment, container = found
+    words = container.words
+    settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
+    account = deployment.spec.template.spec.service_account_name
+    return OperatorSettings(deployment.metadata.name, settings.gates, deployment.spec.replicas, account)
+
+
+def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
+    """The settings as the operator itself reads them. It does not run with settings that it refuses."""
+    try:
+        # Without flags for help: click would cache those of this first call for all later ones.
+        flags = run.make_context("run", list(words), resilient_parsing=True, help_option_names=[]).params
+        return load_settings(environment, **flags)
+    except (SettingsError, click.ClickException):
+        return Settings()
+
+
+async def _account(session: Session, namespace: str) -> str:
+    """The service account in the operator's Deployment; if that cannot be read, the one in the manifest."""
+    try:
+        operator = operator_in(await read_deployments(session, namespace))
+    except ClusterError:
+        operator = None
+    return operator.account if operator is not None and operator.account else ACCOUNT
+
+
+class _Pods(msgspec.Struct):
+    items: list[Template] = []
+
+
+async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]:
+    """Whether the built-in taint eviction controllers run, for nodes and for devices.
+
+    By the manager's lease, and its flags if they can be read.
+
+    Raises:
+        ClusterError: neither can be read.
+
+    """
+    lease = await read_lease(session, "kube-system", "kube-controller-manager")
+    if lease is None or lease.spec is None or _has_expired(lease.spec.renew_time, now):
+        return BuiltIn.ABSENT, BuiltIn.ABSENT
+    selector = {"labelSelector": "component=kube-controller-manager"}
+    found = await session.read("/api/v1/namespaces/kube-system/pods", _Pods, "pods of kube-system", selector)
+    commands = [container.words for pod in (found.items if found else ()) for container in pod.spec.containers]
+
+    def state(controller: str) -> BuiltIn:
+        if not commands:
+            return BuiltIn.PERHAPS
+        return BuiltIn.RUNS if any(_is_on(command, controller) for command in commands) else BuiltIn.ABSENT
+
+    return state("taint-eviction-controller"), state("device-taint-eviction-controller")
+
+
+def _has_expired(renewed: str | None, now: float) -> bool:
+    try:
+        return now - moment(renewed or "") > EXPIRED_SECONDS
+    except ValueError:
+        return True
+
+
+def _is_on(command: list[str], controller: str) -> bool:
+    """As ``IsControllerEnabled`` of k8s.io/controller-manager: by name, else by the star."""
+    flags = [word.partition("=")[2] for word in command if word.startswith("--controllers=")]
+    names = [name for flag in flags for name in flag.split(",")] or ["*"]
+    return controller in names or (f"-{controller}" not in names and "*" in names)
+
+
+async def try_webhooks(session: Session) -> bool | None:
+    """Check by a dry run whether the webhooks reject a pod with an invalid annotation; None if others reject it.
+
+    Raises:
+        ClusterError: this user may not create pods, or the cluster does not answer.
+
+    """
+    path = f"/api/v1/namespaces/{_TRIAL_NAMESPACE}/pods"
+    action = f"try a pod in namespace {_TRIAL_NAMESPACE} (a dry run)"
+    try:
+        await session.review(path, _pod(), msgspec.Raw, action, {"dryRun": "All"})
+    except ClusterError as error:
+        if OURS in str(error.__cause__):
+            return True
+        if isinstance(error, ForbiddenError) or not isinstance(error.__cause__, ApiError):
+            raise
+        return None
+    return False
+
+
+def _pod() -> dict[str, Any]:
+    """A pod that the strictest pod security standard accepts, and that would run nothing."""
+    security = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    resources = {name: {"cpu": "1m", "memory": "1Mi"} for name in ("requests", "limits")}
+    image = "registry.k8s.io/pause:3.10"
+    container = {"name": "none", "image": image, "resources": resources, "securityContext": security}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "taintwarden-doctor-", "annotations": {TOLERATIONS_ANNOTATION: "invalid"}},
+        "spec": {"containers": [container], "automountServiceAccountToken": False},
+    }

@@ -1,0 +1,138 @@
+"""Carries out ``doctor``: reads what the chosen checks need, makes them, and prints what they find."""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+from taintwarden.controller import wording
+from taintwarden.engine.model import Gates
+from taintwarden.settings import Settings
+from taintwarden_cli.cluster_session import USAGE, ask, settings_of
+from taintwarden_cli.data_output import write_data
+from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Scope, Severity
+from taintwarden_cli.doctor.checks import CATALOGUE
+from taintwarden_cli.doctor.command import SHOWN_OBJECTS
+from taintwarden_cli.doctor.context import Context
+from taintwarden_cli.doctor.doctor_reading import MAX_CONNECTIONS, read_for
+from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot
+from taintwarden_cli.doctor.findings_table import catalogue, table
+from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.rehearsal.sources import Source
+from taintwarden_cli.rendering import Progress
+
+FINE, PERSON, BLIND = 0, 10, 11
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def examine(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool, output: str, **flags: object) -> None:
+    """Carry out the command."""
+    try:
+        checks = chosen(only)
+    except LookupError as error:
+        fail(str(error), USAGE)
+    if list_checks:
+        write(catalogue(checks))
+        return
+    answer = _look(settings_of(flags), checks)
+    answer = answer.narrowed(space) if space else answer
+    if output == "table":
+        write(table(answer, checks, None if show_all else SHOWN_OBJECTS))
+    else:
+        write_data(answer, output)
+    sys.exit(PERSON if answer.findings else BLIND if answer.is_blind else FINE)
+
+
+def _look(settings: Settings, checks: Sequence[Check]) -> Diagnosis:
+    with Progress() as progress:
+        progress.say("reading the cluster")
+        snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
+        ask(settings, lambda session: read_for(wanted(checks), session, snapshot, progress.say), MAX_CONNECTIONS)
+        progress.say(f"making {len(checks)} checks")
+        return diagnose(snapshot, checks, settings.gates)
+
+
+def chosen(names: Sequence[str]) -> tuple[Check, ...]:
+    """The checks with these IDs; all of them if none is named.
+
+    Raises:
+        LookupError: a check does not exist; the text names it.
+
+    """
+    known = {check.id for check in CATALOGUE}
+    if missing := [name for name in names if name not in known]:
+        msg = f"there is no check {', '.join(missing)}; --list-checks shows them"
+        raise LookupError(msg)
+    return tuple(check for check in CATALOGUE if not names or check.id in names)
+
+
+def wanted(checks: Iterable[Check]) -> frozenset[Source]:
+    """The sources of these checks: no others are read."""
+    return frozenset(source for check in checks for source in (*check.needs, *check.uses))
+
+
+def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
+    """The findings of ``checks``."""
+    context = Context(snapshot, gates)
+    made = [check for check in checks if all(snapshot.knows(source) for source in check.needs)]
+    findings = [finding for check in made for finding in _merged(check, check.run(context))]
+    findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
+    return Diagnosis(
+        at=wording.at(snapshot.now),
+        server=snapshot.server,
+        scope=_scope(snapshot, checks),
+        checks=len(made),
+        findings=findings,
+        not_checked=_not_checked(snapshot, checks),
+    )
+
+
+def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
+    """One finding for each object and message: pods are added up, over revisions and nodes."""
+    merged: dict[tuple[object, ...], Finding] = {}
+    for one in found:
+        severity = one.severity or check.severity
+        known = merged.get((severity, one.subject, one.message))
+        if known is not None:
+            known.pods += one.pods
+            known.template |= one.template
+            continue
+        merged[severity, one.subject, one.message] = Finding(
+            check=check.id,
+            severity=severity,
+            kind=one.subject.kind,
+            namespace=one.subject.namespace,
+            name=one.subject.name,
+            message=printable(one.message),
+            remedy=one.remedy or check.remedy,
+            pods=one.pods,
+            template=one.template,
+        )
+    return sorted(merged.values(), key=lambda one: (_RANK[one.severity], one.subject, one.message))
+
+
+def _scope(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> Scope:
+    read = wanted(checks)
+
+    def number(source: Source, count: int) -> int | None:
+        return count if source in read and snapshot.knows(source) else None
+
+    return Scope(
+        nodes=number(Source.NODES, len(snapshot.nodes)),
+        pods=number(Source.PODS, snapshot.pod_count),
+        templates=number(Source.DEPLOYMENTS, snapshot.template_count),
+        policies=number(Source.POLICIES, len(snapshot.policies)),
+        profiles=number(Source.PROFILES, len(snapshot.profiles)),
+    )
+
+
+def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:
+    told: dict[tuple[str, bool], list[str]] = {}
+    for source, problem in snapshot.problems.items():
+        if source is Source.PUBLISHERS and snapshot.publishers_hidden:
+            continue
+        for check in checks:
+            if source in check.needs:
+                told.setdefault((problem, False), []).append(check.id)
+            elif source in check.uses and all(one not in snapshot.problems for one in check.needs):
+                told.setdefault((problem, True), []).append(check.id)
+    return [NotChecked(printable(problem), ids, partly) for (problem, partly), ids in told.items()]

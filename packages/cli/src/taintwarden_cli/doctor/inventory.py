@@ -1,0 +1,239 @@
+"""Pods and pod templates grouped by their topmost owner, counted as they are read: no pod itself is kept."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from taintwarden.api.types import GROUP
+from taintwarden.controller.decoding import Decoder
+from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
+from taintwarden.kube.wire.kinds import OwnerReference
+from taintwarden_cli.rehearsal.places import Place, PlacedPod
+from taintwarden_cli.rehearsal.sources import UNREADABLE, Listing, Subject, identity
+from taintwarden_placement.admission.annotated_objects import TEMPLATES
+from taintwarden_placement.admission.checking import look, mapping, sequence
+
+_NOWHERE = "a template"
+"""The node name of a template, which is on no node: only bound pods are decoded."""
+DEEPEST = 8
+"""Owners are not nested deeper in practice; the limit ends cycles of owner references."""
+_FINISHED = ("Complete", "Failed")
+
+
+class PodShape(msgspec.Struct, frozen=True):
+    """The fields of a pod that checks read. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
+
+    pod_class: PodClass
+    place: Place
+    annotations: tuple[tuple[str, str], ...] = ()
+    tolerations: bytes = b"[]"
+
+    def as_pod(self) -> dict[str, Any]:
+        """The fields of the pod that the checks of admission read."""
+        metadata = {
+            "namespace": self.pod_class.namespace,
+            "labels": self.pod_class.labels,
+            "annotations": dict(self.annotations),
+        }
+        return {"metadata": metadata, "spec": {"tolerations": msgspec.json.decode(self.tolerations)}}
+
+
+class PodGroup(msgspec.Struct):
+    """Equal pods of one owner; or the template of its future pods."""
+
+    subject: Subject
+    api_group: str
+    shape: PodShape
+    template: bool
+    pods: Counter[str]
+    """The number of pods on each node."""
+    own_annotations: tuple[tuple[str, str], ...] = ()
+    """Ours, on the workload itself."""
+    wanted: int = 1
+    """Of a template: its number of replicas."""
+
+    @property
+    def count(self) -> int:
+        """The number of pods that it has now."""
+        return self.pods.total()
+
+    @property
+    def pod_class(self) -> PodClass:
+        """Its pods as the engine decodes them."""
+        return self.shape.pod_class
+
+
+class PendingPods(msgspec.Struct):
+    """Equal pods of one owner for which the scheduler found no node, and the first of them."""
+
+    subject: Subject
+    pod: PlacedPod
+    count: int
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    uid: str
+    subject: Subject
+    group: str
+
+
+class _Spec(msgspec.Struct):
+    tolerations: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class Inventory:
+    """Groups pods and workloads as they are read.
+
+    Args:
+        now: the time, in seconds since the epoch.
+
+    """
+
+    def __init__(self, now: float) -> None:
+        self.groups: list[PodGroup] = []
+        self.unreadable: list[tuple[Subject, str]] = []
+        self.pods = 0
+        self.templates = 0
+        self._decoder = Decoder(lambda: Instant(WallTime(now), MonotonicTime(now)))
+        self._pod_decoder = msgspec.json.Decoder(PlacedPod)
+        self._more_decoder = msgspec.json.Decoder(_Pod)
+        self._owners: dict[str, _Owner] = {}
+        """The controller of a workload, by the UID of the workload."""
+        self._waiting: dict[tuple[str, str, str, str, PodShape], Counter[str]] = {}
+        """Pods by the UID, namespace, kind and name of their controller, until all owners are known."""
+        self._shapes: dict[tuple[object, ...], PodShape] = {}
+        self.pending: list[PendingPods] = []
+        self._unbound: dict[tuple[str, str, str, object], PendingPods] = {}
+
+    def add_pods(self, page: Iterable[bytes]) -> None:
+        """Add one page of pods."""
+        for raw in page:
+            self._guarded("Pod", raw, self._add_pod)
+
+    def add_pending(self, page: Iterable[bytes]) -> None:
+        """Add one page of pods that are not bound."""
+        for raw in page:
+            self._guarded("Pod", raw, self._add_pending)
+
+    def add_workloads(self, listing: Listing, page: Iterable[bytes]) -> None:
+        """Add one page of objects that have a pod template."""
+        for raw in page:
+            self._guarded(listing.kind, raw, lambda one: self._add_workload(listing, one))
+
+    def close(self) -> None:
+        """Everything is read: assign pods to their topmost owners."""
+        found: dict[tuple[Subject, PodShape], PodGroup] = {}
+        for (uid, namespace, kind, name, shape), nodes in self._waiting.items():
+            subject, group = self._topmost(uid, Subject(kind, name, namespace))
+            known = found.setdefault((subject, shape), PodGroup(subject, group, shape, template=False, pods=Counter()))
+            known.pods.update(nodes)
+        self._waiting.clear()
+        self.groups += found.values()
+        self.groups.sort(key=lambda one: (one.subject, one.template))
+        for (uid, *_), pods in self._unbound.items():
+            pods.subject, _ = self._topmost(uid, pods.subject)
+            self.pending.append(pods)
+        self._unbound.clear()
+        self.pending.sort(key=lambda one: (one.subject, one.pod.metadata.name))
+
+    def _guarded(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
+        try:
+            add(raw)
+        except UNREADABLE as error:
+            self.unreadable.append((identity(kind, raw), " ".join(str(error).split())))
+
+    def _add_pod(self, raw: bytes) -> None:
+        shape, more, obj = self._shape(raw)
+        self.pods += 1
+        if shape is None:
+            return
+        meta = obj.metadata
+        owner = next((one for one in more.metadata.owner_references if one.controller), None)
+        uid, kind, name = (owner.uid, owner.kind, owner.name) if owner else (meta.uid, "Pod", meta.name)
+        key = (uid, meta.namespace, kind, name, shape)
+        self._waiting.setdefault(key, Counter())[obj.spec.node_name] += 1
+
+    def _add_pending(self, raw: bytes) -> None:
+        obj = self._pod_decoder.decode(raw)
+        if not (obj.is_pending and obj.unschedulable):
+            return  # or the scheduler has not tried yet
+        meta, owner = obj.metadata, obj.controller
+        uid, kind, name = (owner.uid, owner.kind, owner.name) if owner else (meta.uid, "Pod", meta.name)
+        alike = (self._decoder.pod_class(obj), obj.spec.place, meta.annotations and meta.annotations.node_affinity)
+        subject = Subject(kind, name, meta.namespace)
+        self._unbound.setdefault((uid, kind, name, alike), PendingPods(subject, obj, 0)).count += 1
+
+    def _add_workload(self, listing: Listing, raw: bytes) -> None:
+        obj = msgspec.json.decode(raw)
+        meta, spec = mapping(look(obj, "metadata")), mapping(look(obj, "spec"))
+        subject = listing.subject(str(meta.get("namespace", "")), str(meta.get("name", "")))
+        controllers = [mapping(one) for one in sequence(meta.get("ownerReferences")) if look(one, "controller")]
+        uid = str(meta.get("uid", ""))
+        if controllers:
+            named = Subject(str(controllers[0].get("kind", "")), str(controllers[0].get("name", "")), subject.namespace)
+            api_group = str(controllers[0].get("apiVersion", "")).rpartition("/")[0]
+            self._owners[uid] = _Owner(str(controllers[0].get("uid", "")), named, api_group)
+        template = look(obj, *TEMPLATES[listing.group, listing.kind].split("."))
+        if controllers or template is None or _has_finished(obj):
+            return
+        reference = {"apiVersion": listing.group, "kind": listing.kind, "name": subject.name, "uid": uid}
+        inner = mapping(look(template, "metadata"))
+        pod = {
+            "metadata": {
+                "namespace": subject.namespace,
+                "labels": mapping(inner.get("labels")),
+                "annotations": mapping(inner.get("annotations")),
+                "ownerReferences": [{**reference, "controller": True}],
+            },
+            "spec": {**mapping(look(template, "spec")), "nodeName": _NOWHERE},
+        }
+        shape, _, _ = self._shape(msgspec.json.encode(pod))
+        wanted = spec.get("replicas", 1)
+        if shape is not None:
+            group = PodGroup(subject, listing.group, shape, template=True, pods=Counter())
+            group.own_annotations = _ours(mapping(meta.get("annotations")))
+            group.wanted = wanted if isinstance(wanted, int) else 1
+            self.groups.append(group)
+            self.templates += 1
+
+    def _shape(self, raw: bytes) -> tuple[PodShape | None, _Pod, PlacedPod]:
+        obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)
+        pod = self._decoder.pod(obj)
+        if pod is None:
+            return None, more, obj
+        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
+        # Equal pods of a workload share one shape, and the group that is derived from it.
+        shape = self._shapes.setdefault((id(pod.shared), *rest), PodShape(pod.shared, *rest))
+        return shape, more, obj
+
+    def _topmost(self, uid: str, subject: Subject) -> tuple[Subject, str]:
+        group = ""
+        for _ in range(DEEPEST):
+            owner = self._owners.get(uid)
+            if owner is None:
+                break
+            subject, group, uid = owner.subject, owner.group, owner.uid
+        return subject, group
+
+
+def _ours(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    found = [(key, value) for key, value in annotations.items() if isinstance(value, str)]
+    return tuple(sorted(one for one in found if one[0].startswith(f"{GROUP}/")))
+
+
+def _has_finished(obj: object) -> bool:
+    """Whether it is a Job that creates no more pods."""
+    conditions = sequence(look(obj, "status", "conditions"))
+    return any(look(one, "type") in _FINISHED and look(one, "status") == "True" for one in conditions)

@@ -1,0 +1,37 @@
+"""Where a process begins: ``taintwarden``, ``kubectl taintwarden`` and ``python -m taintwarden_cli``."""
+
+import os
+import signal
+import sys
+
+SERVING = {"run", "webhook", "scheduler-extender", "publisher"}
+
+
+def main() -> None:
+    """Run the command line.
+
+    A process that serves ends at SIGTERM from here on. As process 1 of a container it would ignore the signal until
+    there is a handler, and imports and the first answer of the API server take seconds. Nothing is held before the
+    process has a handler of its own, so there is nothing to give back.
+    """
+    if set(sys.argv[1:2]) & SERVING:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    from taintwarden_cli.main import main as command_line  # noqa: PLC0415
+
+    command_line()
+
+
+def complete() -> None:
+    """Complete ``kubectl taintwarden``: kubectl runs ``kubectl_complete-taintwarden`` with the words so far.
+
+    Each line is a word and its meaning; the last is a directive of kubectl's completion: 4 is "no files", 0 "files".
+    """
+    from click.shell_completion import ShellComplete  # noqa: PLC0415
+
+    from taintwarden_cli.main import main as command_line  # noqa: PLC0415
+
+    *words, incomplete = sys.argv[1:] or [""]
+    found = ShellComplete(command_line, {}, "kubectl taintwarden", "").get_completions(words, incomplete)
+    words = [f"{item.value}\t{item.help or ''}" for item in found if item.type == "plain"]
+    words.append(":4" if all(item.type == "plain" for item in found) else ":0")
+    sys.stdout.write("\n".join(words) + "\n")

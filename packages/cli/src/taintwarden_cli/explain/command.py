@@ -1,0 +1,190 @@
+"""``taintwarden explain``: why a pod, or the pods of a workload or node, are evicted or not, and when."""
+
+from datetime import datetime
+
+import click
+
+from taintwarden_cli.completion import NODES, PODS, WORKLOADS
+from taintwarden_cli.lazy import imported
+from taintwarden_cli.options import cluster_options, operator_option
+from taintwarden_cli.output import output_option
+
+_HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
+why each failed, since when it is violated, and the deadline; then what the pod waits for.
+
+The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
+and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are included if they may be listed.
+For a policy with devices it also needs to list resourceslices, devicetaintrules and the namespace's resourceclaims.
+With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
+if a policy asks for its labels, the Namespace; if one has devices, ResourceSlices, ResourceClaims and DeviceTaintRules.
+
+For a pod that is Pending it states which nodes may not get it and why: taints that it does not tolerate, and node
+affinity of the pod or its volumes that does not match. It computes what the webhook would write now, compares that
+with the pod, and says what to do. That needs the right to list nodes.
+
+\b
+Examples:
+  taintwarden explain pod shop/web-0
+  taintwarden explain pod/web-0 -n shop
+  kubectl taintwarden explain pod web-0 -n shop -o json
+  taintwarden explain pod shop/web-0 -f cluster.yaml --at 2026-01-31T12:00:00Z
+  taintwarden explain pod shop/web-0 -f pod.yaml -f node.yaml -f policies.yaml
+  kubectl get pods,nodes,namespaces,taintevictionpolicies,tolerationprofiles -A -o json |
+    taintwarden explain pod shop/web-0 -f -
+
+\b
+Exit codes:
+  0   the pod stays; also where only policies that do not enforce would make it leave
+  1   the cluster cannot be reached, or has no such pod
+  2   wrong flags or unusable files
+  10  the pod has to leave: it has a deadline, or is due
+  11  no operator is at work: the answer holds once one runs
+  12  the pod is Pending, and no node may get it
+
+JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, remedy (of a
+pending pod), waitsFor, nodeEnd, policy, deadline, secondsLeft, claims[] (of other policies: policy, mode, reason,
+deadline, secondsLeft, waitsFor), taints[] (key, value, effect, source, device, rule, verdict, reason, policy, mode,
+otherPolicies, tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft),
+policies[], profiles[], budgets[], budgetsProblem, nodes[] (of a pending pod: name, refusals), scheduler (its own
+reason), invalidTolerations[], ignoredValues[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
+"""
+
+
+class _Moment(click.ParamType[float]):
+    """An RFC 3339 time with its zone, as seconds since the epoch."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no RFC 3339 time: write for example 2026-01-31T12:00:00Z", param, ctx)
+        if moment.tzinfo is None:
+            self.fail(f"{value!r} has no time zone: append Z for UTC", param, ctx)
+        return moment.timestamp()
+
+
+_NAMESPACE = click.option(
+    "-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]"
+)
+
+
+_SHORT = {
+    "po": "pod", "pods": "pod", "no": "node", "nodes": "node", "deploy": "deployment", "deployments": "deployment",
+    "sts": "statefulset", "statefulsets": "statefulset", "ds": "daemonset", "daemonsets": "daemonset",
+    "rs": "replicaset", "replicasets": "replicaset",
+}  # fmt: skip
+"""The other names that kubectl knows."""
+
+
+class _Kinds(click.Group):
+    """Commands by kind, as kubectl takes them: ``po NAME``, ``pod/NAME``, ``deploy/NAME``."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, _SHORT.get(cmd_name.lower(), cmd_name.lower()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        kind, slash, name = args[0].partition("/")
+        if slash and name and self.get_command(ctx, kind) is not None:
+            args = [kind, name, *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Kinds, short_help="Say why pods stay or leave, and when.")
+def explain() -> None:
+    """Say why pods stay or leave, and when.
+
+    The kind may have kubectl's short name (po, deploy, sts, ds, rs, no), and stand before the name: pod/web-0.
+    """
+
+
+@explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
+@click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
+@_NAMESPACE
+@click.option(
+    "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
+)
+@operator_option
+@cluster_options
+@click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
+@click.option(
+    "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
+)
+@click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
+@output_option
+def pod(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden_cli.explain.answering:explain_pod")(**given)
+
+
+_MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for; and
+why the others stay. Those that leave first come first. `taintwarden explain pod` says more about each. Pending pods
+are counted, with what the scheduler says.{more}
+
+It needs the right to get {needs}, and to list pods, namespaces, poddisruptionbudgets,
+taintevictionpolicies and tolerationprofiles; of nodes, too, if a pod is Pending.
+
+\b
+Examples:
+{examples}
+
+\b
+Exit codes:
+  0   all of them stay; also where only policies that do not enforce would make them leave
+  1   the cluster cannot be reached, or has no such {what}
+  2   wrong flags or kubeconfig
+  10  some have to leave
+  11  no operator is at work: the answer holds once one runs
+
+JSON and YAML have: at, subject, problem, leaving, wouldLeave, taints[], published[] (of a node: key, value,
+effect, publisher, from, at), pods[] (each as `explain pod` has it).
+"""
+
+
+_PUBLISHED = """ Of a taint that `taintwarden publisher` wrote, a line says when,
+for which TaintPublisher and from which measured value, as the node's annotation records it."""
+
+
+def _many_help(kind: str) -> str:
+    if kind == "Node":
+        examples, what = "  taintwarden explain node a1\n  kubectl taintwarden explain node a1 -o json", "node"
+    else:
+        what = kind.lower()
+        examples = f"  taintwarden explain {what} shop/web\n  kubectl taintwarden explain {what} web -n shop -o json"
+    more = _PUBLISHED if kind == "Node" else ""
+    needs = "the node" if kind == "Node" else f"the {kind} and the nodes of its pods"
+    return _MANY_HELP.format(of=f"of a {kind}", needs=needs, examples=examples, what=what, more=more)
+
+
+def _workload(kind: str) -> click.Command:
+    """The command for workloads of this kind."""
+
+    @click.argument("name", metavar="NS/NAME", shell_complete=WORKLOADS[kind])
+    @_NAMESPACE
+    @operator_option
+    @cluster_options
+    @output_option
+    def command(**given: object) -> None:
+        imported("taintwarden_cli.explain.answering:explain_workload")(kind, **given)
+
+    told = f"Explain the pods of a {kind}."
+    return click.command(kind.lower(), help=_many_help(kind), short_help=told)(command)
+
+
+for _kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
+    explain.add_command(_workload(_kind))
+
+
+@explain.command("node", help=_many_help("Node"), short_help="Explain the pods of a node.")
+@click.argument("name", shell_complete=NODES)
+@operator_option
+@cluster_options
+@output_option
+def node(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden_cli.explain.answering:explain_node")(**given)

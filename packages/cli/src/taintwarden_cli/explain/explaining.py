@@ -1,0 +1,311 @@
+"""Converts an ``Evaluation`` of a pod to the structure of :mod:`explanation`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from taintwarden.controller import wording
+from taintwarden.engine.derived import concerns
+from taintwarden.engine.evaluate import Kind
+from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.machine import ClaimView
+from taintwarden.engine.model import (
+    AnySelector,
+    Gates,
+    Mode,
+    Policy,
+    Taint,
+    TaintSelector,
+    Toleration,
+    Tolerations,
+)
+from taintwarden.engine.operators import Match, applies, caution, match
+from taintwarden.engine.profile_selection import effective, matching
+from taintwarden_cli.explain.explanation import (
+    ClaimExplanation,
+    Fate,
+    NodeExplanation,
+    Passed,
+    PodExplanation,
+    PodReference,
+    PolicyExplanation,
+    ProfileExplanation,
+    TaintExplanation,
+    TolerationAnswer,
+)
+from taintwarden_cli.explain.waiting import Waiting, budgets_explained, waiting
+from taintwarden_cli.rehearsal.conditions import node_end, would_be_due
+from taintwarden_cli.rehearsal.evaluation import Evaluation, untouchable
+from taintwarden_cli.rehearsal.pending import diagnose
+from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import Source
+
+NOT_SELECTED = "NotSelected"
+NOTHING_EVICTS = "no taint that a policy acts on makes it leave"
+"""Why a pod stays that no policy could evict now; its taints have the reasons."""
+_TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
+
+
+def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
+    """The whole explanation.
+
+    Raises:
+        BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
+
+    """
+    evaluation = Evaluation(snapshot, gates)
+    meta, pod = evaluation.object.metadata, evaluation.pod
+    answer = PodExplanation(
+        at=wording.at(snapshot.now),
+        pod=PodReference(meta.namespace, meta.name, meta.uid, evaluation.object.spec.node_name),
+        fate=Fate.NOT_ACTED_ON,
+        reason=untouchable(evaluation.object, snapshot.now),
+        problem=snapshot.operator_problem or None,
+        policies=list(_policies(evaluation)),
+        profiles=list(_profiles(evaluation)),
+        invalid_tolerations=[str(error) for issue in evaluation.issues for error in issue.errors],
+        ignored_values=[str(error) for issue in evaluation.issues for error in issue.ignored],
+        notes=list(_notes(evaluation)),
+    )
+    if pod is None:
+        return _explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
+    answer.pod.bound_at = wording.at(pod.bound_at)
+    answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
+    answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
+    answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
+    every = evaluation.claims()
+    claims, left = [one for one in every if not one.exempt], [one for one in every if one.exempt]
+    answer.node_end = next((end for claim in every if (end := _node_end(claim, evaluation))), None)
+    if not claims:
+        answer.fate = Fate.STAYS
+        answer.reason = _why_it_stays(left)
+        return answer
+    first, *others = (_claim(answer, claim, evaluation) for claim in claims)
+    answer.fate = Fate.LEAVES if _is_enforced(claims[0].policy, evaluation) else Fate.WOULD_LEAVE
+    answer.reason, answer.policy = first.reason, first.policy
+    answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
+    answer.claims = others
+    return answer
+
+
+def _why_it_stays(left: list[ClaimView]) -> str:
+    """``left``: claims of policies that leave the pod on a node that will be removed."""
+    if not left:
+        return NOTHING_EVICTS
+    return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
+
+
+def _explain_pending(answer: PodExplanation, evaluation: Evaluation) -> PodExplanation:
+    """``answer`` for a pod that is not bound yet: which nodes may not get it, why, and what to do."""
+    answer.fate = Fate.PENDING
+    answer.scheduler = evaluation.object.unschedulable or None
+    pod = evaluation.object
+    found = diagnose(pod, evaluation.candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
+    answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in found.obstacles.items()]
+    answer.reason, answer.remedy = found.reason, found.remedy
+    return answer
+
+
+def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
+    """When the node is gone by ``reclaim``, and which pods it ends, as the operator reports it."""
+    policy = _stored(claim.policy, evaluation)
+    hard_at = claim.grounds.hard_at if claim.grounds is not None else None
+    if hard_at is None or policy.mode is not Mode.ENFORCE:
+        return None
+    reported = node_end(_document(policy, evaluation), claim.pod.node)
+    if reported is None:
+        return f"node {claim.pod.node} is gone at {wording.at(hard_at)}"
+    return wording.node_end(reported, evaluation.now)
+
+
+def _document(policy: Policy, evaluation: Evaluation) -> Mapping[str, Any]:
+    return next((one for one in evaluation.snapshot.policies if named(one)[1] == policy.name), {})
+
+
+def _is_enforced(policy: Policy, evaluation: Evaluation) -> bool:
+    """Whether the operator evicts pods for a policy. The evaluation may have resumed it."""
+    return _stored(policy, evaluation).mode is Mode.ENFORCE and policy.name not in evaluation.rehearsed_policies
+
+
+def _stored(policy: Policy, evaluation: Evaluation) -> Policy:
+    return next(one for one in evaluation.policies if one.name == policy.name)
+
+
+def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> ClaimExplanation:
+    policy = _stored(claim.policy, evaluation)
+    return ClaimExplanation(
+        policy=policy.name,
+        mode=policy.mode,
+        reason=wording.why(claim.verdict, evaluation.gates),
+        deadline=wording.at(claim.due_at),
+        seconds_left=round(claim.due_at - evaluation.now),
+        waits_for=_waits_for(answer, claim, policy, evaluation),
+    )
+
+
+def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluation: Evaluation) -> str:
+    stored = _document(policy, evaluation)
+    if policy.mode is Mode.PAUSED:
+        return f"policy {policy.name} is {would_be_due(stored)}: taintwarden resume {policy.name}"
+    if policy.mode is not Mode.ENFORCE:
+        return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
+    if policy.name in evaluation.rehearsed_policies:
+        return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
+    found = waiting(claim.pod, policy, stored, answer.budgets, evaluation.now)
+    if claim.due_at > evaluation.now:
+        found = Waiting(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}", found.budget)
+    return str(found)
+
+
+def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
+    for policy in evaluation.policies:
+        why = evaluation.refusal(policy)
+        yield PolicyExplanation(policy.name, policy.mode, why is None, why or "it selects the pod and its node")
+    for name, why in evaluation.policy_problems.items():
+        yield PolicyExplanation(name, None, selects=False, reason=why)
+
+
+def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> TaintExplanation:
+    acting = evaluation.acting(taint)
+    verdict = evaluation.verdict(taint)
+    judged_value = verdict.judged_value if verdict else None
+    seen = taint if judged_value is None else Taint(taint.key, judged_value, taint.effect)
+    recorded = evaluation.is_recorded(taint, history)
+    answer = TaintExplanation(
+        key=taint.key,
+        value=taint.value,
+        effect=taint.effect,
+        source=taint.source,
+        device=str(taint.origin.device) if taint.origin else "",
+        rule=taint.origin.rule if taint.origin else "",
+        verdict=NOT_SELECTED,
+        reason=_not_selected(evaluation, taint),
+        other_policies=list(_others(evaluation, taint, acting)),
+        tolerations=list(_answers(evaluation, seen)),
+        added_at=wording.at(history.added_at) if recorded else None,
+        clock_recorded=recorded,
+    )
+    if verdict is None or acting is None or evaluation.pod is None:
+        return answer
+    answer.verdict, answer.policy, answer.mode = verdict.kind, acting.name, acting.mode
+    answer.reason = wording.why(verdict, evaluation.gates)
+    answer.judged_value, answer.invalid_value = judged_value, verdict.invalid
+    due_at = verdict.due_at(evaluation.pod.bound_at)
+    if due_at is not None:
+        answer.since = wording.at(max(verdict.counts_from, evaluation.pod.bound_at))
+        answer.grace_seconds = verdict.seconds
+        answer.deadline = wording.at(due_at)
+        answer.seconds_left = round(due_at - evaluation.now)
+    return answer
+
+
+def _not_selected(evaluation: Evaluation, taint: Taint) -> str:
+    if not taint.source:
+        return "no policy acts on it: it is left to Kubernetes"
+    if not concerns(taint, evaluation.tolerations):
+        return f"the pod has no toleration for {taint.key}, so a value that is read from the node does not concern it"
+    return "no policy acts on it for this pod"
+
+
+def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[Passed]:
+    """The other policies that name the taint's key, each with the reason why it does not act."""
+    for policy in evaluation.policies:
+        selector = policy.selector_for(taint)
+        if policy is acting:
+            continue
+        if selector is None:
+            effects = _effects_for_key(policy, taint)
+            if effects:
+                yield Passed(policy.name, f"it selects this key only with effect {effects}")
+        elif why := evaluation.refusal(policy):
+            yield Passed(policy.name, why)
+        elif acting is not None:
+            mine, other = selector.specificity(taint), acting.selector_for(taint)
+            is_closer = other is not None and other.specificity(taint) > mine
+            better = "selects the key more closely" if is_closer else "is older, or comes first by its name"
+            yield Passed(policy.name, f"policy {acting.name} {better}")
+
+
+def _effects_for_key(policy: Policy, taint: Taint) -> str:
+    selectors: tuple[AnySelector, ...] = policy.taints
+    if taint.origin is not None:
+        device, taint = taint.origin.device, Taint(taint.key, effect=taint.effect)
+        selectors = tuple(one for one in policy.devices if one.driver in ("", device.driver))
+    closest = [one for one in selectors if TaintSelector(one.key, (taint.effect,)).specificity(taint)]
+    return ", ".join(dict.fromkeys(effect for one in closest for effect in one.effects))
+
+
+def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
+    """The profiles of the pod's namespace, by name. If the operator never acts on the pod, no valid one selects it."""
+    selecting = matching(evaluation.profiles, evaluation.pod.shared) if evaluation.pod else ()
+    for profile in evaluation.profiles:
+        selects = profile in selecting
+        yield ProfileExplanation(profile.name, selects, f"podSelector {'selects' if selects else 'does not select'} it")
+    for name, why in evaluation.profile_problems.items():
+        yield ProfileExplanation(name, None, why)
+
+
+def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]:
+    """Each of the pod's tolerations with the taint's key and whether it holds, in the order of evaluation."""
+    if evaluation.pod is None:
+        return
+    pod_class = evaluation.pod.shared
+    profiles = matching(evaluation.profiles, pod_class)
+    own, native, every = "spec", pod_class.tolerations.native, effective(pod_class, profiles)
+    if taint.origin is not None:
+        uses = [one for one in pod_class.devices if one.device == taint.origin.device]
+        own, native = "claim", tuple(one for use in uses for one in use.tolerations)
+        every = Tolerations(native, every.annotated, every.shared)
+    relevant = every.relevant_to(taint.key)
+    extended = [("annotation", pod_class.tolerations.extended)]
+    extended += [(f"profile {profile.name}", profile.tolerations) for profile in profiles]
+    naming = [source for source, listed in extended if any(one.key == taint.key for one in listed)]
+    for source, listed in [(own, native), *extended]:
+        for toleration in listed:
+            if toleration.key not in ("", taint.key):
+                continue
+            answer = match(toleration, taint, evaluation.gates)
+            counts = any(one is toleration for one in relevant)
+            who = "the annotation" if naming[:1] == ["annotation"] else "".join(naming[:1])
+            told = answer if counts else f"does not count, since {who} names this key"
+            yield TolerationAnswer(toleration, source, counts and answer is Match.HOLDS, told, _text(toleration))
+
+
+def _text(toleration: Toleration) -> str:
+    grace = toleration.violation_grace_seconds
+    return f"{toleration}" if grace is None else f"{toleration}, {grace} s of grace"
+
+
+def _notes(evaluation: Evaluation) -> Iterator[str]:
+    """Reasons why this explanation is uncertain."""
+    if evaluation.object.spec.node_name and evaluation.node is None:
+        yield f"node {evaluation.object.spec.node_name} does not exist"
+    if evaluation.node is not None and evaluation.node.history and not evaluation.recorded:
+        yield "the node's annotation taintwarden.io/taint-history cannot be read and counts as absent"
+    for name in evaluation.policy_problems:
+        yield f"policy {name} is not valid as stored; a running operator may still follow its last valid version"
+    for name in evaluation.profile_problems:
+        yield f"profile {name} is not valid as stored; a running operator may still follow its last valid version"
+    for taint, history in evaluation.taints():
+        verdict = evaluation.verdict(taint)
+        if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint, history):
+            yield f"no record says since when the node has {taint}: its time is taken to start now"
+        for one in verdict.tolerations.relevant_to(taint.key) if verdict is not None else ():
+            reason, remedy = caution(one, taint.value) if applies(one, taint) else ("", "")
+            if reason:
+                yield f"{one} with {taint.value}: {reason}; {remedy}"
+    yield from _unread(evaluation)
+    if not evaluation.policies:
+        yield "there is no valid TaintEvictionPolicy"
+
+
+def _unread(evaluation: Evaluation) -> Iterator[str]:
+    """What is not considered, since it cannot be read."""
+    snapshot = evaluation.snapshot
+    for policy in evaluation.policies:
+        if policy.devices and snapshot.devices_problem:
+            yield f"policy {policy.name}: {wording.devices_unknown(snapshot.devices_problem)}"
+    for subject, why in snapshot.unreadable:
+        yield f"{subject} cannot be read and counts as absent: {why}"
+    if problem := snapshot.problems.get(Source.VOLUMES):
+        yield f"its volumes are not considered: {problem}"

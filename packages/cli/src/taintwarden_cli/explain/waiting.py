@@ -1,0 +1,106 @@
+"""What a due pod waits for, in the words of ``explain`` and ``top``: as the operator reports it, and by its budgets."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from taintwarden.api.status import NextPod
+from taintwarden.controller import wording
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
+from taintwarden.engine.model import Budget, Method, Pod, Policy, several_budgets
+from taintwarden.kube.wire.kinds import BudgetObject
+from taintwarden_cli.explain.explanation import BudgetExplanation
+from taintwarden_cli.rehearsal.conditions import guard_says, limits_of, next_pod
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What a due pod of a policy that enforces waits for.
+
+    ``limit``: what refuses it, as the operator reports it. ``budget``: the PodDisruptionBudgets that block it.
+    """
+
+    limit: str
+    budget: str
+
+    def __str__(self) -> str:
+        return "; then ".join(filter(None, (self.limit, self.budget))) or "for nothing: it is due now"
+
+
+def waiting(
+    pod: Pod, policy: Policy, stored: Mapping[str, Any], budgets: list[BudgetExplanation], now: float
+) -> Waiting:
+    """Of one pod. ``stored``: its policy as stored."""
+    mine = next_pod(stored, pod)
+    blocked = _blocked_by(budgets, policy) if _respects_budgets(policy, mine) else ""
+    if mine is not None and mine.limit == BUDGET and blocked:
+        return Waiting("", blocked)
+    told = _refused(mine, policy.name, stored, now) if mine is not None else _refused_any(policy.name, stored)
+    return Waiting(told, blocked)
+
+
+def _refused(mine: NextPod, policy: str, stored: Mapping[str, Any], now: float) -> str:
+    if not mine.limit:
+        return ""
+    tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
+    again = ""
+    if mine.until_at is not None:  # which is as of the last report, and the call may be made by now
+        next_one = ", the next one" if mine.limit in (FAILING, CALLS) else f"; {wording.next_one(mine.limit)}"
+        again = f"{next_one} {wording.relative(max(mine.until_at, now), now)}"
+    return f"{_limit(mine.limit, mine.message, policy, stored)}{tries}{again}"
+
+
+def _refused_any(policy: str, stored: Mapping[str, Any]) -> str:
+    """What refuses any pod of the policy: this one is not listed."""
+    limits = limits_of(stored)
+    if len(limits) > 1:
+        told = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
+        return f"one of the limits of policy {policy} (by the number of pods that each delays): {told}"
+    return _limit(limits[0].limit, limits[0].message, policy, stored) if limits else ""
+
+
+def _limit(limit: str, message: str, policy: str, stored: Mapping[str, Any]) -> str:
+    """Of a guard, also what it counts and which nodes are bad, without the advice."""
+    says = guard_says(stored).removesuffix(wording.guard_advice(policy)).strip().removesuffix(".")
+    detail = "; ".join(filter(None, (message, says if limit == GUARD else "")))
+    return wording.waiting(limit, policy, 1, detail)
+
+
+def _respects_budgets(policy: Policy, mine: NextPod | None) -> bool:
+    """Whether budgets can block the pod. When the time of EvictThenDelete is over, another limit holds it."""
+    method = policy.eviction.method
+    return method is Method.EVICT or (method is Method.EVICT_THEN_DELETE and (mine is None or mine.limit == BUDGET))
+
+
+def _blocked_by(budgets: list[BudgetExplanation], policy: Policy) -> str:
+    if len(budgets) > 1:
+        return f"its PodDisruptionBudgets have to be repaired: {several_budgets(one.name for one in budgets)}"
+    blocking = [one for one in budgets if not one.allows]
+    return "".join(f"for PodDisruptionBudget {one.name}{_patience(policy)}: {one.reason}" for one in blocking)
+
+
+def _patience(policy: Policy) -> str:
+    """For how long a budget can block a pod, if not indefinitely."""
+    if policy.eviction.method is not Method.EVICT_THEN_DELETE:
+        return ""
+    most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most"
+    if policy.reclaim is not None:
+        most += " and no longer than leaves it its grace before its node is gone"
+    return f", {most}, then it is deleted"
+
+
+def budgets_explained(
+    found: Iterable[tuple[Budget, Refusal | None]], stored: Iterable[BudgetObject]
+) -> Iterator[BudgetExplanation]:
+    """The budgets of a pod with their own refusals; ``stored`` has the status of each."""
+    statuses = {(one.metadata.namespace, one.metadata.name): one.status for one in stored}
+    for budget, refusal in found:
+        status, why = statuses[budget.namespace, budget.name], "allows a disruption"
+        if refusal is not None:
+            why = budget.why_none
+            if status is not None and budget.observed and not budget.problem:
+                healthy, desired = status.current_healthy, status.desired_healthy
+                counted = f"1 pod is healthy, {desired}" if healthy == 1 else f"{healthy} pods are healthy, {desired}"
+                why += f": {counted} {'has' if desired == 1 else 'have'} to be"
+        yield BudgetExplanation(budget.name, refusal is None, f"it {why}")

@@ -1,0 +1,230 @@
+"""Carries out ``validate``. Its result is a structure that does not change between releases."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from taintwarden.api.field_errors import FieldError, InvalidObject, as_written
+from taintwarden.api.policies import parse_policy
+from taintwarden.api.profiles import parse_profile
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
+from taintwarden.engine.model import Policy, Profile
+from taintwarden_cli.data_output import write_data
+from taintwarden_cli.output import printable, write
+from taintwarden_cli.rehearsal.manifests import BadInput, Document, read_documents
+from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, check_templates, subject_of
+from taintwarden_placement.admission.checking import FaultSeverity, Found
+from taintwarden_placement.admission.volume_review import check_volume
+
+SUFFIXES = (".json", ".yaml", ".yml")
+T = TypeVar("T")
+
+
+class FileFinding(msgspec.Struct, rename="camel"):
+    """One fault. ``message`` is path, value, reason and remedy in one."""
+
+    file: str
+    line: int
+    document: int
+    item: int | None
+    kind: str
+    name: str
+    severity: FaultSeverity
+    path: str
+    message: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        item = "" if self.item is None else f" item {self.item}"
+        place = f"{self.file}:{self.line}: document {self.document}{item}"
+        return f"{place}: {self.kind or 'object'}/{self.name}: {self.severity}: {self.message}"
+
+
+class Unreadable(msgspec.Struct):
+    """A file that cannot be checked at all."""
+
+    file: str
+    reason: str
+
+
+class FileReport(msgspec.Struct, rename="camel"):
+    """The findings in all files."""
+
+    files: int = 0
+    objects: int = 0
+    policies: int = 0
+    profiles: int = 0
+    pods: int = 0
+    nodes: int = 0
+    ignored: dict[str, int] = {}
+    errors: int = 0
+    warnings: int = 0
+    findings: list[FileFinding] = []
+    unreadable: list[Unreadable] = []
+
+
+def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
+    """Read and check all files; an object may refer to one in another file. Of a folder, the files in it.
+
+    Args:
+        names: files and folders; ``-`` is standard input.
+        recursive: also the folders in a folder.
+
+    """
+    report, documents = FileReport(), []
+    for name in names:
+        for file in _files(name, report, recursive=recursive):
+            report.files += 1
+            try:
+                found = read_documents(file)
+                documents += found
+                if not found:
+                    report.unreadable.append(Unreadable(printable(file), f"{printable(file)}: has no object"))
+            except BadInput as error:
+                report.unreadable.append(Unreadable(printable(file), str(error)))
+    report.objects = len(documents)
+    policies = list(_valid(documents, POLICY_KIND, parse_policy))
+    profiles = list(_valid(documents, PROFILE_KIND, parse_profile))
+    ignored: Counter[str] = Counter()
+    first: dict[tuple[str, ...], Document] = {}
+    for document in documents:
+        for severity, fault in (*_check(document, policies, profiles, report, ignored), *_twice(document, first)):
+            report.findings.append(_finding(document, severity, fault))
+    report.ignored = dict(sorted(ignored.items()))
+    report.errors = sum(one.severity is FaultSeverity.ERROR for one in report.findings)
+    report.warnings = len(report.findings) - report.errors
+    return report
+
+
+def _files(name: str, report: FileReport, *, recursive: bool) -> Iterator[str]:
+    """The file itself, or the files of a folder, as kubectl chooses them."""
+    folder = Path(name)
+    if name == "-" or not folder.is_dir():
+        yield name
+        return
+    paths = folder.rglob("*") if recursive else folder.iterdir()
+    found = sorted(str(path) for path in paths if path.suffix in SUFFIXES and path.is_file())
+    if not found:
+        told = f"{printable(name)}: is a folder without {', '.join(SUFFIXES)} files"
+        report.unreadable.append(Unreadable(printable(name), told))
+    yield from found
+
+
+def _valid(documents: Iterable[Document], kind: str, parse: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
+    for document in documents:
+        if document.kind == kind:
+            try:
+                yield parse(document.content)
+            except InvalidObject:
+                continue  # reported where it is checked
+
+
+def _check(
+    document: Document, policies: list[Policy], profiles: list[Profile], report: FileReport, ignored: Counter[str]
+) -> Found:
+    obj, group, kind = document.content, document.group, document.kind
+    match subject_of(group, kind):
+        case ObjectRole.POLICY:
+            report.policies += 1
+        case ObjectRole.PROFILE:
+            report.profiles += 1
+        case ObjectRole.POD:
+            report.pods += 1
+        case ObjectRole.NODE:
+            report.nodes += 1
+        case ObjectRole.OTHER:
+            found = [] if kind == "CustomResourceDefinition" else [*check_templates(obj, profiles)]
+            report.pods += len(found)
+            if not found:
+                ignored[f"{group}/{kind}" if group else kind] += 1
+            yield from chain.from_iterable(faults for _, faults in found)
+            return
+    yield from check_object(obj, group, kind, policies, profiles)
+    if policies and subject_of(group, kind) is ObjectRole.VOLUME:
+        yield from check_volume(obj, policies)
+
+
+def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Found:
+    """A policy or profile that another one with its name precedes in its file: only one of them is stored."""
+    if document.kind in (POLICY_KIND, PROFILE_KIND) and (name := _text(document.content, "name")):
+        known = first.setdefault((document.file, document.kind, _text(document.content, "namespace"), name), document)
+        if known is not document:
+            reason = f"is the name of another {document.kind} of the file, at {known.place}: only one of them is stored"
+            yield FaultSeverity.ERROR, FieldError("metadata.name", name, reason)
+
+
+def _text(content: Mapping[str, Any], field: str) -> str:
+    meta = content.get("metadata")
+    value = meta.get(field) if isinstance(meta, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _finding(document: Document, severity: FaultSeverity, fault: FieldError) -> FileFinding:
+    line, text = document.position(fault.path)
+    if text and not fault.is_missing:
+        fault = as_written(fault, text)
+    return FileFinding(
+        document.file,
+        line,
+        document.number,
+        document.item,
+        document.kind,
+        document.name,
+        severity,
+        fault.path,
+        str(fault),
+        fault.reason,
+        fault.remedy,
+    )
+
+
+FINE, FAULTY, UNREADABLE = 0, 1, 2
+_PUBLISHERS = f"{GROUP}/{PUBLISHER_KIND}"
+
+
+def validate(files: tuple[str, ...], named: tuple[str, ...], recursive: bool, output: str) -> None:
+    """Carry out the command."""
+    if not (files or named):
+        raise click.UsageError("name a file or a folder; - is standard input")
+    report = check_files((*files, *named), recursive=recursive)
+    if output == "table":
+        for finding in report.findings:
+            write(printable(str(finding)))
+        for unreadable in report.unreadable:
+            click.echo(f"taintwarden: {printable(unreadable.reason)}", err=True)
+        write(_summary(report))
+    else:
+        write_data(report, output)
+    sys.exit(UNREADABLE if report.unreadable else FAULTY if report.errors else FINE)
+
+
+def _summary(report: FileReport) -> str:
+    checked = ", ".join(
+        [
+            _count(report.policies, "policy", "policies"),
+            _count(report.profiles, "profile"),
+            _count(report.pods, "pod or pod template", "pods and pod templates"),
+            _count(report.nodes, "node"),
+        ]
+    )
+    ignored = ", ".join(f"{kind} {count}" for kind, count in report.ignored.items())
+    return "; ".join(
+        [
+            f"{_count(report.files, 'file')}: {checked} checked",
+            *([f"ignored: {printable(ignored)}"] if ignored else []),
+            *(["only the API server checks TaintPublishers"] if _PUBLISHERS in report.ignored else []),
+            *([f"{_count(len(report.unreadable), 'file')} not readable"] if report.unreadable else []),
+            f"{_count(report.errors, 'error')}, {_count(report.warnings, 'warning')}",
+        ]
+    )
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,31 @@
+"""Names of objects in the selected cluster, for completion.
+
+An error message would break the line that is being typed: if the cluster does not answer soon, there are no names.
+"""
+
+import asyncio
+import os
+
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.http.client import Client
+from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.sources import Named
+
+SECONDS = 3.0
+
+
+def listed(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
+    """Namespace and name of each object that is listed at ``path``, in order; none if the cluster does not answer."""
+    try:
+        return asyncio.run(_read(path, kubeconfig, context))
+    except (ClusterError, ConfigError, TimeoutError):
+        return []
+
+
+async def _read(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
+    connection = Connection.load(kubeconfig or os.environ.get("TAINTWARDEN_KUBECONFIG"), context)
+    async with asyncio.timeout(SECONDS), Client(connection, 4) as client:
+        session = Session(client, connection.server)
+        pages = session.pages(path, Named, "names")
+        return sorted([(one.metadata.namespace, one.metadata.name) async for page in pages for one in page])

@@ -1,0 +1,137 @@
+"""Carries out ``plan``: reads the cluster, plays what the changes lead to, and prints it."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from taintwarden.controller.wording import duration
+from taintwarden.settings import Settings
+from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
+from taintwarden_cli.data_output import write_data
+from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.plan.command import SHOWN_PODS
+from taintwarden_cli.plan.tables import sweep_table, table
+from taintwarden_cli.rehearsal.changes import Change, Where, parse_removal, parse_taint
+from taintwarden_cli.rehearsal.ideal import Assumptions
+from taintwarden_cli.rehearsal.manifests import BadInput
+from taintwarden_cli.rehearsal.plan import Plan
+from taintwarden_cli.rehearsal.play import Play
+from taintwarden_cli.rehearsal.reading import read_snapshot
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sweep import parse_sweep, sweep
+from taintwarden_cli.rendering import Progress
+
+FINE, PERSON = 0, 10
+
+
+def plan(
+    nodes: tuple[str, ...],
+    zones: tuple[str, ...],
+    selectors: tuple[str, ...],
+    devices: tuple[str, ...],
+    taints: tuple[str, ...],
+    remove: tuple[str, ...],
+    enforced: tuple[str, ...],
+    swept: str | None,
+    horizon: float,
+    replacement_seconds: float,
+    stop_seconds: float,
+    space: str,
+    show_all: bool,
+    output: str,
+    **flags: object,
+) -> None:
+    """Carry out the command."""
+    settings = settings_of(flags)
+    if swept is not None:
+        if taints or remove or enforced or devices:
+            told = "leave out --taint, --remove, --device and --enforce"
+            raise click.UsageError(f"--sweep is a plan of its own: {told}")
+        _sweep(swept, (nodes, zones, selectors), output, settings)
+        return
+    try:
+        changes = _changes((nodes, zones, selectors, devices), taints, remove)
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    with Progress() as progress:
+        progress.say("reading the cluster")
+        now = time.time()
+        snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+        assumptions = Assumptions(replacement_seconds, stop_seconds)
+        try:
+            answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
+        except BadInput as error:
+            fail(printable(str(error)), REFUSED)
+    answer = answer.narrowed(space) if space else answer
+    if output == "table":
+        write(table(answer, None if show_all else SHOWN_PODS))
+    else:
+        write_data(answer, output)
+    sys.exit(PERSON if answer.needs_a_person else FINE)
+
+
+def _sweep(
+    text: str, where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], output: str, settings: Settings
+) -> None:
+    named, now = Where(*where), time.time()
+    try:
+        wanted = parse_sweep(text)
+        named.check()
+    except BadInput as error:
+        fail(printable(str(error)), USAGE)
+    snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+    gates, clock = settings.gates, at_once(now)
+    rehearsal = Rehearsal(snapshot, gates, clock)
+    rehearsal.teach()
+    try:
+        names = [one.metadata.name for one in named.find(snapshot.nodes)] if any(where) else []
+    except BadInput as error:
+        fail(printable(str(error)), REFUSED)
+    modes = {one.name: one.mode for one in rehearsal.policies}
+    found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
+    if output == "table":
+        write(sweep_table(found))
+    else:
+        write_data(found, output)
+
+
+def _play(
+    snapshot: Snapshot,
+    changes: list[Change],
+    enforced: tuple[str, ...],
+    horizon: float,
+    now: float,
+    assumptions: Assumptions,
+    settings: Settings,
+    progress: Progress,
+) -> Plan:
+    progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
+    gates = settings.gates
+    limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
+    play = Play(snapshot, now, assumptions, gates, enforced, **limits)
+    return play.run(
+        changes,
+        horizon,
+        lambda at, gone: progress.say(f"{duration(at)} of {duration(horizon)}, {gone} pods have left"),
+    )
+
+
+def _changes(
+    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    taints: tuple[str, ...],
+    remove: tuple[str, ...],
+) -> list[Change]:
+    if any(where) != bool(taints or remove):
+        told = (
+            "name nodes by --node, --zone or --selector, or a --device" if not any(where) else "say --taint or --remove"
+        )
+        raise click.UsageError(f"nodes and changes belong together: {told}")
+    if not any(where):
+        return []
+    named = Where(*where)
+    named.check()
+    added = tuple(parse_taint(one, named.effects) for one in taints)
+    return [Change(named, added, tuple(parse_removal(one, named.effects) for one in remove))]

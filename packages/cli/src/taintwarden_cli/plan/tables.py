@@ -1,0 +1,189 @@
+"""A plan, and a sweep over values, as text."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from taintwarden.controller.wording import duration, pods, several
+from taintwarden_cli.output import printable
+from taintwarden_cli.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
+from taintwarden_cli.rehearsal.returning import REMEDY
+from taintwarden_cli.rehearsal.sweep import Step, Sweep
+from taintwarden_cli.rendering import Lines, render
+
+_STYLES = {
+    PlannedFate.LEAVES: "",
+    PlannedFate.HELD: "bold red",
+    PlannedFate.LATER: "dim",
+    PlannedFate.WOULD_LEAVE: "yellow",
+    PlannedFate.ENDS_WITH_NODE: "bold red",
+}
+
+
+def table(plan: Plan, most: int | None) -> str:
+    """The whole plan as text, with ``most`` pods at most."""
+    return render(*_parts(plan, most))
+
+
+def _parts(plan: Plan, most: int | None) -> Iterator[RenderableType]:
+    yield _head(plan).grid
+    if not plan.pods:
+        return
+    yield Text("")
+    shown = plan.pods if most is None else plan.pods[:most]
+    yield _pods(shown)
+    if len(shown) < len(plan.pods):
+        yield Text(f"... and {len(plan.pods) - len(shown)} more: --all shows them", style="dim")
+
+
+def _head(plan: Plan) -> Lines:
+    lines = Lines()
+    lines.add("As of", plan.at)
+    for change in plan.changes or ["none (forecast of the current state)"]:
+        lines.add("Change", change, "bold")
+    counts = ((plan.changed_nodes, "node"), (plan.changed_devices, "device"))
+    told = [several(count, what) for count, what in counts if count or (what == "node" and not plan.changed_devices)]
+    lines.add("Changed", ", ".join(told))
+    lines.add("Leave", _leave(plan))
+    lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
+    ends = f"end with their node, where their policy leaves them: {pods(plan.ends_with_node)}"
+    lines.add("Left", ends if plan.ends_with_node else None, "bold red")
+    lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)
+    lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
+    nowhere = f"{pods(plan.nowhere)} with nowhere to go: no node has only taints that they tolerate"
+    lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
+    bounce = (
+        f"{pods(plan.returning)} may come back to a node that they have to leave, which the scheduler does not know"
+    )
+    lines.add("Bounce", f"{bounce}: {REMEDY}" if plan.returning else None, "bold red")
+    for guard in plan.guards:
+        opened = max(0.0, guard.opened_after_seconds)
+        when = "has tripped already" if guard.opened_after_seconds < 0 else f"trips after {duration(opened)}"
+        closed = (
+            "" if guard.closed_after_seconds is None else f" and is armed after {duration(guard.closed_after_seconds)}"
+        )
+        effect = "it holds the policy, or one namespace" if guard.halts else "it holds nothing"
+        leave = f"{pods(guard.pods)} would leave"
+        if guard.evicted:
+            past = f"{guard.evicted} evicted in the last {duration(guard.window_seconds)}"
+            leave = f"{past} + {leave} = {guard.evicted + guard.pods}"
+        text = f"of policy {guard.policy} {when}{closed}: {leave}, {guard.limit} may; {effect}"
+        lines.add("Guard", text, "bold red")
+        lines.add("", guard.cause)
+    for invalid in plan.invalid:
+        lines.add("Invalid", invalid, "bold red")
+    lines.add("Cancelled", f"need not leave any more: {pods(len(plan.cancelled))}" if plan.cancelled else None, "green")
+    for note in plan.notes:
+        lines.add("Note", note, "yellow")
+    return lines
+
+
+def _leave(plan: Plan) -> str:
+    if not plan.leaving:
+        return f"no pod within {duration(plan.horizon_seconds)}"
+    last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is PlannedFate.LEAVES)
+    return f"{pods(plan.leaving)}, the last after {duration(last)}"
+
+
+def _pods(planned: list[PlannedPod]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("AFTER", no_wrap=True)
+    for name in ("POD", "NODE", "POLICY", "WAITS FOR", "GOES TO"):
+        table.add_column(name, overflow="fold")
+    for one in planned:
+        table.add_row(
+            str(one.order or "-"),
+            Text(_after(one), style=_STYLES[one.fate]),
+            printable(str(one)),
+            printable(one.node),
+            printable(one.policy),
+            printable(_waits(one)),
+            _goes(one),
+        )
+    return table
+
+
+def _after(pod: PlannedPod) -> str:
+    match pod.fate:
+        case PlannedFate.LEAVES:
+            return duration(pod.after_seconds or 0.0)
+        case PlannedFate.HELD:
+            return "held"
+        case PlannedFate.LATER:
+            return pod.deadline
+        case PlannedFate.WOULD_LEAVE:
+            when = pod.deadline if pod.after_seconds is None else duration(pod.after_seconds)
+            return f"{when} (dry run)"
+        case PlannedFate.ENDS_WITH_NODE:
+            return "ends with node"
+
+
+def _waits(pod: PlannedPod) -> str:
+    if pod.fate is PlannedFate.LEAVES:
+        waited = pod.waited_seconds or 0.0
+        return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
+    if pod.fate is PlannedFate.ENDS_WITH_NODE:
+        return pod.reason
+    return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"
+
+
+def _goes(pod: PlannedPod) -> Text:
+    if pod.replacement is Replacement.NOWHERE:
+        return Text("nowhere", style="bold red")
+    again = f", or {pod.returns_to} again" if pod.returns_to else ""
+    return Text(printable((pod.replaced_on or "-") + again), style="red" if again else "")
+
+
+BAR_WIDTH = 30
+NAMED = 2
+"""The number of workloads that are named for each value."""
+
+
+def sweep_table(found: Sweep) -> str:
+    """The whole sweep as text."""
+    return render(*_sweep_parts(found))
+
+
+def _sweep_parts(found: Sweep) -> Iterator[RenderableType]:
+    lines = Lines()
+    lines.add("As of", found.at)
+    lines.add("Sweep", f"{found.key}:{found.effect} on {several(found.nodes, 'node')} with {pods(found.pods)}", "bold")
+    would = f"; {', '.join(found.would)} does not enforce" if found.would else ""
+    lines.add("Policy", ", ".join(found.policies) + would)
+    for note in found.notes:
+        lines.add("Note", note, "yellow")
+    yield lines.grid
+    if not found.policies:
+        return
+    yield Text("")
+    most = max(one.leaving for one in found.steps)
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    shown.add_column("VALUE", justify="right", no_wrap=True)
+    shown.add_column("LEAVE", justify="right", no_wrap=True)
+    shown.add_column("", no_wrap=True)
+    shown.add_column("BECAUSE OF THIS VALUE", overflow="fold")
+    before: dict[str, int] = {}
+    for step in found.steps:
+        style = "bold red" if step.trips else "yellow" if step.leaving else "green"
+        bar = "█" * (round(step.leaving / most * BAR_WIDTH) or int(step.leaving > 0)) if most else ""
+        leave = Text(str(step.leaving), style=style)
+        shown.add_row(printable(step.value), leave, Text(bar, style=style), _why(step, before))
+        before = step.workloads
+    yield shown
+
+
+def _why(step: Step, before: dict[str, int]) -> str:
+    """The workloads whose pods leave in addition, and the guards that trip."""
+    added = {name: number - before.get(name, 0) for name, number in step.workloads.items()}
+    gained = sorted(((number, name) for name, number in added.items() if number > 0), key=lambda one: (-one[0], one[1]))
+    told = [f"{number} of {name}" for number, name in gained[:NAMED]]
+    if len(gained) > NAMED:
+        told.append(f"{len(gained) - NAMED} more workloads")
+    if step.more < 0:
+        told.append(f"{-step.more} fewer")
+    if step.trips:
+        told.append(f"the guard of {', '.join(step.trips)} trips")
+    return printable("; ".join(told)) or "-"

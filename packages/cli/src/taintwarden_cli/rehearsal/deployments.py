@@ -1,0 +1,115 @@
+"""The Deployments of the project in a cluster, and the commands that their containers run."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from taintwarden_cli.rehearsal.session import ClusterError, Session
+
+EXTENDER = "scheduler-extender"
+"""The command of the scheduler extender."""
+WEBHOOK = "webhook"
+"""The command of the webhooks."""
+_SELECTOR = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
+
+
+class Env(msgspec.Struct):
+    """``env[]``."""
+
+    name: str = ""
+    value: str = ""
+
+
+class Container(msgspec.Struct):
+    """A container."""
+
+    command: list[str] = []
+    args: list[str] = []
+    env: list[Env] = []
+
+    @property
+    def words(self) -> list[str]:
+        """The command line."""
+        return [*self.command, *self.args]
+
+
+class ContainersSpec(msgspec.Struct, rename="camel"):
+    """``spec`` of a pod, or of a template."""
+
+    containers: list[Container] = []
+    service_account_name: str = ""
+
+
+class Template(msgspec.Struct):
+    """A pod, or a template."""
+
+    spec: ContainersSpec = msgspec.field(default_factory=ContainersSpec)
+
+
+class DeploymentSpec(msgspec.Struct):
+    """``spec`` of a Deployment."""
+
+    template: Template = msgspec.field(default_factory=Template)
+    replicas: int = 1
+
+
+class DeploymentStatus(msgspec.Struct, rename="camel"):
+    """``status`` of a Deployment."""
+
+    ready_replicas: int = 0
+
+
+class DeploymentMeta(msgspec.Struct):
+    """``metadata`` of a Deployment."""
+
+    name: str = ""
+
+
+class Deployment(msgspec.Struct):
+    """A Deployment."""
+
+    metadata: DeploymentMeta = msgspec.field(default_factory=DeploymentMeta)
+    spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
+    status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
+
+    def running(self, command: str) -> Iterator[Container]:
+        """The containers that run a command of ours."""
+        return (one for one in self.spec.template.spec.containers if command in one.words)
+
+
+class _Deployments(msgspec.Struct):
+    items: list[Deployment] = []
+
+
+async def read_deployments(session: Session, namespace: str) -> list[Deployment]:
+    """Those of the project in the operator's namespace.
+
+    Raises:
+        ClusterError: they cannot be read.
+
+    """
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    found = await session.read(path, _Deployments, f"deployments of {namespace}", _SELECTOR)
+    return found.items if found else []
+
+
+async def unready_webhook(session: Session, namespace: str) -> str:
+    """Why pods that are created now are not completed, in one sentence. Empty if Deployments may not be read."""
+    try:
+        deployments = await read_deployments(session, namespace)
+    except ClusterError:
+        return ""
+    for one in deployments:
+        if any(one.running(WEBHOOK)) and not one.status.ready_replicas:
+            told = f"of Deployment {namespace}/{one.metadata.name}, the webhook, no replica is ready"
+            return f"{told}: new pods get no placement and no native tolerations"
+    return ""
+
+
+async def has_extender(session: Session, namespace: str) -> bool:
+    """Whether a scheduler extender is installed. False if the Deployments may not be read."""
+    try:
+        deployments = await read_deployments(session, namespace)
+    except ClusterError:
+        return False
+    return any(one.spec.replicas and any(one.running(EXTENDER)) for one in deployments)

@@ -1,0 +1,154 @@
+"""What the operator's machine decides about the first pod of a snapshot."""
+
+import math
+from collections.abc import Mapping
+
+from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.times import moment
+from taintwarden.controller.wording import relative
+from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, node_exclusion
+from taintwarden.engine.history import TaintHistory, decode_histories
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.machine import ClaimView, history_name
+from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint, Tolerations
+from taintwarden.kube.wire.kinds import PodObject
+from taintwarden_cli.rehearsal.conditions import is_kept_from_enforcing
+from taintwarden_cli.rehearsal.manifests import BadInput
+from taintwarden_cli.rehearsal.node_candidates import Candidates
+from taintwarden_cli.rehearsal.rehearsal import at_once, named, taught
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import Source
+
+
+class Evaluation:
+    """A pod as the operator sees it, and what its machine decides. ``pod`` is None if the operator never acts on it.
+
+    Raises:
+        BadInput: a policy selects by the namespace's labels, which are not known; or a timestamp of the pod is invalid.
+
+    """
+
+    def __init__(self, snapshot: Snapshot, gates: Gates) -> None:
+        self.snapshot = snapshot
+        self.gates = gates
+        self.now = snapshot.now
+        self.object = snapshot.pods[0]
+        self.issues: list[PodIssue] = []
+        self.pod = self._translate()
+        known = taught(snapshot, gates)
+        self._view = known.view
+        if self.pod is not None:  # with its devices
+            uid = self.pod.uid
+            self.pod = next((one for one in self._view.pods(self.pod.node) if one.uid == uid), self.pod)
+        self.policies = known.policies
+        self.policy_problems = known.policy_problems
+        self.profiles = known.profiles
+        self.profile_problems = {key.partition("/")[2]: why for key, why in known.profile_problems.items()}
+        self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
+        """The node of the pod; all nodes if it is not bound."""
+        self.node: Node | None = self.nodes[0] if self.nodes and self.object.spec.node_name else None
+        self.candidates = Candidates(snapshot, known, gates)
+        self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
+        """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
+        self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
+        self._check_namespace()
+        self.recorded = self._recorded()
+
+    def claims(self) -> list[ClaimView]:
+        """The pod's claims: enforced ones first, then by deadline; also those of paused policies.
+
+        So you can check what a policy would do before you resume it.
+        """
+        return [] if self.pod is None else list(self._view.claims(self.pod.uid))
+
+    def taints(self) -> tuple[tuple[Taint, TaintHistory], ...]:
+        """The taints of the pod's node and of its devices, with their histories."""
+        node = self._view.node(self.pod.node) if self.pod else None
+        if self.pod is None or node is None:
+            return ()
+        used = {use.device for use in self.pod.shared.devices}
+        return (*node.taints, *(one for one in node.device_taints if (of := one[0].origin) and of.device in used))
+
+    @property
+    def tolerations(self) -> Tolerations:
+        """All tolerations of the pod, those of profiles included."""
+        return Tolerations() if self.pod is None else self._view.tolerations_of(self.pod.shared)
+
+    def verdict(self, taint: Taint) -> TaintVerdict | None:
+        """What ``taint`` means for the pod; None: no policy acts on it.
+
+        Claims of the same device may tolerate it differently: the one that evicts first counts.
+        """
+        if self.pod is None:
+            return None
+        bound_at = self.pod.bound_at
+        found = [one for one in self._view.verdicts(self.pod.node, self.pod.shared) if one.taint == taint]
+        return min(found, key=lambda one: one.evicts_at(bound_at) if one.evicts else math.inf, default=None)
+
+    def acting(self, taint: Taint) -> Policy | None:
+        """The policy that acts on ``taint`` for the pod."""
+        return acting_policy(taint, (policy for policy in self.policies if self.refusal(policy) is None))
+
+    def refusal(self, policy: Policy) -> str | None:
+        """Why ``policy`` does not act on this pod on this node, None if it does."""
+        if self.node is not None:
+            why = node_exclusion(policy, self.node.labels, do_not_evict=self.node.do_not_evict)
+            if why is not None:
+                return why
+        return exclusion(policy, self.pod.shared, self.namespace_labels) if self.pod else None
+
+    def budgets(self) -> list[tuple[Budget, Refusal | None]]:
+        """The PodDisruptionBudgets that the API server checks for the pod, by name, each with its own refusal."""
+        return [] if self.pod is None else self._view.budgets(self.pod)
+
+    def _translate(self) -> Pod | None:
+        try:
+            return Decoder(at_once(self.now), self.issues.append).pod(self.object)
+        except ValueError as error:
+            meta = self.object.metadata
+            msg = f"Pod {meta.namespace}/{meta.name}: {error}"
+            raise BadInput(msg) from error
+
+    def _check_namespace(self) -> None:
+        """Without its labels, the engine treats a namespace as not selected, and the explanation would be wrong."""
+        asking = [policy.name for policy in self.policies if policy.namespace_selector.requirements]
+        if self.pod is not None and asking and self.namespace_labels is None:
+            problem = self.snapshot.problems.get(Source.NAMESPACES, "")
+            msg = f"policy {asking[0]} selects namespaces by their labels, and {problem}"
+            raise BadInput(msg)
+
+    def _recorded(self) -> Mapping[str, TaintHistory]:
+        try:
+            return decode_histories(self.node.history) if self.node else {}
+        except ValueError:
+            return {}
+
+    def is_recorded(self, taint: Taint, known: TaintHistory) -> bool:
+        """Whether the node, or the device, records since when it carries ``taint`` with this value."""
+        history = self.recorded.get(history_name(taint))
+        if history is not None:
+            return history.value == taint.value
+        if taint.origin is not None:
+            return known.added_at < self.now
+        return any(one == taint and added is not None for one, added in self.node.taints) if self.node else False
+
+
+def untouchable(pod: PodObject, now: float) -> str:
+    """Why the operator never acts on ``pod``, which the decoder has skipped."""
+    if not pod.spec.node_name:
+        return "it is not bound to a node"
+    if pod.metadata.deletion_timestamp is not None:
+        return f"it is terminating{_grace_ends(pod.metadata.deletion_timestamp, now)}"
+    if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
+        return "it is a mirror pod, which only its node can remove"
+    return f"it has finished: its phase is {pod.status.phase}"
+
+
+def _grace_ends(deletion_timestamp: str, now: float) -> str:
+    """A pod's ``deletionTimestamp`` is not when it was deleted, but when the time that it gets to stop is over."""
+    try:
+        ends_at = moment(deletion_timestamp)
+    except ValueError:
+        return ""
+    ends = "ended" if ends_at <= now else "ends"
+    return f", and its grace period {ends} at {deletion_timestamp}, {relative(ends_at, now)}"

@@ -1,0 +1,111 @@
+"""Reads a snapshot of one pod and its related objects from files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject
+from taintwarden_cli.rehearsal.manifests import BadInput, Document
+from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import Source
+
+T = TypeVar("T")
+DEVICES_GROUP = "resource.k8s.io"
+
+
+def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
+    """Find the pod and its related objects. If an object occurs twice, the last one is used.
+
+    Raises:
+        BadInput: a required object is missing or invalid.
+
+    """
+    pods = [_convert(one, PlacedPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
+    pods = [pod for pod in pods if (pod.metadata.namespace or "default") == namespace]
+    if not pods:
+        held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"
+        more = " and more" if len(documents) > 5 else ""
+        msg = f"the files hold no Pod {namespace}/{name}; they hold {held}{more}"
+        raise BadInput(msg)
+    pod = pods[-1]
+    pod.metadata.namespace = namespace
+    budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
+    for budget in budgets:
+        budget.metadata.namespace = budget.metadata.namespace or "default"
+    claims = [_convert(one, ClaimObject) for one in _of_kind(documents, "", "PersistentVolumeClaim")]
+    for claim in claims:
+        claim.metadata.namespace = claim.metadata.namespace or "default"
+    namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
+    return Snapshot(
+        now,
+        pods=[pod],
+        nodes=_nodes(documents, pod),
+        namespaces=namespaces,
+        policies=[_named(one)[0] for one in _of_kind(documents, GROUP, POLICY_KIND)],
+        budgets=budgets,
+        claims=claims,
+        volumes=[_convert(one, PlacedVolume) for one in _of_kind(documents, "", "PersistentVolume")],
+        slices=[_convert(one, SliceObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceSlice")],
+        device_claims=[_convert(one, DeviceClaimObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceClaim")],
+        taint_rules=[_convert(one, TaintRuleObject) for one in _of_kind(documents, DEVICES_GROUP, "DeviceTaintRule")],
+        profiles=list(_profiles(documents, namespace)),
+        problems={} if namespaces else {Source.NAMESPACES: missing},
+    )
+
+
+def _profiles(documents: Sequence[Document], namespace: str) -> Iterator[dict[str, Any]]:
+    for document in _of_kind(documents, GROUP, PROFILE_KIND):
+        profile, meta = _named(document)
+        if (meta.get("namespace") or "default") == namespace:
+            yield {**profile, "metadata": {**meta, "namespace": namespace}}
+
+
+def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """An object of our API group and its metadata, in which a name is required."""
+    content = _without_nulls(document.content)
+    meta = content.get("metadata")
+    if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
+        msg = f"{document.place}: {document.kind}/{document.name}: has no metadata.name"
+        raise BadInput(msg)
+    return content, meta
+
+
+def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:
+    """The node that it is bound to; all nodes for a pod that is not bound."""
+    name = pod.spec.node_name
+    named = {one.name: _convert(one, NodeObject) for one in _of_kind(documents, "", "Node") if name in ("", one.name)}
+    if name and not named:
+        msg = f"the files hold no Node {name}, which pod {pod.metadata.namespace}/{pod.metadata.name} is bound to"
+        raise BadInput(msg)
+    return list(named.values())
+
+
+def _namespaces(documents: Sequence[Document], name: str) -> list[NamespaceObject]:
+    found = [_convert(one, NamespaceObject) for one in _of_kind(documents, "", "Namespace") if one.name == name][-1:]
+    for one in found:
+        # The API server sets this label on every namespace.
+        one.metadata.labels |= {"kubernetes.io/metadata.name": name}
+    return found
+
+
+def _of_kind(documents: Sequence[Document], group: str, kind: str) -> list[Document]:
+    return [one for one in documents if (one.group, one.kind) == (group, kind)]
+
+
+def _convert(document: Document, wanted: type[T]) -> T:
+    try:
+        return msgspec.convert(_without_nulls(document.content), wanted)
+    except msgspec.ValidationError as error:
+        msg = f"{document.place}: {document.kind}/{document.name}: {error}"
+        raise BadInput(msg) from error
+
+
+def _without_nulls(value: Any) -> Any:
+    """As the API server decodes it: null is the same as absent."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value

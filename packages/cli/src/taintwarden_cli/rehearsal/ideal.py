@@ -1,0 +1,123 @@
+"""An ideal cluster: evictions succeed, pods stop and are replaced in time, budgets start from their status."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from taintwarden.controller import decoding
+from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits.budgets import Budgets
+from taintwarden.engine.machine import Outcome, View
+from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
+from taintwarden.kube.wire.kinds import BudgetObject
+from taintwarden_cli.rehearsal.node_candidates import Candidates
+from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.returning import Returning
+from taintwarden_placement.scheduling.feasibility import Preferences
+
+
+class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
+    """How long things take, in seconds. A pod takes no longer to stop than its own grace period."""
+
+    replacement_seconds: float = 30.0
+    stop_seconds: float = 5.0
+    call_seconds: float = 0.1
+
+
+class Places:
+    """Places a replacement on the node that it prefers, of these the emptiest, of these the first by name.
+
+    A node fits if taints and labels allow the pod, as the scheduler and extended tolerations require, and if no policy
+    would evict the pod from it again.
+    """
+
+    def __init__(self, view: View, candidates: Candidates, returning: Returning, pods: Iterable[PlacedPod]) -> None:
+        self._view = view
+        self._returning = returning
+        self._candidates = candidates
+        self._objects = {pod.metadata.uid: pod for pod in pods}
+        self._pods = Counter({name: len(view.pods(name)) for name in view.nodes})
+        self._fitting: dict[PodClass, dict[str, Preferences]] = {}
+        """The nodes that fit pods of a class, by name: its first pod stands for those that replace its pods."""
+        self._returns: dict[PodClass, list[str]] = {}
+
+    def fitting(self, pod: Pod) -> Mapping[str, Preferences]:
+        """The nodes that fit the pod, by name, and how well they suit it."""
+        found = self._fitting.get(pod.shared)
+        if found is None:
+            found = self._fitting[pod.shared] = dict(self._find(pod))
+        return found
+
+    def returns_to(self, pod: Pod) -> str | None:
+        """A node that the pod has to leave and that the scheduler may give its replacement: its own, if it is one."""
+        if pod.shared not in self._returns:
+            place = self._objects[pod.uid].spec.place
+            self._returns[pod.shared] = [*self._returning.nodes(pod.shared, place)]
+        found = self._returns[pod.shared]
+        return pod.node if pod.node in found else next(iter(found), None)
+
+    def _find(self, pod: Pod) -> Iterator[tuple[str, Preferences]]:
+        candidate = self._candidates.of(self._objects[pod.uid])
+        for name in sorted(self._view.nodes):
+            view = self._view.node(name)
+            if view is None or next(candidate.refusals(view.node), None) is not None:
+                continue
+            if not any(one.evicts and one.taint.origin is None for one in self._view.verdicts(name, pod.shared)):
+                yield name, candidate.preferences(view.node)
+
+    def take(self, pod: Pod) -> str | None:
+        """The node for the next pod like this one; None if no node fits."""
+        fitting = self.fitting(pod)
+        rank = {name: (one.taints, -one.weight, self._pods[name], name) for name, one in fitting.items()}
+        node = min(rank, key=rank.__getitem__, default=None)
+        if node is not None:
+            self._pods[node] += 1
+        return node
+
+    def leave(self, node: str) -> None:
+        """A pod of this node is evicted."""
+        self._pods[node] -= 1
+
+
+_AT_ONCE = MonotonicTime(0.0)
+"""Statuses of budgets are up to date."""
+
+
+class Allowances:
+    """PodDisruptionBudgets, from their status: evicting a Ready pod takes a disruption, a Ready replacement adds it."""
+
+    def __init__(self, objects: Iterable[BudgetObject]) -> None:
+        self._budgets = Budgets(Freed())
+        self._allowed: dict[str, int] = {}
+        """If negative, the number of pods that have to become Ready before further ones allow disruptions."""
+        for obj in objects:
+            budget, status = decoding.budget(obj), obj.status
+            if budget is not None:
+                short = min(0, status.current_healthy - status.desired_healthy) if status else 0
+                self._allowed[str(budget)] = budget.allowed or short
+                self._budgets.set(budget, _AT_ONCE)
+
+    def judge(self, pod: Pod) -> tuple[Outcome, str]:
+        """How the API server answers an eviction of this pod."""
+        refusal = self._budgets.refuse(pod, _AT_ONCE)
+        if refusal is None:
+            return Outcome.EVICTED, ""
+        is_one = len(self._budgets.of(pod.shared)) == 1
+        return Outcome.BLOCKED if is_one else Outcome.MISCONFIGURED, refusal.detail
+
+    def left(self, pod: Pod) -> list[Budget]:
+        """A pod is evicted: the budgets after that."""
+        return self._move(pod.shared, -1 if pod.ready else 0)
+
+    def replaced(self, pod: Pod) -> list[Budget]:
+        """Its replacement is Ready."""
+        return self._move(pod.shared, 1)
+
+    def _move(self, pod_class: PodClass, number: int) -> list[Budget]:
+        moved = []
+        for budget in self._budgets.of(pod_class):
+            self._allowed[str(budget)] += number
+            moved.append(msgspec.structs.replace(budget, allowed=max(0, self._allowed[str(budget)])))
+            self._budgets.set(moved[-1], _AT_ONCE)
+        return moved

@@ -1,0 +1,135 @@
+"""Whether an operator is running: its Lease, and the times of its reports in statuses, compared with the clock."""
+
+from asyncio import sleep as pause
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller import wording
+from taintwarden.controller.times import moment
+from taintwarden.kube.calls.lease import LEASE_NAME, LeaseObject
+from taintwarden.kube.calls.lease_timings import LEASE_SECONDS, RETRY_SECONDS
+from taintwarden_cli.rehearsal.session import ClusterError, Session
+
+CLOCKS_APART_SECONDS = 30.0
+"""How far the clock here may run ahead of the operator's before a live Lease looks expired."""
+SILENT_SECONDS = 60.0
+"""If its Lease cannot be read, an operator without a report for so long is not running. It reports every 20 s."""
+LATE_SECONDS = 2 * RETRY_SECONDS + 1.0
+"""How old a renewal may look, and how long a Lease is looked at then: two intervals of its renewal, and a second."""
+AGAIN_SECONDS = 1.0
+"""Between two looks at a Lease that seems late."""
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces"
+
+
+class Liveness(msgspec.Struct, frozen=True):
+    """What is known about the operator. ``problem`` is one sentence if it is not running, and empty if it is."""
+
+    problem: str = ""
+    reported_at: float | None = None
+    """The time of its last report, in seconds since the epoch, if known."""
+
+
+async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
+    """A Lease; None if it does not exist.
+
+    Raises:
+        ClusterError: it cannot be read.
+
+    """
+    return await session.read(f"{_LEASES}/{namespace}/leases/{name}", LeaseObject, "leases")
+
+
+async def watch_lease(session: Session, namespace: str, now: float) -> tuple[LeaseObject | None, bool]:
+    """The operator's Lease, and whether it is not being renewed.
+
+    The clock here may run ahead of the operator's. So one that looks old is looked at until it is renewed, at most for
+    ``LATE_SECONDS``; the session remembers the result.
+
+    Raises:
+        ClusterError: it cannot be read.
+
+    """
+    lease = await read_lease(session, namespace, LEASE_NAME)
+    renewed_at, known = _renewed_at(lease), session.renewals
+    if renewed_at is None or now - renewed_at - known.clock_ahead <= LATE_SECONDS:
+        return lease, False
+    if renewed_at == known.ended_at or now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
+        return lease, True
+    began = monotonic()
+    while monotonic() < began + LATE_SECONDS:
+        await pause(AGAIN_SECONDS)
+        lease = await read_lease(session, namespace, LEASE_NAME)
+        newest = _renewed_at(lease)
+        if newest != renewed_at:
+            if newest is not None:
+                known.clock_ahead = max(0.0, now + monotonic() - began - newest)
+            return lease, False
+    known.ended_at = renewed_at
+    return lease, True
+
+
+async def read_liveness(
+    session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
+) -> Liveness:
+    """Whether the operator of a cluster is running. If its Lease may not be read, the statuses decide later."""
+    began = monotonic()
+    try:
+        lease, is_late = await watch_lease(session, namespace, now)
+    except ClusterError:
+        lease, is_late = None, False
+    return liveness(policies, lease, now + monotonic() - began, is_late=is_late)
+
+
+def liveness(
+    policies: Iterable[Mapping[str, Any]], lease: LeaseObject | None, now: float, *, is_late: bool = False
+) -> Liveness:
+    """The liveness of the operator by the stored policies and the Lease, if there is one.
+
+    ``is_late``: the Lease was not renewed while one looked at it.
+    """
+    reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
+    renewed_at = _renewed_at(lease)
+    heard_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
+    if lease is not None and renewed_at is None:
+        return Liveness(_silent(heard_at, now), reported_at)
+    if renewed_at is not None and now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
+        return Liveness(_silent(heard_at, now), reported_at)
+    if is_late and renewed_at is not None:
+        late = wording.duration(now - renewed_at)
+        told = f"the operator has not renewed its Lease for {late}: nothing is evicted until it does"
+        return Liveness(told, reported_at)
+    if reported_at is not None and now - reported_at > SILENT_SECONDS:
+        held = "" if renewed_at is None else ", though it renews its Lease"
+        return Liveness(_silent(reported_at, now, held), reported_at)
+    return Liveness("", reported_at)
+
+
+def _silent(since: float | None, now: float, more: str = "") -> str:
+    silence = "is not running" if since is None else f"has not reported for {wording.duration(now - since)}{more}"
+    return f"the operator {silence}: nothing is evicted, and statuses are out of date"
+
+
+def _duration(lease: LeaseObject | None) -> float:
+    spec = lease.spec if lease else None
+    return (spec and spec.lease_duration_seconds) or LEASE_SECONDS
+
+
+def _renewed_at(lease: LeaseObject | None) -> float | None:
+    """None if the Lease has no holder."""
+    spec = lease.spec if lease else None
+    return _moment(spec.renew_time) if spec and spec.holder_identity else None
+
+
+def _observed_at(policy: Mapping[str, Any]) -> float | None:
+    status = policy.get("status")
+    return _moment(status.get("observedAt")) if isinstance(status, Mapping) else None
+
+
+def _moment(text: object) -> float | None:
+    try:
+        return moment(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

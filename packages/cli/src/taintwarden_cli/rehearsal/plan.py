@@ -1,0 +1,144 @@
+"""A plan as it is printed. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from taintwarden_cli.rehearsal.ideal import Assumptions
+
+
+class PlannedFate(StrEnum):
+    """What becomes of a pod within the horizon."""
+
+    LEAVES = "Leaves"
+    HELD = "Held"
+    """It is due, and a limit still delays it at the end."""
+    LATER = "Later"
+    """Its deadline is beyond the horizon."""
+    WOULD_LEAVE = "WouldLeave"
+    """A policy in mode DryRun would evict it."""
+    ENDS_WITH_NODE = "EndsWithNode"
+    """Its policy leaves it on a node that will be gone, for example because the pod opts out."""
+
+
+class Replacement(StrEnum):
+    """What replaces it."""
+
+    PLACED = "Placed"
+    NOWHERE = "Nowhere"
+    """No node may get it: by taints, nodeSelector and node affinity."""
+    NONE = "None"
+    """No controller makes a replacement on another node."""
+
+
+class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
+    """One pod that has to leave."""
+
+    namespace: str
+    name: str
+    node: str
+    policy: str
+    taint: str
+    fate: PlannedFate
+    deadline: str
+    already: bool
+    """It already had to leave before the change."""
+    order: int | None = None
+    """Its position in the order of evictions, from 1."""
+    at: str | None = None
+    after_seconds: float | None = None
+    """Seconds from the change until the API server accepts its eviction."""
+    deleted: bool = False
+    waited_seconds: float | None = None
+    limit: str = ""
+    """The last limit that delayed it, or that delays it still."""
+    reason: str = ""
+    budgets: list[str] = []
+    """The PodDisruptionBudgets that block it."""
+    replacement: Replacement = Replacement.NONE
+    replaced_on: str | None = None
+    returns_to: str | None = None
+    """A node that it has to leave, and that the scheduler may give its replacement again."""
+    late: str = ""
+    """Why it misses the hard deadline, if it does."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
+    """A guard that trips, or was tripped before."""
+
+    policy: str
+    pods: int
+    evicted: int
+    """Evictions of its last window that count for all."""
+    window_seconds: float
+    limit: int
+    population: int | None
+    """Pods that the policy may evict; None if the guard was tripped before."""
+    cause: str
+    halts: bool
+    opened_after_seconds: float
+    closed_after_seconds: float | None = None
+
+
+def numbers(pods: Sequence[PlannedPod]) -> dict[str, int]:
+    """The fields of a :class:`Plan` that count its pods."""
+    fates = [one.fate for one in pods]
+    return {
+        "leaving": fates.count(PlannedFate.LEAVES),
+        "held": fates.count(PlannedFate.HELD),
+        "later": fates.count(PlannedFate.LATER),
+        "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
+        "ends_with_node": fates.count(PlannedFate.ENDS_WITH_NODE),
+        "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
+        "returning": sum(one.returns_to is not None for one in pods),
+    }
+
+
+class Plan(msgspec.Struct, rename="camel", kw_only=True):
+    """What the changes cause."""
+
+    at: str
+    changes: list[str]
+    changed_nodes: int
+    changed_devices: int = 0
+    horizon_seconds: float
+    ended_after_seconds: float
+    """When no more events were to come, or the horizon."""
+    assumptions: Assumptions
+    leaving: int = 0
+    held: int = 0
+    later: int = 0
+    would_leave: int = 0
+    ends_with_node: int = 0
+    nowhere: int = 0
+    returning: int = 0
+    """Pods whose replacement the scheduler may put on a node that it has to leave again."""
+    pods: list[PlannedPod] = []
+    """Evicted pods, in order; then the others."""
+    cancelled: list[str] = []
+    """Pods that had to leave before the change, and no longer have to."""
+    guards: list[PlannedGuard] = []
+    invalid: list[str] = []
+    """Changed values that cannot be compared, and what that means for pods."""
+    notes: list[str] = []
+    """Reasons why this plan is uncertain."""
+
+    def narrowed(self, namespace: str) -> "Plan":
+        """The same plan with the pods of one namespace only. Guards count the pods of all namespaces."""
+        pods = [one for one in self.pods if one.namespace == namespace]
+        cancelled = [one for one in self.cancelled if one.startswith(f"{namespace}/")]
+        return msgspec.structs.replace(self, pods=pods, cancelled=cancelled, **numbers(pods))
+
+    @property
+    def resource_names(self) -> list[str]:
+        """The pods that are evicted, in order."""
+        return [f"pod/{one.name}" for one in self.pods if one.order is not None]
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether you should review the plan before you make the change."""
+        return bool(self.held or self.ends_with_node or self.nowhere or self.returning or self.guards or self.invalid)

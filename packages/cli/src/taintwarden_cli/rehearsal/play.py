@@ -1,0 +1,334 @@
+"""Simulates time for the operator's machine in an ideal cluster, and records what happens."""
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller import wording
+from taintwarden.engine.derived import derivations
+from taintwarden.engine.evaluate import acting_policy
+from taintwarden.engine.guard import NARROW_SECONDS
+from taintwarden.engine.limits.refusal import FAILING, GUARD
+from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine.model import (
+    Gates,
+    Instant,
+    Mode,
+    MonotonicTime,
+    Node,
+    Pod,
+    PodClass,
+    SourceValue,
+    WallTime,
+)
+from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden_cli.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
+from taintwarden_cli.rehearsal.conditions import cut_off, is_kept_from_enforcing, limits_of
+from taintwarden_cli.rehearsal.ideal import Allowances, Assumptions, Places
+from taintwarden_cli.rehearsal.manifests import BadInput
+from taintwarden_cli.rehearsal.node_candidates import Candidates
+from taintwarden_cli.rehearsal.plan import Plan, Replacement
+from taintwarden_cli.rehearsal.recording import Recording, is_replaced
+from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
+from taintwarden_cli.rehearsal.returning import Returning
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_placement.admission.own_objects import INJECT
+
+MONOTONIC = 1_000_000.0
+SHORTEST_STEP_SECONDS = 0.001
+
+Progress = Callable[[float, int], None]
+"""Called with the seconds that have passed and the number of evicted pods."""
+
+
+class Play:
+    """The simulation for one plan.
+
+    Args:
+        snapshot: the objects of the cluster.
+        now: the time of the snapshot, in seconds since the epoch.
+        assumptions: how long things take.
+        gates: which operators are enabled.
+        enforced: policies that are set to mode Enforce, whatever their own mode.
+        monotonic: the monotonic clock at that time.
+        limits: ``overall_rate`` and ``max_in_flight`` of the operator's machine.
+
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        assumptions: Assumptions,
+        gates: Gates,
+        enforced: Sequence[str] = (),
+        monotonic: float = MONOTONIC,
+        **limits: Any,
+    ) -> None:
+        snapshot = msgspec.structs.replace(snapshot, policies=enforce(snapshot.policies, enforced))
+        self.at = 0.0
+        self.gone = 0
+        self._now = now
+        self._monotonic = monotonic
+        self._snapshot = snapshot
+        self._enforced = enforced
+        self._assumptions = assumptions
+        self._gates = gates
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._has_left_devices = False
+        self._without_devices: dict[PodClass, PodClass] = {}
+        self._rehearsal = Rehearsal(snapshot, gates, lambda: self.instant, self._carry_out, **limits)
+        self._view = self._rehearsal.view
+        self._recording = Recording(self._view)
+        self._allowances = Allowances(snapshot.budgets)
+        self._rehearsal.teach()
+        self._rehearsal.lead()
+        self._rehearsal.rest()
+        self._recording.begin(self.instant)
+
+    @property
+    def instant(self) -> Instant:
+        """Both clocks now, in whole microseconds: sums of floating point must not decide a tie."""
+        return Instant(WallTime(round(self._now + self.at, 6)), MonotonicTime(round(self._monotonic + self.at, 6)))
+
+    def run(self, changes: Sequence[Change], horizon: float, progress: Progress = lambda at, gone: None) -> Plan:
+        """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
+
+        Raises:
+            BadInput: a change selects nodes or devices that do not exist.
+
+        """
+        of_nodes = [one for one in changes if not one.where.devices]
+        of_devices = [one for one in changes if one.where.devices]
+        changed = apply(of_nodes, self._snapshot.nodes)
+        for node in changed:
+            self._rehearsal.feed(events.NodeSeen(self._planned(node, of_nodes)))
+        self._change_devices(of_devices)
+        self._rehearsal.rest()
+        candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
+        self._places = Places(self._view, candidates, self._returning(), self._snapshot.pods)
+        paused = list(self._paused())
+        ineffective = [*self._ineffective(of_nodes, changed), *self._ineffective_on_devices(of_devices)]
+        while (moment := self._next(horizon)) is not None and moment <= horizon:
+            self.at = max(self.at, moment)
+            while self._queue and self._queue[0][0] <= self.at:
+                heapq.heappop(self._queue)[2]()
+            self._rehearsal.rest()
+            progress(self.at, self.gone)
+        ended = self.at if moment is None else horizon
+        self.at = ended
+        recorded = self._recording.end(self.instant, self._places)
+        recorded["invalid"] += self._unaffecting(of_nodes, changed)
+        return Plan(
+            at=wording.at(self._now),
+            changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
+            changed_nodes=len(changed),
+            changed_devices=len({name for change in of_devices for name in change.where.devices}),
+            horizon_seconds=horizon,
+            ended_after_seconds=round(ended, 3),
+            assumptions=self._assumptions,
+            notes=[*paused, *self._notes(), *ineffective],
+            **recorded,
+        )
+
+    def _planned(self, node: NodeObject, changes: Sequence[Change]) -> Node:
+        """The node after the changes. One that names a taint which a policy derives changes the value at its source."""
+        found, named = self._rehearsal.decoder.node(node), {one.key for change in changes for one in change.taints}
+        derived = {key: one for key, one in derivations(self._view.policies).items() if key in named}
+        given = {derived[one.key].source: SourceValue(one.value) for one, _ in found.taints if one.key in derived}
+        written = tuple([one for one in found.taints if one[0].key not in derived])
+        return msgspec.structs.replace(found, taints=written, values=found.values | given)
+
+    def _change_devices(self, changes: Sequence[Change]) -> None:
+        if not changes:
+            return
+        if self._rehearsal.slices is None or self._snapshot.devices_problem:
+            msg = self._snapshot.devices_problem or "no policy selects taints of devices"
+            raise BadInput(msg)
+        for one in apply_to_devices(changes, self._snapshot.slices):
+            self._rehearsal.slices.seen(one)
+
+    def _returning(self) -> Returning:
+        spaces = self._snapshot.namespaces
+        injected = {one.metadata.name for one in spaces if one.metadata.labels.get(INJECT) == "true"}
+        return Returning(self._view, self._gates, injected, has_extender=self._snapshot.has_extender)
+
+    def _ineffective(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
+        """The changed taints on which no policy acts."""
+        names = [one.metadata.name for one in changed]
+        selecting = [node.policies for name in names if (node := self._view.node(name)) is not None]
+        for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
+            if not any(policy.selector_for(taint) for policies in selecting for policy in policies):
+                yield f"no policy acts on {taint} on these nodes: it is left to Kubernetes"
+
+    def _unaffecting(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
+        """The changed values that cannot be compared as their policy expects, and that affect no pod."""
+        nodes = [node for one in changed if (node := self._view.node(one.metadata.name)) is not None]
+        for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
+            for policy in dict.fromkeys(acting_policy(taint, node.policies) for node in nodes):
+                selector = policy.selector_for(taint) if policy else None
+                if policy is None or selector is None or selector.value_type is None:
+                    continue
+                why = wording.invalid_taint(taint, policy, ())
+                if why and not self._recording.has_reported(taint):
+                    yield f"{taint} cannot be compared ({why}): no pod is affected now (policy {policy.name})"
+
+    def _ineffective_on_devices(self, changes: Sequence[Change]) -> Iterator[str]:
+        """The changed devices that no pod has, and their taints on which no policy acts."""
+        nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
+        for change in changes:
+            for device in map(device_id, change.where.devices):
+                there = [
+                    (one, node)
+                    for node in nodes
+                    for one, _ in node.device_taints
+                    if one.origin and one.origin.device == device
+                ]
+                if change.taints and not there:
+                    yield f"no pod has device {device}"
+                for taint, node in there:
+                    is_set = (taint.key, taint.effect) in {(one.key, one.effect) for one in change.taints}
+                    if is_set and not any(policy.selector_for(taint) for policy in node.policies):
+                        yield f"no policy acts on {taint}: it is left to Kubernetes"
+
+    def _paused(self) -> Iterator[str]:
+        """What the paused policies would do after the change."""
+        soon = self.instant.wall + 1.0  # deadlines are reported in whole seconds
+        counts = Counter((claim.policy.name, claim.due_at < soon) for claim in self._view.all_claims())
+        for policy in self._view.policies:
+            if policy.mode is Mode.PAUSED:
+                told = wording.would_be_due(counts[policy.name, True], counts[policy.name, False])
+                yield f"policy {policy.name} is {told}: --enforce {policy.name} plans with it"
+
+    def _notes(self) -> Iterator[str]:
+        """Reasons why this plan is uncertain."""
+        known = self._rehearsal
+        if self._snapshot.operator_problem:
+            yield self._snapshot.operator_problem
+        if known.slices is not None and self._snapshot.devices_problem:
+            yield wording.devices_unknown(self._snapshot.devices_problem)
+        if self._has_left_devices:
+            yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
+        yield from filter(None, dict.fromkeys(map(cut_off, self._snapshot.policies)))
+        for stored in self._snapshot.policies:
+            if any(one.limit == FAILING for one in limits_of(stored)):
+                yield f"calls for evictions of policy {named(stored)[1]} fail now; here they succeed"
+        for name, why in known.policy_problems.items():
+            yield f"policy {name} is not valid as stored and does nothing here: {why}"
+        if any(map(is_kept_from_enforcing, self._snapshot.policies)):
+            yield "the operator runs with --dry-run: this is what would follow without it"
+        for name, why in known.guard_problems.items():
+            yield f"status.guard of policy {name} cannot be read and counts as absent: {why}"
+        for name, why in known.profile_problems.items():
+            yield f"profile {name} is not valid as stored and adds nothing here: {why}"
+        for issue in (one for one in known.pod_issues if one.errors):
+            yield f"entries of the annotation of pod {issue.namespace}/{issue.name} count as absent"
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def _next(self, end: float) -> float | None:
+        """The time of the next event; None if there is none before ``end``."""
+        if not self._queue and self._is_stuck(end):
+            return None
+        delay = self._rehearsal.wake_after(self.instant)
+        times = [self._queue[0][0]] if self._queue else []
+        times += [] if delay is None else [self.at + max(delay, SHORTEST_STEP_SECONDS)]
+        return min(times, default=None)
+
+    def _is_stuck(self, end: float) -> bool:
+        """Whether tripped guards hold all pods that become due by ``end``: their cause stays, so they stay tripped.
+
+        They may hold fewer pods than before until the last eviction has left their window.
+        """
+        halted = self._recording.halted
+        if not halted or any(self.at < halted[name] + self._narrows_within(name) for name in halted):
+            return False
+        return all(
+            claim.phase in (Phase.REHEARSED, Phase.PAUSED, Phase.EXEMPT)
+            or claim.due_at > self._now + end
+            or claim.limit == GUARD
+            for claim in self._view.all_claims()
+        )
+
+    def _narrows_within(self, name: str) -> float:
+        guard = next(policy.limits.guard for policy in self._view.policies if policy.name == name)
+        return NARROW_SECONDS + (guard.window_seconds if guard else 0)
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._queue, (self.at + seconds, next(self._order), action))
+
+    # -- commands of the machine --------------------------------------------------------------------------------------
+
+    def _carry_out(self, command: Command) -> None:
+        call = self._assumptions.call_seconds
+        match command:
+            case commands.Evict():
+                self._later(call, lambda: self._evict(command))
+            case commands.CheckNode():
+                seen = self._view.node(command.name)
+                version = seen.node.resource_version if seen else None
+                self._later(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, version, NEWEST)))
+            case commands.SaveHistory() | commands.SaveLabels() | commands.SaveGuard() | commands.ClearGuardReset():
+                self._later(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
+            case _:
+                self._recording.take(command, self.instant, self.at)
+
+    def _evict(self, command: commands.Evict) -> None:
+        pod = command.pod
+        if not command.delete:
+            outcome, why = self._allowances.judge(pod)
+            if outcome is not Outcome.EVICTED:
+                self._rehearsal.feed(events.Settled(pod.uid, outcome, why))
+                return
+        self._leave(command)
+        self._rehearsal.feed(events.Settled(pod.uid, Outcome.EVICTED))
+
+    def _leave(self, command: commands.Evict) -> None:
+        """The API server accepts the eviction: the pod stops, and its controller makes a replacement."""
+        pod = command.pod
+        self.gone += 1
+        told = self._recording.leave(command, self.instant, self.at, self.gone)
+        self._has_left_devices |= command.verdict.taint.origin is not None
+        given = command.grace_period_seconds
+        grace = pod.shared.grace_seconds if given is None else given
+        stop = min(self._assumptions.stop_seconds, grace)
+        self._rehearsal.feed(events.PodGone(pod.uid, pod.node, self.instant.wall + grace if stop else None))
+        if stop:
+            self._later(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
+        for budget in self._allowances.left(pod):
+            self._rehearsal.feed(events.BudgetSeen(budget))
+        self._places.leave(pod.node)
+        if is_replaced(pod.shared):
+            node = self._places.take(pod)
+            told.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
+            told.replaced_on, told.returns_to = node, self._places.returns_to(pod)
+            if node is not None:
+                self._replace(pod, node)
+
+    def _replace(self, pod: Pod, node: str) -> None:
+        shared = pod.shared
+        if shared.devices:
+            without = msgspec.structs.replace(shared, devices=())
+            shared = self._without_devices.setdefault(shared, without)
+        new = msgspec.structs.replace(
+            pod,
+            uid=f"{pod.uid}-replaced",
+            name=f"{pod.name}-replaced",
+            node=node,
+            shared=shared,
+            bound_at=self.instant.wall,
+            resource_version=0,
+            ready=False,
+        )
+        self._rehearsal.feed(events.PodSeen(new))
+        self._later(self._assumptions.replacement_seconds, lambda: self._ready(new))
+
+    def _ready(self, pod: Pod) -> None:
+        self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))
+        for budget in self._allowances.replaced(pod):
+            self._rehearsal.feed(events.BudgetSeen(budget))

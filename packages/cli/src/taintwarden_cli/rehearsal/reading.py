@@ -1,0 +1,306 @@
+"""Reads a snapshot from a cluster, page by page, with the rights of the user: all of it, or what concerns one pod."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from taintwarden.controller import wording
+from taintwarden.kube.calls.own_kinds import PROFILES
+from taintwarden.kube.calls.profile_calls import path_in
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.resources import BUDGETS, DEVICES_PATH, NODES, VOLUMES
+from taintwarden_cli.rehearsal.deployments import has_extender
+from taintwarden_cli.rehearsal.liveness import read_liveness
+from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import (
+    COUNTED,
+    DEVICES,
+    FOLLOWED,
+    OBJECTS,
+    UNREADABLE,
+    WORKLOADS,
+    Listing,
+    Source,
+    identity,
+)
+from taintwarden_placement.scheduling.demands import claim_of
+
+MAX_BUDGETS = 500
+Progress = Callable[[str], None]
+S = TypeVar("S", bound=Snapshot)
+T = TypeVar("T")
+
+
+class Reader:
+    """Reads one cluster once. If a source cannot be read, the others still are.
+
+    Args:
+        session: the cluster.
+        found: receives what is read.
+        progress: called with a sentence for each page that is read.
+        space: the namespace whose ResourceClaims are read; empty: all.
+        node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
+
+    """
+
+    def __init__(
+        self, session: Session, found: Snapshot, progress: Progress = lambda _: None, space: str = "", node: str = ""
+    ) -> None:
+        self._session = session
+        self._found = found
+        self._progress = progress
+        self._space = space
+        self._node = node
+        self._undefined: set[Source] = set()
+        self._budget_type: type[BudgetObject] = BudgetObject
+        found.server = session.server
+
+    async def read(self, wanted: Iterable[Source]) -> None:
+        """Read these sources concurrently; those of devices after the policies, and only if one selects them."""
+        wanted, problems = frozenset(wanted), dict[Source, str]()
+
+        async def attempt(source: Source) -> None:
+            try:
+                await self._read(source)
+            except ClusterError as error:
+                problems[source] = str(error)
+                if isinstance(error, NotServedError) and source is Source.POLICIES:
+                    self._undefined.add(source)
+
+        sources = [source for source in Source if source in wanted]
+        await asyncio.gather(*(attempt(source) for source in sources if source not in DEVICES))
+        if self._found.selects_devices:
+            await asyncio.gather(*(attempt(source) for source in sources if source in DEVICES))
+        # In the order of the sources, not of the responses.
+        self._found.problems = {source: problems[source] for source in sources if source in problems}
+        self._found.undefined = [source for source in sources if source in self._undefined]
+
+    async def _read(self, source: Source) -> None:
+        found = self._found
+        match source:
+            case Source.PODS:
+                found.pods = await self._objects(source, PlacedPod)
+            case Source.NODES:
+                found.nodes = await self._objects(source, NodeObject)
+            case Source.NAMESPACES:
+                found.namespaces = await self._objects(source, NamespaceObject)
+            case Source.VOLUMES:
+                found.volumes = await self._objects(source, PlacedVolume)
+            case Source.BUDGETS:
+                found.budgets = await self._objects(source, self._budget_type)
+            case Source.POLICIES:
+                found.policies = await stored_policies(self._session)
+            case Source.PROFILES:
+                listed = await stored_profiles(self._session, PROFILES.path)
+                if listed is None:
+                    self._undefined.add(source)
+                found.profiles = listed or []
+            case _ if source in DEVICES:
+                await self._read_devices(source)
+            case _ if source in COUNTED:
+                workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
+                found.workloads = {**found.workloads, source.value: workloads}
+            case _:
+                msg = f"{source} is not part of a snapshot"
+                raise ValueError(msg)
+
+    async def _pages(self, source: Source, listing: Listing, take: Callable[[list[bytes]], Any]) -> None:
+        count = 0
+        async for page in self._session.pages(listing.path, msgspec.Raw, source.value, listing.field_selector):
+            take([bytes(one) for one in page])
+            count += len(page)
+            self._progress(f"reading the cluster: {count} {source}")
+
+    async def _read_devices(self, source: Source) -> None:
+        """Without rules, which Kubernetes serves from 1.37, devices have only the taints of their slices."""
+        found = self._found
+        try:
+            if source is Source.SLICES:
+                found.slices = await self._objects(source, SliceObject)
+            elif source is Source.DEVICE_CLAIMS:
+                found.device_claims = await self._objects(source, DeviceClaimObject)
+            else:
+                found.taint_rules = await self._objects(source, TaintRuleObject)
+        except NotServedError:
+            if source is not Source.TAINT_RULES:
+                found.devices_unserved = wording.devices_unserved([source])
+
+    async def _objects(self, source: Source, kind: type[T]) -> list[T]:
+        """The objects of a list that can be decoded; the others are recorded as unreadable."""
+        listing = OBJECTS.get(source) or WORKLOADS[source]
+        listings = [listing]
+        if source is Source.DEVICE_CLAIMS and self._space:
+            path = f"{DEVICES_PATH}/namespaces/{quote(self._space, safe='')}/{source}"
+            listings = [Listing(path, listing.group, listing.kind)]
+        if source is Source.SLICES and self._node:
+            selectors = [f"spec.nodeName={node}" for node in ("", self._node)]
+            listings = [Listing(listing.path, listing.group, listing.kind, one) for one in selectors]
+        decoder, found = msgspec.json.Decoder(kind), list[T]()
+
+        def take(page: list[bytes]) -> None:
+            for raw in page:
+                try:
+                    found.append(decoder.decode(raw))
+                except UNREADABLE as error:
+                    unreadable = (identity(listing.kind, raw), " ".join(str(error).split()))
+                    self._found.unreadable = [*self._found.unreadable, unreadable]
+
+        for one in listings:
+            await self._pages(source, one, take)
+        return found
+
+
+async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
+    """Everything that the operator watches. ``operator``: its namespace.
+
+    Raises:
+        ClusterError: a source cannot be read; all are required, except those of devices.
+
+    """
+    found = Snapshot(now)
+    await Reader(session, found).read(FOLLOWED)
+    for source, problem in found.problems.items():
+        if source not in DEVICES:
+            raise ClusterError(problem)
+    for subject, why in found.unreadable:
+        msg = f"cannot read {subject}: {why}"
+        raise ClusterError(msg)
+    found.has_extender = await has_extender(session, operator)
+    found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
+    return found
+
+
+async def read_for_policies(session: Session, now: float) -> Snapshot:
+    """Nodes, pods, and the policies and profiles that exist; their definitions need not be installed.
+
+    Raises:
+        ClusterError: nodes or pods, or defined policies or profiles cannot be read.
+
+    """
+    found = Snapshot(now)
+    await Reader(session, found).read((Source.POLICIES, Source.PROFILES, Source.NODES, Source.PODS))
+    for source, problem in found.problems.items():
+        if source not in found.undefined:
+            raise ClusterError(problem)
+    return found
+
+
+async def read_around(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
+    """One pod, then its related objects concurrently. ``operator``: the namespace of the operator.
+
+    The default namespace of the pod is that of the session.
+
+    Raises:
+        ClusterError: the pod, its node, the policies or the profiles cannot be read.
+
+    """
+    namespace = namespace or session.namespace
+    core, space = "/api/v1", quote(namespace, safe="")
+    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PlacedPod, "pods")
+    if pod is None:
+        msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}"
+        raise ClusterError(msg)
+    found, problems = Snapshot(now, session.server, pods=[pod]), dict[Source, str]()
+
+    async def nodes() -> None:
+        found.nodes = await _nodes_for(session, pod)
+
+    async def volumes() -> None:
+        """The scheduler checks them before a pod is bound."""
+        try:
+            found.claims, found.volumes = await _volumes_of(session, pod) if pod.is_pending else ([], [])
+        except ClusterError as error:
+            problems[Source.VOLUMES] = str(error)
+
+    async def of_namespace() -> None:
+        """Labels of the namespace; few policies select by them."""
+        try:
+            one = await session.read(f"{core}/namespaces/{space}", NamespaceObject, "namespaces")
+        except ClusterError as error:
+            problems[Source.NAMESPACES] = str(error)
+            return
+        if one is None:
+            problems[Source.NAMESPACES] = "the namespace is gone"
+        else:
+            found.namespaces = [one]
+
+    async def budgets() -> None:
+        """Budgets add to the explanation, and change no decision."""
+        path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
+        try:
+            async for page in session.pages(path, BudgetObject, BUDGETS.name):
+                found.budgets = [*found.budgets, *page]
+                if len(found.budgets) >= MAX_BUDGETS:
+                    return
+        except ClusterError as error:
+            problems[Source.BUDGETS] = str(error)
+
+    *_, found.policies, profiles = await asyncio.gather(
+        nodes(),
+        volumes(),
+        of_namespace(),
+        budgets(),
+        stored_policies(session),
+        stored_profiles(session, path_in(space)),
+    )
+    found.profiles = profiles or []
+    # By the clock: ``now`` may be the time of ``--at``.
+    found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
+    await Reader(session, found, space=namespace, node=pod.spec.node_name).read(DEVICES)
+    found.problems = {**problems, **found.problems}
+    return found
+
+
+async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
+    """The node of a pod; all nodes if it is not bound."""
+    if pod.is_pending:
+        return [one async for page in session.pages(NODES.path, NodeObject, NODES.name) for one in page]
+    if not pod.spec.node_name:
+        return []
+    node = await session.read(f"{NODES.path}/{quote(pod.spec.node_name, safe='')}", NodeObject, NODES.name)
+    return [] if node is None else [node]
+
+
+async def _volumes_of(session: Session, pod: PlacedPod) -> tuple[list[ClaimObject], list[PlacedVolume]]:
+    """The claims of a pod that are bound, and their volumes, which may have node affinity of ours."""
+    claims, volumes = list[ClaimObject](), list[PlacedVolume]()
+    space = f"/api/v1/namespaces/{quote(pod.metadata.namespace, safe='')}/persistentvolumeclaims"
+    for name in filter(None, (claim_of(volume, pod) for volume in pod.spec.volumes)):
+        claim = await session.read(f"{space}/{quote(name, safe='')}", ClaimObject, "persistentvolumeclaims")
+        if claim is None or not claim.spec.volume_name:
+            continue
+        path = f"{VOLUMES.path}/{quote(claim.spec.volume_name, safe='')}"
+        volume = await session.read(path, PlacedVolume, VOLUMES.name)
+        claims.append(claim)
+        volumes += [] if volume is None else [volume]
+    return claims, volumes
+
+
+async def stored_policies(session: Session) -> list[dict[str, Any]]:
+    """All policies as they are stored.
+
+    Raises:
+        ClusterError: they cannot be read, or the cluster does not serve the kind.
+
+    """
+    return await session.policies(dict[str, Any])
+
+
+async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
+    """The profiles of a list as they are stored; None if the cluster does not serve the kind.
+
+    Raises:
+        ClusterError: they cannot be read. The decisions depend on them, so they are required.
+
+    """
+    try:
+        return await session.items(path, dict[str, Any], PROFILES.name)
+    except NotServedError:
+        return None

@@ -1,0 +1,173 @@
+"""Records what happens to each pod and guard during the simulation of a plan."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from taintwarden.controller import wording
+from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
+from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, Taint, WallTime
+from taintwarden_cli.rehearsal.ideal import Places
+from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement, numbers
+
+
+class Recording:
+    """What the machine has reported, by pod and guard.
+
+    Args:
+        view: of the machine.
+
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._pods: dict[str, PlannedPod] = {}
+        self._guards: dict[str, PlannedGuard] = {}
+        self._past_guards: list[PlannedGuard] = []
+        self._already: dict[str, str] = {}
+        """Pods that had to leave before the change: name by UID."""
+        self._invalid: dict[tuple[str, str], list[str]] = {}
+        """The nodes of each value that cannot be compared, by the taint and what that means."""
+
+    @property
+    def halted(self) -> dict[str, float]:
+        """The policies whose evictions a tripped guard holds now, and since how many seconds after the changes."""
+        return {name: guard.opened_after_seconds for name, guard in self._guards.items() if guard.halts}
+
+    def begin(self, now: Instant) -> None:
+        """Called when the machine has the snapshot, before the changes."""
+        for policy in self._view.policies:
+            guard = self._view.guard(policy.name, now)
+            if guard is not None and guard.record.tripped_at is not None and guard.record.cause:
+                opened = guard.record.tripped_at - now.wall
+                self._trip(policy.name, guard.record.cause, guard.due, opened, now)
+        self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting()}
+        self._invalid = {}
+
+    def _acting(self) -> Iterator[ClaimView]:
+        """The claims of policies that act."""
+        return (one for one in self._view.all_claims() if one.phase not in (Phase.PAUSED, Phase.EXEMPT))
+
+    def take(self, command: Command, now: Instant, at: float) -> None:
+        """Record a command that only reports; ``at``: seconds since the change."""
+        match command:
+            case commands.Decided():
+                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                told.waited_seconds, told.limit = round(command.waited, 3), command.limit
+            case commands.Rehearsed():
+                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                told.fate, told.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
+                told.at = wording.at(now.wall)
+            case commands.DeadlineAtRisk() | commands.DeadlineMissed():
+                due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
+                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
+                told.late = command.reason
+            case commands.InvalidValue(verdict=verdict):
+                effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
+                why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
+                self._invalid.setdefault((str(verdict.taint), why), []).append(command.node)
+            case commands.GuardTripped():
+                self._trip(command.policy.name, command.cause, command.waiting, at, now, command.population)
+            case commands.GuardArmed():
+                closed = self._guards.pop(command.policy.name, None)
+                if closed is not None:
+                    closed.closed_after_seconds = round(at, 3)
+                    self._past_guards.append(closed)
+            case _:
+                pass
+
+    def has_reported(self, taint: Taint) -> bool:
+        """Whether it was recorded that the value of a taint cannot be compared."""
+        return any(told == str(taint) for told, _ in self._invalid)
+
+    def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
+        """The API server accepts the eviction with this number."""
+        policy, taint = command.verdict.policy.name, str(command.verdict.taint)
+        told = self._of(command.pod, policy, taint, now.wall)
+        told.policy, told.taint = policy, taint
+        told.fate, told.order, told.deleted = PlannedFate.LEAVES, order, command.delete
+        told.at, told.after_seconds = wording.at(now.wall), round(at, 3)
+        return told
+
+    def end(self, now: Instant, places: Places) -> dict[str, Any]:
+        """The part of a :class:`~.plan.Plan` that is about pods and guards."""
+        first = {claim.pod.uid: claim for claim in reversed([*self._acting()])}
+        for claim in reversed(first.values()):
+            if claim.phase is not Phase.LEAVING:
+                self._stay(claim, now.wall, places)
+        for claim in self._view.all_claims():
+            if claim.exempt and claim.policy.mode is not Mode.PAUSED and claim.pod.uid not in first:
+                self._leave_on_node(claim)
+        pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
+        return numbers(pods) | {
+            "pods": pods,
+            "cancelled": sorted(name for uid, name in self._already.items() if uid not in self._pods),
+            "invalid": [
+                f"{taint} on {wording.several(len(nodes), 'node')} {why}"
+                for (taint, why), nodes in self._invalid.items()
+            ],
+            "guards": [*self._past_guards, *self._guards.values()],
+        }
+
+    def _trip(
+        self, name: str, cause: str, pods: int, opened: float, now: Instant, population: int | None = None
+    ) -> None:
+        guard = self._view.guard(name, now)
+        if guard is None:
+            return
+        self._guards[name] = PlannedGuard(
+            policy=name,
+            pods=pods,
+            evicted=guard.evicted,
+            window_seconds=guard.window_seconds,
+            limit=guard.allowance,
+            population=population,
+            cause=cause,
+            halts=guard.action is GuardAction.HALT,
+            opened_after_seconds=round(opened, 3),
+        )
+
+    def _of(self, pod: Pod, policy: str, taint: str, due_at: float) -> PlannedPod:
+        told = self._pods.get(pod.uid)
+        if told is None:
+            told = self._pods[pod.uid] = PlannedPod(
+                namespace=pod.namespace,
+                name=pod.name,
+                node=pod.node,
+                policy=policy,
+                taint=taint,
+                fate=PlannedFate.LEAVES,
+                deadline=wording.at(due_at),
+                already=pod.uid in self._already,
+            )
+        return told
+
+    def _stay(self, claim: ClaimView, now: WallTime, places: Places) -> None:
+        """A pod that is not evicted: why, and the node of its replacement."""
+        pod, policy, taint = claim.pod, claim.policy.name, str(claim.verdict.taint)
+        told = self._of(pod, policy, taint, claim.due_at)
+        told.policy, told.taint = policy, taint
+        told.deadline = wording.at(claim.due_at)
+        is_due = claim.due_at <= now
+        if claim.policy.mode is Mode.ENFORCE:
+            told.fate = PlannedFate.HELD if is_due else PlannedFate.LATER
+        elif told.fate is not PlannedFate.WOULD_LEAVE:
+            told.fate = PlannedFate.HELD if is_due else PlannedFate.WOULD_LEAVE
+        if told.fate is PlannedFate.HELD:
+            told.limit = claim.limit or claim.outcome or ""
+            told.reason = wording.why_held(told.limit, 1, claim.detail)
+            told.budgets = list(claim.budgets)
+        if is_replaced(pod.shared):
+            told.returns_to = places.returns_to(pod)
+            if not places.fitting(pod):
+                told.replacement = Replacement.NOWHERE
+
+    def _leave_on_node(self, claim: ClaimView) -> None:
+        """A pod that its policy leaves on a node that will be gone, unless another one evicted it."""
+        told = self._of(claim.pod, claim.policy.name, str(claim.verdict.taint), claim.due_at)
+        if told.order is None:
+            told.fate, told.reason = PlannedFate.ENDS_WITH_NODE, claim.exempt
+
+
+def is_replaced(pod_class: PodClass) -> bool:
+    """Whether it is replaced on another node: a DaemonSet pod has no other node, and some pods have no owner."""
+    return pod_class.owner is not None and not pod_class.daemon_set

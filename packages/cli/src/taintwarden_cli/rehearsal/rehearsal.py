@@ -1,0 +1,175 @@
+"""A machine of the operator that is fed from a snapshot, by the same path as from streams."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from taintwarden.controller import guard_record
+from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.device_handlers import (
+    DeviceClaimHandler,
+    SliceHandler,
+    TaintRuleHandler,
+    named_drivers,
+)
+from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.profile_store import ProfileStore
+from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
+from taintwarden.engine.machine import Command, Event, Machine, Timings, events
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime
+from taintwarden.kube.wire.resources import BUDGETS, DEVICE_CLAIMS, NAMESPACES, NODES, PODS, SLICES, TAINT_RULES
+from taintwarden.telemetry.metrics import Metrics
+from taintwarden_cli.rehearsal.snapshot import Snapshot
+
+NEWEST = 2**64
+"""Everything is read at one moment: no pod is newer than what is known about its node."""
+LEADING_FOR_SECONDS = 100_000.0
+"""The operator has been the leader for so long that the whole burst of its rates is available."""
+MOST_TURNS = 100_000
+
+
+def at_once(now: float) -> Callable[[], Instant]:
+    """Both clocks, stopped at one moment."""
+    instant = Instant(WallTime(now), MonotonicTime(now))
+    return lambda: instant
+
+
+class Rehearsal:
+    """What the operator would know and decide if its streams had delivered exactly this snapshot.
+
+    Args:
+        snapshot: the objects of the cluster.
+        gates: which operators are enabled.
+        clock: returns both clocks.
+        carry_out: called with each command of the machine.
+        options: of the machine, for example ``overall_rate``.
+
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        gates: Gates,
+        clock: Callable[[], Instant],
+        carry_out: Callable[[Command], None] = lambda _: None,
+        **options: Any,
+    ) -> None:
+        self.policies: tuple[Policy, ...] = ()
+        """The valid policies, by name."""
+        self.policy_problems: dict[str, str] = {}
+        """Why the others are invalid, by name."""
+        self.profiles: tuple[Profile, ...] = ()
+        """The valid profiles, by namespace and name."""
+        self.profile_problems: dict[str, str] = {}
+        """Why the others are invalid, by ``namespace/name``."""
+        self.guard_problems: dict[str, str] = {}
+        """Why the stored state of a policy's guard counts as absent, by policy."""
+        self.pod_issues: list[PodIssue] = []
+        self.slices: SliceHandler | None = None
+        """Takes ResourceSlices; None: no policy selects taints of devices."""
+        self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), **options)
+        self.view = self._machine.view
+        self.wake_after = self._machine.wake_after
+        self.decoder = Decoder(clock, self.pod_issues.append)
+        self._snapshot = snapshot
+        self._clock = clock
+        self._carry_out = carry_out
+
+    def teach(self) -> None:
+        """Feed all of the snapshot, in the order in which the operator receives it."""
+        snapshot, metrics = self._snapshot, _metrics()
+        PolicyStore(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
+        self._restore_guards()
+        self.feed(events.PoliciesChanged(self.policies))
+        profiles = ProfileStore(self.feed, _problems(self.profile_problems))
+        profiles.load(snapshot.profiles)
+        self.profiles = tuple(one for _, one in sorted(profiles.valid.items()))
+        self._list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
+        self._list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
+        for plural, workloads in snapshot.workloads.items():
+            self._list(WorkloadHandler(plural, self.feed, metrics), workloads)
+        self._list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
+        self._list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
+        if any(policy.devices for policy in self.policies):
+            self._teach_devices()
+        self.feed(events.NodesReached(NEWEST))
+        self.feed(events.Synced())
+
+    def _teach_devices(self) -> None:
+        snapshot, metrics, problem = self._snapshot, _metrics(), self._snapshot.devices_problem
+        drivers = named_drivers(self.policies)
+        self.slices = SliceHandler(SLICES.name, self.feed, metrics, drivers)
+        if not problem:
+            self._list(self.slices, snapshot.slices)
+            self._list(DeviceClaimHandler(DEVICE_CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
+            self._list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
+        self.feed(events.DevicesKnown(known=not problem, problem=problem))
+
+    def lead(self) -> None:
+        """Act as an operator that has been the leader for long."""
+        now = self._clock()
+        before = Instant(now.wall, MonotonicTime(now.monotonic - LEADING_FOR_SECONDS))
+        self.feed(events.LeadershipChanged(leading=True), before)
+
+    def rest(self) -> None:
+        """Wake the machine until it waits for a later time."""
+        for _ in range(MOST_TURNS):
+            if self.wake_after(self._clock()) != 0.0:
+                return
+            self.feed(events.Woke())
+        msg = "the machine never comes to rest"
+        raise RuntimeError(msg)
+
+    def feed(self, event: Event, now: Instant | None = None) -> None:
+        """One event, now unless another moment is given."""
+        for command in self._machine.step(event, now or self._clock()):
+            self._carry_out(command)
+
+    def _restore_guards(self) -> None:
+        for stored in self._snapshot.policies:
+            status, name = stored.get("status"), named(stored)[1]
+            guard = status.get("guard") if isinstance(status, Mapping) else None
+            if guard is not None:
+                try:
+                    self.feed(events.GuardRestored(name, guard_record.read(guard)))
+                except ValueError as error:
+                    self.guard_problems[name] = str(error)
+
+    def _set_policies(self, policies: tuple[Policy, ...]) -> None:
+        self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
+        self.decoder.follow(self.policies)
+
+    def _list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
+        handler.list_began()
+        handler.listed(objects)
+        handler.list_ended("")
+
+
+def taught(snapshot: Snapshot, gates: Gates) -> Rehearsal:
+    """A machine that knows a snapshot, at the time of the snapshot, and waits for a later one."""
+    rehearsal = Rehearsal(snapshot, gates, at_once(snapshot.now))
+    rehearsal.teach()
+    rehearsal.rest()
+    return rehearsal
+
+
+def named(stored: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and name of a stored object."""
+    meta = stored.get("metadata")
+    meta = meta if isinstance(meta, Mapping) else {}
+    return str(meta.get("namespace") or ""), str(meta.get("name") or "")
+
+
+@cache
+def _metrics() -> Metrics:
+    """Handlers require metrics. They are not read here; creating them takes longer than feeding a small machine."""
+    return Metrics()
+
+
+def _problems(found: dict[str, str]) -> Callable[[str, str, str], None]:
+    def note(key: str, _: str, reason: str) -> None:
+        found[key] = " ".join(reason.split())
+
+    return note

@@ -1,0 +1,99 @@
+"""Pods that the scheduler may put on a node that they have to leave again.
+
+kube-scheduler reads native tolerations and node affinity. A pod with a native ``Exists`` beside a comparison in its
+annotation or profile comes back to the node it was evicted from, unless placement or the extender keeps it off.
+"""
+
+from collections.abc import Collection, Iterator
+
+from taintwarden.engine.derived import derivations
+from taintwarden.engine.machine import NodeView, View
+from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
+from taintwarden.engine.placement import Kept, keys_of
+from taintwarden_cli.rehearsal.places import Place, accepts
+from taintwarden_placement.admission.own_objects import INJECT
+from taintwarden_placement.scheduling.feasibility import REPELLING
+
+REMEDY = (
+    f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "
+    "or use the scheduler extender"
+)
+"""What keeps such pods off."""
+
+
+class Returning:
+    """Judges pods of a cluster.
+
+    Args:
+        view: of a machine that knows the cluster.
+        gates: which operators are enabled.
+        injected: the namespaces in which the webhook adds node affinity.
+        has_extender: the scheduler extender runs; whether kube-scheduler asks it cannot be seen.
+
+    """
+
+    def __init__(self, view: View, gates: Gates, injected: Collection[str], *, has_extender: bool) -> None:
+        self._view = view
+        self._gates = gates
+        self._injected = injected
+        self._has_extender = has_extender
+
+    def nodes(self, pod_class: PodClass, place: Place) -> Iterator[str]:
+        """The nodes that the scheduler accepts for a pod, and that the pod has to leave, by name."""
+        for name in () if self._has_extender else sorted(self._view.nodes):
+            node = self._view.node(name)
+            verdicts = self._view.verdicts(name, pod_class)
+            evicting = [one.taint for one in verdicts if one.evicts and one.taint.origin is None]
+            if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
+                continue
+            if self._accepts(pod_class, place, node):
+                yield name
+
+    def keys(self, pod_class: PodClass, place: Place) -> list[str]:
+        """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
+        if self._has_extender:
+            return []
+        found = {
+            taint.key
+            for taint in compared_taints(self._view, pod_class)
+            if accepts(pod_class.tolerations.native, taint, self._gates)
+            and not _names_labels(place, taint.key)
+            and not self._is_placed(pod_class, taint.key)
+        }
+        return sorted(found)
+
+    def _accepts(self, pod_class: PodClass, place: Place, node: NodeView) -> bool:
+        """Whether the scheduler accepts the node, once the operator has written its labels."""
+        name, taints = node.node.name, [taint for taint, _ in node.taints]
+        wanted = self._view.placement_labels(name)
+        labels, native = wanted.on(node.node.labels) if wanted else node.node.labels, pod_class.tolerations.native
+        return place.fits(name, labels) and all(accepts(native, taint, self._gates) for taint in taints)
+
+    def _is_placed(self, pod_class: PodClass, key: str) -> bool:
+        """Whether the webhook gives the pods that replace it node affinity for the key."""
+        if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT) == "false":
+            return False
+        return any(_places(policy, key) for policy in self._view.policies_for(pod_class))
+
+
+def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
+    """The taints, without values, that evict pods of a class by a comparison in their extended tolerations."""
+    derived = {key: one.text for key, one in derivations(view.policies).items()}
+    named = [one for one in view.tolerations_of(pod_class).extended if one.operator != Operator.EXISTS]
+    pairs = {(one.key, effect) for one in named for effect in ([one.effect] if one.effect else REPELLING)}
+    taints = [Taint(key, effect=effect, source=derived.get(key, "")) for key, effect in sorted(pairs)]
+    policies = view.policies_for(pod_class)
+    return [taint for taint in taints if any(policy.selector_for(taint) for policy in policies)]
+
+
+def _places(policy: Policy, key: str) -> bool:
+    def is_placing(selector: TaintSelector) -> bool:
+        return selector.placement and selector.key == key
+
+    return any(map(is_placing, policy.taints))  # also in mode DryRun, which labels no node until it enforces
+
+
+def _names_labels(place: Place, key: str) -> bool:
+    """Whether each of the pod's terms requires something of the labels that repeat the taint."""
+    named = [keys_of(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
+    return bool(named) and all(Kept(key) in keys for keys in named)

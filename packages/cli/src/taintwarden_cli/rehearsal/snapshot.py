@@ -1,0 +1,80 @@
+"""The objects of a cluster at one moment, read from its API server or from files."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden.kube.wire.kinds import (
+    BudgetObject,
+    ClaimObject,
+    NamespaceObject,
+    NodeObject,
+    WorkloadObject,
+)
+from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.sources import DEVICES, Source, Subject
+
+
+class Snapshot(msgspec.Struct):
+    """Objects by kind; policies and profiles as they are stored, since they may be invalid.
+
+    ``now`` is the time of the snapshot, in seconds since the epoch. ``problems`` are the sources that cannot be read:
+    their fields are empty.
+    """
+
+    now: float = 0.0
+    server: str = ""
+    problems: Mapping[Source, str] = {}
+    unreadable: Sequence[tuple[Subject, str]] = ()
+    """Objects that cannot be decoded, with the reason."""
+    policies: Sequence[Mapping[str, Any]] = ()
+    profiles: Sequence[Mapping[str, Any]] = ()
+    undefined: Sequence[Source] = ()
+    """Kinds of our API group that the cluster does not serve."""
+    has_extender: bool = False
+    """The scheduler extender is installed."""
+    operator_problem: str = ""
+    """Why the operator is not running, if it is not."""
+    nodes: Sequence[NodeObject] = ()
+    pods: Sequence[PlacedPod] = ()
+    namespaces: Sequence[NamespaceObject] = ()
+    workloads: Mapping[str, Sequence[WorkloadObject]] = {}
+    """Controllers of pods by the plural of their kind."""
+    budgets: Sequence[BudgetObject] = ()
+    claims: Sequence[ClaimObject] = ()
+    """Those of a pod that is explained, and their volumes."""
+    volumes: Sequence[PlacedVolume] = ()
+    slices: Sequence[SliceObject] = ()
+    device_claims: Sequence[DeviceClaimObject] = ()
+    taint_rules: Sequence[TaintRuleObject] = ()
+    devices_unserved: str = ""
+    """Which objects about devices the cluster does not serve, although a policy needs them."""
+
+    def knows(self, source: Source) -> bool:
+        """Whether the source was read."""
+        return source not in self.problems
+
+    @property
+    def devices_problem(self) -> str:
+        """Why devices are not known, although a policy selects their taints. Then none of those evicts."""
+        return self.devices_unserved or next((self.problems[one] for one in DEVICES if one in self.problems), "")
+
+    @property
+    def selects_devices(self) -> bool:
+        """Whether a stored policy selects taints of devices."""
+        specs = (one.get("spec") for one in self.policies)
+        return any(isinstance(spec, Mapping) and spec.get("devices") for spec in specs)
+
+    def of_pods(self, uids: Collection[str]) -> "Snapshot":
+        """The same with the devices of these pods, and of PodGroups, only."""
+        claims = [
+            one
+            for one in self.device_claims
+            if any(user.uid in uids or user.resource == "podgroups" for user in one.status.reserved_for)
+        ]
+        given = (one.status.allocation for one in claims)
+        pools = {(one.driver, one.pool) for allocation in given if allocation for one in allocation.devices.results}
+        slices = [one for one in self.slices if (one.spec.driver, one.spec.pool.name) in pools]
+        return msgspec.structs.replace(self, device_claims=claims, slices=slices)

@@ -1,0 +1,192 @@
+"""How many pods have to leave at each value of a taint: where the cliff is."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from taintwarden.controller import wording
+from taintwarden.engine.derived import concerns
+from taintwarden.engine.evaluate import acting_policy, judge
+from taintwarden.engine.machine import NodeView, View
+from taintwarden.engine.model import Effect, Gates, Instant, Mode, Pod, Policy, Taint
+from taintwarden_cli.rehearsal.manifests import BadInput
+
+MAX_VALUES = 10_000
+_FORM = "write KEY=FROM..TO or KEY=VALUE,VALUE,..., for example sla=980..900"
+_RANGE = re.compile(r"(-?[0-9]{1,18})\.\.(-?[0-9]{1,18})")
+
+
+class SweptTaint(msgspec.Struct, frozen=True):
+    """The values that are tried, in order."""
+
+    key: str
+    effect: str
+    values: tuple[str, ...]
+
+    is_range: bool = False
+    """Whether they are whole numbers in a row: then only those at which something changes are shown."""
+
+
+class Step(msgspec.Struct, rename="camel"):
+    """One value."""
+
+    value: str
+    leaving: int
+    """Pods that have to leave at this value."""
+    more: int
+    """The same, beyond the value before."""
+    workloads: dict[str, int]
+    """Of these, how many of each workload, those with the most first."""
+    trips: list[str]
+    """The policies whose guard trips, counting no earlier evictions."""
+
+
+class Sweep(msgspec.Struct, rename="camel"):
+    """All values at which something changes, and the first and the last."""
+
+    at: str
+    key: str
+    effect: str
+    nodes: int
+    pods: int
+    """Pods on these nodes."""
+    policies: list[str]
+    """Those that act on the taint there."""
+    would: list[str]
+    """Those of them that do not enforce: their pods are counted, too."""
+    steps: list[Step]
+    notes: list[str]
+
+
+def parse_sweep(text: str) -> SweptTaint:
+    """``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, perhaps with ``:EFFECT``.
+
+    Raises:
+        BadInput: the text has another form, or too many values.
+
+    """
+    pair, colon, effect = text.rpartition(":")
+    if not colon:
+        pair, effect = text, Effect.NO_EXECUTE.value
+    key, _, values = pair.partition("=")
+    if effect not in tuple(Effect) or not key or not values:
+        msg = f"{text!r} is no sweep: {_FORM}"
+        raise BadInput(msg)
+    if found := _RANGE.fullmatch(values):
+        first, last = int(found[1]), int(found[2])
+        if abs(first - last) >= MAX_VALUES:
+            msg = f"{text!r} has more than {MAX_VALUES} values"
+            raise BadInput(msg)
+        step = 1 if last >= first else -1
+        return SweptTaint(key, effect, tuple(map(str, range(first, last + step, step))), is_range=True)
+    return SweptTaint(key, effect, tuple(one.strip() for one in values.split(",") if one.strip()))
+
+
+def sweep(
+    view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates, modes: Mapping[str, Mode], now: Instant
+) -> Sweep:
+    """Try the values on these nodes; without names, on all that carry the taint."""
+    found = _Counter(view, wanted, names, gates)
+    steps: list[Step] = []
+    before = 0
+    for value in wanted.values:
+        by_policy, workloads = found.count(value)
+        leaving = by_policy.total()
+        trips = [name for name, pods in sorted(by_policy.items()) if _trips(view, name, pods, now)]
+        steps.append(Step(value, leaving, leaving - before, dict(workloads.most_common()), trips))
+        before = leaving
+    shown = [one for number, one in enumerate(steps) if _is_shown(number, steps, wanted)]
+    policies = sorted(found.policies)
+    return Sweep(
+        at=wording.at(now.wall),
+        key=wanted.key,
+        effect=wanted.effect,
+        nodes=len(found.nodes),
+        pods=found.pods,
+        policies=policies,
+        would=[name for name in policies if modes.get(name) is not Mode.ENFORCE],
+        steps=shown,
+        notes=list(_notes(found, wanted)),
+    )
+
+
+def _is_shown(number: int, steps: Sequence[Step], wanted: SweptTaint) -> bool:
+    return not wanted.is_range or number in (0, len(steps) - 1) or bool(steps[number].more)
+
+
+def _notes(found: "_Counter", wanted: SweptTaint) -> Iterator[str]:
+    if not found.nodes:
+        yield f"no node carries the taint {wanted.key}:{wanted.effect}: name nodes by --node, --zone or --selector"
+    elif not found.policies:
+        yield f"no policy acts on {wanted.key}:{wanted.effect} on these nodes: it is left to Kubernetes"
+
+
+def _trips(view: View, policy: str, pods: int, now: Instant) -> bool:
+    guard = view.guard(policy, now)
+    return guard is not None and pods > guard.allowance
+
+
+class _Counter:
+    """The pods on some nodes, and which of them would have to leave."""
+
+    def __init__(self, view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates) -> None:
+        self._view = view
+        self._wanted = wanted
+        self._gates = gates
+        self.nodes = [node for name in names or sorted(view.nodes) if (node := view.node(name)) is not None]
+        if not names:
+            self.nodes = [node for node in self.nodes if _carries(node, wanted)]
+        carried = (taint for node in self.nodes for taint, _ in node.taints)
+        same = (one.source for one in carried if (one.key, one.effect) == (wanted.key, wanted.effect))
+        self._source = next(same, "")
+        self.policies: set[str] = set()
+        self.pods = 0
+        self._groups: dict[tuple[int, str, str], tuple[Pod, Policy, int]] = {}
+        """Pods of one class, policy and workload: the first of them, and how many they are."""
+        for node in self.nodes:
+            for pod in view.pods(node.node.name):
+                self._add(node, pod)
+
+    def _add(self, node: NodeView, pod: Pod) -> None:
+        self.pods += 1
+        selecting = self._view.policies_for(pod.shared)
+        taint = Taint(self._wanted.key, effect=self._wanted.effect)
+        policy = acting_policy(taint, [one for one in node.policies if one in selecting])
+        if policy is not None:
+            self.policies.add(policy.name)
+            key = (id(pod.shared), policy.name, _workload(pod))
+            first, _, number = self._groups.get(key, (pod, policy, 0))
+            self._groups[key] = (first, policy, number + 1)
+
+    def count(self, value: str) -> tuple[Counter[str], Counter[str]]:
+        """The pods that have to leave at a value, by policy and by workload."""
+        taint = Taint(self._wanted.key, value, self._wanted.effect, self._source)
+        by_policy, workloads = Counter[str](), Counter[str]()
+        for (_, name, workload), (pod, policy, number) in self._groups.items():
+            if self._leaves(pod, policy, taint):
+                by_policy[name] += number
+                workloads[workload] += number
+        return by_policy, workloads
+
+    def _leaves(self, pod: Pod, policy: Policy, taint: Taint) -> bool:
+        selector, tolerations = policy.selector_for(taint), self._view.tolerations_of(pod.shared)
+        if not concerns(taint, tolerations):
+            return False
+        relevant = tolerations.relevant_to(taint.key)
+        mode = policy.timing.toleration_seconds_mode
+        judgement = judge(relevant, taint, mode, selector.value_type if selector else None, self._gates)
+        return not judgement.tolerated and not judgement.invalid
+
+
+def _carries(node: NodeView, wanted: SweptTaint) -> bool:
+    return any((taint.key, taint.effect) == (wanted.key, wanted.effect) for taint, _ in node.taints)
+
+
+def _workload(pod: Pod) -> str:
+    """As people call it: a ReplicaSet's name without the hash of its template."""
+    owner = pod.shared.owner
+    name = pod.name if owner is None else owner.name
+    revision = pod.shared.labels.get("pod-template-hash")
+    return f"{pod.namespace}/{name.removesuffix(f'-{revision}') if revision else name}"

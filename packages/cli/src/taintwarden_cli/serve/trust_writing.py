@@ -1,0 +1,34 @@
+"""Carries out ``webhook-trust``: writes the certificate of the webhooks' authority into their configurations."""
+
+import asyncio
+import os
+
+import click
+
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.errors import ConfigError, KubeError
+from taintwarden.kube.http.client import Client
+from taintwarden.settings import SettingsError
+from taintwarden_cli.output import fail
+from taintwarden_placement.settings import load_webhook_settings
+from taintwarden_placement.trust import UntrustedError, spread
+
+
+def write_trust(wait_seconds: float, **flags: object) -> None:
+    """Write it, and print a line for each configuration."""
+    above = click.get_current_context().find_root().params
+    before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+
+    async def write() -> list[str]:
+        settings = load_webhook_settings(os.environ, **{**flags, **before})
+        connection = Connection.load(settings.kubeconfig, settings.context)
+        async with Client(connection, max_connections=1) as client:
+            return await spread(client, settings.namespace, settings.webhook_service, wait_seconds)
+
+    try:
+        for line in asyncio.run(write()):
+            click.echo(line)
+    except (SettingsError, ConfigError) as error:
+        fail(str(error), code=2)
+    except (UntrustedError, KubeError) as error:
+        fail(str(error), code=1)

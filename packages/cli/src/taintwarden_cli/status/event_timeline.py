@@ -1,0 +1,209 @@
+"""Recent history: the operator's Events, and the times at which conditions of policies changed."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from rich.console import RenderableType
+from rich.text import Text
+
+from taintwarden.api.types import POLICY_KIND
+from taintwarden.controller import wording
+from taintwarden.controller.times import moment
+from taintwarden_cli.cluster_session import ask, settings_of
+from taintwarden_cli.data_output import write_data
+from taintwarden_cli.output import printable, write
+from taintwarden_cli.rehearsal.conditions import conditions
+from taintwarden_cli.rehearsal.liveness import read_liveness
+from taintwarden_cli.rehearsal.reading import stored_policies
+from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.session import Session
+from taintwarden_cli.rendering import render, rows
+
+EVENTS = "/api/v1/events"
+CONTROLLER = "taintwarden.io/taintwarden"
+_HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
+_OF_THE_CLUSTER = ("Node", POLICY_KIND)
+"""Kinds of objects that have no namespace."""
+NAMED = 3
+"""The number of pods of a group that are named."""
+
+
+class Involved(msgspec.Struct):
+    """The object that an Event concerns."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Series(msgspec.Struct, rename="camel"):
+    count: int = 1
+    last_observed_time: str | None = None
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    event_time: str | None = None
+    last_timestamp: str | None = None
+    series: _Series | None = None
+    reporting_component: str = ""
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    involved_object: Involved = msgspec.field(default_factory=Involved)
+
+
+class Happening(msgspec.Struct, kw_only=True):
+    """One entry of the timeline. ``count``: how often it was reported; ``at`` is the last time."""
+
+    at: str
+    reason: str
+    type: str
+    kind: str
+    namespace: str
+    name: str
+    note: str
+    count: int = 1
+
+
+class Timeline(msgspec.Struct):
+    """The whole timeline, the oldest entry first. ``problem``: why no operator is running, if none is."""
+
+    at: str
+    since: str
+    problem: str
+    happenings: list[Happening]
+
+
+def show(since: float, space: str, every: bool, output: str, **flags: object) -> None:
+    """Carry out ``taintwarden history``."""
+    settings, now = settings_of(flags), time.time()
+    found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
+    if output == "table":
+        write(table(found, every=every))
+    else:
+        write_data(found, output)
+
+
+async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
+    """The timeline of the last ``seconds``. ``space``: the namespace of pods; empty for all.
+
+    Raises:
+        ClusterError: the Events or policies cannot be read.
+
+    """
+    policies = await stored_policies(session)
+    found = [*await read_events(session), *_transitions(policies)]
+    since = now - seconds
+    kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
+    kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
+    problem = (await read_liveness(session, operator, policies, now)).problem
+    return Timeline(wording.at(now), wording.at(since), problem, [one for _, one in kept])
+
+
+async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
+    """The Events of the operator, of one reason or of all, each with its time.
+
+    Raises:
+        ClusterError: they cannot be read.
+
+    """
+    selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
+    pages = session.pages(EVENTS, _Event, "events", selector)
+    return [_happening(one) async for page in pages for one in page if _is_ours(one)]
+
+
+def _is_ours(event: _Event) -> bool:
+    """Whether the operator may have written it. A tenant may write any Event that is about its own namespace."""
+    about = event.involved_object
+    return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _OF_THE_CLUSTER)
+
+
+def _happening(event: _Event) -> tuple[float, Happening]:
+    series = event.series or _Series()
+    at = _moment(series.last_observed_time or event.event_time or event.last_timestamp)
+    about = event.involved_object
+    return at, Happening(
+        at=wording.at(at),
+        reason=event.reason,
+        type=event.type,
+        kind=about.kind,
+        namespace=about.namespace,
+        name=about.name,
+        note=event.message,
+        count=series.count,
+    )
+
+
+def _transitions(policies: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, Happening]]:
+    for policy in policies:
+        for one in conditions(policy):
+            at = _moment(one.get("lastTransitionTime"))
+            yield (
+                at,
+                Happening(
+                    at=wording.at(at),
+                    reason="Condition",
+                    type="Normal",
+                    kind="TaintEvictionPolicy",
+                    namespace="",
+                    name=named(policy)[1],
+                    # Without its message, which may be newer than the change.
+                    note=f"{one.get('type')} became {one.get('status')} ({one.get('reason')})",
+                ),
+            )
+
+
+def _moment(text: object) -> float:
+    try:
+        return moment(text) if isinstance(text, str) else 0.0
+    except ValueError:
+        return 0.0
+
+
+def table(found: Timeline, *, every: bool) -> str:
+    """The timeline as text. Without ``every``, pods with the same entry within a minute are one line."""
+    return render(*_parts(found, every=every))
+
+
+def _parts(found: Timeline, *, every: bool) -> Iterator[RenderableType]:
+    if found.problem:
+        yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
+        yield Text("")
+    if not found.happenings:
+        yield Text(f"Nothing happened since {found.since}.")
+        return
+    yield rows(_HEADER, (_styled(group) for group in _grouped(found.happenings, every=every)))
+
+
+def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
+    """In colour what a reader looks for: what went wrong, and what people changed."""
+    first = group[0]
+    style = "yellow" if first.type == "Warning" else "cyan" if first.reason.startswith("Policy") else ""
+    at, reason, *others = map(printable, _row(group))
+    return (Text(at, style="dim"), Text(reason, style=style), *others)
+
+
+def _grouped(happenings: Iterable[Happening], *, every: bool) -> Iterator[list[Happening]]:
+    if every:
+        yield from ([one] for one in happenings)
+        return
+    for _, minute in groupby(happenings, key=lambda one: one.at[:16]):
+        groups: dict[object, list[Happening]] = {}
+        for one in minute:
+            key = (one.kind, one.reason) if one.kind == "Pod" else (one.kind, one.reason, one.name, one.note)
+            groups.setdefault(key, []).append(one)
+        yield from groups.values()
+
+
+def _row(group: list[Happening]) -> tuple[str, str, str, str]:
+    first = group[0]
+    names = [f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group]
+    about = f"{first.kind} {names[0]}"
+    if len(names) > 1:
+        about = wording.several(len(names), first.kind.lower())
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
+    return first.at, first.reason, about, note

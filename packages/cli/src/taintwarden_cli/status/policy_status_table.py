@@ -1,0 +1,146 @@
+"""The status of policies as text: one line each, and a block for those that are named; 100 columns wide.
+
+Times are ages and countdowns, which need no clock to compare with, unless UTC is requested.
+"""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from taintwarden.controller.wording import next_one, node_end, pods, waiting, zone_health
+from taintwarden.engine.model import OnInvalidValue
+from taintwarden_cli.output import printable
+from taintwarden_cli.relative_times import Times
+from taintwarden_cli.rendering import Column, Columns, Lines
+from taintwarden_cli.status.policy_status import PolicySummary, StatusSummary
+
+_ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
+_DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "EVICTING", "ACCEPTED", "MODE")
+"""What a narrow terminal does not show, the first first. JSON has all of it."""
+_ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
+
+
+LATE_SECONDS = 30.0
+"""A report that is older is late: the operator reports every 20 s."""
+
+
+def parts(found: StatusSummary, *, details: bool, utc: bool = False) -> Iterator[RenderableType]:
+    """How old it is, or the problem of the operator; the table, then a block for each policy if requested."""
+    times = Times(found.at, utc=utc)
+    if first := _first_line(found, times):
+        yield first
+        yield Text("")
+    if not found.policies:
+        yield Text("There is no TaintEvictionPolicy.")
+        return
+    yield _overview(found)
+    for policy in found.policies if details else [one for one in found.policies if one.problem or one.is_paused]:
+        yield Text("")
+        yield Text(printable(policy.name), style="bold")
+        lines = _details(policy, times) if details else _head(policy, times)
+        yield Padding(lines.grid, (0, 0, 0, 2))
+
+
+def _first_line(found: StatusSummary, times: Times) -> Text | None:
+    if found.problem:
+        return Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
+    if found.reported_at is None:
+        return None
+    is_late = times.age(found.reported_at) > LATE_SECONDS
+    return Text(f"The operator reported {times.ago(found.reported_at)}.", style="yellow" if is_late else "dim")
+
+
+def _overview(found: StatusSummary) -> Columns:
+    return Columns(
+        {
+            "POLICY": Column([Text(printable(one.name)) for one in found.policies], folds_at=12),
+            "MODE": Column([_mode(one) for one in found.policies]),
+            "ACCEPTED": Column([Text(one.accepted, style=_ACCEPTED.get(one.accepted, "")) for one in found.policies]),
+            "NODES": Column([Text(str(one.selected_nodes)) for one in found.policies], is_number=True),
+            "EVICTING": Column([_number(one.evicting_nodes) for one in found.policies], is_number=True),
+            "PENDING": Column([_number(one.pending) for one in found.policies], is_number=True),
+            "BLOCKED": Column([_number(one.blocked) for one in found.policies], is_number=True),
+            "EVICTED": Column([Text(str(one.evicted)) for one in found.policies], is_number=True),
+            "GUARD": Column([_guard(one) for one in found.policies]),
+            "LIMIT": Column([Text(one.limited_by or "-") for one in found.policies], folds_at=12),
+        },
+        _DISPENSABLE,
+    )
+
+
+def _mode(policy: PolicySummary) -> Text:
+    return Text(printable(policy.mode), style="" if policy.mode == "Enforce" else "yellow")
+
+
+def _number(number: int) -> Text:
+    return Text(str(number), style="yellow" if number else "")
+
+
+def _guard(policy: PolicySummary) -> Text:
+    if policy.guard is None:
+        return Text("-")
+    if policy.guard.is_tripped:
+        return Text("tripped", style="bold red")
+    if policy.guard.zones_full:
+        return Text("zones Full", style="bold red")
+    return Text("armed", style="green")
+
+
+def _head(policy: PolicySummary, times: Times) -> Lines:
+    lines = Lines()
+    lines.add("Problem", times.within(policy.problem), "bold red")
+    lines.add("Paused", policy.paused_by and times.within(f"by {policy.paused_by}"), "yellow")
+    lines.add("Now", times.within(policy.progress) if policy.is_paused else None, "yellow")
+    return lines
+
+
+def _details(policy: PolicySummary, times: Times) -> Lines:
+    lines = _head(policy, times)
+    lines.add("Now", None if policy.is_paused else times.within(policy.progress))
+    lines.add("Next", policy.next_deadline and f"the first pod is {times.due(policy.next_deadline)}")
+    for invalid in _invalid(policy):
+        lines.add("Invalid", invalid, "yellow")
+    if (guard := policy.guard) is not None:
+        lines.add("Guard", _guard_text(policy, times), "bold red" if guard.is_tripped or guard.zones_full else "")
+        lines.add("  cause", guard.cause and f"when it tripped: {guard.cause}")
+        if guard.is_tripped or guard.zones_full:
+            lines.add("  says", times.within(guard.message))
+    for limit in policy.limits:
+        until = f"; {next_one(limit.limit)} {times.ahead(limit.until)}" if limit.until else ""
+        why = waiting(limit.limit, policy.name, limit.pods, limit.message)
+        lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
+    for budget in policy.blocked_budgets:
+        lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
+    for end in policy.reclaims:
+        lines.add("Reclaim", times.within(node_end(end, times.now)), "yellow")
+    for zone in policy.zones:
+        text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
+        lines.add("Zone", text, _ZONES.get(zone.state, ""))
+    for pod in policy.next_pods:
+        told = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
+        lines.add("Next pod", told)
+    return lines
+
+
+def _invalid(policy: PolicySummary) -> Iterator[str]:
+    """The taints whose values cannot be compared, and what that means for pods."""
+    for taint in policy.invalid_taints:
+        judged = "judged by its last valid value; if it had none, it evicts none of them"
+        if policy.on_invalid_value == OnInvalidValue.EVICT:
+            judged = f"{'has' if taint.pods == 1 else 'have'} to leave, since onInvalidValue is Evict"
+        yield f"{taint.taint} on {taint.node} cannot be compared: {pods(taint.pods)} {judged}"
+    if (more := policy.retained - sum(one.pods for one in policy.invalid_taints)) > 0:
+        where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
+        yield f"{pods(more)} with other invalid taints: {where}"
+
+
+def _guard_text(policy: PolicySummary, times: Times) -> str:
+    guard = policy.guard
+    if guard is not None and guard.is_tripped:
+        return f"tripped {times.ago(guard.tripped_at)}" if guard.tripped_at else "tripped"
+    if guard is not None and guard.zones_full:
+        return "no pod is evicted, as every zone is Full"
+    released = guard.released if guard else None
+    return f"armed; a reset released {pods(released)}" if released else "armed"

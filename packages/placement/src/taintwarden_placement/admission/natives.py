@@ -1,0 +1,64 @@
+"""The native tolerations beside extended ones: the scheduler, the kubelet and other controllers read no others."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from taintwarden.engine.model import Effect, Operator, Policy, Taint, Toleration
+from taintwarden_placement.admission.checking import look
+
+
+def missing_natives(
+    native: Sequence[object], extended: Sequence[Toleration], withheld: Mapping[str, Collection[str]]
+) -> list[dict[str, str]]:
+    """An ``Exists`` for each key and effect that ``extended`` names and ``native``, as in the API, does not cover.
+
+    ``withheld``: effects, by key, that must not be tolerated.
+    """
+    covered = _covered(native)
+    named = ((entry.key, entry.effect) for entry in extended if entry.key)
+    wanted = dict.fromkeys(pair for key, effect in named for pair in _allowed(key, effect, withheld.get(key, ())))
+    return [
+        _native(key, effect)
+        for key, effect in wanted
+        if covered.isdisjoint((("", ""), ("", effect), (key, ""), (key, effect)))
+        and not (effect and (key, "") in wanted)  # the one for every effect comes, too
+    ]
+
+
+def without_guard(extended: Sequence[Toleration], evicting: Sequence[Policy]) -> list[str]:
+    """The keys with comparisons for ``NoSchedule`` by which no policy would evict the pod again."""
+    compared = (
+        entry.key
+        for entry in extended
+        if entry.key and entry.operator != Operator.EXISTS and entry.effect in ("", Effect.NO_SCHEDULE)
+    )
+    return [
+        key
+        for key in dict.fromkeys(compared)
+        if not any(policy.selector_for(Taint(key, effect=Effect.NO_SCHEDULE)) for policy in evicting)
+    ]
+
+
+def _allowed(key: str, effect: str, withheld: Collection[str]) -> list[tuple[str, str]]:
+    """What stands for a toleration where some effects must not be tolerated."""
+    if not withheld:
+        return [(key, effect)]
+    if effect:
+        return [] if effect in withheld else [(key, effect)]
+    return [(key, one.value) for one in (Effect.NO_EXECUTE,) if one not in withheld]
+
+
+def _native(key: str, effect: str) -> dict[str, str]:
+    toleration = {"key": key, "operator": Operator.EXISTS.value}
+    return toleration | {"effect": Effect(effect).value} if effect else toleration
+
+
+def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
+    """The taints, by key and effect, that native tolerations tolerate without a time limit.
+
+    An empty key or effect stands for every one.
+    """
+    return {
+        (look(entry, "key") or "", look(entry, "effect") or "")
+        for entry in native
+        if look(entry, "operator") == Operator.EXISTS and look(entry, "tolerationSeconds") is None
+    }

@@ -1,0 +1,115 @@
+"""Validates objects before they are stored: which errors reject an object, and which cause a warning only.
+
+Only errors of Taintwarden's own fields reject an object, and only if its author can correct them. An annotation that
+did not change is not rejected. Neither is an object that a controller creates, because that would stop a workload. An
+invalid toleration counts as absent there, as always; node affinity that cannot be read does not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from taintwarden.api.field_errors import FieldError, InvalidObject
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
+from taintwarden.api.profiles import check_size, entries, parse_profile
+from taintwarden.api.types import PROFILE_KIND
+from taintwarden.engine.model import Policy, Profile
+from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, pod_in, subject_of
+from taintwarden_placement.admission.checking import FaultSeverity, look, mapping, sequence
+from taintwarden_placement.admission.pod_review import ANNOTATIONS
+from taintwarden_placement.admission.response import ALLOWED, AdmissionResponse
+
+INJECT = "taintwarden.io/inject"
+"""Label: "true" on a namespace has its pods completed, "false" on a pod (or template) leaves that one as it is."""
+_COUNTS_AS_ABSENT = "counts as absent"
+
+Json = Mapping[str, Any]
+
+
+def check_change(
+    obj: Json,
+    old: Json | None,
+    group: str,
+    kind: str,
+    policies: Sequence[Policy] = (),
+    profiles: Sequence[Profile] = (),
+    *,
+    is_injected: bool = False,
+) -> AdmissionResponse:
+    """The response for ``obj``, which replaces ``old`` if there is one.
+
+    ``is_injected``: pods of its namespace get the native tolerations that they lack. One that comes here has them.
+    """
+    subject = subject_of(group, kind)
+    if subject in (ObjectRole.POLICY, ObjectRole.PROFILE):
+        return _check_own(obj, old, group, kind, profiles)
+    if subject not in (ObjectRole.POD, ObjectRole.VOLUME):
+        return ALLOWED
+    template = pod_in(obj, group, kind)
+    # The template of a DaemonSet has been completed before: its controller reads it.
+    is_completed = is_injected and kind not in ("Pod", "DaemonSet") and not opts_out(template)
+    changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
+    may_refuse = not is_controlled(obj)
+    refusals, warnings = [], []
+    found = check_object(obj, group, kind, policies, profiles, is_completed=is_completed, checks_native=False)
+    for severity, fault in found:
+        annotation = _annotation_of(fault)
+        if severity is FaultSeverity.WARNING or annotation is None:
+            warnings.append(str(fault))
+        elif may_refuse and annotation in changed:
+            refusals.append(fault)
+        elif annotation == AFFINITY_ANNOTATION or _COUNTS_AS_ABSENT in fault.remedy:
+            warnings.append(str(fault))
+        else:
+            warnings.append(f"{fault} ({_COUNTS_AS_ABSENT})")
+    return AdmissionResponse(tuple(refusals), tuple(warnings))
+
+
+def opts_out(pod: object) -> bool:
+    """Whether a pod (or a template of one) wants to stay as it is."""
+    return look(pod, "metadata", "labels", INJECT) == "false"
+
+
+def _check_own(obj: Json, old: Json | None, group: str, kind: str, profiles: Sequence[Profile]) -> AdmissionResponse:
+    """Errors that the schemas of policies and profiles cannot detect. An unchanged spec is not checked again."""
+    if old is not None and obj.get("spec") == old.get("spec"):
+        return ALLOWED
+    found = list(check_object(obj, group, kind))
+    faults = tuple(fault for severity, fault in found if severity is FaultSeverity.ERROR)
+    if kind == PROFILE_KIND and not faults:
+        faults = tuple(_check_size(parse_profile(obj), profiles))
+    return AdmissionResponse(
+        faults, tuple(str(fault) for severity, fault in found if severity is FaultSeverity.WARNING)
+    )
+
+
+def _check_size(profile: Profile, profiles: Sequence[Profile]) -> Iterator[FieldError]:
+    """``profiles`` are those that count in the namespace. One that becomes smaller is never refused."""
+    before = next((one for one in profiles if one.name == profile.name), None)
+    if before is not None and entries(profile) <= entries(before):
+        return
+    try:
+        check_size(profile, sum(entries(one) for one in profiles if one is not before))
+    except InvalidObject as error:
+        yield from error.errors
+
+
+def _annotation_of(fault: FieldError) -> str | None:
+    """The annotation of ours that a fault is about, if it is."""
+    return next((name for name in ANNOTATIONS if f"metadata.annotations[{name}]" in fault.path), None)
+
+
+def _changed_annotations(pod: object, old: object) -> list[str]:
+    return [name for name in ANNOTATIONS if _annotation(pod, name) != _annotation(old, name)]
+
+
+def _annotation(pod: object, name: str) -> object:
+    return look(pod, "metadata", "annotations", name)
+
+
+def is_controlled(obj: Json) -> bool:
+    """Whether a controller manages the object."""
+    return any(mapping(one).get("controller") is True for one in _owners(obj))
+
+
+def _owners(obj: Json) -> Iterator[object]:
+    yield from sequence(look(obj, "metadata", "ownerReferences"))

@@ -1,0 +1,125 @@
+"""What keeps a pod off nodes that it does not tolerate: requirements and preferences about labels of nodes."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from taintwarden.engine.evaluate import exclusion
+from taintwarden.engine.model import Effect, Gates, PodClass, Policy, Toleration, Tolerations
+from taintwarden_placement.admission import merged_affinity as merging
+from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives, native_affinity, preferences, requirements
+from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+
+
+class ConcerningPolicies(NamedTuple):
+    """The policies that concern a pod."""
+
+    placing: tuple[Policy, ...] = ()
+    evicting: tuple[Policy, ...] = ()
+
+
+def acting(
+    policies: Iterable[Policy], pod_class: PodClass, namespace_labels: Mapping[str, str] | None
+) -> ConcerningPolicies:
+    """Those of ``policies`` that place pods of a class, and those that evict them.
+
+    What opts out of evictions is placed all the same, and so are pods of a DaemonSet: nothing would evict them from a
+    node that they do not tolerate.
+    """
+    placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False, daemon_set=False)
+    enforced = [policy for policy in policies if policy.places]
+    return ConcerningPolicies(
+        tuple(policy for policy in enforced if not exclusion(policy, placed, namespace_labels)),
+        tuple(policy for policy in enforced if not exclusion(policy, pod_class, namespace_labels)),
+    )
+
+
+class Restrictions(msgspec.Struct):
+    """What restricts a pod to nodes, before it is merged with what the pod brings."""
+
+    taints: list[Alternatives] = []
+    """By the taints that policies place by."""
+    affinities: list[Alternatives] = []
+    """By node affinity with versions."""
+    preferred: list[list[dict[str, Any]]] = []
+    impossible: bool = False
+    """No node meets it."""
+    warnings: list[str] = []
+
+    @property
+    def required(self) -> list[Alternatives]:
+        """All that has to be met."""
+        return [*self.taints, *self.affinities]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of taints by which there is a requirement."""
+        return list(dict.fromkeys(one.key for one in self.taints if not one.unrestricted))
+
+    def warn(self, source: str, faults: Iterable[str]) -> None:
+        """Report what could not be expressed, each fault once."""
+        self.warnings += [told for fault in faults if (told := f"{source}: {fault}") not in self.warnings]
+
+
+def restrictions(demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates) -> Restrictions:
+    """What a pod that demands this gets. ``policies`` place it; ``published``: labels whose versions are repeated."""
+    found = Restrictions()
+    for key, evicting in placed_keys(policies).items():
+        _by_taint(found, key, evicting, demand.tolerations, gates)
+    for alternatives in found.taints:
+        found.warn("placement", alternatives.faults)
+    for sourced in demand.affinities:
+        _by_affinity(found, sourced, published, gates)
+    return found
+
+
+def placed_keys(policies: Sequence[Policy]) -> dict[str, list[str]]:
+    """The keys by which these policies place pods, each with the effects by which they evict."""
+    found: dict[str, list[str]] = {}
+    for policy in policies:
+        for selector in policy.taints:
+            if selector.placement:
+                found.setdefault(selector.key, []).extend(selector.effects)
+    return found
+
+
+def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:
+    """The labels of nodes whose versions the operator repeats as numbers."""
+    placing = (policy for policy in policies if policy.places)
+    return tuple(dict.fromkeys(key for policy in placing for key in policy.version_labels))
+
+
+def _by_taint(found: Restrictions, key: str, evicting: Collection[str], tolerations: Tolerations, gates: Gates) -> None:
+    """Add what keeps the pod off nodes whose taints with this key it does not tolerate."""
+    extended = tolerations.extended
+    entered = [one for one in REQUIRED_EFFECTS if may_enter(key, one, tolerations)]
+    found.taints.append(requirements(key, extended, gates, entered))
+    disliked = preferences(key, extended, gates)
+    if Effect.PREFER_NO_SCHEDULE in evicting:
+        found.taints.append(disliked)
+    elif _names(key, Effect.PREFER_NO_SCHEDULE, extended):  # weights count for every node, with the taint or without
+        found.preferred.append(merging.preferences(disliked))
+        found.warn("placement", disliked.faults)
+
+
+def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[str], gates: Gates) -> None:
+    """Add what one source of node affinity demands."""
+    source, native = f"node affinity of {sourced.source}", native_affinity(sourced.affinity, published, gates)
+    found.warn(source, [sourced.fault] if sourced.fault else native.faults)
+    if native.required == ():
+        found.impossible = True
+        found.warn(source, ["no node can match it, so the pod stays Pending"])
+    elif native.required is not None:
+        found.affinities.append(Alternatives(sourced.source, terms=native.required))
+    found.preferred.append([merging.preference(one.weight, one.term) for one in native.preferred])
+
+
+def may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:
+    """Whether the pod has a native toleration for some such taint, or gets one."""
+    named = (entry for entry in tolerations.extended if entry.key)
+    return any(entry.key in ("", key) and entry.effect in ("", effect) for entry in (*named, *tolerations.native))
+
+
+def _names(key: str, effect: Effect, tolerations: Iterable[Toleration]) -> bool:
+    return any(entry.key == key and entry.effect == effect for entry in tolerations)

@@ -1,0 +1,174 @@
+"""What can be wrong with a pod or a pod template: our annotations, and native tolerations which some servers refuse."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+from msgspec import UNSET
+
+from taintwarden.api.annotations import MAX_FAULTS
+from taintwarden.api.decode import decode
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
+from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
+from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
+from taintwarden.api.tolerations import PATH as TOLERATIONS_PATH
+from taintwarden.api.tolerations import (
+    TOLERATIONS_ANNOTATION,
+    ExtendedToleration,
+    check_toleration,
+    parse_tolerations,
+    toleration,
+)
+from taintwarden.engine.model import Effect, Operator, Profile, Toleration
+from taintwarden.engine.operators import ROWS, caution
+from taintwarden_placement.admission.checking import (
+    FaultSeverity,
+    Found,
+    annotation_path,
+    check_annotation_names,
+    look,
+    mapping,
+    sequence,
+    without,
+)
+
+ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
+_BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
+_NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
+
+
+class Covered:
+    """Which taint keys the native tolerations of a pod name, so that each is looked up and not searched."""
+
+    def __init__(self, *, everything: bool = False) -> None:
+        self._everything = everything
+        self._keys: set[str] = set()
+
+    def add(self, key: str | None) -> None:
+        """A toleration for a key, or without one."""
+        if key is None:
+            self._everything = True
+        else:
+            self._keys.add(key)
+
+    def without(self, keys: Iterable[str]) -> list[str]:
+        """Those of ``keys`` that no native toleration names, each once."""
+        return [] if self._everything else [key for key in dict.fromkeys(keys) if key and key not in self._keys]
+
+
+def check_pod(
+    pod: object, profiles: Sequence[Profile] = (), *, is_completed: bool = False, checks_native: bool = True
+) -> Found:
+    """A pod, or the template that pods are made from. ``profiles`` are those of its namespace in the same input.
+
+    ``is_completed``: native tolerations that are missing beside extended ones will be added. ``checks_native``: not
+    where the API server has its own word on native tolerations.
+    """
+    covered = Covered(everything=is_completed)
+    for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
+        if not checks_native:
+            key = look(entry, "key")
+            if key or look(entry, "operator") == Operator.EXISTS:
+                covered.add(str(key) if key else None)
+            continue
+        path = f"spec.tolerations[{index}]"
+        read, errors = decode(without(entry, "", None), ExtendedToleration, path)
+        yield from ((FaultSeverity.ERROR, error) for error in errors)
+        if read is not None:
+            covered.add(read.key)
+            yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
+    yield from check_annotation_names(pod, ANNOTATIONS)
+    annotations = mapping(look(pod, "metadata", "annotations"))
+    for fault in check_opt_outs(annotations):
+        yield FaultSeverity.WARNING if isinstance(fault.value, str) else FaultSeverity.ERROR, fault
+    yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), covered)
+    yield from check_affinity(annotations.get(AFFINITY_ANNOTATION), parse_node_affinity)
+    yield from _check_profiles(pod, profiles, covered)
+
+
+def check_owner(workload: object, template: str) -> Found:
+    """What has to stand in the pod template, at the path ``template``, and stands on the workload itself."""
+    for name in mapping(look(workload, "metadata", "annotations")):
+        if name in ANNOTATIONS:
+            fault = FieldError(
+                annotation_path(name),
+                UNSET,
+                "has no effect here, since pods do not get it",
+                f"move it to {template}.metadata.annotations",
+            )
+            yield FaultSeverity.WARNING, fault
+
+
+def _check_native(read: ExtendedToleration) -> Found:
+    yield from ((FaultSeverity.ERROR, error) for error in check_toleration(read))
+    if read.violation_grace_seconds is not None:
+        reason = "is no field of a native toleration"
+        yield FaultSeverity.ERROR, FieldError("violationGraceSeconds", read.violation_grace_seconds, reason, _BESIDE)
+    if read.toleration_seconds is not None and read.effect is not Effect.NO_EXECUTE:
+        effect = UNSET if read.effect is None else read.effect
+        yield FaultSeverity.ERROR, FieldError("effect", effect, "must be NoExecute where tolerationSeconds is given")
+    yield from cautions((toleration(read),))
+    needs = ROWS[read.operator].family.server
+    if needs is None:
+        yield FaultSeverity.ERROR, FieldError("operator", read.operator, "no API server takes it here", _BESIDE)
+    elif needs:
+        reason = f"the pod is refused without {needs}"
+        yield FaultSeverity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
+
+
+def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:
+    """Node affinity in an annotation. It is valid or invalid as a whole."""
+    if text is None:
+        return
+    if not isinstance(text, str):
+        yield FaultSeverity.ERROR, FieldError(AFFINITY_PATH, text, _NO_STRING, _QUOTES)
+        return
+    yield from ((FaultSeverity.ERROR, fault) for fault in parse(text)[1])
+
+
+def _check_extended(text: object, covered: Covered) -> Found:
+    if text is None:
+        return
+    if not isinstance(text, str):
+        yield FaultSeverity.ERROR, FieldError(TOLERATIONS_PATH, text, _NO_STRING, _QUOTES)
+        return
+    extended, faults = parse_tolerations(text)
+    yield from ((FaultSeverity.ERROR, fault) for fault in faults)
+    if not faults:  # else the places in the list are others
+        yield from ((severity, fault.below(TOLERATIONS_PATH)) for severity, fault in cautions(extended, "[{}].value"))
+    yield from _check_companions(extended, covered)
+
+
+def cautions(tolerations: Sequence[Toleration], path: str = "value") -> Found:
+    """Semantic comparisons that depend on text. ``path``: with the place of a toleration in the list."""
+    doubtful = ((index, one, *caution(one)) for index, one in enumerate(tolerations))
+    for index, one, reason, remedy in islice((found for found in doubtful if found[2]), MAX_FAULTS):
+        yield FaultSeverity.WARNING, FieldError(path.format(index), one.value, f"{one.operator}: {reason}", remedy)
+
+
+def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found:
+    """Only we read the annotation: the scheduler, the kubelet and the built-in controller want a native toleration."""
+    for key in covered.without(one.key for one in extended):
+        fault = FieldError(
+            TOLERATIONS_PATH,
+            key,
+            "Kubernetes does not read this: it schedules no such pod there and evicts it by NoExecute at once",
+            f"add to spec.tolerations: key: {key}, operator: Exists; the annotation still decides",
+        )
+        yield FaultSeverity.WARNING, fault
+
+
+def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) -> Found:
+    """The same goes for profiles that select the pod."""
+    labels = {key: str(value) for key, value in mapping(look(pod, "metadata", "labels")).items()}
+    for profile in profiles:
+        if not profile.selector.selects(labels):
+            continue
+        for key in covered.without(one.key for one in profile.tolerations):
+            fault = FieldError(
+                "spec.tolerations",
+                key,
+                f"TolerationProfile {profile.name} names this key, and Kubernetes does not read profiles",
+                f"add key: {key}, operator: Exists; the profile still decides",
+            )
+            yield FaultSeverity.WARNING, fault

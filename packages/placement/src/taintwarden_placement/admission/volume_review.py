@@ -1,0 +1,89 @@
+"""What a PersistentVolume gets before it is stored: node affinity without versions, for that of its annotation.
+
+The scheduler evaluates ``spec.nodeAffinity`` of a volume for every pod that uses its claim, also later.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
+from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
+from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
+from taintwarden.engine.model import Gates, Policy
+from taintwarden.engine.placement import keys_of
+from taintwarden_placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
+from taintwarden_placement.admission.injection import NO_NODE
+from taintwarden_placement.admission.merged_affinity import is_selector, merge
+from taintwarden_placement.admission.placing import published_labels
+from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
+from taintwarden_placement.affinity import Alternatives, native_affinity
+
+_NOWHERE = (tuple(NodeRequirement(key, NodeOperator.IN, (value,)) for key, value in NO_NODE.items()),)
+
+
+def inject_volume(
+    volume: Mapping[str, Any], old: Mapping[str, Any] | None, published: Collection[str], gates: Gates
+) -> AdmissionResponse:
+    """The additions to ``volume``, which replaces ``old`` if there is one. Node affinity that is stored never changes.
+
+    ``published`` are the labels of nodes whose versions are repeated as numbers.
+    """
+    text = look(volume, "metadata", "annotations", AFFINITY_ANNOTATION)
+    if not isinstance(text, str):
+        return AdmissionResponse()
+    affinity, faults = parse_volume_affinity(text)
+    if faults:  # refused where its author can correct it
+        return AdmissionResponse()
+    native = native_affinity(affinity, published, gates)
+    own = look(volume, "spec", "nodeAffinity", "required")
+    if not is_selector(own):  # no API server asks about such a volume, and it would store none
+        return AdmissionResponse()
+    merged, problem = merge(
+        mapping(own) if own else None, [Alternatives(AFFINITY_ANNOTATION, terms=native.required or _NOWHERE)]
+    )
+    told = [*native.faults, *([problem] if problem else [])]
+    if merged == own:
+        return AdmissionResponse(warnings=_warnings(told))
+    if old is not None and look(old, "spec", "nodeAffinity") is not None:
+        told.append("Kubernetes does not change the node affinity of a volume: create it again")
+        return AdmissionResponse(warnings=_warnings(told))
+    if not native.required:
+        told.append("no node can match it, so pods that use the volume stay Pending")
+    patch = PatchOperation("add", "/spec/nodeAffinity", {"required": merged})
+    return AdmissionResponse(warnings=_warnings(told), patch=(patch,))
+
+
+def check_volume(volume: object, policies: Iterable[Policy]) -> Found:
+    """A volume beside the policies that it will live with: whether one lists each label whose version it needs.
+
+    Node affinity that is stored never changes. Where no policy has ever listed the label, no node matches it.
+    """
+    published = published_labels(policies)
+    for path, keys in (("spec.nodeAffinity", _stored_labels(volume)), (AFFINITY_PATH, _annotated_labels(volume))):
+        for key in keys:
+            if key not in published:
+                reason = "the version of this label is needed, and no policy lists it"
+                yield (
+                    FaultSeverity.WARNING,
+                    FieldError(path, key, reason, f"list {key} under versionLabels of a policy"),
+                )
+
+
+def _stored_labels(volume: object) -> list[str]:
+    terms = sequence(look(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms"))
+    labels = [look(one, "key") for term in terms for one in sequence(look(term, "matchExpressions"))]
+    return [one.key for one in keys_of(label for label in labels if isinstance(label, str)) if one.of_label]
+
+
+def _annotated_labels(volume: object) -> list[str]:
+    text = look(volume, "metadata", "annotations", AFFINITY_ANNOTATION)
+    if not isinstance(text, str) or look(volume, "spec", "nodeAffinity", "required") is not None:
+        return []
+    affinity, _ = parse_volume_affinity(text)
+    compared = (one for term in affinity.required or () for one in term if one.operator in SEMVER_NODE_OPERATORS)
+    return list(dict.fromkeys(one.key for one in compared))
+
+
+def _warnings(told: list[str]) -> tuple[str, ...]:
+    return tuple(f"node affinity of {AFFINITY_ANNOTATION}: {one}" for one in told)

@@ -1,0 +1,160 @@
+"""The validating and the mutating webhook: a response for each request, from what is known of the cluster now."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller.decoding import Decoder
+from taintwarden.engine.model import Gates
+from taintwarden.kube.wire.kinds import MAX_OF_A_POD, UnboundPod
+from taintwarden_placement.admission.advice import on_daemon_set, unplaced
+from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
+from taintwarden_placement.admission.checking import look, mapping, sequence
+from taintwarden_placement.admission.injection import Additions, additions, response, tolerate
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.merged_affinity import is_affinity
+from taintwarden_placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
+from taintwarden_placement.admission.response import AdmissionResponse
+from taintwarden_placement.admission.templates import complete_template
+from taintwarden_placement.admission.volume_review import inject_volume
+from taintwarden_placement.scheduling.feasibility import Demand
+
+_POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True):
+    """``request.kind``."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """``AdmissionReview.request``, as far as it is used. ``object`` is absent in deletions."""
+
+    uid: str
+    kind: GroupVersionKind
+    name: str = ""
+    namespace: str = ""
+    object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
+
+
+class AdmissionWebhooks:
+    """Answers from the policies, profiles and namespaces that are known.
+
+    Args:
+        known: where they are.
+        decoder: makes engine values of pods.
+        demand_of: what a pod demands of nodes.
+        gates: which operators may match at all.
+        by_extender: schedulers ask the extender, so that pods and volumes need no node affinity.
+
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        decoder: Decoder,
+        demand_of: Callable[[UnboundPod], Demand],
+        gates: Gates,
+        *,
+        by_extender: bool = False,
+    ) -> None:
+        self._by_extender = by_extender
+        self._known = known
+        self._decoder = decoder
+        self._demand_of = demand_of
+        self._gates = gates
+
+    def validate(self, request: AdmissionRequest) -> AdmissionResponse:
+        """Whether the object may be stored."""
+        if request.object is None:
+            return AdmissionResponse()
+        kind = (request.kind.group, request.kind.kind)
+        if kind in TEMPLATES and (left_alone := _too_large(pod_in(request.object, *kind))):
+            return left_alone
+        labels = self._known.namespace_labels(request.namespace) or {}
+        is_injected = labels.get(INJECT) == "true"
+        found = check_change(
+            request.object,
+            request.old_object,
+            *kind,
+            self._known.policies,
+            self._known.profiles_in(request.namespace),
+            is_injected=is_injected,
+        )
+        if kind not in TEMPLATES:
+            return found
+        template = pod_in(request.object, *kind)
+        told = self._advice(request, kind, template, is_injected=is_injected and not opts_out(template))
+        return msgspec.structs.replace(found, warnings=(*found.warnings, *told))
+
+    def _advice(
+        self, request: AdmissionRequest, kind: tuple[str, str], template: object, *, is_injected: bool
+    ) -> Iterator[str]:
+        """Warnings about where pods will run. A pod has been injected before, so its author was warned."""
+        if not (is_injected or self._by_extender):
+            yield from unplaced(template)
+        if kind == _POD or is_controlled(request.object or {}):
+            return
+        pod = {"metadata": {**mapping(look(template, "metadata")), "namespace": request.namespace}}
+        pod["spec"] = mapping(look(template, "spec"))
+        if kind == _DAEMON_SET:  # it has been completed before
+            if (read := _read(pod, request.namespace)) is not None:
+                demand = self._demand_of(read)
+                yield from on_daemon_set(template, demand.tolerations, by_extender=self._by_extender)
+        elif is_injected:
+            yield from self._additions(pod, request.namespace).warnings
+
+    def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
+        """What a pod, a volume or the template of a DaemonSet gets before it is stored."""
+        if request.object is None:
+            return AdmissionResponse()
+        kind = (request.kind.group, request.kind.kind)
+        if kind == _VOLUME:
+            if self._by_extender:
+                return AdmissionResponse()
+            return inject_volume(request.object, request.old_object, self._known.version_labels(), self._gates)
+        if kind not in (_POD, _DAEMON_SET):
+            return AdmissionResponse()
+        if left_alone := _too_large(pod_in(request.object, *kind)):
+            return left_alone
+        if kind == _DAEMON_SET:
+            return complete_template(
+                request.object, request.old_object, lambda pod: self._additions(pod, request.namespace)
+            )
+        return response(request.object, self._additions(request.object, request.namespace))
+
+    def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
+        read = _read(pod, namespace)
+        if read is None:  # no API server asks about such a pod, and it would store none
+            return Additions()
+        demand = self._demand_of(read)
+        if self._by_extender:
+            return tolerate(pod, demand.tolerations)
+        acting = self._known.acting_on(self._decoder.pod_class(read))
+        return additions(pod, demand, acting, self._known.version_labels(), self._gates)
+
+
+def _read(pod: object, namespace: str) -> UnboundPod | None:
+    try:
+        read = msgspec.convert(pod, UnboundPod)
+    except msgspec.ValidationError:
+        return None
+    if not is_affinity(look(pod, "spec", "affinity")):
+        return None
+    # A pod whose name is still to be made may come without its namespace, too.
+    read.metadata.namespace = namespace
+    return read
+
+
+def _too_large(pod: object) -> AdmissionResponse | None:
+    """Allows a pod with more tolerations than count, unread. None for any other pod."""
+    native = len(sequence(look(pod, "spec", "tolerations")))
+    if native <= MAX_OF_A_POD:
+        return None
+    told = f"spec.tolerations has {native} items, of which {MAX_OF_A_POD} count: the pod is not looked at"
+    return AdmissionResponse(warnings=(told,))

@@ -1,0 +1,129 @@
+"""Translates a pod's extended tolerations for one taint key into requirements of its node affinity."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, combinations, product
+
+import msgspec
+
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
+from taintwarden.engine.model import Effect, Gates, Toleration
+from taintwarden.engine.node_matching import LabelMatch, match_label
+from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.placement.labels import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
+from taintwarden.engine.placement.mirrored_labels import neutral_labels
+from taintwarden_placement.affinity.translation import Translation
+
+REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
+"""Those that keep pods off a node."""
+
+
+class Alternatives(msgspec.Struct, frozen=True):
+    """What a node must meet because of one taint key: one of ``terms``, unless it is ``unrestricted``.
+
+    ``labels`` are those that the terms may name. ``faults`` are sentences about nodes that are tolerated but left out.
+    """
+
+    key: str
+    labels: tuple[str, ...] = ()
+    terms: tuple[Term, ...] = ()
+    unrestricted: bool = False
+    faults: tuple[str, ...] = ()
+
+
+def requirements(
+    key: str,
+    tolerations: Sequence[Toleration],
+    gates: Gates = ALL_GATES,
+    effects: Sequence[str] = REQUIRED_EFFECTS,
+) -> Alternatives:
+    """The nodes onto which the scheduler may put a pod with these *extended* ``tolerations``, by the taint ``key``.
+
+    ``effects``: those of the taints that the scheduler accepts by native tolerations; it rejects the others itself,
+    and they need no requirement. Unrestricted: an ``Exists``, or no extended toleration
+    names the key, so that the native ones decide, which the scheduler evaluates. A node without the taint is included
+    as soon as its labels say so: a node that the operator has not labelled yet may have any value.
+    """
+    labels = taint_labels(key)
+    if not _names(key, tolerations):
+        return Alternatives(key, unrestricted=True)
+    if labels is None:
+        return Alternatives(key, unrestricted=True, faults=(f"{key}: its prefix is too long for a label",))
+    faults: dict[str, None] = {}
+    by_effect: dict[str, tuple[Term, ...] | None] = {}
+    for one in effects:
+        by_effect[one], found = _tolerated(key, one, tolerations, Translation(labels, gates))
+        faults |= dict.fromkeys(found)
+    neutral = neutral_labels([key])
+    present = _where_present(by_effect, labels, neutral)
+    if present is None:
+        return Alternatives(key, unrestricted=True)
+    if not any(_is_met(term, neutral) for term in present):
+        present = ((NodeRequirement(labels.effect, NodeOperator.IN, (NO_EFFECT,)),), *present)
+    return Alternatives(key, msgspec.structs.astuple(labels), present, faults=tuple(faults))
+
+
+def preferences(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL_GATES) -> Alternatives:
+    """The same by taints with ``PreferNoSchedule``: nodes that the scheduler should prefer."""
+    labels = prefer_labels(key)
+    if not _names(key, tolerations) or labels is None:
+        return Alternatives(key, unrestricted=True)
+    translation = Translation(labels, gates, disjoint=True)
+    present, faults = _tolerated(key, Effect.PREFER_NO_SCHEDULE, tolerations, translation)
+    if present is None:
+        return Alternatives(key, unrestricted=True)
+    absent = (NodeRequirement(labels.value, NodeOperator.DOES_NOT_EXIST),)
+    return Alternatives(key, (labels.value, labels.version, labels.order), (absent, *present), faults=faults)
+
+
+def _names(key: str, tolerations: Sequence[Toleration]) -> bool:
+    """Whether extended tolerations decide about the taint ``key``."""
+    return any(entry.key == key for entry in tolerations)
+
+
+def _tolerated(
+    key: str, effect: str, tolerations: Sequence[Toleration], translation: Translation
+) -> tuple[tuple[Term, ...] | None, tuple[str, ...]]:
+    """What a node with the taint must meet, None for nothing; and the faults."""
+    for entry in tolerations:
+        if entry.key in ("", key) and entry.effect in ("", effect):
+            translation.add(entry)
+    return translation.terms(), tuple(translation.faults)
+
+
+def _is_met(term: Term, labels: Mapping[str, str]) -> bool:
+    return all(match_label(requirement, labels) is LabelMatch.HOLDS for requirement in term)
+
+
+def _where_present(
+    by_effect: dict[str, tuple[Term, ...] | None], labels: TaintLabels, neutral: Mapping[str, str]
+) -> tuple[Term, ...] | None:
+    """What a node with the taint must meet; None if there is no requirement for any effect.
+
+    If it depends on the effect, each combination of effects that a node may have gets its own requirements. A node
+    without the taint is included in one of them if that costs no further term.
+    """
+    groups = list(dict.fromkeys(by_effect.values()))
+    if len(groups) <= 1:
+        return groups[0] if groups else None
+    texts: dict[Term, list[str | None]] = {}
+    for size in range(1, len(by_effect) + 1):
+        for effects in combinations(by_effect, size):
+            for term in _all_of([terms for one in effects if (terms := by_effect[one]) is not None]):
+                texts.setdefault(term, []).append(effect_text(effects))
+    found: list[Term] = []
+    absent: tuple[str, ...] = (NO_EFFECT,)
+    for term, wanted in texts.items():
+        if named := tuple(text for text in wanted if text is not None):
+            besides = absent if _is_met(term, neutral) else ()
+            absent = () if besides else absent
+            found.append((NodeRequirement(labels.effect, NodeOperator.IN, (*besides, *named)), *term))
+        if None in wanted:  # nor has a node that was not looked at the label
+            labelled = term or (NodeRequirement(labels.value, NodeOperator.EXISTS),)
+            found.append((NodeRequirement(labels.effect, NodeOperator.DOES_NOT_EXIST), *labelled))
+    return tuple(found)
+
+
+def _all_of(groups: Sequence[tuple[Term, ...]]) -> list[Term]:
+    """All combinations of one term from each distinct group."""
+    combined = (chain.from_iterable(terms) for terms in product(*dict.fromkeys(groups)))
+    return [tuple(dict.fromkeys(term)) for term in combined]

@@ -1,0 +1,129 @@
+"""The composition root of ``taintwarden scheduler-extender``: answers schedulers, in a process of its own.
+
+It reads nodes, policies, profiles and volumes, and manages its own certificate. It can change nothing else in the
+cluster, and without it schedulers schedule as before.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
+from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.profile_store import ProfileStore
+from taintwarden.controller.remembered import Remembered
+from taintwarden.controller.store_handler import StoreHandler
+from taintwarden.engine.machine import events
+from taintwarden.engine.model import Policy
+from taintwarden.engine.profile_selection import Profiles
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
+from taintwarden.kube.wire.kinds import ClaimObject, NodeObject, VolumeObject
+from taintwarden.kube.wire.resources import CLAIMS, NODES, VOLUMES
+from taintwarden.telemetry.metrics import Process, observer
+from taintwarden_placement.mirror import Mirror
+from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
+from taintwarden_placement.scheduling.demands import Demands
+from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
+from taintwarden_placement.scheduling.node_changes import NodeChanges
+from taintwarden_placement.served import Followed, ServedApp, serve
+from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
+from taintwarden_placement.serving.https_server import HttpsServer
+from taintwarden_placement.settings import ExtenderSettings
+
+
+class ExtenderApp(ServedApp):
+    """One running scheduler extender.
+
+    Args:
+        settings: process settings.
+        connection: the cluster.
+        clock: both clocks.
+
+    """
+
+    def __init__(self, settings: ExtenderSettings, connection: Connection, clock: Clock = system_clock) -> None:
+        self.profiles = Profiles()
+        self._node_changes = NodeChanges(lambda: clock().monotonic)
+        self._parse_volume = Remembered(parse_volume_affinity)
+        super().__init__(Process.EXTENDER, settings, connection, clock)
+
+    def follow(self) -> Followed:
+        """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
+        self._reader = NodeReader()
+        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
+        self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
+        self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
+        profiles = ProfileStore(self._feed, _unreported)
+        return {
+            POLICIES: StoreHandler(POLICIES.name, self._feed, self.metrics, PolicyStore(self._derive, _unreported)),
+            NODES: self._nodes,
+            PROFILES: StoreHandler(PROFILES.name, self._feed, self.metrics, profiles),
+            CLAIMS: self._claims,
+            VOLUMES: self._volumes,
+        }
+
+    def serve(self) -> HttpsServer:
+        """Requests of schedulers."""
+        for reason in REASONS:
+            self.metrics.extender_refusals.labels(reason)
+        demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
+        decisions = Decisions(self.settings.gates)
+        is_closed = self.settings.webhook_client_ca is not None
+        extender = SchedulerExtender(
+            self._nodes,
+            demands,
+            decisions,
+            self._node_changes,
+            self._refused,
+            derived=lambda: self._reader.derived,
+            shows_values=is_closed,
+        )
+        observe = observer(self.metrics.extender_requests, self.metrics.extender_duration, VERBS, RESULTS)
+        return HttpsServer(
+            self.settings,
+            self.client,
+            partial(extender_app, extender, observe),
+            expires=self.metrics.extender_certificate_expiry.set,
+            clock=self._clock,
+        )
+
+    def _feed(self, event: events.Event) -> None:
+        match event:
+            case events.ProfileSeen(profile):
+                self.profiles.put(profile.namespace, profile.name, profile)
+            case events.ProfileGone(namespace, name):
+                self.profiles.put(namespace, name, None)
+            case _:
+                pass
+
+    def _derive(self, policies: Sequence[Policy]) -> None:
+        """Policies are in force. If they derive other taints than those before, nodes are read again."""
+        if self._reader.follow(policies):
+            for stream in self._streams:
+                if stream.name == NODES.name:
+                    stream.list_again()
+
+    def _affinity(self, volume: VolumeObject) -> Parsed | None:
+        annotations = volume.metadata.annotations
+        if annotations is None or annotations.node_affinity is None:
+            return None
+        return self._parse_volume(annotations.node_affinity)
+
+    def _refused(self, reason: str, nodes: int) -> None:
+        self.metrics.extender_refusals.labels(reason).inc(nodes)
+
+
+def _unreported(_key: str, _uid: str, _reason: str) -> None:
+    """The operator reports what is wrong with policies and profiles."""
+
+
+async def run(settings: ExtenderSettings) -> BaseException | None:
+    """Serve until told to stop; what made it fail, if anything.
+
+    Raises:
+        ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.
+
+    """
+    return await serve(ExtenderApp(settings, Connection.load(settings.kubeconfig, settings.context)))

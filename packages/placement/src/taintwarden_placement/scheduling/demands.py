@@ -1,0 +1,92 @@
+"""What a pod demands of a node, from all sources: its tolerations, its annotation, its profiles, its volumes."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from taintwarden.api.field_errors import FieldError
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
+from taintwarden.api.text import printable
+from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.remembered import Remembered
+from taintwarden.engine.profile_selection import Profiles
+from taintwarden.kube.wire.kinds import PodVolume, UnboundPod
+from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+
+MAX_FAULT_CHARACTERS = 400
+"""Of the errors of one affinity: an Event has 1,024 characters."""
+
+
+class ClaimVolumes(Protocol):
+    """The volumes of claims."""
+
+    def get(self, key: str) -> str | None:
+        """The name of the PersistentVolume in ``spec.volumeName`` of the claim ``namespace/name``; None without one."""
+
+
+class Volumes(Protocol):
+    """The node affinity of PersistentVolumes."""
+
+    def get(self, key: str) -> Parsed | None:
+        """What the annotation of the volume of this name says; None without one."""
+
+
+class Demands:
+    """Reads pods.
+
+    Args:
+        decoder: makes engine values of pods.
+        profiles: those of all namespaces.
+        claims: the claims that name a volume, bound or not.
+        volumes: the volumes that have the annotation.
+
+    """
+
+    def __init__(self, decoder: Decoder, profiles: Profiles, claims: ClaimVolumes, volumes: Volumes) -> None:
+        self._decoder = decoder
+        self._profiles = profiles
+        self._claims = claims
+        self._volumes = volumes
+        self._parse = Remembered(parse_node_affinity)
+
+    def of(self, pod: UnboundPod) -> Demand:
+        """All that the pod demands.
+
+        A claim that names no volume demands nothing. Of the claims of pods that a scheduler asks about, only those have
+        none whose volume the scheduler itself chooses, after the node (``WaitForFirstConsumer``).
+        """
+        pod_class = self._decoder.pod_class(pod)
+        profiles = self._profiles.of(pod_class)
+        affinities = list(self._annotated(pod))
+        affinities += [Sourced(f"profile {one.name}", one.affinity) for one in profiles if one.affinity is not None]
+        affinities += self._of_volumes(pod)
+        return Demand(self._profiles.tolerations(pod_class, profiles), tuple(affinities))
+
+    def _annotated(self, pod: UnboundPod) -> Iterator[Sourced]:
+        annotations = pod.metadata.annotations
+        if annotations is not None and annotations.node_affinity is not None:
+            yield _sourced(f"annotation {AFFINITY_ANNOTATION}", self._parse(annotations.node_affinity))
+
+    def _of_volumes(self, pod: UnboundPod) -> Iterator[Sourced]:
+        for volume in pod.spec.volumes:
+            claim = claim_of(volume, pod)
+            name = claim and self._claims.get(f"{pod.metadata.namespace}/{claim}")
+            parsed = self._volumes.get(name) if name else None
+            if parsed is not None:
+                yield _sourced(f"PersistentVolume {name}", parsed)
+
+
+def claim_of(volume: PodVolume, pod: UnboundPod) -> str:
+    """The name of the claim of a volume; empty without one."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    # As pkg/volume/util and the ephemeral volume controller name it.
+    return "" if volume.ephemeral is None else f"{pod.metadata.name}-{volume.name}"
+
+
+def _sourced(source: str, parsed: Parsed) -> Sourced:
+    affinity, errors = parsed
+    return Sourced(source, affinity, _fault(errors))
+
+
+def _fault(errors: tuple[FieldError, ...]) -> str:
+    return printable("; ".join(map(str, errors)), MAX_FAULT_CHARACTERS)

@@ -1,0 +1,206 @@
+"""The scheduler extender: which nodes a pod may go to, which suit it best, and where preemption would help it.
+
+The protocol is that of ``k8s.io/kube-scheduler/extender/v1``, with ``nodeCacheCapable: true``: schedulers send names of
+nodes, and the extender knows the nodes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from taintwarden.kube.wire.kinds import UnboundPod
+from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts
+from taintwarden_placement.scheduling.demands import Demands
+from taintwarden_placement.scheduling.feasibility import Demand, Judge, Preferences, RefusalCause
+from taintwarden_placement.scheduling.node_changes import NodeChanges
+
+MAX_SCORE = 10
+"""``MaxExtenderPriority``."""
+TAINTS_WEIGHT, AFFINITY_WEIGHT = 3, 2
+"""The default weights of kube-scheduler's plugins TaintToleration and NodeAffinity."""
+UNKNOWN = "node-unknown"
+REASONS = (*(cause.value for cause in RefusalCause), UNKNOWN)
+"""Why a node is refused, as metrics count it."""
+WITHOUT_VALUES = {
+    RefusalCause.TAINT.value: "a taint is not tolerated",
+    RefusalCause.AFFINITY.value: "the node affinity does not match",
+    RefusalCause.INVALID.value: "the node affinity cannot be read",
+    UNKNOWN: "taintwarden does not know the node yet",
+}
+"""The same for callers that are not authenticated: no taint, label or threshold of others."""
+
+
+class Args(msgspec.Struct, rename="pascal"):
+    """``ExtenderArgs``."""
+
+    pod: UnboundPod
+    node_names: list[str]
+
+
+class FilterResult(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """``ExtenderFilterResult``. Against a taint or a label no preemption helps: all failed nodes are unresolvable."""
+
+    node_names: list[str] | None
+    failed_and_unresolvable_nodes: dict[str, str] = {}
+
+
+class HostPriority(msgspec.Struct, rename="pascal"):
+    """How well a node suits the pod: 0 to 10."""
+
+    host: str
+    score: int
+
+
+class PreemptionArgs(msgspec.Struct, rename="pascal"):
+    """``ExtenderPreemptionArgs``: the nodes on which pods would be preempted. The pods are not looked at."""
+
+    pod: UnboundPod
+    node_name_to_meta_victims: dict[str, msgspec.Raw]
+
+
+class PreemptionResult(msgspec.Struct, rename="pascal"):
+    """``ExtenderPreemptionResult``."""
+
+    node_name_to_meta_victims: dict[str, msgspec.Raw]
+
+
+class Nodes(Protocol):
+    """The known nodes."""
+
+    def get(self, key: str) -> NodeFacts | None:
+        """The node of this name."""
+
+
+class _Filtered(NamedTuple):
+    node_names: list[str]
+    refused: dict[str, tuple[str, str]]
+    """Name -> why, as metrics count it and as people read it."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a node will do, and all of them are known."""
+        return bool(self.node_names) and all(reason != UNKNOWN for reason, _ in self.refused.values())
+
+
+class SchedulerExtender:
+    """Answers schedulers.
+
+    Args:
+        nodes: the known nodes.
+        demands: reads pods.
+        decisions: decides.
+        node_changes: reports when a node changes.
+        refused: counts refused nodes by reason.
+        derived: the keys of taints that policies derive, of which schedulers know nothing.
+        shows_values: whether answers quote taints, labels and tolerations: only where callers are authenticated.
+
+    """
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        demands: Demands,
+        decisions: Decisions,
+        node_changes: NodeChanges,
+        refused: Callable[[str, int], None],
+        *,
+        derived: Callable[[], Container[str]] = frozenset,
+        shows_values: bool,
+    ) -> None:
+        self._nodes = nodes
+        self._demands = demands
+        self._decisions = decisions
+        self._node_changes = node_changes
+        self._refused = refused
+        self._derived = derived
+        self._shows_values = shows_values
+
+    async def filter(self, args: Args) -> FilterResult:
+        """The nodes that will do, and for each of the others why not.
+
+        If none will do, or one is not known yet, the answer waits a moment for a change.
+        """
+        demand = self._demands.of(args.pod)
+        if self._is_known_to_scheduler(demand):
+            return FilterResult(args.node_names)
+        found = self._filtered(demand, args.node_names)
+        if args.node_names and not found.is_settled and not demand.is_invalid:
+            await self._node_changes.until(lambda: self._filtered(demand, args.node_names).is_settled)
+            found = self._filtered(demand, args.node_names)
+        for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
+            self._refused(reason, number)
+        shown = {name: self._shown(reason, told) for name, (reason, told) in found.refused.items()}
+        return FilterResult(found.node_names, shown)
+
+    def prioritize(self, args: Args) -> list[HostPriority]:
+        """The score of each node."""
+        demand = self._demands.of(args.pod)
+        judge = self._decisions.of(demand)
+        is_known = self._is_known_to_scheduler(demand)
+        found = [] if is_known else [self._preferences(judge, name) for name in args.node_names]
+        scores = scored(found) or [0] * len(args.node_names)
+        return [HostPriority(name, score) for name, score in zip(args.node_names, scores, strict=True)]
+
+    def preempt(self, args: PreemptionArgs) -> PreemptionResult:
+        """Those of the nodes that will do: on the others pods would be preempted in vain."""
+        demand = self._demands.of(args.pod)
+        victims = args.node_name_to_meta_victims
+        if not self._is_known_to_scheduler(demand):
+            judge = self._decisions.of(demand)
+            victims = {name: those for name, those in victims.items() if self._refusal(judge, name) is None}
+        return PreemptionResult(victims)
+
+    def _is_known_to_scheduler(self, demand: Demand) -> bool:
+        """Whether the scheduler itself evaluates all that the pod demands."""
+        if not demand.is_native:
+            return False
+        derived = self._derived()
+        return not any(one.key in derived for one in demand.tolerations.native)
+
+    def _shown(self, reason: str, told: str) -> str:
+        return told if self._shows_values else WITHOUT_VALUES[reason]
+
+    def _filtered(self, demand: Demand, names: Sequence[str]) -> "_Filtered":
+        judge = self._decisions.of(demand)
+        fitting: list[str] = []
+        refused: dict[str, tuple[str, str]] = {}
+        for name in names:
+            found = self._refusal(judge, name)
+            if found is None:
+                fitting.append(name)
+            else:
+                refused[name] = found
+        return _Filtered(fitting, refused)
+
+    def _refusal(self, judge: Judge, name: str) -> tuple[str, str] | None:
+        node = self._nodes.get(name)
+        if node is None:
+            return UNKNOWN, WITHOUT_VALUES[UNKNOWN]
+        found = judge.refusal(node.repelling, node.labels)
+        return None if found is None else (found.cause.value, found.reason)
+
+    def _preferences(self, judge: Judge, name: str) -> Preferences:
+        node = self._nodes.get(name)
+        return Preferences(0, 0) if node is None else judge.preferences(node.disliked, node.labels)
+
+
+def scored(nodes: Sequence[Preferences]) -> list[int]:
+    """The score of each node among these, 0 to 10: as kube-scheduler's own plugins normalize theirs, and weigh them."""
+    most_taints = max((one.taints for one in nodes), default=0)
+    most_weight = max((one.weight for one in nodes), default=0)
+    whole = (TAINTS_WEIGHT if most_taints else 0) + (AFFINITY_WEIGHT if most_weight else 0)
+    if not whole:
+        return [0] * len(nodes)
+    return [
+        round(
+            MAX_SCORE
+            * (
+                (TAINTS_WEIGHT * (1 - one.taints / most_taints) if most_taints else 0)
+                + (AFFINITY_WEIGHT * one.weight / most_weight if most_weight else 0)
+            )
+            / whole
+        )
+        for one in nodes
+    ]

@@ -1,0 +1,145 @@
+"""The HTTPS server that API servers call for the webhooks, and schedulers for the extender."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from taintwarden.controller.clock import Clock
+from taintwarden.kube.auth.pem import load_chain
+from taintwarden.kube.errors import ConfigError
+from taintwarden.kube.http.client import Client
+from taintwarden.serving.http_server import HttpServer
+from taintwarden.serving.listening import ConnectionLimits
+from taintwarden.serving.pairs import Pair, UnusablePair
+from taintwarden.serving.tls import server_context
+from taintwarden_placement.certificate_keeper import CertificateKeeper
+from taintwarden_placement.serving.bodies import Answered, Refuse
+from taintwarden_placement.settings import ServedSettings
+
+KEEP_ALIVE_SECONDS = 300.0
+"""API servers and schedulers close idle connections after 90 s. If we were first, a call could meet a closing one."""
+LINGER_SECONDS = 3.0
+"""How long a replica that stops still answers, until all nodes have removed it from the Service."""
+LINGERING_SECONDS = 1.0
+"""What is sent after an answer that did not wait for it is read for so long."""
+READ_BYTES = 2**16
+"""Of a body that is not read yet, for each connection."""
+STOP_SECONDS = 2.0
+"""For calls in progress when the process stops: API servers and schedulers do not wait longer."""
+
+log = structlog.get_logger()
+
+
+class HttpsServer:
+    """What one replica answers with, and the certificate that it keeps.
+
+    Args:
+        settings: where to listen, the source of the certificate, and which clients are accepted.
+        client: the session to use.
+        make_app: makes the web application, from who is refused, and who is notified of an answer.
+        expires: told when the certificate that is served ends.
+        clock: both clocks.
+        limits: what clients may take of the port.
+        keeping: what the keeper of the certificate needs beside that.
+
+    """
+
+    def __init__(
+        self,
+        settings: ServedSettings,
+        client: Client,
+        make_app: Callable[[Refuse, Answered], web.Application],
+        *,
+        expires: Callable[[float], None],
+        clock: Clock,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
+        **keeping: Any,
+    ) -> None:
+        self._host, self._port = settings.http_host, settings.webhook_port
+        self._names = frozenset(filter(None, (name.strip() for name in settings.webhook_client_names.split(","))))
+        self._tls = server_context()
+        if settings.webhook_client_ca is not None:
+            self._ask_for_certificates(settings.webhook_client_ca)
+        elif self._names:
+            msg = "--webhook-client-names needs --webhook-client-ca: without it callers show no certificate"
+            raise ConfigError(msg)
+        self.keeper = CertificateKeeper(
+            client,
+            namespace=settings.namespace,
+            service=settings.webhook_service,
+            makes_own=settings.webhook_certificates == "own",
+            serve=self._serve,
+            expires=expires,
+            clock=clock,
+            **keeping,
+        )
+        self._server = HttpServer(
+            make_app(self._refuse, self._answered),
+            "--webhook-port",
+            self._tls,
+            limits,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            shutdown_timeout=STOP_SECONDS,
+            lingering_time=LINGERING_SECONDS,
+            read_bufsize=READ_BYTES,
+            auto_decompress=False,  # callers compress nothing, and a small body may stand for gigabytes
+        )
+
+    async def start(self) -> None:
+        """Listen. Calls fail until there is a certificate, which the keeper brings.
+
+        Raises:
+            ConfigError: the port is not to be had.
+
+        """
+        await self._server.start(self._host, self._port)
+
+    async def linger(self) -> None:
+        """Answer on for a while, so that no call is lost in an upgrade. Callers keep connections: once on each."""
+        self._server.end_after_answers()
+        await asyncio.sleep(LINGER_SECONDS)
+
+    async def stop(self) -> None:
+        """Wait for calls in progress, then close."""
+        await self._server.stop()
+
+    def unready(self) -> str:
+        """Why this replica is not ready for calls yet; empty if it is."""
+        return "" if self.keeper.served else "no certificate yet"
+
+    def _ask_for_certificates(self, authority: str) -> None:
+        """Require a client certificate that ``authority`` has signed."""
+        try:
+            self._tls.load_verify_locations(cafile=authority)
+        except OSError as error:  # an SSLError is one
+            msg = f"cannot use {authority} (--webhook-client-ca): {error.strerror or error}"
+            raise ConfigError(msg) from error
+        self._tls.verify_mode = ssl.CERT_REQUIRED
+
+    def _refuse(self, request: web.Request) -> str:
+        """Why this caller is not answered; empty if it is. The handshake has checked its certificate."""
+        if not self._names:
+            return ""
+        shown = request.get_extra_info("peercert") or {}
+        names = {value for part in shown.get("subject", ()) for field, value in part if field == "commonName"}
+        return "" if names & self._names else "the certificate is not one of --webhook-client-names"
+
+    def _serve(self, pair: Pair) -> None:
+        """Use the certificate for every connection from now on; those that are open stay.
+
+        Raises:
+            UnusablePair: OpenSSL serves with no such certificate, as with one whose key is short.
+
+        """
+        try:
+            load_chain(self._tls, pair.certificate.rstrip() + b"\n" + pair.key)
+        except ssl.SSLError as error:
+            msg = f"OpenSSL does not take it: {error.reason or error}"
+            raise UnusablePair(msg) from error
+
+    def _answered(self, request: web.Request) -> None:
+        self._server.answered(request)

@@ -1,0 +1,171 @@
+"""AdmissionReviews (admission.k8s.io/v1) over HTTP: decoded, passed on, answered.
+
+An error here never blocks a request: an object that cannot be processed is admitted.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from taintwarden.api.field_errors import MAX_LISTED, FieldError, InvalidObject
+from taintwarden.api.text import printable
+from taintwarden.kube.errors import NOT_JSON
+from taintwarden.serving.seldom import Seldom
+from taintwarden_placement.admission.response import AdmissionResponse
+from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
+from taintwarden_placement.serving.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
+
+LOOKED_AT_BYTES = 2**20
+"""Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
+is meant to run comes near it: etcd takes 1.5 MiB of an object.
+"""
+RESULTS = (
+    "allowed",
+    "warned",
+    "patched",
+    "refused",
+    "failed",
+    "stranger",
+    "too-large",
+    "late",
+    "broken-off",
+    "malformed",
+)
+"""How a review ends, as it is counted."""
+Judge = Callable[[AdmissionRequest], AdmissionResponse]
+
+log = structlog.get_logger()
+
+
+class Review(msgspec.Struct, rename="camel"):
+    """What the API server sends."""
+
+    api_version: Literal["admission.k8s.io/v1"]
+    kind: Literal["AdmissionReview"]
+    request: AdmissionRequest
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """A request without its objects."""
+
+    uid: str
+    kind: GroupVersionKind
+    name: str = ""
+    namespace: str = ""
+
+
+class _ReviewHead(msgspec.Struct, rename="camel"):
+    api_version: Literal["admission.k8s.io/v1"]
+    kind: Literal["AdmissionReview"]
+    request: _Head
+
+
+_DECODER = msgspec.json.Decoder(Review)
+_HEAD_DECODER = msgspec.json.Decoder(_ReviewHead)
+_TOO_LARGE = AdmissionResponse(
+    warnings=(f"the object is larger than {LOOKED_AT_BYTES} bytes, and taintwarden does not look at it",)
+)
+
+
+def decode(body: bytes | bytearray) -> tuple[AdmissionRequest, AdmissionResponse | None]:
+    """The request in an AdmissionReview, and the response if it is too large to be looked at.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is none (``NOT_JSON``).
+
+    """
+    if len(body) <= LOOKED_AT_BYTES:
+        return _DECODER.decode(body).request, None
+    head = _HEAD_DECODER.decode(body).request
+    return AdmissionRequest(uid=head.uid, kind=head.kind, name=head.name, namespace=head.namespace), _TOO_LARGE
+
+
+def review_app(
+    judges: Mapping[str, Judge], observe: Observe, refuse: Refuse = lambda _: "", answered: Answered = lambda _: None
+) -> web.Application:
+    """Build the web application.
+
+    Args:
+        judges: decide on the objects that are sent to ``/<name>``.
+        observe: told of each review: name, result, seconds.
+        refuse: says which callers are not answered.
+        answered: told of each request that was a review.
+
+    """
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    bodies, is_logged = Bodies(observe, refuse, answered), Seldom()
+    answers = {name: partial(_answer, name, judge, is_logged) for name, judge in judges.items()}
+    app.add_routes([web.post(f"/{name}", bodies.handler(name, answer)) for name, answer in answers.items()])
+    return app
+
+
+async def _answer(name: str, judge: Judge, is_logged: Seldom, body: bytearray) -> tuple[web.Response, str]:
+    try:
+        request, left_alone = decode(body)
+    except NOT_JSON as error:
+        told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
+        return web.Response(status=400, text=told), "malformed"
+    response, result = _judged(name, judge, is_logged, request) if left_alone is None else (left_alone, "too-large")
+    return web.Response(body=encode(request, response), content_type="application/json"), result
+
+
+def _judged(name: str, judge: Judge, is_logged: Seldom, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
+    try:
+        response = judge(request)
+    except Exception as error:
+        # An internal error must not block a request.
+        if is_logged((name, type(error))):
+            about = f"{request.namespace}/{request.name}"
+            log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
+        return AdmissionResponse(), "failed"
+    if response.refusals:
+        return response, "refused"
+    if response.patch:
+        return response, "patched"
+    return response, "warned" if response.warnings else "allowed"
+
+
+def encode(request: AdmissionRequest, response: AdmissionResponse) -> bytes:
+    """The AdmissionReview that answers ``request``."""
+    fields: dict[str, Any] = {"uid": request.uid, "allowed": not response.refusals}
+    if response.warnings:
+        fields["warnings"] = _first(response.warnings)
+    if response.refusals:
+        fields["status"] = _status(request, response.refusals)
+    elif response.patch:
+        fields |= {"patchType": "JSONPatch", "patch": msgspec.json.encode(response.patch)}  # bytes become base64
+    return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": fields})
+
+
+def _first(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """As many as a person reads: each is a header of the API server's answer."""
+    if len(warnings) <= MAX_LISTED:
+        return warnings
+    return (*warnings[: MAX_LISTED - 1], f"and {len(warnings) - MAX_LISTED + 1} more")
+
+
+def _status(request: AdmissionRequest, refusals: tuple[FieldError, ...]) -> dict[str, Any]:
+    """As the API server says that an object is invalid; kubectl prints the causes."""
+    kind = request.kind
+    causes = [
+        {
+            "field": refusal.path,
+            "reason": "FieldValueRequired" if refusal.is_missing else "FieldValueInvalid",
+            "message": refusal.detail,
+        }
+        for refusal in refusals[:MAX_LISTED]
+    ]
+    return {
+        "code": 422,
+        "reason": "Invalid",
+        "message": str(InvalidObject(_full_kind(kind), request.name, refusals)),
+        "details": {"name": request.name, "group": kind.group, "kind": kind.kind, "causes": causes},
+    }
+
+
+def _full_kind(kind: GroupVersionKind) -> str:
+    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

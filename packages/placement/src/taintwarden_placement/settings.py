@@ -1,0 +1,61 @@
+"""Settings of the processes that answer over HTTPS, validated once."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from taintwarden.settings import CommonSettings, load
+
+WebhookCertificates = Literal["own", "external"]
+Placement = Literal["labels", "extender"]
+
+
+class ServedSettings(CommonSettings, frozen=True, kw_only=True):
+    """Settings of the processes that answer over HTTPS: the webhook, and the scheduler extender."""
+
+    webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9443
+    """Where they answer."""
+    webhook_service: Annotated[str, msgspec.Meta(min_length=1)]
+    """Name of the Service by which they are called, and of the Secret with their certificate."""
+    webhook_certificates: WebhookCertificates = "own"
+    """Whether the process creates the certificate, or another program (cert-manager) writes the Secret and caBundle."""
+    webhook_client_ca: str | None = None
+    """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it every
+    client that can connect is answered."""
+    webhook_client_names: str = ""
+    """Common names that the certificates of callers may have, separated by commas; empty for any."""
+
+
+class WebhookSettings(ServedSettings, frozen=True, kw_only=True):
+    """Settings of ``taintwarden webhook``."""
+
+    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
+    placement: Placement = "labels"
+    """What keeps pods off nodes that do not suit: node affinity that the webhook adds, or the scheduler extender."""
+
+
+class ExtenderSettings(ServedSettings, frozen=True, kw_only=True):
+    """Settings of ``taintwarden scheduler-extender``."""
+
+    webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-scheduler-extender"
+
+
+def load_webhook_settings(environment: Mapping[str, str], **flags: Any) -> WebhookSettings:
+    """Settings of the webhook: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
+
+    Raises:
+        SettingsError: a value is of the wrong type or out of range.
+
+    """
+    return load(WebhookSettings, environment, flags)
+
+
+def load_extender_settings(environment: Mapping[str, str], **flags: Any) -> ExtenderSettings:
+    """The same for the scheduler extender.
+
+    Raises:
+        SettingsError: a value is of the wrong type or out of range.
+
+    """
+    return load(ExtenderSettings, environment, flags)

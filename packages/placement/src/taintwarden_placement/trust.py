@@ -1,0 +1,65 @@
+"""Writes caBundle: what API servers trust when they call the webhooks.
+
+It runs at installation, with an account of its own or by an administrator. The process that serves the webhooks has no
+right to do it: API servers apply no admission policy to webhook configurations, so the right to change a caBundle
+suffices to have the requests of the whole cluster sent to another server.
+"""
+
+import asyncio
+
+from taintwarden.kube.errors import KubeError
+from taintwarden.kube.http.client import Client
+from taintwarden_placement.rotation import AUTHORITY, NEXT_AUTHORITY, TRUSTED
+from taintwarden_placement.webhook_calls import ConfigurationKind, apply_bundle, read_configurations, read_secret
+
+POLL_SECONDS = 2.0
+
+
+class UntrustedError(Exception):
+    """Nothing was written; the message says why and names the remedy."""
+
+
+async def spread(client: Client, namespace: str, service: str, wait_seconds: float) -> list[str]:
+    """Let the API servers trust the authority in the Secret of a Service. Returns what was written, a line each.
+
+    Waits so long for the process that fills the Secret.
+
+    Raises:
+        UntrustedError: the Secret has no authority, or no webhook calls the Service.
+        KubeError: the cluster cannot be read, or refuses.
+
+    """
+    bundle = await _bundle(client, namespace, service, wait_seconds)
+    told = []
+    for kind in ConfigurationKind:
+        found = await read_configurations(client, kind, namespace, service)
+        for one in found:
+            name = f"{kind.value} {one.name}"
+            if all(carried == bundle for carried in one.bundles.values()):
+                told.append(f"{name} has the certificate already")
+                continue
+            await apply_bundle(client, kind, one, bundle)
+            told.append(f"{name} has the certificate now")
+    if not told:
+        msg = f"no webhook configuration calls the Service {namespace}/{service}: apply deploy/base/webhooks.yaml"
+        raise UntrustedError(msg)
+    return told
+
+
+async def _bundle(client: Client, namespace: str, service: str, wait_seconds: float) -> bytes:
+    """What the Secret says that API servers shall trust, once it has an authority."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_seconds
+    while True:
+        problem = f"the Secret {namespace}/{service} has no authority"
+        try:
+            content = (await read_secret(client, namespace, service)).content
+            if content.get(TRUSTED) and (content.get(AUTHORITY) or content.get(NEXT_AUTHORITY)):
+                return content[TRUSTED]
+        except KubeError:
+            if loop.time() >= until:
+                raise
+        if loop.time() >= until:
+            msg = f"{problem}: taintwarden webhook writes one when it runs, unless --webhook-certificates is external"
+            raise UntrustedError(msg)
+        await asyncio.sleep(POLL_SECONDS)

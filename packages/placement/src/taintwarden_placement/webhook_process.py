@@ -1,0 +1,95 @@
+"""The composition root of ``taintwarden webhook``: the admission webhooks, in a process of their own.
+
+It answers API servers and manages its own certificate. It cannot evict pods, reads neither pods nor nodes, and its
+account can change nothing else. A flood of requests, or an attacker who controls it, therefore stops no eviction.
+"""
+
+from functools import partial
+
+from taintwarden.controller.clock import Clock, system_clock
+from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.keyed_handlers import NamespaceHandler
+from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.profile_store import ProfileStore
+from taintwarden.controller.store_handler import StoreHandler
+from taintwarden.engine.machine import events
+from taintwarden.engine.model import Gates
+from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
+from taintwarden.kube.wire.resources import NAMESPACES
+from taintwarden.telemetry.metrics import Process, observer
+from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.webhooks import AdmissionWebhooks
+from taintwarden_placement.scheduling.demands import Demands
+from taintwarden_placement.served import Followed, ServedApp, serve
+from taintwarden_placement.serving.https_server import HttpsServer
+from taintwarden_placement.serving.reviews import RESULTS, review_app
+from taintwarden_placement.settings import WebhookSettings
+from taintwarden_placement.webhook_calls import ConfigurationKind
+
+
+class WebhookApp(ServedApp):
+    """One running webhook.
+
+    Args:
+        settings: process settings.
+        connection: the cluster.
+        clock: both clocks.
+
+    """
+
+    def __init__(self, settings: WebhookSettings, connection: Connection, clock: Clock = system_clock) -> None:
+        self.known = Known()
+        self._by_extender = settings.placement == "extender"
+        super().__init__(Process.WEBHOOK, settings, connection, clock)
+
+    def follow(self) -> Followed:
+        """Policies, profiles and namespaces."""
+        feed = self.known.feed
+        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), _untold)
+        profiles = ProfileStore(feed, _untold)
+        return {
+            POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, policies),
+            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
+            NAMESPACES: NamespaceHandler(NAMESPACES.name, feed, self.metrics),
+        }
+
+    def serve(self) -> HttpsServer:
+        """Reviews of the API server."""
+        gates = self.settings.gates
+        webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self._by_extender)
+        judges = {"validate": webhook.validate, "mutate": webhook.mutate}
+        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, RESULTS)
+        make_app = partial(review_app, judges, observe)
+        return HttpsServer(
+            self.settings,
+            self.client,
+            make_app,
+            expires=self.metrics.webhook_certificate_expiry.set,
+            clock=self._clock,
+            kinds=tuple(ConfigurationKind),
+            configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
+            trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
+        )
+
+
+def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender: bool = False) -> AdmissionWebhooks:
+    """What answers from ``known``."""
+    decoder = Decoder(clock)
+    # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
+    demands = Demands(decoder, known.profiles, claims={}, volumes={})
+    return AdmissionWebhooks(known, decoder, demands.of, gates, by_extender=by_extender)
+
+
+def _untold(_key: str, _uid: str, _reason: str) -> None:
+    """The operator reports errors of stored objects."""
+
+
+async def run(settings: WebhookSettings) -> BaseException | None:
+    """Serve until told to stop; what made it fail, if anything.
+
+    Raises:
+        ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.
+
+    """
+    return await serve(WebhookApp(settings, Connection.load(settings.kubeconfig, settings.context)))
