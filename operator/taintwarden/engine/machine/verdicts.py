@@ -25,7 +25,7 @@ MAX_ALIKE = 100
 """On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""
 
 
-class Uses(NamedTuple):
+class Features(NamedTuple):
     """What the policies in force use. What none of them does is not called on the way from a taint to an eviction."""
 
     bounce: bool = False
@@ -59,7 +59,7 @@ class Verdicts:
         self.policies: tuple[Policy, ...] = ()
         self.derivations: Derivations = {}
         """The taints that policies derive."""
-        self.uses = Uses()
+        self.uses = Features()
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
         self._sparing: WeakKeyDictionary[PodClass, Mapping[Policy, str]] = WeakKeyDictionary()
@@ -71,7 +71,7 @@ class Verdicts:
         """The policies in force changed. The caller discards what was computed for nodes."""
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.derivations = derivations(self.policies)
-        self.uses = Uses.of(self.policies)
+        self.uses = Features.of(self.policies)
         self._selecting.clear()
         self._sparing.clear()
 
