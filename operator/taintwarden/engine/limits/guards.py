@@ -32,7 +32,7 @@ class Guards(Limit):
         """Records to restore when this process leads, or when there is a guard: stored by another, or switched off."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed settings at once. Past evictions still count, unless they were those of a dry run."""
+        """Apply changed settings at once. Past evictions still count."""
         known, self.by_policy = self.by_policy, {}
         before, self._policies = self._policies, {policy.name: policy for policy in policies}
         for name, policy in self._policies.items():
