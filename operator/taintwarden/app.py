@@ -16,21 +16,21 @@ import structlog
 
 from taintwarden.controller import memory
 from taintwarden.controller.clock import CheckedClock, Clock, system_clock
-from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.device_following import DeviceFollowing
+from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.effector import Effector
-from taintwarden.controller.following import Following
-from taintwarden.controller.guard_store import GuardStore
-from taintwarden.controller.issues import Issues
-from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.handlers.device_following import DeviceFollowing
+from taintwarden.controller.handlers.following import Following
+from taintwarden.controller.handlers.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.handlers.store_handler import StoreHandler
+from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.controller.loop import Loop
-from taintwarden.controller.notifier import Notifier
-from taintwarden.controller.policy_changes import PolicyChanges
-from taintwarden.controller.policy_store import PolicyStore
-from taintwarden.controller.profile_store import ProfileStore
-from taintwarden.controller.status_writer import REFRESH_SECONDS, StatusWriter
-from taintwarden.controller.store_handler import StoreHandler
-from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
+from taintwarden.controller.status.status_writer import REFRESH_SECONDS, StatusWriter
+from taintwarden.controller.stores.guard_store import GuardStore
+from taintwarden.controller.stores.policy_store import PolicyStore
+from taintwarden.controller.stores.profile_store import ProfileStore
+from taintwarden.controller.words.issues import Issues
+from taintwarden.controller.words.notifier import Notifier
+from taintwarden.controller.words.policy_changes import PolicyChanges
 from taintwarden.engine.limits.calls import MAX_SLOW
 from taintwarden.engine.machine import Machine, Timings, events
 from taintwarden.engine.model import Policy

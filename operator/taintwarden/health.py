@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from taintwarden.controller.clock import Clock
-from taintwarden.controller.following import Following
+from taintwarden.controller.handlers.following import Following
 from taintwarden.engine.machine import View
 from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.calls.recorder import Recorder

@@ -11,7 +11,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.test_plan import add_node
 from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels
 from taintwarden.kube.calls.lease import LEASE_NAME

@@ -22,7 +22,7 @@ from cli.world import (
     taint,
     toleration,
 )
-from taintwarden.controller.wording import guard_advice
+from taintwarden.controller.words.wording import guard_advice
 from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explanation import Fate
 from taintwarden_cli.explain.explanation_table import table

@@ -7,7 +7,7 @@ import pytest
 from cli.policies import condition
 from cli.world import policy
 from monitoring.rules import alerts
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.outcomes import Outcome
 from taintwarden_cli.status.policy_status import summarize
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from rich.cells import cell_len
 
-from taintwarden.controller.wording import ago, duration, relative
+from taintwarden.controller.words.wording import ago, duration, relative
 from taintwarden_cli.data_output import write_data
 from taintwarden_cli.output import printable
 from taintwarden_cli.rendering import Lines, render

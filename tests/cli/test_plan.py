@@ -11,7 +11,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 
 STRICT = toleration("Gt", "950")
 NO_LIMITS = LIMITS_OFF

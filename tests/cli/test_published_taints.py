@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json, node, taint
-from taintwarden.controller.wording import at
+from taintwarden.controller.words.wording import at
 from taintwarden.engine.model import Effect
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.explain import explaining_pods

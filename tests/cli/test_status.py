@@ -19,7 +19,7 @@ import yaml
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden.controller.wording import at, exactly, guard_advice, held
+from taintwarden.controller.words.wording import at, exactly, guard_advice, held
 from taintwarden_cli.rehearsal import liveness
 from taintwarden_cli.status import showing
 

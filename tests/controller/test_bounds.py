@@ -7,8 +7,8 @@ import pytest
 
 from controller import Clock, budget_object, pod_object
 from kube.wire_format import enveloped, labels, message
-from taintwarden.controller import decoding
-from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.decoding import decoding
+from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import MAX_OF_A_POD, MAX_SPREAD_CONSTRAINTS
 from taintwarden.kube.wire.resources import PODS

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from engine.kept import kept
-from taintwarden.controller.coalescing import AT_ONCE, Coalescer
+from taintwarden.controller.handlers.coalescing import AT_ONCE, Coalescer
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime(start=0)]
 

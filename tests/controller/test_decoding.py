@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
-from taintwarden.controller import decoding
-from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.decoding import decoding
+from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.engine.model import Owner, SchedulingGroup, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import version_number

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube.scripted import Call, ScriptedClient, Silence, refusal
-from taintwarden.controller.device_following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
+from taintwarden.controller.handlers.device_following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceTaintSelector, Policy, TaintSelector
 from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable

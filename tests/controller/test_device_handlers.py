@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from taintwarden.controller.device_handlers import (
+from taintwarden.controller.decoding.times import latest_moment
+from taintwarden.controller.handlers.device_handlers import (
     EVERY_DRIVER,
     MAX_OF_A_NAMESPACE,
     MAX_OF_A_NODE,
@@ -20,7 +21,6 @@ from taintwarden.controller.device_handlers import (
     named_drivers,
     taint_rule,
 )
-from taintwarden.controller.times import latest_moment
 from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Toleration

@@ -8,12 +8,12 @@ import pytest
 
 from controller import Clock
 from kube.scripted import Call, ScriptedClient, Silence
-from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.following import Following
-from taintwarden.controller.keyed_handlers import NamespaceHandler
-from taintwarden.controller.policy_store import PolicyStore
-from taintwarden.controller.store_handler import StoreHandler
-from taintwarden.controller.stream_handlers import NodeHandler
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.handlers.following import Following
+from taintwarden.controller.handlers.keyed_handlers import NamespaceHandler
+from taintwarden.controller.handlers.store_handler import StoreHandler
+from taintwarden.controller.handlers.stream_handlers import NodeHandler
+from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.wire.resources import NAMESPACES, NODES

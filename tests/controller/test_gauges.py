@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller import NOW, policy
-from taintwarden.controller.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
+from taintwarden.controller.status.gauges import MAX_BUDGETS, MAX_ZONES, Gauges
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import GuardReport, InvalidTaint, LimitReport, Machine, PolicyReport, ZoneReport
 from taintwarden.engine.machine.reports import DevicesReport

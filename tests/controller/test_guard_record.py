@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller import NOW
 from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_NAMESPACES, MAX_PAST
-from taintwarden.controller.guard_record import read, written
+from taintwarden.controller.stores.guard_record import read, written
 from taintwarden.engine.guard import GuardRecord
 
 OPEN = GuardRecord(

@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import NOW
-from taintwarden.controller.guard_record import written
-from taintwarden.controller.guard_store import GuardStore
+from taintwarden.controller.stores.guard_record import written
+from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from taintwarden.controller.decoding import PodIssue
-from taintwarden.controller.issues import Issues
-from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
+from taintwarden.controller.decoding.decoding import PodIssue
+from taintwarden.controller.words.issues import Issues
+from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
 
 
 class Told:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from controller import NOW, Clock, node_object
 from kube.wire_format import enveloped, labels, message
-from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.node_values import MAX_TEXT_LENGTH, MAX_VALUE_LENGTH, as_value, values_of
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.decoding.node_values import MAX_TEXT_LENGTH, MAX_VALUE_LENGTH, as_value, values_of
 from taintwarden.engine.model import NodeInfo, Policy, SourceKind, SourceValue, TaintSelector, ValueSource
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import NODE_INFO, NodeObject

@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
 from taintwarden.api.field_errors import FieldError
-from taintwarden.controller.decoding import PodIssue
-from taintwarden.controller.notifier import Notifier
-from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
+from taintwarden.controller.decoding.decoding import PodIssue
+from taintwarden.controller.words.notifier import Notifier
+from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import (

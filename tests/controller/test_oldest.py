@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from taintwarden.controller.oldest import Oldest
+from taintwarden.controller.stores.oldest import Oldest
 
 LIMIT = 10
 KEYS = st.sampled_from("abcdefgh")

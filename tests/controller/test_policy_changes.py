@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from taintwarden.controller.policy_changes import MAX_FIELDS, PAUSED_BY_ANNOTATION, PolicyChanges
+from taintwarden.controller.words.policy_changes import MAX_FIELDS, PAUSED_BY_ANNOTATION, PolicyChanges
 
 Told = list[tuple[str, str]]
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from taintwarden.api.policies import parse_policy
-from taintwarden.controller import policy_store
-from taintwarden.controller.guard_store import GuardStore
-from taintwarden.controller.policy_changes import PolicyChange, PolicyChanges
-from taintwarden.controller.policy_store import PolicyStore
+from taintwarden.controller.stores import policy_store
+from taintwarden.controller.stores.guard_store import GuardStore
+from taintwarden.controller.stores.policy_store import PolicyStore
+from taintwarden.controller.words.policy_changes import PolicyChange, PolicyChanges
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Mode, Policy
 

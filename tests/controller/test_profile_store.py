@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from taintwarden.api.profiles import parse_profile
-from taintwarden.controller import profile_store
-from taintwarden.controller.profile_store import ProfileStore
+from taintwarden.controller.stores import profile_store
+from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
 

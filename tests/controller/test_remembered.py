@@ -3,7 +3,7 @@
 import pytest
 
 from engine.kept import kept
-from taintwarden.controller.remembered import Remembered
+from taintwarden.controller.decoding.remembered import Remembered
 
 TEXTS = [f"text-{number}" for number in range(10)]
 SIZE = len(TEXTS[0])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kept import kept
-from taintwarden.controller.selecting import Spreads, spread
+from taintwarden.controller.decoding.selecting import Spreads, spread
 from taintwarden.kube.wire.kinds import SpreadObject
 
 LABELS = {"app": "web", "hash": "abc"}

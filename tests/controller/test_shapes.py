@@ -6,7 +6,7 @@ import pytest
 
 from kube.wire_format import enveloped, labels, message
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Pod
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import ShapedPod

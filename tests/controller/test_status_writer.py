@@ -14,8 +14,8 @@ from kube.scripted import ScriptedClient, refusal
 from limits_off import LIMITS_OFF
 from simulated import policy
 from taintwarden.api.status import ProfileStatus
-from taintwarden.controller.status_patches import StatusPatcher
-from taintwarden.controller.status_writer import (
+from taintwarden.controller.status.status_patches import StatusPatcher
+from taintwarden.controller.status.status_writer import (
     PAUSE,
     PROFILES_PER_TURN,
     REFRESH_SECONDS,
@@ -24,7 +24,7 @@ from taintwarden.controller.status_writer import (
     StatusWriter,
     in_turns,
 )
-from taintwarden.controller.stores import ObservedObject
+from taintwarden.controller.stores.object_store import ObservedObject
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, events
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE

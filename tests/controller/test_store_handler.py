@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from controller import deletion, deliver
-from taintwarden.controller.policy_store import PolicyStore
-from taintwarden.controller.profile_store import ProfileStore
-from taintwarden.controller.store_handler import StoreHandler, _stored
+from taintwarden.controller.handlers.store_handler import StoreHandler, _stored
+from taintwarden.controller.stores.policy_store import PolicyStore
+from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.kinds import CustomObject, CustomStatus, Identity

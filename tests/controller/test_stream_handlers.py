@@ -18,10 +18,10 @@ from controller import (
     workload_object,
 )
 from engine.kept import kept
-from taintwarden.controller.bounds import MAX_SELECTED
-from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
-from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
+from taintwarden.controller.decoding.bounds import MAX_SELECTED
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.handlers.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Budget

@@ -8,7 +8,7 @@ import pytest
 
 from controller import NOW, pod, policy, verdict
 from taintwarden.api.status import MAX_BLOCKED_BUDGETS, MAX_LIMITS, MAX_ZONES, NextPod, PodState
-from taintwarden.controller.summary import MAX_MESSAGE_CHARACTERS, conditions, summary
+from taintwarden.controller.status.summary import MAX_MESSAGE_CHARACTERS, conditions, summary
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import (
     BadNode,

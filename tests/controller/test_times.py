@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.controller import wording
-from taintwarden.controller.times import latest_moment, moment
+from taintwarden.controller.decoding.times import latest_moment, moment
+from taintwarden.controller.words import wording
 
 NOW = 1_700_000_000.5
 TEN = 1_699_999_990.0  # 2023-11-14T22:13:10Z

@@ -7,8 +7,8 @@ import pytest
 
 from controller import policy, verdict
 from taintwarden.api.status import ReclaimStatus
-from taintwarden.controller import wording
-from taintwarden.controller.wording import node_end
+from taintwarden.controller.words import wording
+from taintwarden.controller.words.wording import node_end
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine.claim_views import SETTLING

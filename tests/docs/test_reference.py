@@ -43,7 +43,7 @@ def test_the_conditions_are_those_that_are_written():
     table = POLICIES.table("Conditions")
     types = [only_span(cell) for cell in table.column("type") if cell]
     assert types == list(CONDITION_TYPES)
-    source = (PACKAGE / "controller" / "summary.py").read_text()
+    source = (PACKAGE / "controller" / "status" / "summary.py").read_text()
     reasons = {span for cell in table.column("reasons") for span in re.findall(r"`([A-Z]\w+)`", cell)}
     by_mode = {"DryRun", "Paused"}  # the reason is the mode itself
     written = {text for text in _strings(source) if re.fullmatch(r"[A-Z][A-Za-z]+", text)}
@@ -78,7 +78,7 @@ def _texts(node: ast.expr, function: ast.AST) -> set[str]:
 
 def event_reasons() -> set[str]:
     """The third argument of whatever makes an Event."""
-    tree = ast.parse((PACKAGE / "controller" / "notifier.py").read_text())
+    tree = ast.parse((PACKAGE / "controller" / "words" / "notifier.py").read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     makers = ("self._pod_event", "self._node_event", "self._policy_event", "Message")
     return {

@@ -30,7 +30,7 @@ import pytest
 
 from engine.device_rig import DRIVER, KEY, POOL, Devices, Taints, for_devices
 from engine.rig import START
-from taintwarden.controller.device_handlers import device_claim
+from taintwarden.controller.handlers.device_handlers import device_claim
 from taintwarden.engine.device_inventory import DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import DeviceEffect, SchedulingGroup, Timing, Toleration

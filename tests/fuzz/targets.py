@@ -22,8 +22,8 @@ from taintwarden.api.node_affinity import parse_node_affinity, parse_volume_affi
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
-from taintwarden.controller import guard_record
-from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.stores import guard_record
 from taintwarden.engine.history import decode_histories, encode_histories, until_now
 from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime

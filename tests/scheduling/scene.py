@@ -7,7 +7,7 @@ import msgspec
 
 from taintwarden.api.node_affinity import parse_volume_affinity
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.controller.decoding import Decoder, PodIssue
+from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, Policy

@@ -16,8 +16,8 @@ from bench import population
 from bench.step_cases import NONE, paused, reclaims
 from bench.usage import MIB, memory
 from taintwarden.controller.clock import system_clock
-from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.stream_handlers import PodHandler
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.handlers.stream_handlers import PodHandler
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.machine import Machine, Outcome, commands, events

@@ -12,8 +12,9 @@ from typing import Any, Protocol, assert_never
 
 import structlog
 
-from taintwarden.controller import guard_record, wording
 from taintwarden.controller.loop import Feed
+from taintwarden.controller.stores import guard_record
+from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.node_calls import read_node, save_history, save_labels

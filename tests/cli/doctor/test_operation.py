@@ -6,7 +6,7 @@ import pytest
 
 from cli.doctor.scene import asking
 from cli.world import NOON, policy
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 from taintwarden_cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
 from taintwarden_cli.doctor.rights import MissingRoleError, Right, shipped_rights

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.kube.errors import ApiError, ApiStatus
 from taintwarden_cli.doctor.doctor_reading import operator_in, read_built_in, try_webhooks
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, Missing

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from taintwarden.api.status import ReclaimStatus
-from taintwarden.controller.wording import at
+from taintwarden.controller.words.wording import at
 from taintwarden_cli.status.event_timeline import Happening
 from taintwarden_cli.status.policy_status import GuardSummary, PolicySummary
 from taintwarden_cli.top.drawing import LEGEND, Picture

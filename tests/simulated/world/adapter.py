@@ -15,16 +15,17 @@ from simulated.world import jsons
 from simulated.world import objects as world
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
-from taintwarden.controller import decoding, guard_record
-from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.controller.device_handlers import (
+from taintwarden.controller.decoding import decoding
+from taintwarden.controller.decoding.decoding import Decoder, PodIssue
+from taintwarden.controller.handlers.device_handlers import (
     EVERY_DRIVER,
     DeviceClaimHandler,
     DeviceHandler,
     SliceHandler,
     TaintRuleHandler,
 )
-from taintwarden.controller.guard_store import GuardStore
+from taintwarden.controller.stores import guard_record
+from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.calls.evictor import outcome_of

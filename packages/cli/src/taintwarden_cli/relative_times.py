@@ -2,8 +2,8 @@
 
 import re
 
-from taintwarden.controller.times import moment
-from taintwarden.controller.wording import ago, duration, relative
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.words.wording import ago, duration, relative
 
 _WITHIN = re.compile(
     r"\b(?:(?P<word>since|(?:may be evicted|call is made) at|at) )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"

@@ -9,11 +9,11 @@ from functools import partial
 
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.controller.clock import Clock, system_clock
-from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.policy_store import PolicyStore
-from taintwarden.controller.profile_store import ProfileStore
-from taintwarden.controller.remembered import Remembered
-from taintwarden.controller.store_handler import StoreHandler
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.decoding.remembered import Remembered
+from taintwarden.controller.handlers.store_handler import StoreHandler
+from taintwarden.controller.stores.policy_store import PolicyStore
+from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Policy
 from taintwarden.engine.profile_selection import Profiles

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from taintwarden.controller.stream_handlers import StreamHandler
+from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.kube.wire.kinds import ClaimObject, Identity, NodeObject, VolumeObject
 from taintwarden.telemetry.metrics import Metrics
 

@@ -13,7 +13,7 @@ import structlog
 
 from taintwarden.controller import memory
 from taintwarden.controller.clock import Clock
-from taintwarden.controller.stream_handlers import StreamHandler
+from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.streams import Stream

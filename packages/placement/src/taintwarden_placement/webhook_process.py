@@ -7,11 +7,11 @@ account can change nothing else. A flood of requests, or an attacker who control
 from functools import partial
 
 from taintwarden.controller.clock import Clock, system_clock
-from taintwarden.controller.decoding import Decoder
-from taintwarden.controller.keyed_handlers import NamespaceHandler
-from taintwarden.controller.policy_store import PolicyStore
-from taintwarden.controller.profile_store import ProfileStore
-from taintwarden.controller.store_handler import StoreHandler
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.handlers.keyed_handlers import NamespaceHandler
+from taintwarden.controller.handlers.store_handler import StoreHandler
+from taintwarden.controller.stores.policy_store import PolicyStore
+from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates
 from taintwarden.kube.auth.connection import Connection

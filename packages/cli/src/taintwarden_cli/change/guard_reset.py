@@ -3,7 +3,7 @@
 import msgspec
 
 from taintwarden.api.status import GuardStatus
-from taintwarden.controller.wording import pods
+from taintwarden.controller.words.wording import pods
 from taintwarden.engine.limits.refusal import GUARD, ZONE
 from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
 from taintwarden_cli.change.stored_policy import StoredPolicy, change_policy, read_policy, until_unchanged

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from taintwarden.controller import wording
-from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
+from taintwarden.controller.words import wording
+from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine.model import Mode
 from taintwarden_cli.change.stored_policy import (
     StoredPolicy,

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION
-from taintwarden.controller.times import moment
+from taintwarden.controller.decoding.times import moment
 from taintwarden.kube.errors import ApiError
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden_cli.doctor.context import OURS

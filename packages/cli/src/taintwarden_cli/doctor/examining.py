@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.model import Gates
 from taintwarden.settings import Settings
 from taintwarden_cli.cluster_session import USAGE, ask, settings_of

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Severity
 from taintwarden_cli.output import printable
 from taintwarden_cli.rendering import render

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.types import GROUP
-from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
 from taintwarden.kube.wire.kinds import OwnerReference
 from taintwarden_cli.rehearsal.places import Place, PlacedPod

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory

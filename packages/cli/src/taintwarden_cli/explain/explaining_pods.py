@@ -9,8 +9,8 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from taintwarden.controller import wording
-from taintwarden.controller.times import moment
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.words import wording
 from taintwarden.engine.model import Gates, Taint
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.kube.wire.kinds import NodeObject

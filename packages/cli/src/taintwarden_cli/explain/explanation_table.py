@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.controller.wording import due, relative
+from taintwarden.controller.words.wording import due, relative
 from taintwarden_cli.explain.explanation import Fate, NodeExplanation, PodExplanation, TaintExplanation
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.status import NextPod
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.model import Budget, Method, Pod, Policy, several_budgets

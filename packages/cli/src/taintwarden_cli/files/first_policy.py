@@ -13,7 +13,7 @@ import msgspec
 
 from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, VERSION
-from taintwarden.controller.wording import pods, several
+from taintwarden.controller.words.wording import pods, several
 from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Effect, Gates, Operator, PodClass, Taint, ValueType

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from taintwarden.controller.wording import duration
+from taintwarden.controller.words.wording import duration
 from taintwarden.settings import Settings
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_data

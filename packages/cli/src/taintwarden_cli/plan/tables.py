@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.controller.wording import duration, pods, several
+from taintwarden.controller.words.wording import duration, pods, several
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.returning import REMEDY

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping
 
-from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.controller.times import moment
-from taintwarden.controller.wording import relative
+from taintwarden.controller.decoding.decoding import Decoder, PodIssue
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.words.wording import relative
 from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, node_exclusion
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from taintwarden.controller import decoding
+from taintwarden.controller.decoding import decoding
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.machine import Outcome, View

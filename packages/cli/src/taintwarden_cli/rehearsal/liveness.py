@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.controller import wording
-from taintwarden.controller.times import moment
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.words import wording
 from taintwarden.kube.calls.lease import LEASE_NAME, LeaseObject
 from taintwarden.kube.calls.lease_timings import LEASE_SECONDS, RETRY_SECONDS
 from taintwarden_cli.rehearsal.session import ClusterError, Session

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.guard import NARROW_SECONDS

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.calls.profile_calls import path_in
 from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
 from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, Taint, WallTime
 from taintwarden_cli.rehearsal.ideal import Places

@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from taintwarden.controller import guard_record
-from taintwarden.controller.decoding import Decoder, PodIssue
-from taintwarden.controller.device_handlers import (
+from taintwarden.controller.decoding.decoding import Decoder, PodIssue
+from taintwarden.controller.handlers.device_handlers import (
     DeviceClaimHandler,
     SliceHandler,
     TaintRuleHandler,
     named_drivers,
 )
-from taintwarden.controller.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
-from taintwarden.controller.policy_store import PolicyStore
-from taintwarden.controller.profile_store import ProfileStore
-from taintwarden.controller.stream_handlers import NodeHandler, PodHandler, StreamHandler
+from taintwarden.controller.handlers.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
+from taintwarden.controller.stores import guard_record
+from taintwarden.controller.stores.policy_store import PolicyStore
+from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.machine import Command, Event, Machine, Timings, events
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.wire.resources import BUDGETS, DEVICE_CLAIMS, NAMESPACES, NODES, PODS, SLICES, TAINT_RULES

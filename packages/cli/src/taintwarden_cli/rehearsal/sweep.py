@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import acting_policy, judge
 from taintwarden.engine.machine import NodeView, View

@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from taintwarden.api.types import POLICY_KIND
-from taintwarden.controller import wording
-from taintwarden.controller.times import moment
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.words import wording
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.data_output import write_data
 from taintwarden_cli.output import printable, write

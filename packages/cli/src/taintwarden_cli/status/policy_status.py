@@ -21,8 +21,8 @@ from taintwarden.api.status import (
     ReclaimStatus,
     ZoneStatus,
 )
-from taintwarden.controller import wording
-from taintwarden.controller.policy_changes import PAUSED_BY_ANNOTATION
+from taintwarden.controller.words import wording
+from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, FAILING, NODE, VIEW
 from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden_cli.rehearsal.liveness import Liveness

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.controller.wording import next_one, node_end, pods, waiting, zone_health
+from taintwarden.controller.words.wording import next_one, node_end, pods, waiting, zone_health
 from taintwarden.engine.model import OnInvalidValue
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times

@@ -7,8 +7,8 @@ from rich.console import Group, OverflowMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from taintwarden.controller.times import moment
-from taintwarden.controller.wording import ago, at, duration, node_end, pods, several, zone_health
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.words.wording import ago, at, duration, node_end, pods, several, zone_health
 from taintwarden.engine.model import Mode
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times

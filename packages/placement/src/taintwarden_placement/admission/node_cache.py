@@ -8,7 +8,7 @@ from taintwarden.api.decode import decode
 from taintwarden.api.field_errors import FieldError
 from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
 from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
-from taintwarden.controller.times import latest_moment
+from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.model import Effect, Policy, Profile, Taint
 from taintwarden.engine.numeric import explain_integer

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import MAX_OF_A_POD, UnboundPod
 from taintwarden_placement.admission.advice import on_daemon_set, unplaced

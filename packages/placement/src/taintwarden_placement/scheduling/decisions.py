@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from taintwarden.controller.node_values import values_of
+from taintwarden.controller.decoding.node_values import values_of
 from taintwarden.engine.derived import Derivations, derivations, derived_taints
 from taintwarden.engine.evaluate import selects_node
 from taintwarden.engine.model import Effect, Gates, Mode, Policy, Taint, TaintSelector

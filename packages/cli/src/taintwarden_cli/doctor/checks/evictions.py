@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from taintwarden.controller.device_handlers import device_claim, device_slice, taint_rule
+from taintwarden.controller.handlers.device_handlers import device_claim, device_slice, taint_rule
 from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
 from taintwarden.engine.machine import NodeView

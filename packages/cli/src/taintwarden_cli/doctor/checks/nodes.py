@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from taintwarden.controller.device_handlers import device_claim
-from taintwarden.controller.times import moment
-from taintwarden.controller.wording import duration, invalid_taint, pods
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.handlers.device_handlers import device_claim
+from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Policy, Taint, Toleration

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from taintwarden.api.types import PUBLISHER_KIND
-from taintwarden.controller.times import moment
-from taintwarden.controller.wording import duration, no_value, several
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.words.wording import duration, no_value, several
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.model import Effect, Exclude, Operator, Policy, Profile, Taint, TaintSelector
 from taintwarden.engine.operators import is_comparison

@@ -20,7 +20,7 @@ from taintwarden.api.status import (
     ZoneStatus,
 )
 from taintwarden.api.text import printable
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import ClaimView, LimitReport, PolicyReport

@@ -7,8 +7,8 @@ import msgspec
 
 from taintwarden.api.profiles import MAX_ENTRIES_IN_NAMESPACE, check_size, entries, parse_profile
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.oldest import Oldest
-from taintwarden.controller.stores import KnownVersion, Store
+from taintwarden.controller.stores.object_store import KnownVersion, Store
+from taintwarden.controller.stores.oldest import Oldest
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
 

@@ -3,9 +3,9 @@
 from collections import OrderedDict
 from collections.abc import Callable
 
-from taintwarden.controller.decoding import PodIssue
-from taintwarden.controller.notifier import Notifier
-from taintwarden.controller.policy_changes import PolicyChange
+from taintwarden.controller.decoding.decoding import PodIssue
+from taintwarden.controller.words.notifier import Notifier
+from taintwarden.controller.words.policy_changes import PolicyChange
 
 MAX_WAITING = 1_000
 

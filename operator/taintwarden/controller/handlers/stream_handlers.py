@@ -10,9 +10,9 @@ from typing import Generic
 
 import structlog
 
-from taintwarden.controller.decoding import Decoder
+from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.times import moment
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Pod
 from taintwarden.kube.wire.kinds import Identity, NodeObject, Object, PodObject, version_number

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from taintwarden.controller.times import latest_moment
+from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.model import NodeInfo, SourceKind, SourceValue, ValueSource
 from taintwarden.kube.wire.kinds import NodeObject
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from taintwarden.controller.stream_handlers import StreamHandler
+from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.stream_timings import StreamTimings

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from heapq import nlargest
 
-from taintwarden.controller import wording
-from taintwarden.controller.notifier import MISSED
-from taintwarden.controller.summary import all_zones_full, retained
+from taintwarden.controller.status.summary import all_zones_full, retained
+from taintwarden.controller.words import wording
+from taintwarden.controller.words.notifier import MISSED
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
 from taintwarden.telemetry.metrics import Metrics

@@ -8,10 +8,10 @@ import msgspec
 import structlog
 
 from taintwarden.api.status import Condition, ConditionStatus, PolicyStatus, ProfileStatus
-from taintwarden.controller import wording
 from taintwarden.controller.clock import Clock
-from taintwarden.controller.stores import ObservedObject
-from taintwarden.controller.summary import ConditionRow
+from taintwarden.controller.status.summary import ConditionRow
+from taintwarden.controller.stores.object_store import ObservedObject
+from taintwarden.controller.words import wording
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 
 S = TypeVar("S", PolicyStatus, ProfileStatus)

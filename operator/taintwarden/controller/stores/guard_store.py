@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import structlog
 
-from taintwarden.controller import guard_record
-from taintwarden.controller.issues import Issues
 from taintwarden.controller.loop import Feed
+from taintwarden.controller.stores import guard_record
+from taintwarden.controller.words.issues import Issues
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
 from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION

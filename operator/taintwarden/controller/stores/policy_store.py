@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.policies import parse_policy
-from taintwarden.controller.guard_store import GuardStore
-from taintwarden.controller.policy_changes import PolicyChanges
-from taintwarden.controller.stores import Store
+from taintwarden.controller.stores.guard_store import GuardStore
+from taintwarden.controller.stores.object_store import Store
+from taintwarden.controller.words.policy_changes import PolicyChanges
 from taintwarden.engine.derived import rivals
 from taintwarden.engine.model import Mode, Policy
 

@@ -22,12 +22,12 @@ from taintwarden.api.opt_outs import (
 )
 from taintwarden.api.text import printable
 from taintwarden.api.tolerations import parse_tolerations
-from taintwarden.controller import bounds
 from taintwarden.controller.clock import Clock
-from taintwarden.controller.node_values import values_of
-from taintwarden.controller.remembered import Remembered
-from taintwarden.controller.selecting import Spreads, label_selector
-from taintwarden.controller.times import latest_moment
+from taintwarden.controller.decoding import bounds
+from taintwarden.controller.decoding.node_values import values_of
+from taintwarden.controller.decoding.remembered import Remembered
+from taintwarden.controller.decoding.selecting import Spreads, label_selector
+from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import (
     Budget,

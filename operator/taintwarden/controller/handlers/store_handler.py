@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.controller.coalescing import Coalescer
+from taintwarden.controller.handlers.coalescing import Coalescer
+from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.stores import Store
-from taintwarden.controller.stream_handlers import StreamHandler
+from taintwarden.controller.stores.object_store import Store
 from taintwarden.kube.wire.kinds import CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
 

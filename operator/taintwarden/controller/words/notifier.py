@@ -9,9 +9,9 @@ import structlog
 from taintwarden.api.field_errors import FieldError
 from taintwarden.api.text import printable
 from taintwarden.api.types import PROFILE_KIND
-from taintwarden.controller import wording
-from taintwarden.controller.decoding import PodIssue
-from taintwarden.controller.policy_changes import ChangeKind, PolicyChange
+from taintwarden.controller.decoding.decoding import PodIssue
+from taintwarden.controller.words import wording
+from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint

@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import structlog
 
-from taintwarden.controller.device_handlers import (
+from taintwarden.controller.handlers.device_handlers import (
     DeviceClaimHandler,
     DeviceHandler,
     SliceHandler,
     TaintRuleHandler,
     named_drivers,
 )
-from taintwarden.controller.following import Spawn
+from taintwarden.controller.handlers.following import Spawn
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.wording import devices_unserved
+from taintwarden.controller.words.wording import devices_unserved
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Policy
 from taintwarden.kube.errors import ApiError, KubeError

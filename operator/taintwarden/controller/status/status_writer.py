@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.status import PolicyStatus, ProfileStatus
-from taintwarden.controller import wording
 from taintwarden.controller.clock import Clock
-from taintwarden.controller.gauges import Gauges
-from taintwarden.controller.status_patches import StatusPatcher
-from taintwarden.controller.stores import ObservedObject
-from taintwarden.controller.summary import accepted, conditions, summary
+from taintwarden.controller.status.gauges import Gauges
+from taintwarden.controller.status.status_patches import StatusPatcher
+from taintwarden.controller.status.summary import accepted, conditions, summary
+from taintwarden.controller.stores.object_store import ObservedObject
+from taintwarden.controller.words import wording
 from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.engine.model import Instant
 from taintwarden.kube.calls.policy_calls import patch_status

@@ -17,7 +17,7 @@ from taintwarden.api.status import (
     PastEvictions,
     ReservedEviction,
 )
-from taintwarden.controller import wording
+from taintwarden.controller.words import wording
 from taintwarden.engine.guard import Evictions, GuardRecord
 
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]

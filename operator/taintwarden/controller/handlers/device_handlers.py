@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from taintwarden.controller.keyed_handlers import KeyedHandler
+from taintwarden.controller.decoding.times import latest_moment
+from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.times import latest_moment
 from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration

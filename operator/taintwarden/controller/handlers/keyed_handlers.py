@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from sys import intern
 from typing import Generic, TypeVar
 
-from taintwarden.controller import decoding
+from taintwarden.controller.decoding import decoding
+from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.controller.loop import Feed
-from taintwarden.controller.stream_handlers import StreamHandler
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import Budget, WorkloadKey
 from taintwarden.kube.wire.kinds import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject

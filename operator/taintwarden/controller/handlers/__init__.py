@@ -1,0 +1,1 @@
+"""What streams deliver becomes events of the machine."""

@@ -1,0 +1,1 @@
+"""What the machine reports becomes the status of policies and gauges."""

@@ -1,0 +1,1 @@
+"""What the machine reports becomes Events, log lines and sentences: each fact has one function."""
