@@ -310,7 +310,7 @@ class App:
         self.guards.restore()
 
     def _lead(self, leading: bool) -> None:  # noqa: FBT001 - a callback's one argument
-        self._feed(events.LeadershipChanged(leading, self.lease.term, self.lease.away_seconds))
+        self._feed(events.LeadershipChanged(leading, self.lease.term))
         self.guards.lead(leading)
         self.issues.lead(leading)
         self.status.refresh()

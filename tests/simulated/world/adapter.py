@@ -269,13 +269,13 @@ class Engine:
         self._profiles[key] = parsed
         return self.step(events.ProfileSeen(parsed))
 
-    def lead(self, *, leading: bool, term: int, away: float) -> list[Order | Notice]:
+    def lead(self, *, leading: bool, term: int) -> list[Order | Notice]:
         """Leadership is gained, after the policies were read anew, or lost."""
         out: list[Order | Notice] = []
         if leading:
             self._guards.restore()
             out += self._feed_pending()
-        out += self.step(events.LeadershipChanged(leading, term, away))
+        out += self.step(events.LeadershipChanged(leading, term))
         self._guards.lead(leading)
         return out + self._feed_pending()
 

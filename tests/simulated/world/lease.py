@@ -21,8 +21,6 @@ class Lease:
         self.holder: Replica | None = None
         """As it is stored."""
         self.term = 0
-        self.lapsed_at: float | None = None
-        """When the last holder could act no longer, before there is another."""
         self.lapses_at = float("inf")
         """Until when the holder may act; infinite while it can renew."""
         self.changed_at = 0.0
@@ -124,10 +122,6 @@ class Lease:
     def _acquire(self, replica: "Replica") -> None:
         if replica.term:  # it was not told yet that it lost the lease
             replica.lead(term=0)
-        self.lapsed_at = None if self.lapses_at == float("inf") else self.lapses_at
-        away = float("inf") if self.term == 0 else 0.0
-        if self.lapsed_at is not None:
-            away = self._world.agenda.now - self.lapsed_at + HELD_SECONDS
         self.holder, self._life, self.lapses_at = replica, replica.life, float("inf")
         self.term += 1
         self._note_change()
@@ -137,7 +131,7 @@ class Lease:
         def take_over() -> None:
             if self.term == term and replica.life == life and self.holds(replica):
                 replica.read_policies()
-                replica.lead(term=term, away=away)
+                replica.lead(term=term)
 
         self._world.agenda.after(seconds, take_over)
 

@@ -216,16 +216,16 @@ class Replica:
             self.known["policies"][key] = obj
         self.receive_list("policies", objects, version)
 
-    def lead(self, *, term: int, away: float = 0.0) -> None:
-        """Leadership of this term was gained, after so many seconds without a leader, or (0) lost."""
-        self.post(lambda: self._lead(term, away))
+    def lead(self, *, term: int) -> None:
+        """Leadership of this term was gained, or (0) lost."""
+        self.post(lambda: self._lead(term))
 
-    def _lead(self, term: int, away: float) -> list[Order | Notice]:
+    def _lead(self, term: int) -> list[Order | Notice]:
         if term == self.term:
             return []
         self.term, self.led_since = term, self.world.agenda.now
         self.world.record.look()
-        return self._engine.lead(leading=bool(term), term=term, away=away)
+        return self._engine.lead(leading=bool(term), term=term)
 
     # -- work ---------------------------------------------------------------------------------------------------------
 

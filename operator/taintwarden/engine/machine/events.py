@@ -245,12 +245,11 @@ class Synced(msgspec.Struct, frozen=True):
 class LeadershipChanged(msgspec.Struct, frozen=True):
     """Whether this process may act. A follower processes events and computes but issues no command that writes.
 
-    ``term`` counts the changes of the leader. ``away``: for so many seconds before this one, none led.
+    ``term`` counts the changes of the leader.
     """
 
     leading: bool
     term: int = 0
-    away: float = 0.0
 
 
 class Settled(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ The rule that matters: a leader stops *acting* when it has not renewed for some 
 """
 
 import asyncio
-import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -90,8 +89,6 @@ class Lease:
         """Whether the server may say that we hold it, whatever we know: the answer to a write may not have come."""
         self.term = 0
         """The number of changes of the holder, as of the last time that we got the lease."""
-        self.away_seconds = 0.0
-        """For how long no candidate had renewed it then."""
 
     @property
     def age_seconds(self) -> float | None:
@@ -213,7 +210,6 @@ class Lease:
         """Note what the lease was before, if we have it now and had not."""
         if won and not self.held:
             self.term = self._renewed(before).lease_transitions or 0
-            self.away_seconds = _seconds_since(before.renew_time)
         return won
 
     async def _is_stored(self, renewed: LeaseSpec) -> bool:
@@ -250,15 +246,6 @@ class Lease:
             renew_time=_now(),
             lease_transitions=transitions if mine else transitions + 1 if transitions < MAX_TRANSITIONS else 0,
         )
-
-
-def _seconds_since(time: str | None) -> float:
-    """By the clock here, which may differ from that of the other candidate. Infinity if there was none."""
-    try:
-        renewed_at = datetime.fromisoformat(time or "")
-        return max(0.0, (datetime.now(UTC) - renewed_at).total_seconds())
-    except (ValueError, TypeError):
-        return math.inf
 
 
 def _now() -> str:
