@@ -11,7 +11,6 @@ from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, e
 from taintwarden.engine.model import GuardSettings, Policy, Profile, Reclaim, Share, Toleration, ZoneHealth
 from taintwarden.engine.selectors import LabelSelector
 
-GENERATION = policy().generation
 THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
 GUARD = GuardSettings(min_pods=50, settle_seconds=0)
 UNHEALTHY = ZoneHealth((Toleration("sla", "Lt", "950"),))
