@@ -229,6 +229,7 @@ class Guard:
         if stays and taken is not None:
             self._past.take_back(*taken)
             self._changed = True
+            self._offer()
 
     def budgets_changed(self) -> None:
         """Budgets may allow other numbers of pods than before."""
@@ -439,6 +440,10 @@ class Guard:
         """Another limit holds this pod: its reservation is free for others."""
         for reserved in (self._reserved, self._wanted):
             reserved.pop(uid, None)
+        self._offer()
+
+    def _offer(self) -> None:
+        """Pods that could not be reserved may be now."""
         if self._is_full and len(self._reserved) <= MAX_RESERVED - SMALLEST_RESERVATION and self._most_to_reserve() > 0:
             self._is_full = False
             self._free_record()

@@ -140,6 +140,17 @@ def test_a_pod_for_which_there_was_no_place_is_asked_again_when_there_is_one():
     assert bench.freed.take() == []
 
 
+def test_a_call_that_evicted_no_pod_leaves_its_place_to_others():
+    """Not only to its own pod, which a budget may hold by now."""
+    bench = Bench()
+    for number in range(10):
+        bench.guards.reserve(bench.request(f"p{number}"))
+    bench.refuse_record("other")
+    bench.freed.take()
+    bench.guards.settle("p0", Settlement.STAYS, bench.now)
+    assert bench.freed.take() == ["record/p"]
+
+
 def test_when_as_many_as_may_be_are_evicted_pods_wait_until_the_window_ends():
     bench = Bench()
     for number in range(10):

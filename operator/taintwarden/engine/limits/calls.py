@@ -1,7 +1,7 @@
 """Eviction calls: how many are in progress, and which lanes or servers answer them with failures.
 
 * A call without an answer for a second gives its slot back, of a lane the first four; its lane fails meanwhile, and
-  with four such it makes no other.
+  with four such, or one when a hundred have no answer, it makes no other.
 * While others could go, a lane has at most half of the slots.
 * A lane whose calls fail waits, alone: 1 s, 2 s, 4 s, to 30 s (2 s before a hard deadline), and makes one call a try,
   until one succeeds. Calls that were in the air count once.

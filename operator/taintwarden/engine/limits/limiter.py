@@ -56,7 +56,7 @@ class Limiter:
         """By policy: ``reserve`` of the same limits."""
         self._settling = _defining("settle", self._limits)
         self._staying = _defining("stay", self._limits)
-        self._losing: list[Callable[..., Any]] = []
+        self._losing = _defining("gone", self._limits)
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed limits at once. What was used remains used."""
