@@ -110,7 +110,7 @@ def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
         "Limited",
         (
             f"4 pods have to leave; workload holds 3 since {DUE}: their workload cannot lose another Ready pod "
-            f"now; failing holds 1 since {DUE}: calls for its eviction fail; "
+            f"now; failing holds 1 since {DUE}: calls for its eviction fail or hang; "
             f"the next call is made at {LATER}"
         ),
     )
@@ -144,7 +144,7 @@ def test_an_api_server_that_refuses_is_told():
     refused = LimitReport("failing", 2, WallTime(NOW), None)
     assert progress(pending=3, limits=(refused,)) == (
         "Failing",
-        "3 pods have to leave; failing holds 2 since 2023-11-14T22:13:20Z: calls for their eviction fail",
+        "3 pods have to leave; failing holds 2 since 2023-11-14T22:13:20Z: calls for their eviction fail or hang",
     )
 
 

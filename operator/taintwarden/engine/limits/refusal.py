@@ -34,7 +34,7 @@ HOLDS = {
     WORKLOAD: "their workload cannot lose another Ready pod now",
     BOUNCE: "their workload comes back to the node it is evicted from, which placement prevents",
     BUDGET: "their PodDisruptionBudget allows no disruption now",
-    FAILING: "calls for their eviction fail",
+    FAILING: "calls for their eviction fail or hang",
     VIEW: "the state of the cluster is not known well enough",
 }
 """Name of a limit -> why it delays pods. What a limit tells apart is in the detail of its refusal."""
