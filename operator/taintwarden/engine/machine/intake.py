@@ -253,7 +253,7 @@ class Intake:
         self._judging.nodes_again(names)
 
     def release(self, key: str) -> None:
-        """Ask again for pods that were refused by this key."""
+        """Retry the pods that were refused by this key."""
         self._world.limiter.freed.add(key)
 
     def known(self) -> None:

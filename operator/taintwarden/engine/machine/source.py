@@ -93,7 +93,7 @@ class SourceHost(Protocol):
         """Evaluate the pods of these nodes before any pod is evicted."""
 
     def release(self, key: str) -> None:
-        """Ask again for pods that were refused by this key."""
+        """Retry the pods that were refused by this key."""
 
     def known(self) -> None:
         """The source knows its taints, or not any more."""
