@@ -48,6 +48,11 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
         """Why the server does not list or watch it."""
         return self.missing if error.is_unserved and self.definition else str(error)
 
+    def path_in(self, namespace: str) -> str:
+        """Where those of a namespace are; the collection itself without one."""
+        group, _, plural = self.path.rpartition("/")
+        return f"{group}/namespaces/{namespace}/{plural}" if namespace else self.path
+
     @property
     def selection(self) -> dict[str, str]:
         """The parameters that a list and a watch must share to be about the same objects."""
