@@ -15,7 +15,7 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Pod
-from taintwarden.kube.wire.kinds import Identity, NodeObject, Object, PodObject, version_number
+from taintwarden.kube.wire.kinds import MAX_TAINTS, Identity, NodeObject, Object, PodObject, version_number
 from taintwarden.telemetry.metrics import WATCH_ENDS, Metrics
 
 log = structlog.get_logger()
@@ -210,6 +210,8 @@ class NodeHandler(StreamHandler[NodeObject]):
 
     def see(self, key: str, obj: NodeObject) -> None:
         """A node, which may be new."""
+        if len(obj.spec.taints) > MAX_TAINTS:
+            self.complain(key, f"has more than {MAX_TAINTS} taints, and only the first {MAX_TAINTS} count")
         self.feed(events.NodeSeen(self._decoder.node(obj), listed=self._is_listing))
 
     def lose(self, key: str) -> None:

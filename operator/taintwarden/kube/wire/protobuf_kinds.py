@@ -17,6 +17,7 @@ from taintwarden.engine.selectors import Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import (
     MAX_OF_A_POD,
     MAX_SPREAD_CONSTRAINTS,
+    MAX_TAINTS,
     EmptyDir,
     Followed,
     NodeMeta,
@@ -246,10 +247,10 @@ class EncodedNodeStatus(NodeStatus):
 
 
 def _node(found: Any) -> NodeObject:
-    meta = found.metadata
+    meta, taints = found.metadata, found.spec.taints[: MAX_TAINTS + 1]  # one more than count, as of a pod
     return NodeObject(
         NodeMeta(meta.name, meta.uid, meta.resourceVersion, _texts(meta.labels), EncodedAnnotations(meta.annotations)),
-        NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in found.spec.taints]),
+        NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in taints]),
         EncodedNodeStatus(encoded=found.status),
     )
 
