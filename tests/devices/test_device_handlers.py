@@ -222,7 +222,9 @@ def test_what_a_list_does_not_name_is_gone():
 )
 def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):
     listed, watched = Fed(*handler), Fed(*handler)
+    listed.handler.list_began()
     listed.handler.listed([obj])
+    listed.handler.list_ended("7")
     watched.handler.seen(obj)
     assert (listed.events[0].listed, watched.events[0].listed) == (True, False)
     listed.handler.seen(obj)

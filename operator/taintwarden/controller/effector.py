@@ -18,7 +18,7 @@ from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.node_calls import read_node, save_history, save_labels
-from taintwarden.kube.calls.policy_calls import EarlierTermError, clear_guard_reset, save_guard
+from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_guard
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.kinds import version_number

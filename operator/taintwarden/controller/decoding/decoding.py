@@ -45,6 +45,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (
+    MAX_TAINTS,
     BudgetObject,
     NodeObject,
     OwnerReference,
@@ -199,13 +200,13 @@ class Decoder:
         return not self.sources <= before
 
     def node(self, obj: NodeObject) -> Node:
-        """The node with its taints. A ``timeAdded`` that is not a time counts as not set.
+        """The node with its taints, the first ones. A ``timeAdded`` that is not a time counts as not set.
 
         It may be in the future: another machine's clock has written it.
         """
         meta = obj.metadata
         taints = []
-        for taint in obj.spec.taints:
+        for taint in obj.spec.taints[:MAX_TAINTS]:
             added_at = None
             if taint.time_added is not None:
                 try:
