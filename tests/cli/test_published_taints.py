@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json, node, taint
-from taintwarden.controller.words.wording import at
 from taintwarden.engine.model import Effect
+from taintwarden.engine.times import at
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.explain import explaining_pods
 from taintwarden_cli.explain.explaining_pods import PublishedTaint, published

@@ -19,7 +19,9 @@ import yaml
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden.controller.words.wording import at, exactly, guard_advice, held
+from taintwarden.controller.words.wording import guard_advice, held
+from taintwarden.engine.status import LimitStatus
+from taintwarden.engine.times import at, exactly
 from taintwarden_cli.rehearsal import liveness
 from taintwarden_cli.status import showing
 
@@ -145,7 +147,7 @@ async def test_what_the_api_server_says_is_shown_once(cluster, run):
 
 async def test_the_end_of_a_wait_is_not_told_as_past(cluster, run, now):
     limits = [{"limit": "window", "pods": 9, "since": at(now - 150), "until": at(now - 9)}]
-    resting = condition("Progressing", "True", held("window", 9, now - 150, now - 9))
+    resting = condition("Progressing", "True", held(LimitStatus("window", 9, at(now - 150), at(now - 9))))
     set_status(cluster, "sla", **BUSY | {"limits": limits, "conditions": [*FINE, resting]})
     shown = " ".join((await run("status", "sla")).stdout.split())
     assert shown.count("the next may be evicted now") == 2

@@ -12,6 +12,7 @@ from taintwarden.api.types import PROFILE_KIND
 from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
+from taintwarden.engine import times
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint
@@ -161,7 +162,7 @@ class Notifier:
 
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
         """Pods of a node with the same deadline, by the same taint and policy: one line, since a node has many."""
-        node, verdict, due = notices[0].pod.node, notices[0].verdict, wording.at(notices[0].due_at)
+        node, verdict, due = notices[0].pod.node, notices[0].verdict, times.at(notices[0].due_at)
         policy = verdict.policy
         pods = [str(notice.pod) for notice in notices]
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
@@ -186,7 +187,7 @@ class Notifier:
     def _decided(self, notice: commands.Decided) -> None:
         if notice.limit:
             self._metrics.limit_wait.labels(notice.limit).observe(notice.waited)
-        log.info("eviction-decided", **_facts(notice), due=wording.at(notice.due_at), why=self._why(notice.verdict))
+        log.info("eviction-decided", **_facts(notice), due=times.at(notice.due_at), why=self._why(notice.verdict))
 
     def _rehearsed(self, notice: commands.Rehearsed) -> None:
         self._metrics.evictions.labels(notice.verdict.policy.name, "dry-run").inc()
@@ -210,7 +211,7 @@ class Notifier:
     def _hindered(self, notice: commands.Hindered) -> None:
         self._metrics.evictions.labels(notice.verdict.policy.name, notice.outcome).inc()
         facts = _facts(notice) | {"outcome": notice.outcome, "message": notice.message, "attempts": notice.attempts}
-        log.info("eviction-settled", **facts, retry=wording.at(notice.retry_at))
+        log.info("eviction-settled", **facts, retry=times.at(notice.retry_at))
         reason = "EvictionBlocked" if notice.outcome.row.by_budget else "EvictionFailed"
         why = wording.hindered(notice.outcome)
         note = f"Not evicted from {notice.pod.node} ({why}): {notice.message}. It is retried."
@@ -221,7 +222,7 @@ class Notifier:
         log.info("eviction-settled", **_facts(notice), outcome="gone")
 
     def _held_by_budget(self, notice: commands.HeldByBudget) -> None:
-        until = {} if notice.until is None else {"until": wording.until(notice.until)}
+        until = {} if notice.until is None else {"until": times.until(notice.until)}
         log.info("eviction-held", **_facts(notice), reason=notice.reason, **until)
         end = "It waits until that changes."
         if until:
@@ -234,7 +235,7 @@ class Notifier:
         log.info("eviction-bounced", **_facts(notice), in_a_row=notice.in_a_row)
 
     def _held_as_bouncing(self, notice: commands.HeldAsBouncing) -> None:
-        until = wording.until(notice.until)
+        until = times.until(notice.until)
         log.warning("eviction-bouncing", **_facts(notice), reason=notice.reason, until=until)
         note = f"Waits until {until}: {notice.reason}. {wording.comes_back(notice.pod)}."
         self._pod_event(notice.pod, WARNING, "EvictionBouncing", "Evict", note)
@@ -280,13 +281,13 @@ class Notifier:
         self._policy_event(notice.policy, NORMAL, "EvictionsResumed", "Halt", note)
 
     def _deadline_at_risk(self, notice: commands.DeadlineAtRisk) -> None:
-        gone = wording.at(notice.hard_at)
+        gone = times.at(notice.hard_at)
         log.warning("deadline-at-risk", **_facts(notice), gone=gone, reason=notice.reason)
         note = f"{notice.pod.node} is gone at {gone}, before the pod can stop gracefully: {notice.reason}"
         self._pod_event(notice.pod, WARNING, "DeadlineAtRisk", "Schedule", note)
 
     def _deadline_missed(self, notice: commands.DeadlineMissed) -> None:
-        gone = wording.at(notice.hard_at)
+        gone = times.at(notice.hard_at)
         self._metrics.missed_deadlines.labels(notice.verdict.policy.name, notice.reason).inc()
         log.warning("deadline-missed", **_facts(notice), gone=gone, reason=notice.reason)
         word = "at" if notice.reason == "grace-cut" else "since"

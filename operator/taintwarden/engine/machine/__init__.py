@@ -12,15 +12,7 @@ from taintwarden.engine.machine.commands import BadNode, BadNodes, Command
 from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
-from taintwarden.engine.machine.reclaims import NodeEnd
-from taintwarden.engine.machine.reports import (
-    GuardReport,
-    InvalidTaint,
-    LimitReport,
-    PolicyReport,
-    SourceReport,
-    ZoneReport,
-)
+from taintwarden.engine.machine.reports import DevicesReport, GuardReport, PolicyReport, SourceReport
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings
 from taintwarden.engine.outcomes import Outcome
@@ -30,12 +22,10 @@ __all__ = [
     "BadNodes",
     "ClaimView",
     "Command",
+    "DevicesReport",
     "Event",
     "GuardReport",
-    "InvalidTaint",
-    "LimitReport",
     "Machine",
-    "NodeEnd",
     "NodeView",
     "Outcome",
     "Phase",
@@ -44,7 +34,6 @@ __all__ = [
     "Timings",
     "View",
     "WriteOutcome",
-    "ZoneReport",
     "commands",
     "events",
     "history_name",

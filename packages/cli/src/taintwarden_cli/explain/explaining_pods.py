@@ -11,6 +11,7 @@ from rich.text import Text
 
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
+from taintwarden.engine import times
 from taintwarden.engine.model import Gates, Taint
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.kube.wire.kinds import NodeObject
@@ -65,7 +66,7 @@ def published(node: NodeObject) -> Iterator[PublishedTaint]:
     for taint in node.spec.taints:
         record = _read(node.metadata.annotations.get(annotation(taint.key)))
         if record is not None and record.value == taint.value and taint.effect in record.effects:
-            at = wording.at(record.at.timestamp())
+            at = times.at(record.at.timestamp())
             yield PublishedTaint(taint.key, taint.value, taint.effect, record.publisher, record.from_value, at)
 
 
@@ -122,7 +123,7 @@ def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanat
     found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
     fates, is_node = [one.fate for one in found], subject.startswith("Node")
     return PodsExplanation(
-        at=wording.at(snapshot.now),
+        at=times.at(snapshot.now),
         subject=subject,
         problem=snapshot.operator_problem or None,
         leaving=fates.count(Fate.LEAVES),

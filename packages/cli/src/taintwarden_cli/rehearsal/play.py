@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller.words import wording
+from taintwarden.engine import times
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.guard import NARROW_SECONDS
@@ -27,13 +28,13 @@ from taintwarden.engine.model import (
 )
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
-from taintwarden_cli.rehearsal.conditions import cut_off, is_kept_from_enforcing, limits_of
 from taintwarden_cli.rehearsal.ideal import Allowances, Assumptions, Places
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.node_candidates import Candidates
 from taintwarden_cli.rehearsal.plan import Plan, Replacement
 from taintwarden_cli.rehearsal.recording import Recording, is_replaced
 from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
+from taintwarden_cli.rehearsal.reported import is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.returning import Returning
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.own_objects import INJECT
@@ -125,7 +126,7 @@ class Play:
         recorded = self._recording.end(self.instant, self._places)
         recorded["invalid"] += self._unaffecting(of_nodes, changed)
         return Plan(
-            at=wording.at(self._now),
+            at=times.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
             changed_nodes=len(changed),
             changed_devices=len({name for change in of_devices for name in change.where.devices}),
@@ -214,10 +215,11 @@ class Play:
             yield wording.devices_unknown(self._snapshot.devices_problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
-        yield from filter(None, dict.fromkeys(map(cut_off, self._snapshot.policies)))
-        for stored in self._snapshot.policies:
-            if any(one.limit == FAILING for one in limits_of(stored)):
-                yield f"calls for evictions of policy {named(stored)[1]} fail now; here they succeed"
+        reported = {named(one)[1]: status_of(one) for one in self._snapshot.policies}
+        yield from filter(None, dict.fromkeys(one.says("Progressing", "Blind") for one in reported.values()))
+        for name, status in reported.items():
+            if any(one.limit == FAILING for one in status.limits):
+                yield f"calls for evictions of policy {name} fail now; here they succeed"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):

@@ -39,10 +39,8 @@ Exit codes:
       because the API server fails or a workload comes back to its node, for 3 minutes because the state
       of the cluster is not known
 
-JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, devicesProblem, pausedBy,
-progress, selectedNodes, evictingNodes, pending, blocked, evicted, retained, invalidTaints[], onInvalidValue,
-nextDeadline, guard, limitedBy, limits[], zones[], reclaims[], blockedBudgets[], nextPods[]); what does not apply is
-null.
+JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
+status); status is that of the stored policy.
 """
 
 

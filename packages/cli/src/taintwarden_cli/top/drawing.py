@@ -8,10 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from taintwarden.controller.decoding.times import moment
-from taintwarden.controller.words.wording import ago, at, duration, node_end, pods, several, zone_health
+from taintwarden.controller.words.wording import ago, duration, node_end, pods, several, zone_health
 from taintwarden.engine.model import Mode
+from taintwarden.engine.times import at
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
+from taintwarden_cli.status.policy_status import ARMED, ZONES_FULL
 from taintwarden_cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook
 from taintwarden_cli.top.state import HELP, State
 
@@ -90,9 +92,9 @@ class Picture:
         return [*found, Text("")]
 
     def _policy(self, one: PolicyLook, now: float, *, is_selected: bool) -> Iterator[Text]:
-        summary = one.summary
+        summary, status = one.summary, one.summary.status
         mode = (summary.mode, "" if summary.mode == Mode.ENFORCE else "yellow")
-        counts = f"  {summary.pending} pending  {summary.blocked} blocked  {summary.evicted} evicted  "
+        counts = f"  {status.pending} pending  {status.blocked} blocked  {status.evicted} evicted  "
         mark = ("> " if self._plain else "▸ ") if is_selected else "  "
         yield self._line(mark, (summary.name, "bold"), "  ", mode, counts, *self._guard(one))
         if summary.problem:
@@ -101,13 +103,13 @@ class Picture:
                 yield self._line("    ", (line, "bold red"))
         if summary.paused_by:
             yield self._line("    ", (f"paused by {summary.paused_by}", "yellow"))
-        for limit in summary.limits:
+        for limit in status.limits:
             until = f", next {_until(limit.until, now)}" if limit.until else ""
-            gauge = self._gauge(limit.pods, summary.pending)
-            yield self._line("    ", gauge, f" {limit.limit} holds {limit.pods} of {summary.pending}{until}")
-        for end in (one for one in summary.reclaims if not summary.problem):
+            gauge = self._gauge(limit.pods, status.pending)
+            yield self._line("    ", gauge, f" {limit.limit} holds {limit.pods} of {status.pending}{until}")
+        for end in (one for one in status.reclaims if not summary.problem):
             yield self._line("    ", (Times(at(now)).within(node_end(end, now)), "yellow"))
-        for zone in (one for one in summary.zones if one.state != "Normal"):
+        for zone in (one for one in status.zones if one.state != "Normal"):
             style = "bold red" if zone.state == "Full" else "yellow"
             told = zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)
             yield self._line("    ", (f"zone {zone.zone or '(no zone)'}: {told}", style))
@@ -116,9 +118,10 @@ class Picture:
         guard = one.summary.guard
         if guard is None:
             return [("no guard", "dim")]
-        state = ("guard tripped", "bold red") if guard.is_tripped else ("guard armed", "green")
-        if guard.zones_full and not guard.is_tripped:
-            state = ("every zone Full", "bold red")
+        state = (
+            "every zone Full" if guard == ZONES_FULL else f"guard {guard}",
+            "green" if guard == ARMED else "bold red",
+        )
         if one.guard_counts is None or one.guard_allows is None:
             return [state]
         return [state, " ", self._gauge(one.guard_counts, one.guard_allows), f" {one.guard_counts}/{one.guard_allows}"]
