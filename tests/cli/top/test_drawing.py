@@ -181,22 +181,6 @@ def test_a_filter_is_typed_and_removed():
     assert state.filter == ""
 
 
-@pytest.mark.parametrize(("key", "wish"), [("p", Wish.PAUSE), ("u", Wish.RESUME)])
-def test_a_policy_is_paused_and_resumed_only_after_a_yes(key, wish):
-    assert pressed(key, "y")[1] == [None, wish]
-    state, wishes = pressed(key, "x")
-    assert (wishes, state.message) == ([None, None], "nothing was changed")
-
-
-def test_the_question_names_the_policy():
-    state, _ = pressed("p")
-    assert drawn(look(BAD, policies=(policy(),)), state, height=30)[-1] == "Pause policy sla? y or n"
-
-
-def test_without_a_policy_there_is_nothing_to_pause():
-    assert pressed("p", "y", found=look(BAD))[1] == [None, None]
-
-
 def test_a_pod_is_selected_and_explained():
     two = look(node("a1", pod("a", fate=PodMark.OVERDUE, due=-9), pod("b", fate=PodMark.OVERDUE, due=-5)))
     state, wishes = pressed("j", "down", "k", "j", "e", found=two)

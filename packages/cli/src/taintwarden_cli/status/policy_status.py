@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from taintwarden.api.status import ConditionStatus, PolicyStatus
 from taintwarden.controller.words import wording
@@ -96,18 +95,6 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     """Why no operator is running: then the status of the policies is out of date. Else why no webhook is."""
     reported_at: str | None = None
 
-    def differs(self, other: "StatusSummary") -> bool:
-        """Whether anything but the times of reading and reporting differs, which are in the problem, too."""
-        return (*map(_unchanging, self.policies), bool(self.problem)) != (
-            *map(_unchanging, other.policies),
-            bool(other.problem),
-        )
-
-    @property
-    def resource_names(self) -> list[str]:
-        """As kubectl names them."""
-        return [f"taintevictionpolicy.taintwarden.io/{one.name}" for one in self.policies]
-
     @property
     def needs_a_person(self) -> bool:
         """Whether the operator or any policy requires action."""
@@ -134,10 +121,6 @@ def summarize(
         answer.problem = known.problem
         answer.reported_at = None if known.reported_at is None else times.at(known.reported_at)
     return answer
-
-
-def _unchanging(policy: PolicySummary) -> PolicySummary:
-    return replace(policy, status=replace(policy.status, observed_at=None))
 
 
 def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:

@@ -3,22 +3,20 @@
 Times are ages and countdowns, which need no clock to compare with, unless UTC is requested.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.controller.words.wording import next_one, node_end, pods, waiting, zone_health
+from taintwarden.controller.words.wording import next_one, node_end, pods, several, waiting, zone_health
 from taintwarden.engine.model import OnInvalidValue
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
-from taintwarden_cli.rendering import Column, Columns, Lines
+from taintwarden_cli.rendering import Lines, rows
 from taintwarden_cli.status.policy_status import ARMED, TRIPPED, ZONES_FULL, PolicySummary, StatusSummary
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
-_DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "EVICTING", "ACCEPTED", "MODE")
-"""What a narrow terminal does not show, the first first. JSON has all of it."""
 _GUARDS = {TRIPPED: "bold red", ZONES_FULL: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 
@@ -53,21 +51,22 @@ def _first_line(found: StatusSummary, times: Times) -> Text | None:
     return Text(f"The operator reported {times.ago(found.reported_at)}.", style="yellow" if is_late else "dim")
 
 
-def _overview(found: StatusSummary) -> Columns:
-    return Columns(
-        {
-            "POLICY": Column([Text(printable(one.name)) for one in found.policies], folds_at=12),
-            "MODE": Column([_mode(one) for one in found.policies]),
-            "ACCEPTED": Column([Text(one.accepted, style=_ACCEPTED.get(one.accepted, "")) for one in found.policies]),
-            "NODES": Column([Text(str(one.status.selected_nodes)) for one in found.policies], is_number=True),
-            "EVICTING": Column([_number(one.status.evicting_nodes) for one in found.policies], is_number=True),
-            "PENDING": Column([_number(one.status.pending) for one in found.policies], is_number=True),
-            "BLOCKED": Column([_number(one.status.blocked) for one in found.policies], is_number=True),
-            "EVICTED": Column([Text(str(one.status.evicted)) for one in found.policies], is_number=True),
-            "GUARD": Column([_guard(one) for one in found.policies]),
-            "LIMIT": Column([Text(one.status.limited_by or "-") for one in found.policies], folds_at=12),
-        },
-        _DISPENSABLE,
+def _overview(found: StatusSummary) -> RenderableType:
+    header = ("POLICY", "MODE", "ACCEPTED", "PENDING", "BLOCKED", "EVICTED", "GUARD", "LIMIT")
+    return rows(header, map(_row, found.policies))
+
+
+def _row(policy: PolicySummary) -> Sequence[str | Text]:
+    status = policy.status
+    return (
+        policy.name,
+        _mode(policy),
+        Text(policy.accepted, style=_ACCEPTED.get(policy.accepted, "")),
+        _number(status.pending),
+        _number(status.blocked),
+        str(status.evicted),
+        Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
+        status.limited_by or "-",
     )
 
 
@@ -77,10 +76,6 @@ def _mode(policy: PolicySummary) -> Text:
 
 def _number(number: int) -> Text:
     return Text(str(number), style="yellow" if number else "")
-
-
-def _guard(policy: PolicySummary) -> Text:
-    return Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", ""))
 
 
 def _head(policy: PolicySummary, times: Times) -> Lines:
@@ -95,6 +90,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times)
     lines.add("Now", None if policy.is_paused else times.within(policy.progress))
     status, guard = policy.status, policy.status.guard
+    evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
+    lines.add("Nodes", evicting)
     lines.add("Next", status.next_deadline and f"the first pod is {times.due(status.next_deadline)}")
     for invalid in _invalid(policy):
         lines.add("Invalid", invalid, "yellow")

@@ -45,14 +45,14 @@ class Picture:
 
     def draw(self, look: Look, state: State, now: float) -> RenderableType:
         """The whole picture, at most as high as the terminal."""
-        policies = self._policies(look, state, now)
+        policies = [line for one in look.policies for line in self._policy(one, now)]
         leaving = self._leaving(state.leaving(look), state, now) if not state.text else []
         events = self._events(look, now)
         head, foot = self._head(look, state, now), self._foot(look, state)
-        fixed = sum(map(len, (head, policies, leaving, events, foot)))
+        fixed = sum(map(len, (head, policies, leaving, events, foot))) + 1
         rows = None if self._height is None else max(self._height - fixed - 2, FEWEST_NODE_ROWS)
         middle = self._text(state.text, rows) if state.text else self._nodes(state.nodes(look), rows)
-        lines = [*head, *policies, *middle, *leaving, *events, *foot]
+        lines = [*head, *policies, Text(""), *middle, *leaving, *events, *foot]
         return Group(*(lines if self._height is None else lines[: self._height - 1]))
 
     # -- parts -------------------------------------------------------------------------------------------------------
@@ -84,19 +84,11 @@ class Picture:
             self._line(("Taintwarden", "bold"), f"  {counts}  ", (due, style), (f"  {reported}  {look.cluster}", "dim"))
         ]
 
-    def _policies(self, look: Look, state: State, now: float) -> list[Text]:
-        found: list[Text] = []
-        for number, one in enumerate(look.policies):
-            is_selected = number == state.policy % len(look.policies)
-            found += self._policy(one, now, is_selected=is_selected and len(look.policies) > 1)
-        return [*found, Text("")]
-
-    def _policy(self, one: PolicyLook, now: float, *, is_selected: bool) -> Iterator[Text]:
+    def _policy(self, one: PolicyLook, now: float) -> Iterator[Text]:
         summary, status = one.summary, one.summary.status
         mode = (summary.mode, "" if summary.mode == Mode.ENFORCE else "yellow")
         counts = f"  {status.pending} pending  {status.blocked} blocked  {status.evicted} evicted  "
-        mark = ("> " if self._plain else "▸ ") if is_selected else "  "
-        yield self._line(mark, (summary.name, "bold"), "  ", mode, counts, *self._guard(one))
+        yield self._line("  ", (summary.name, "bold"), "  ", mode, counts, *self._guard(one))
         if summary.problem:
             problem = printable(Times(at(now)).within(summary.problem))
             for line in wrap(problem, self.width - 4, max_lines=PROBLEM_ROWS, placeholder=" ..."):
@@ -249,10 +241,7 @@ class Picture:
         found = [self._line((f"not read: {one}", "yellow")) for one in look.unread]
         if self._height is None:
             return found
-        name = state.policy_name(look)
-        if state.asked is not None:
-            found.append(self._line((f"{state.asked.value.capitalize()} policy {name}? y or n", "bold yellow")))
-        elif state.typing:
+        if state.typing:
             found.append(self._line(("filter: ", "bold"), f"{state.filter}_"))
         elif state.message:
             found.append(self._line((state.message, "bold")))
