@@ -26,7 +26,7 @@ def test_a_cut_stream_holds_due_pods(sim):
 
 def test_status_says_what_holds_them(sim):
     sim.run(60)
-    assert [entry.limited_by for entry in sim.machine.view.report(sim.instant)] == ["view"]
+    assert [entry.status.limited_by for entry in sim.machine.view.report(sim.instant)] == ["view"]
 
 
 def test_they_go_when_the_stream_is_back(sim):
