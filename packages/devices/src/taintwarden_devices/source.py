@@ -96,7 +96,7 @@ class Devices:
         if had is has or not any(one is not None and one.devices for one in (had, has)):
             return False
         devices = _taints(state).use(had, has)
-        return bool(devices) and state.name not in self._late and self._refresh(state, devices)
+        return bool(devices) and state.name not in self._late and self.refresh(state, devices)
 
     def _forget(self, pod: Pod) -> None:
         if self._nodes.get(pod.uid) == pod.node:
@@ -113,12 +113,13 @@ class Devices:
         if state.beside is not None or any(map(is_beside, stored)):
             _taints(state).restore(stored, self._host.now.wall, seen_until, is_new=is_new)
 
-    def refresh(self, state: NodeState) -> bool:
-        """Bring the newest taints of all devices that its pods have to a node."""
-        return self._refresh(state)
+    def refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
+        """Bring the newest taints of some of the devices that its pods have to a node; None: of all.
 
-    def _refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
-        """The same of some devices; None: of all. ``gap``: changes may be missing."""
+        ``gap``: changes may be missing.
+        """
+        if state.name in self._unequipped:
+            self._equip_again(state)
         if (is_gap := self._late.pop(state.name, None)) is not None:
             devices, gap = None, gap or is_gap
         if state.beside is None:
@@ -197,19 +198,16 @@ class Devices:
 
     def catch_up(self, node: str) -> bool:
         """A node is evaluated, or would be if it were not gone. Returns whether the taints of its pods changed."""
-        state = self._host.nodes.get(node)
-        if node in self._unequipped:
-            self._equip_again(node, state)
-        if state is None:
-            self._late.pop(node, None)
+        if node not in self._late:
             return False
-        return node in self._late and self._refresh(state)
+        return self.refresh(self._host.nodes.get(node) or NodeState(node))
 
-    def _equip_again(self, node: str, state: NodeState | None) -> None:
-        for pod in list(state.pods.values()) if state is not None else ():
+    def _equip_again(self, state: NodeState) -> None:
+        """Before any of its taints is looked up: stored histories are of devices that any of its pods may have."""
+        self._unequipped.discard(state.name)
+        for pod in list(state.pods.values()):
             if self.equip(pod).shared is not pod.shared:
                 self._host.put(pod)
-        self._unequipped.discard(node)
         if not self._unequipped:  # who may be evicted is known from now on
             self._host.known()
 
@@ -273,7 +271,7 @@ class Devices:
             return
         for name, devices in nodes.items():
             state = self._host.nodes.get(name)
-            if state is not None and self._refresh(state, devices, gap=gap):
+            if state is not None and self.refresh(state, devices, gap=gap):
                 self._host.judge(state)  # at once, as for a node: drivers must not make evictions wait
 
     def _of_slices(self, changes: Iterable[SliceChange]) -> Iterator[tuple[str, DeviceId]]:
@@ -341,7 +339,7 @@ class Devices:
             if state.beside is not None:
                 for pod in [one for one in state.pods.values() if one.shared.devices]:
                     self._host.put(pod)
-                self._refresh(state)
+                self.refresh(state)
                 self._host.judge_later([name])
         for name in self._pending:
             self._host.release(pending_key(name))
