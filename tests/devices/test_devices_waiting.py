@@ -1,6 +1,8 @@
 """Pods, nodes and claims that come, go or move while a node waits for the devices of its pods."""
 
 from devices.rig import GPU_0, KEY, Devices, for_devices, tainted
+from devices.test_devices import on_many_nodes, put_rule
+from engine.kept import kept
 from engine.rig import START
 from taintwarden.engine.history import Span, TaintHistory, encode_histories
 from taintwarden.engine.machine import commands, events
@@ -22,3 +24,19 @@ def test_a_node_that_changes_before_its_pods_have_their_devices_keeps_its_histor
     rig.wake()
     assert rig.take(commands.SaveHistory) == []
     assert rig.view.claims("uid-a")[0].due_at == START - 500 + 3_600
+
+
+def test_nothing_is_kept_of_a_node_that_goes_while_its_devices_wait():
+    rig = on_many_nodes()
+    put_rule(rig, "bad")
+    rig.feed(events.PodGone("uid-p3", "m3"), device_events.ClaimGone("shop/c3"), events.NodeGone("m3"))
+    rig.wake()
+    assert kept(rig.machine, "m3") == []
+
+
+def test_nothing_is_kept_of_a_device_that_a_pod_loses_while_its_node_waits():
+    rig = on_many_nodes()
+    put_rule(rig, "bad")
+    rig.feed(device_events.TaintRuleGone("r"), device_events.ClaimGone("shop/c3"))
+    rig.wake()
+    assert "m3" not in {pool for _, pool in rig.machine._intake._source._nodes_with}

@@ -95,7 +95,10 @@ class Devices:
         had, has = (None if one is None else one.shared for one in (before, after))
         if had is has or not any(one is not None and one.devices for one in (had, has)):
             return False
-        devices = _taints(state).use(had, has)
+        known = _taints(state)
+        devices = known.use(had, has)
+        for device in devices:
+            self._note(device, state.name, used=device in known.uses)
         return bool(devices) and state.name not in self._late and self.refresh(state, devices)
 
     def _forget(self, pod: Pod) -> None:
@@ -143,9 +146,6 @@ class Devices:
         now, seen_until = self._host.now.wall, min(self.blind.values(), default=self._host.now.wall)
         is_changed = known.update(found, followed, now, seen_until=seen_until, gap=gap)
         known.forget_absent(partial(self._is_taken_off, state.name, found))
-        is_there = self._host.nodes.get(state.name) is state
-        for device in found:
-            self._note(device, state.name, used=is_there and device in known.uses)
         return is_changed
 
     def _taints_of(self, node: str, known: DeviceTaints, device: DeviceId) -> TimedTaints:
