@@ -6,8 +6,9 @@ from engine.kept import kept
 from engine.rig import START
 from taintwarden.engine.history import Span, TaintHistory, encode_histories
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import Node, Timing
+from taintwarden.engine.model import Node, SchedulingGroup, Timing
 from taintwarden_devices import events as device_events
+from taintwarden_devices.inventory import DeviceClaim, DeviceUse
 
 STORED = encode_histories({f"{KEY}:NoExecute@{GPU_0}": TaintHistory((Span(START - 500, ("bad",)),))})
 
@@ -40,3 +41,17 @@ def test_nothing_is_kept_of_a_device_that_a_pod_loses_while_its_node_waits():
     rig.feed(device_events.TaintRuleGone("r"), device_events.ClaimGone("shop/c3"))
     rig.wake()
     assert "m3" not in {pool for _, pool in rig.machine._intake._source._nodes_with}
+
+
+def test_a_pod_that_is_on_another_node_now_stays_in_its_group():
+    """After a restore of etcd: that it is gone from its old node may be delivered last."""
+    rig = Devices()
+    rig.node("n2")
+    group = SchedulingGroup("g", ("c",))
+    rig.pod("a", group=group)
+    rig.pod("a", node="n2", group=group)
+    rig.gone("a", node="n1")
+    rig.slice(gpu_0=tainted())
+    rig.feed(device_events.ClaimSeen("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"shop/g"}))))
+    rig.wake()
+    assert rig.evicted == ["a"]

@@ -54,8 +54,8 @@ class Devices:
         self._inventory = DeviceInventory()
         self._nodes: dict[str, str] = {}
         """UID -> the node of each pod: claims come before the pods or after them."""
-        self._members: dict[str, dict[str, str]] = {}
-        """PodGroup -> UID -> the node of each pod of it that uses claims."""
+        self._members: dict[str, dict[str, None]] = {}
+        """PodGroup -> the UIDs of its pods that use claims."""
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
         """The class without devices of each class with some."""
@@ -76,7 +76,7 @@ class Devices:
         if self._is_known:
             self._nodes[pod.uid] = pod.node
             if group := group_of(pod):
-                self._members.setdefault(group, {})[pod.uid] = pod.node
+                self._members.setdefault(group, {})[pod.uid] = None
             uses = self._inventory.uses(pod)
         plain = self._plain.get(pod.shared, pod.shared)
         if not uses:
@@ -102,8 +102,9 @@ class Devices:
         return bool(devices) and state.name not in self._late and self.refresh(state, devices)
 
     def _forget(self, pod: Pod) -> None:
-        if self._nodes.get(pod.uid) == pod.node:
-            del self._nodes[pod.uid]
+        if self._nodes.get(pod.uid) != pod.node:
+            return
+        del self._nodes[pod.uid]
         if members := self._members.get(group_of(pod)):
             members.pop(pod.uid, None)
             if not members:
