@@ -336,7 +336,7 @@ class Devices:
         self._nodes, self._members, self._nodes_with = {}, {}, {}
         self._late.clear()
         self._unequipped.clear()
-        for name, state in self._host.nodes.items():
+        for name, state in list(self._host.nodes.items()):
             if state.beside is not None:
                 for pod in [one for one in state.pods.values() if one.shared.devices]:
                     self._host.put(pod)
