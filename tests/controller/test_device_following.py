@@ -11,7 +11,7 @@ from taintwarden.controller.handlers.device_following import RETRY_SECONDS, UPGR
 from taintwarden.engine.machine import Event, events
 from taintwarden.engine.model import DeviceTaintSelector, Policy, TaintSelector
 from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable
-from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.resources import DEVICE_CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
 from taintwarden.telemetry.metrics import Metrics
 
