@@ -5,7 +5,6 @@ from typing import Generic
 import msgspec
 
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     ClaimObject,
@@ -16,8 +15,6 @@ from taintwarden.kube.wire.kinds import (
     VolumeObject,
     WorkloadObject,
 )
-
-DEVICES_PATH = "/apis/resource.k8s.io/v1"
 
 
 class Resource(msgspec.Struct, Generic[Object], frozen=True):
@@ -80,7 +77,4 @@ CONTROLLERS: tuple[Resource[WorkloadObject], ...] = (
 """Controllers of pods, whose numbers of replicas limits count."""
 BUDGETS = Resource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject)
 CLAIMS = Resource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject)
-SLICES = Resource("resourceslices", f"{DEVICES_PATH}/resourceslices", SliceObject)
-TAINT_RULES = Resource("devicetaintrules", f"{DEVICES_PATH}/devicetaintrules", TaintRuleObject)
-DEVICE_CLAIMS = Resource("resourceclaims", f"{DEVICES_PATH}/resourceclaims", DeviceClaimObject)
 VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject)
