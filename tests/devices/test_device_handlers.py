@@ -339,7 +339,7 @@ def test_an_object_that_is_gone_makes_room(handler, make, most):
     fed.handler.lost(Identity(make(0).metadata.name, make(0).metadata.namespace))
     fed.handler.seen(make(most))
     assert len(fed.events) == most + 2
-    assert fed.handler.key(make(most)) in fed.handler._told
+    assert fed.handler.key(make(most)) in fed.handler._passed_on
 
 
 @pytest.mark.parametrize(("handler", "make", "most"), KEPT.values(), ids=KEPT)

@@ -10,7 +10,7 @@ from msgspec import inspect
 from kube.scripted import EndOfScriptError, ScriptedClient
 from taintwarden.api import status
 from taintwarden.kube.calls import access, lease, own_kinds
-from taintwarden.kube.calls.lease_timings import LeaseTimings
+from taintwarden.kube.calls.lease import LeaseTimings
 from taintwarden.kube.errors import ApiStatus
 from taintwarden.kube.wire import kinds, resources
 from taintwarden.kube.wire.answers import read_refusal

@@ -44,7 +44,7 @@ class Notifier:
         self._recorder = recorder
         self._gates = gates
 
-    def tell(self, notices: Sequence[commands.Notice]) -> None:
+    def report(self, notices: Sequence[commands.Notice]) -> None:
         """Report the notices of one step of the machine."""
         scheduled: dict[tuple[str, Taint, str, float], list[commands.Scheduled]] = {}
         for notice in notices:
@@ -223,9 +223,9 @@ def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds if guard else 0, n.bad)
-    told = wording.tripped(policy, counted, "", halts=n.halts)
+    text = wording.tripped(policy, counted, "", halts=n.halts)
     advice = wording.guard_advice(policy.name)
-    note = f"{_mode(policy)}{told[0].upper()}{told[1:]}. Cause: {_public(n.cause)}. {advice}"
+    note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
     facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
     return {name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note
 
