@@ -266,13 +266,21 @@ def failing(times, *, others=True):
     history, first, second = two_namespaces({}, first=3)
     if others:
         history.at(100.5).call(second[0])
-    for at in times:
-        history.at(at).call(first[0], 403, DENIED)
+    for index, at in enumerate(times):
+        history.at(at).call(first[index % 3], 403, DENIED)
     return history
 
 
 def test_a_lane_that_fails_is_tried_again_at_increasing_times():
     assert failing([101, 102.2, 104.4, 108.6, 116.8]).breaches(125) == []
+
+
+def test_a_lane_that_fails_tries_another_pod():
+    history, first, second = two_namespaces({}, first=3)
+    history.at(100.5).call(second[0])
+    for at in (105, 106.2, 108.4):
+        history.at(at).call(first[0], 403, DENIED)
+    assert history.breaches() == ["order"]
 
 
 def test_a_lane_that_fails_waits():
