@@ -228,6 +228,7 @@ def limits_of(rules: Rules) -> dict[str, Any]:
         "zone": None if health is None else HEALTH | health,
         "node": (given.get("perNode") or {}).get("maxConcurrent"),
         "workload": None if share == "100%" else share or "25%",
+        "release": guard["maxPercent"] < 100 or None,  # without a guard nothing is released
         "guard": guard if guard["maxPercent"] < 100 and guard.get("action", "Halt") == "Halt" else None,
         "burst": given["burst"],
     }
@@ -271,10 +272,10 @@ class Guard:
         minimum = min(50, max(5, people // 2)) if minimum is None else minimum
         return int(min(max(people * self.settings["maxPercent"] // 100, minimum), self.settings["maxPods"] or NEVER))
 
-    def past(self, since: float, *, surely: bool) -> list[str]:
-        """UIDs of those that it evicted since then, and that were surely not released, or perhaps not."""
-        first = bisect_right(self.gone, since, key=lambda one: one[0])
-        return [u for _, u, _ in self.gone[first:] if (u not in self.released if surely else not self.released.get(u))]
+    def past(self, since: float, *, surely: bool) -> dict[str, str]:
+        """UIDs and namespaces of those evicted since then that were surely not released, or perhaps not."""
+        first, known = bisect_right(self.gone, since, key=lambda one: one[0]), self.released
+        return {uid: name for _, uid, name in self.gone[first:] if not (uid in known if surely else known.get(uid))}
 
     def look(self, wants: Iterable[Want], now: float, is_blocked: Mapping[str, bool], *, well: bool) -> None:
         """Count anew."""
@@ -304,6 +305,7 @@ class Guard:
             self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
         if self.tripped is None and len({*self.maybe, *past}) > self.allowance(now, least=True):
             self.tripped = now
+            self.maybe = {uid: (now, name, now) for uid, name in past.items()} | self.maybe
         left = {self.held[uid] for uid in self.held if uid in wants}
         near = {name for uid, (_, name, _) in self.maybe.items() if uid in wants and self.tripped is not None}
         for name in {*self.held.values(), *near}:
@@ -508,8 +510,10 @@ class Judge:
 
     def _release(self, rules: Rules) -> None:
         """A person releases what is held, or that was granted: what is held by then may be released, too."""
-        self._look_at_guards({want.pod.uid: self._budgets_block(want.pod) for want in self.wants.values()})
         guard, known, (zone, since) = self._guards.get(rules.uid), self._released[rules.uid], self._zone(rules.uid)
+        if "release" not in rules.limits:
+            return
+        self._look_at_guards({want.pod.uid: self._budgets_block(want.pod) for want in self.wants.values()})
         may_be_full = zone == "Full" or self.now - since < SLACK
         if not may_be_full and (guard is None or guard.tripped is None):
             return
@@ -521,8 +525,8 @@ class Judge:
             known[want.pod.uid] = known.get(want.pod.uid, False) or is_sure
         if guard is not None:
             guard.held, guard.above = {}, None
-        if guard is not None and all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
-            guard.tripped, guard.maybe = None, {}
+            if all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
+                guard.tripped, guard.maybe = None, {}
 
     def on_state(self, fact: Json) -> None:
         if fact["there"] != bool(self._there and self._there[-1][1] == NEVER):
@@ -562,8 +566,10 @@ class Judge:
         self._turns(call)
         self.calls[fact["id"]] = lane.air[fact["id"]] = call
         for name, bucket in self._buckets_of(want):
-            is_sure = name != "zone" or self.now - self._zone(want.rules.uid, *want.zone)[1] >= SLACK
-            if not bucket.take(self.now) and is_sure:
+            was_there = bucket.take(self.now)
+            if name == "zone" and self.now - self._zone(want.rules.uid, *want.zone)[1] < SLACK:
+                bucket.most = bucket.burst  # the state of the zone may not be known yet: nothing was taken
+            elif not was_there:
                 self._breach(name, want.rules.name, f"{want.rules.name} called for {fact['pod']} without a token")
         want.free = want.ready = None
         for other in self.wants.values():
@@ -678,6 +684,7 @@ class Judge:
 
     def _settle(self) -> None:
         """Judge anew whom something has changed."""
+        self._zone()
         changed, self._changed = list(self._changed), {}
         for uid in changed:
             pod = self._pods[uid][-1][1]
@@ -794,13 +801,14 @@ class Judge:
         ends = max(want.blocked, want.due.late) + want.rules.budget_seconds + BUDGET_SECONDS * LATE
         return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
 
-    def _leaving(self) -> set[str]:
-        """UIDs of pods that are called for, or may be evicted by a call that had no answer."""
-        return {one.want.pod.uid for one in self.calls.values() if one.answered is None or one.doubted > self.now}
+    def _leaving(self, *, surely: bool) -> set[str]:
+        """UIDs of pods that are called for, or perhaps evicted by a call that had no answer."""
+        now = NEVER if surely else self.now
+        return {one.want.pod.uid for one in self.calls.values() if one.answered is None or one.doubted > now}
 
     def _stopping(self, node: str, *, surely: bool) -> int:
         """How many pods of a node terminate, or are called for."""
-        count, margin, leaving = 0, SEEN if surely else -SEEN, self._leaving()
+        count, margin, leaving = 0, SEEN if surely else -SEEN, self._leaving(surely=surely)
         for uid, states in self._pods.items():
             pod = self._pod(uid, self.now - margin) if surely else self._pod(uid)
             gone = states[-1][0] if states[-1][1] is None else NEVER
@@ -808,7 +816,7 @@ class Judge:
                 count += uid in leaving if pod.stops is None else self.now < pod.stops + OVERDUE_SECONDS - margin
         return count
 
-    def _lacks(self, want: Want, at: float) -> bool | None:
+    def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
         """Whether a workload could not spare a pod at a moment; None: not known."""
         owner, share = want.pod.owner, want.rules.limits.get("workload")
         if owner is None or share is None or not want.pod.ready:
@@ -816,7 +824,7 @@ class Judge:
         if owner["uid"] not in self._workloads:
             return None
         wanted = self._workloads[owner["uid"]]
-        gone = self._leaving() | {call.want.pod.uid for call in self.evicted}
+        gone = self._leaving(surely=surely) | {call.want.pod.uid for call in self.evicted}
         ready = 0
         for uid, states in self._pods.items():
             index = bisect_right(states, at, key=lambda one: one[0]) - 1
@@ -926,7 +934,10 @@ class Judge:
             yield "node", f"though {most} pods of {pod.node} terminate"
         if "workload" in limits:
             long_ago = () if not surely or self._is_well(STALE) else (now - 5.0, now - STALE)
-            lacks = [self._lacks(want, at) for at in (now, now - SEEN, *((now - 0.5, *long_ago) if surely else ()))]
+            lacks = [
+                self._lacks(want, at, surely=surely)
+                for at in (now, now - SEEN, *((now - 0.5, *long_ago) if surely else ()))
+            ]
             if all(lacks) if surely else True in lacks or (None in lacks and self._is_uncounted(want)):
                 yield "workload", "though its workload lacks pods"
 
