@@ -134,17 +134,20 @@ class Bucket:
         self.most, self.least = min(self.burst, (now - began + MOMENT / 2) * rate), 0.0
         self.since: float | None = None
         """Since when there surely is one."""
-        self.resized = 0.0
+        self.former = (0.0, 0.0)
+        """Its burst before, and until when that may count."""
 
     def resize(self, rate: float, burst: float, now: float) -> None:
         """A changed limit is known within ``SEEN``; it adds no tokens."""
         self.fill(now)
-        self.most = min(burst, self.most + max(0.0, self.rate - rate) * SEEN)
-        self.rate, self.burst, self.least, self.since, self.resized = rate, burst, 0.0, None, now
+        self.most += max(0.0, self.rate - rate) * SEEN
+        self.former = self.burst, now + SEEN
+        self.rate, self.burst, self.least, self.since = rate, burst, 0.0, None
 
     def fill(self, now: float) -> None:
         gained, self.at = max(0.0, now - self.at) * self.rate, max(now, self.at)
-        self.most, self.least = min(self.burst, self.most + gained), min(self.burst, self.least + gained)
+        self.most = min(max(self.burst, self.former[0] if now < self.former[1] else 0.0), self.most + gained)
+        self.least = min(self.burst, self.least + gained)
         self.since = None if self.least < 1.0 else now if self.since is None else self.since
 
     def take(self, now: float) -> bool:
@@ -152,7 +155,7 @@ class Bucket:
         self.fill(now)
         self.most, self.least = self.most - 1.0, max(0.0, self.least - 1.0)
         self.since = self.since if self.least >= 1.0 else None
-        was_there, self.most = self.most > -0.2 or now < self.resized + SEEN, max(self.most, -0.2)
+        was_there, self.most = self.most > -0.2, max(self.most, -0.2)
         return was_there
 
 
@@ -259,6 +262,8 @@ class Guard:
         self._may: tuple[float, dict[str, bool]] = (0.0, {})
         self.alone: dict[str, float] = {}
         """Namespace -> when it may have been the only one that is held."""
+        self.only, self.single = "", now
+        """The only one that is held, surely; and when pods of another one may have been due last."""
 
     def allowance(self, now: float, *, least: bool) -> int:
         """Of the most pods that the policy could evict within the window."""
@@ -308,6 +313,12 @@ class Guard:
             self.maybe = {uid: (now, name, now) for uid, name in past.items()} | self.maybe
         left = {self.held[uid] for uid in self.held if uid in wants}
         near = {name for uid, (_, name, _) in self.maybe.items() if uid in wants and self.tripped is not None}
+        self.single = self.single if len(near) == 1 and self.held else now
+        others = [name for uid, (_, name, _) in self.maybe.items() if name != self.only]
+        if now - self.single >= SLACK:
+            (self.only,) = near
+        elif self.tripped is None or len(others) > self.allowance(now, least=True) / 2:
+            self.only = ""
         for name in {*self.held.values(), *near}:
             rest = [uid for uid, other in self.held.items() if other != name]
             is_quiet = now - self.grown[0] >= 60.0 - STALE
@@ -338,7 +349,7 @@ class Guard:
             return past >= allowed
         counts = Counter(namespace for _, namespace, _ in self.maybe.values())
         most = max(counts, key=lambda name: (counts[name], name), default="")
-        rest, is_quiet = sum(counts.values()) - counts[most], now - self.grown[1] >= 60.0 + SLACK
+        rest, is_quiet = counts.total() - counts[most], now - self.grown[1] >= 60.0 + SLACK or self.only == most
         return namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
 
     def evicted(self, pod: Pod, now: float) -> str:
@@ -539,7 +550,7 @@ class Judge:
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
             self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
             for guard in self._guards.values():
-                guard.grown[1] = self.now
+                guard.grown[1], guard.only, guard.single = self.now, "", self.now
             for want in self.wants.values():
                 want.failed, want.free, want.ready = want.failed and None, None, None
         self._leader, self._term = fact["leader"], fact["term"]

@@ -617,8 +617,9 @@ def tries(d: Draw) -> None:
         d.add("weather", behaviour="slow", duration=1.0, seconds=0.8, what=evictions)
         d.add("weather", behaviour="deny", duration=d.pick((1.0, 4.0)), namespace="shop")
     elif how == "lead":
-        d.add("weather", behaviour="deny", duration=d.between(33.0, 36.0), namespace="shop")
-        d.add("lease", after=20.0, name="leader", seconds=d.between(12.0, 14.0))
+        d.add("weather", behaviour="deny", duration=6.0, namespace="shop")
+        d.add("weather", after=6.0, behaviour="hang", duration=3.0, seconds=25.0, namespace="shop")
+        d.add("release", after=d.between(9.0, 12.0))
     elif how == "doubt":
         d.add("weather", behaviour="drop", duration=3.0, seconds=0.3, what=evictions)
         d.add("edit", after=1.0, name="p", mode="Paused")
@@ -630,6 +631,8 @@ def tries(d: Draw) -> None:
     elif how == "term":
         d.add("weather", behaviour="connect", duration=1.0, seconds=d.between(5.0, 8.0), what=evictions)
         d.add("release", after=d.between(0.3, 1.0))
+        for after, value in ((2.0, "980"), (4.0, "960")):  # the node stream is alive
+            d.add("taint", after=after, name=d.nodes[1], key=SLA, value=value)
     d.bad(d.nodes[0])
     for rate in (1, 4) if how == "edit" else ():
         d.wait(5.0, 8.0)
