@@ -383,7 +383,7 @@ class Judge:
         self.evicted: list[Call] = []
         self._nodes: dict[str, list[tuple[float, Node | None]]] = defaultdict(list)
         """States of nodes and devices."""
-        self._known: dict[str, tuple[Any, list[State]]] = {}
+        self._known: dict[str, tuple[Any, int, list[State]]] = {}
         self._pods: dict[str, list[tuple[float, Pod | None]]] = defaultdict(list)
         self._there: list[list[float]] = []
         """Times in which an operator follows nodes without a gap."""
@@ -645,24 +645,30 @@ class Judge:
 
     def _states(self, name: str) -> list[State]:
         """The states of a node, with when an operator has seen each at the latest, and whether it surely has."""
-        raw, key = self._nodes[name], (len(self._nodes[name]), len(self._there), self._there and self._there[-1][1])
-        if name in self._known and self._known[name][0] == key:
-            return self._known[name][1]
+        raw, there = self._nodes[name], (len(self._there), self._there and self._there[-1][1])
+        known, number, found = self._known.get(name, ((), 0, []))
+        if (known, number) == (there, len(raw)):
+            return found
+        is_more = known == there and number == len(raw) - 1 and raw[-1][1] is not None and raw[-2][1] is not None
+        if is_more and raw[-1][1].uid == raw[-2][1].uid and "/" not in name:
+            begin, kept = len(raw) - 2, found[:-1]  # only the end of the last one is new
+        else:
+            last = raw[-1][1]
+            others = (i for i, (_, one) in enumerate(raw, 1) if one is None or last is None or one.uid != last.uid)
+            begin, kept = max((i for i in others if i < len(raw)), default=0), []
         forgotten = max(self._forgotten.get(name, 0.0), self._forgotten.get("", 0.0))
-        last = raw[-1][1]
-        others = (i + 1 for i, (_, one) in enumerate(raw[:-1]) if one is None or last is None or one.uid != last.uid)
-        begin, ends = max(others, default=0), [*(at for at, _ in raw[1:]), NEVER]
-        found: list[State] = []
-        for at, end, node in reversed([(at, end, node) for (at, node), end in zip(raw, ends, strict=True)][begin:]):
+        end, new = NEVER, []
+        for at, node in reversed(raw[begin:]):
             is_followed = any(a <= at and end <= b for a, b in self._there)
             if node is not None and node.is_absent and not is_followed:  # in memory only
                 forgotten = max(forgotten, end)
-            there = [(max(at, a), b) for a, b in self._there if b > at]
-            seen = there[0][0] + LAG if there else NEVER
-            sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in there)
-            found.insert(0, (at, seen, sure, node))
-        self._known[name] = (key, found)
-        return found
+            periods = [(max(at, a), b) for a, b in self._there if b > at]
+            seen = periods[0][0] + LAG if periods else NEVER
+            sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in periods)
+            new.append((at, seen, sure, node))
+            end = at
+        self._known[name] = (there, len(raw), kept + new[::-1])
+        return self._known[name][2]
 
     def _pod(self, uid: str, at: float = NEVER) -> Pod:
         states = self._pods[uid]

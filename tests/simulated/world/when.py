@@ -306,7 +306,8 @@ def due(
     assert taint is not None
     kinds = ["absent" if one.taint is None else judged(tolerations, one.taint)[0] for one in steps]
     found = []
-    for unknown in ((), ("absent", "tolerated", "violated", "invalid"), ("absent", "tolerated"), ("violated",)):
+    perhaps = [("absent", "tolerated", "violated", "invalid"), ("absent", "tolerated"), ("violated",)]
+    for unknown in [(), *(perhaps if any(not one.sure for one in steps) else ())]:
         known = [one for one, kind in zip(steps, kinds, strict=True) if one.sure or kind not in unknown]
         found.append(
             _reading(rules, tolerations, known if known and known[-1] is steps[-1] else [*known, steps[-1]], bound)
