@@ -66,7 +66,7 @@ def files() -> Iterator[Path]:
     yield from sorted((ROOT / "crds").glob("*.yaml"))
     yield from sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file() and not path.is_symlink())
     yield from sorted((ROOT / "operator").rglob("*.py"))
-    for package in ("cli", "demo", "placement"):
+    for package in ("cli", "demo", "devices", "placement"):
         yield from sorted((ROOT / "packages" / package).rglob("*.py"))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simulated import policy
 from simulated.world import when
-from taintwarden.engine.evaluate import Evaluator, grounds_of
+from taintwarden.engine.evaluate import Concern, Evaluator, grounds_of
 from taintwarden.engine.history import MAX_SPANS, MAX_VALUES, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import Taint, Toleration, Tolerations
@@ -62,7 +62,7 @@ def deadline(values: Values, tolerations: Sequence[dict[str, Any]], timing: Any,
     history = observed(values)
     structs = tuple(Toleration(**{CAMEL.get(k, k): v for k, v in entry.items()}) for entry in tolerations)
     pod_class = Interner().pod_class("default", {}, Tolerations(structs))
-    taints = [(Taint("sla", history.value), history)]
+    taints = [Concern(Taint("sla", history.value), history)]
     verdicts = Evaluator().verdicts(pod_class, pod_class.tolerations, taints, (policy(timing=timing),))
     return next((grounds.first(bound)[0] for grounds in grounds_of(verdicts)), None)
 

@@ -13,7 +13,8 @@ from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
-from taintwarden.engine.machine.world import NOT_LISTED, World
+from taintwarden.engine.machine.source import NOT_LISTED
+from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy
 
 EXAMPLES, MAX_EXAMPLES = 5, 1_000
@@ -82,8 +83,8 @@ class Guarding:
         """Everything is listed. What was counted before, for a record that was read early, lacks pods."""
         self._populations = {}
 
-    def devices_known(self) -> None:
-        """Devices became known, or are not any more: a policy for them may evict other pods than before."""
+    def causes_changed(self) -> None:
+        """A source of taints knows its taints, or not any more: a policy for them may evict other pods than before."""
         self._populations = {}
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
@@ -262,9 +263,8 @@ class Guarding:
             return "evictions of the last window", ()
         name = min(pods, key=lambda one: (-pods[one], one))
         state = min(places[name], key=lambda one: one.name)
-        history = state.histories[name]
+        taint, history = next(one for one in state.taints() if history_name(one[0]) == name)
         values = history.values
-        taint = next(taint for taint, _ in state.taints() if history_name(taint) == name)
         before = f", {values[1] or 'no value'} before" if len(values) > 1 else ""
         nodes = f"{len(places[name])} nodes, such as" if len(places[name]) > 1 else "1 node:"
         sentence = f"taint {name} on {nodes} {taint} on {state.name}{before}"
@@ -313,6 +313,5 @@ def _nodes_of(world: World, guard: Guard, policy: Policy) -> Iterator[tuple[Node
 
 def _bad_node(state: NodeState, claim: Claim) -> BadNode:
     taint = claim.verdict.taint
-    history = state.histories.get(history_name(taint))
-    values = () if history is None else history.values
+    values = next((history.values for one, history in state.taints() if history_name(one) == history_name(taint)), ())
     return BadNode(state.name, taint, values[1] if len(values) > 1 else None)

@@ -4,13 +4,12 @@ Everything has a default, so that a ``BOOKMARK`` frame decodes with the same dec
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from taintwarden.engine.model import Int64, Toleration
 from taintwarden.engine.selectors import Requirement
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 
 Made = TypeVar("Made")
 
@@ -438,20 +437,14 @@ class CustomObject(msgspec.Struct, rename="camel"):
     status: CustomStatus | None = None
 
 
-Followed = (
-    PodObject
-    | NodeObject
-    | NamespaceObject
-    | WorkloadObject
-    | BudgetObject
-    | ClaimObject
-    | VolumeObject
-    | SliceObject
-    | TaintRuleObject
-    | DeviceClaimObject
-    | CustomObject
-)
-"""What is listed and watched."""
+class Followed(Protocol):
+    """What is listed and watched."""
+
+    @property
+    def metadata(self) -> Any:
+        """It has a name and a resourceVersion."""
+
+
 Object = TypeVar("Object", bound=Followed)
 
 

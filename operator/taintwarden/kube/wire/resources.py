@@ -5,7 +5,6 @@ from typing import Generic
 import msgspec
 
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     ClaimObject,
@@ -16,8 +15,6 @@ from taintwarden.kube.wire.kinds import (
     VolumeObject,
     WorkloadObject,
 )
-
-DEVICES_PATH = "/apis/resource.k8s.io/v1"
 
 
 class Resource(msgspec.Struct, Generic[Object], frozen=True):
@@ -81,7 +78,4 @@ BUDGETS = Resource(
 CLAIMS = Resource(
     "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject, "core.v1.PersistentVolumeClaim"
 )
-SLICES = Resource("resourceslices", f"{DEVICES_PATH}/resourceslices", SliceObject)
-TAINT_RULES = Resource("devicetaintrules", f"{DEVICES_PATH}/devicetaintrules", TaintRuleObject)
-DEVICE_CLAIMS = Resource("resourceclaims", f"{DEVICES_PATH}/resourceclaims", DeviceClaimObject)
 VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject, "core.v1.PersistentVolume")

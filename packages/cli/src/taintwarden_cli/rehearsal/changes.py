@@ -8,11 +8,11 @@ import msgspec
 from taintwarden.api.names import check_key, check_label_value
 from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
 from taintwarden.engine.model import DeviceEffect, DeviceId, Effect, Mode, Taint
-from taintwarden.kube.wire.device_kinds import DeviceObject, DeviceTaintObject, SliceObject
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import NativeRequirement, parse_selector
 from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_devices.objects import DeviceObject, DeviceTaintObject, SliceObject
 
 AnyTaint = TypeVar("AnyTaint", TaintObject, DeviceTaintObject)
 Effects = type[Effect] | type[DeviceEffect]

@@ -15,10 +15,13 @@ from msgspec.structs import replace
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
-from taintwarden.engine.machine import Event, events
+from taintwarden.engine.machine import Event
 from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration
-from taintwarden.kube.wire.device_kinds import (
+from taintwarden.kube.wire.kinds import Identity
+from taintwarden.telemetry.metrics import Metrics
+from taintwarden_devices import events
+from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden_devices.objects import (
     Consumer,
     DeviceClaimObject,
     DeviceTaintObject,
@@ -26,8 +29,6 @@ from taintwarden.kube.wire.device_kinds import (
     SliceObject,
     TaintRuleObject,
 )
-from taintwarden.kube.wire.kinds import Identity
-from taintwarden.telemetry.metrics import Metrics
 
 Kind = TypeVar("Kind", SliceObject, TaintRuleObject, DeviceClaimObject)
 EVERY_DRIVER = ""
@@ -132,7 +133,7 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         """No pod is evicted because of devices by data from before a disconnection."""
         if live != self.is_live:
             self.is_live = live
-            self.feed(events.ViewChanged(self.resource, live, of_devices=True))
+            self.feed(events.StreamChanged(self.resource, live))
         if live:
             self.problem = ""
 
@@ -199,7 +200,7 @@ class TaintRuleHandler(DeviceHandler[TaintRuleObject]):
         return events.TaintRuleGone(key)
 
 
-class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
+class ClaimHandler(DeviceHandler[DeviceClaimObject]):
     """Receives the stream of ResourceClaims.
 
     Args:
@@ -217,11 +218,11 @@ class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
     def event(self, key: str, obj: DeviceClaimObject) -> Event | None:
         """The claim, if it is allocated."""
         claim = device_claim(obj, self._drivers)
-        return None if claim is None else events.DeviceClaimSeen(key, claim)
+        return None if claim is None else events.ClaimSeen(key, claim)
 
     def share(self, event: Event) -> tuple[str, int, int]:
         """It is of its namespace."""
-        assert isinstance(event, events.DeviceClaimSeen)  # noqa: S101 - made by ``event``
+        assert isinstance(event, events.ClaimSeen)  # noqa: S101 - made by ``event``
         found = event.found
         tolerations = {id(use.tolerations): len(use.tolerations) for use in found.uses}
         weight = 1 + len(found.uses) + len(found.consumers) + sum(tolerations.values())
@@ -229,7 +230,7 @@ class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
 
     def gone(self, key: str) -> Event:
         """The claim is gone, or has no devices."""
-        return events.DeviceClaimGone(key)
+        return events.ClaimGone(key)
 
 
 def named_drivers(policies: Iterable[Policy]) -> frozenset[str]:

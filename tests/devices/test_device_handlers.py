@@ -7,12 +7,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from taintwarden.controller.decoding.times import latest_moment
-from taintwarden.controller.handlers.device_handlers import (
+from taintwarden.engine.machine import Event
+from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Toleration
+from taintwarden.kube.watch.frames import FrameDecoder
+from taintwarden.kube.wire.kinds import Identity
+from taintwarden.telemetry.metrics import Metrics
+from taintwarden_devices import events as device_events
+from taintwarden_devices.handlers import (
     EVERY_DRIVER,
     MAX_OF_A_NAMESPACE,
     MAX_OF_A_NODE,
     MAX_OF_A_SELECTOR,
-    DeviceClaimHandler,
+    ClaimHandler,
     DeviceHandler,
     SliceHandler,
     TaintRuleHandler,
@@ -21,20 +27,15 @@ from taintwarden.controller.handlers.device_handlers import (
     named_drivers,
     taint_rule,
 )
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
-from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Toleration
-from taintwarden.kube.watch.frames import FrameDecoder
-from taintwarden.kube.wire.device_kinds import (
+from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden_devices.objects import (
+    CLAIMS,
     DeviceClaimObject,
     DeviceClaimSpec,
     DeviceMeta,
     SliceObject,
     TaintRuleObject,
 )
-from taintwarden.kube.wire.kinds import Identity
-from taintwarden.kube.wire.resources import DEVICE_CLAIMS
-from taintwarden.telemetry.metrics import Metrics
 from work import steps
 
 EVERY = frozenset((EVERY_DRIVER,))
@@ -197,10 +198,10 @@ def test_a_slice_that_says_the_same_again_is_not_passed_on():
 
 
 def test_a_claim_that_is_deallocated_is_gone():
-    fed = Fed(DeviceClaimHandler, EVERY)
+    fed = Fed(ClaimHandler, EVERY)
     fed.handler.seen(claim_object(GPU))
     fed.handler.seen(claim_object())
-    assert fed.events[1:] == [events.DeviceClaimGone("shop/c")]
+    assert fed.events[1:] == [device_events.ClaimGone("shop/c")]
 
 
 def test_what_a_list_does_not_name_is_gone():
@@ -209,7 +210,7 @@ def test_what_a_list_does_not_name_is_gone():
     fed.handler.list_began()
     fed.handler.listed([])
     fed.handler.list_ended("7")
-    assert fed.events[1:] == [events.TaintRuleGone("r")]
+    assert fed.events[1:] == [device_events.TaintRuleGone("r")]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_what_cannot_be_read_any_more_is_gone():
     fed = Fed(SliceHandler, EVERY)
     fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
     fed.handler.undecodable(Identity("s"), "spec.devices: expected an array")
-    assert fed.events[1:] == [events.SliceGone("s")]
+    assert fed.events[1:] == [device_events.SliceGone("s")]
 
 
 @pytest.mark.parametrize(
@@ -250,16 +251,16 @@ def test_an_allocation_that_cannot_be_read_is_counted_and_allocates_nothing(stat
     metadata = {"name": "c", "namespace": "shop"}
     good = msgspec.to_builtins(claim_object(GPU)) | {"metadata": metadata | {"name": "good"}}
     page = {"metadata": {"resourceVersion": "7"}, "items": [good, {"metadata": metadata, "status": status}]}
-    read, unread = FrameDecoder(DEVICE_CLAIMS).page(msgspec.json.encode(page)).decode()
-    fed = Fed(DeviceClaimHandler, EVERY)
+    read, unread = FrameDecoder(CLAIMS).page(msgspec.json.encode(page)).decode()
+    fed = Fed(ClaimHandler, EVERY)
     fed.handler.seen(claim_object(GPU))
     fed.handler.list_began()
     fed.handler.listed(read)
     for one in unread:
         fed.handler.undecodable(one.identity, one.reason)
     fed.handler.list_ended("7")
-    assert [type(one).__name__ for one in fed.events] == ["DeviceClaimSeen", "DeviceClaimSeen", "DeviceClaimGone"]
-    assert fed.events[-1] == events.DeviceClaimGone("shop/c")
+    assert [type(one).__name__ for one in fed.events] == ["ClaimSeen", "ClaimSeen", "ClaimGone"]
+    assert fed.events[-1] == device_events.ClaimGone("shop/c")
     assert fed.metrics.registry.get_sample_value("taintwarden_undecodable_objects_total", {"resource": "things"}) == 1
 
 
@@ -267,7 +268,7 @@ def test_an_outdated_view_concerns_devices_alone():
     fed = Fed(TaintRuleHandler)
     fed.handler.live(live=False)
     fed.handler.live(live=False)
-    assert fed.events == [events.ViewChanged("things", live=False, of_devices=True)]
+    assert fed.events == [device_events.StreamChanged("things", live=False)]
 
 
 @pytest.mark.parametrize(("reason", "problem"), [("refused", "403"), ("unreachable", "403"), ("ended", "")])
@@ -302,7 +303,7 @@ def of_selector(number: int, pool: str = "n1") -> TaintRuleObject:
 SLICE_WEIGHT, CLAIM_WEIGHT = 1 + 64 + 64, 1 + 1 + 32 + 16
 KEPT: dict[str, tuple[Any, Any, int]] = {
     "node": ((SliceHandler, EVERY), of_node, MAX_OF_A_NODE // SLICE_WEIGHT),
-    "namespace": ((DeviceClaimHandler, EVERY), of_namespace, MAX_OF_A_NAMESPACE // CLAIM_WEIGHT),
+    "namespace": ((ClaimHandler, EVERY), of_namespace, MAX_OF_A_NAMESPACE // CLAIM_WEIGHT),
     "selector": ((TaintRuleHandler,), of_selector, MAX_OF_A_SELECTOR),
 }
 MANY = 5_000
@@ -386,7 +387,7 @@ def test_slices_of_no_node_are_all_kept():
 def test_slices_and_devices_of_drivers_that_no_policy_names_are_not_kept(drivers, kept):
     for handler, obj in (
         (SliceHandler, slice_object({"name": "gpu-0", "taints": [TAINT]})),
-        (DeviceClaimHandler, claim_object(GPU)),
+        (ClaimHandler, claim_object(GPU)),
     ):
         fed = Fed(handler, frozenset(drivers))
         fed.handler.seen(obj)
