@@ -66,7 +66,7 @@ def _halted(session: Session, stored: StoredPolicy) -> Halted:
             " try again in some seconds, or see whether it runs"
         )
         raise ClusterError(msg)
-    condition = stored.condition("GuardTripped")
+    condition = status.condition("GuardTripped")
     message = condition.message if condition else ""
     if not stored.spec.has_guard:
         msg = f"policy {name} has no guard, so there is nothing to reset"
