@@ -13,9 +13,9 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.world import Json, answers, explained, namespace, node, only_taint, pod, policy, reasons, taint
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
-from taintwarden.kube.wire.resources import DEVICES_PATH
 from taintwarden_cli.explain.explanation import Fate
 from taintwarden_cli.explain.explanation_table import table
+from taintwarden_devices.objects import DEVICES_PATH
 
 SICK = slice_of(gpu_0=[sick()], gpu_1=[])
 EXISTS: Json = {"key": KEY, "operator": "Exists", "effect": "NoSchedule"}

@@ -5,7 +5,7 @@ import pytest
 from engine.kept import kept
 from engine.rig import Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.evaluate import Evaluator, judge
+from taintwarden.engine.evaluate import Concern, Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import events
@@ -102,7 +102,7 @@ def test_the_first_toleration_that_holds_is_used():
 
 def verdicts(evaluator: Evaluator, value: str, *tolerations: Toleration):
     pod_class = Interner().pod_class("shop", {}, Tolerations(tolerations))
-    taints = [(Taint("sla", value), TaintHistory.begin(value, 0.0))]
+    taints = [Concern(Taint("sla", value), TaintHistory.begin(value, 0.0))]
     return evaluator.verdicts(pod_class, pod_class.tolerations, taints, (policy(),))
 
 
@@ -152,7 +152,10 @@ def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded():
         acting = policy(name=f"p{number}")
         history = TaintHistory.begin("940", 0.0)
         [verdict] = evaluator.verdicts(
-            Interner().pod_class("shop", {}, Tolerations()), Tolerations(), [(Taint("sla", "940"), history)], (acting,)
+            Interner().pod_class("shop", {}, Tolerations()),
+            Tolerations(),
+            [Concern(Taint("sla", "940"), history)],
+            (acting,),
         )
         assert verdict.policy is acting
         del verdict, acting
@@ -162,7 +165,7 @@ def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded():
 def test_whether_a_policy_acts_depends_on_the_effect():
     evaluator, pod_class = Evaluator(), Interner().pod_class("shop", {}, Tolerations())
     for effect, expected in (("NoExecute", 1), ("NoSchedule", 0), ("NoExecute", 1)):
-        taints = [(Taint("sla", "940", effect), TaintHistory.begin("940", 0.0))]
+        taints = [Concern(Taint("sla", "940", effect), TaintHistory.begin("940", 0.0))]
         assert len(evaluator.verdicts(pod_class, Tolerations(), taints, (policy(),))) == expected
 
 

@@ -510,16 +510,6 @@ def test_classes_with_another_grace_share_no_verdicts_if_the_node_is_reclaimed()
     assert first.latest_at - second.latest_at == 50
 
 
-def test_what_classes_share_is_forgotten_when_the_node_changes():
-    rig = Rig(policy())
-    rig.node("n1", "sla=980")
-    rig.pod("a", gt("950"))
-    [before] = verdicts_on(rig, "n1")
-    rig.node("n1", "sla=940")
-    [after] = verdicts_on(rig, "n1")
-    assert (before.evicts, after.evicts) == (False, True)
-
-
 def test_what_classes_share_is_forgotten_with_the_last_pod_of_a_class():
     rig = Rig(policy())
     rig.node("n1", "sla=980")

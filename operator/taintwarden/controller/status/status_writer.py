@@ -20,8 +20,7 @@ from taintwarden.engine import times
 from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.engine.model import Instant
 from taintwarden.engine.status import ReportedStatus
-from taintwarden.kube.calls.policy_calls import patch_status
-from taintwarden.kube.calls.profile_calls import patch_profile_status
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, patch_status
 from taintwarden.kube.http.client import Client
 from taintwarden.telemetry.metrics import Metrics
 
@@ -87,10 +86,10 @@ class StatusWriter:
         self._dry_run = dry_run
         self._refresh_seconds = refresh_seconds
         self._of_policies = StatusPatcher(
-            "policy", partial(patch_status, client, fence=may_write), observed, clock, REPORT_SECONDS
+            "policy", partial(patch_status, client, POLICIES, fence=may_write), observed, clock, REPORT_SECONDS
         )
         self._of_profiles = StatusPatcher(
-            "profile", partial(patch_profile_status, client, fence=may_write), profiles, clock
+            "profile", partial(patch_status, client, PROFILES, fence=may_write), profiles, clock
         )
         self._wanted = asyncio.Event()
 

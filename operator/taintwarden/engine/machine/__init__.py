@@ -7,17 +7,21 @@ that is forbidden in the engine, and evictions outside ``Woke``.
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase
-from taintwarden.engine.machine.cluster import history_name
+from taintwarden.engine.machine.cluster import NodeState, TimedTaints, are_alike, history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes, Command
 from taintwarden.engine.machine.events import Event, WriteOutcome
+from taintwarden.engine.machine.intake import NewSource
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
 from taintwarden.engine.machine.reports import DevicesReport, GuardReport, PolicyReport, SourceReport
+from taintwarden.engine.machine.source import BLIND_KEY, NOT_LISTED, SourceHost, pending_key
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings
 from taintwarden.engine.outcomes import Outcome
 
 __all__ = [
+    "BLIND_KEY",
+    "NOT_LISTED",
     "BadNode",
     "BadNodes",
     "ClaimView",
@@ -26,16 +30,22 @@ __all__ = [
     "Event",
     "GuardReport",
     "Machine",
+    "NewSource",
+    "NodeState",
     "NodeView",
     "Outcome",
     "Phase",
     "PolicyReport",
+    "SourceHost",
     "SourceReport",
+    "TimedTaints",
     "Timings",
     "View",
     "WriteOutcome",
+    "are_alike",
     "commands",
     "events",
     "history_name",
     "key_of",
+    "pending_key",
 ]

@@ -9,7 +9,7 @@ import msgspec
 from taintwarden.api.policies import ALL_PERCENT
 from taintwarden.api.status import PolicyStatus
 from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
-from taintwarden.kube.calls.policy_calls import PATH
+from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden_cli.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
 
 TRIES = 5
@@ -140,4 +140,4 @@ async def until_unchanged(attempt: Callable[[], Awaitable[str]]) -> str:
 
 
 def _path(name: str) -> str:
-    return f"{PATH}/{quote(name, safe='')}"
+    return f"{POLICIES.path}/{quote(name, safe='')}"
