@@ -259,7 +259,8 @@ class Guard:
         """When one of these two grew last."""
         self.tripped: float | None = None
         """Since when it may be tripped."""
-        self._may: tuple[float, dict[str, bool]] = (0.0, {})
+        self._may: dict[str, bool] = {}
+        """Namespace -> whether its pods may be held, since the last look."""
         self.alone: dict[str, float] = {}
         """Namespace -> when it may have been the only one that is held."""
         self.only, self.single = "", now
@@ -284,7 +285,7 @@ class Guard:
 
     def look(self, wants: Iterable[Want], now: float, is_blocked: Mapping[str, bool], *, well: bool) -> None:
         """Count anew."""
-        window = self.settings["windowSeconds"]
+        window, self._may = self.settings["windowSeconds"], {}
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         surely = {
             uid: one.pod.namespace
@@ -336,21 +337,16 @@ class Guard:
 
     def may_hold(self, namespace: str, now: float) -> bool:
         """Whether it may be tripped, settle, or have no allowance left."""
-        if self._may[0] != now:
-            self._may = (now, {})
-        if namespace not in self._may[1]:
-            self._may[1][namespace] = self._may_hold(namespace, now)
-        return self._may[1][namespace]
-
-    def _may_hold(self, namespace: str, now: float) -> bool:
+        if namespace in self._may:
+            return self._may[namespace]
         allowed = self.allowance(now, least=True)
         past = len(self.past(now - self.settings["windowSeconds"] - SEEN, surely=False))
-        if self.tripped is None:
-            return past >= allowed
-        counts = Counter(namespace for _, namespace, _ in self.maybe.values())
+        counts = Counter(name for _, name, _ in self.maybe.values())
         most = max(counts, key=lambda name: (counts[name], name), default="")
         rest, is_quiet = counts.total() - counts[most], now - self.grown[1] >= 60.0 + SLACK or self.only == most
-        return namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        holds_it = namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        self._may[namespace] = past >= allowed if self.tripped is None else holds_it
+        return self._may[namespace]
 
     def evicted(self, pod: Pod, now: float) -> str:
         """A pod is gone. Returns what is wrong with that."""
@@ -938,9 +934,9 @@ class Judge:
         if not (any(opened) if surely else all(opened)):
             yield "window", "and no window is open"
         if (guard := self._guards.get(rules.uid)) is not None:
-            settles = want.due.late + guard.settings["settleSeconds"] + SEEN > now
-            may_hold = settles or (not is_released and guard.may_hold(pod.namespace, now))
-            if guard.has_to_hold(pod, now) if surely else may_hold:
+            settles = not surely and want.due.late + guard.settings["settleSeconds"] + SEEN > now
+            holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod.namespace, now)
+            if settles or holds_it:
                 yield "guard", f"though its guard holds {len(guard.held)} pods"
         zone, since = self._zone(rules.uid)
         has_to_stay = self._all_full(rules) and is_seen and pod.uid not in self._released[rules.uid]
