@@ -55,16 +55,6 @@ def test_a_pod_with_a_tainted_device_is_evicted_and_no_other():
     assert rig.evicted == ["a"]
 
 
-@pytest.mark.parametrize("order", ["claim-pod-slice", "pod-slice-claim", "slice-claim-pod", "slice-pod-claim"])
-def test_it_does_not_matter_what_is_seen_first(order):
-    rig = Devices()
-    act = {"claim": lambda: rig.claim("a"), "pod": lambda: rig.pod("a"), "slice": lambda: rig.slice(gpu_0=tainted())}
-    for one in order.split("-"):
-        assert rig.evicted == []
-        act[one]()
-    assert rig.evicted == ["a"]
-
-
 def test_nothing_is_evicted_before_devices_are_known():
     rig = Devices(known=False)
     rig.slice(gpu_0=tainted())
@@ -94,30 +84,6 @@ def test_what_is_not_followed_any_more_evicts_nobody():
     assert rig.machine.view.report(rig.now)[0].devices.problem == "not served"
 
 
-def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.claim("a")
-    rig.pod("a")
-    for known in (False, True):
-        rig.feed(device_events.DevicesKnown(known=known))
-    rig.wake()
-    rig.slice(gpu_0=tainted())
-    rig.advance(120)
-    assert rig.evicted == []
-
-
-def test_a_claim_that_went_after_lists_that_never_ended_evicts_nobody():
-    rig = Devices(known=False)
-    rig.claim("a")
-    rig.pod("a")
-    rig.feed(device_events.DevicesKnown(known=False, problem="rules are forbidden"))
-    rig.feed(device_events.DevicesKnown(known=False))
-    rig.slice(gpu_0=tainted())
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
-    assert rig.evicted == []
-
-
 def test_what_was_listed_counts_although_another_list_failed_for_a_while():
     rig = Devices(known=False)
     rig.claim("a")
@@ -143,89 +109,6 @@ def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
         rig.feed(event)
         found.append([one.evicts for one in rig.view.verdicts("n1", pod.shared)])
     assert found == [[False, True], []]
-
-
-def test_nodes_lose_the_taints_of_devices_that_are_not_followed_any_more():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
-    assert rig.claimed() == ["a"]
-    rig.feed(device_events.DevicesKnown(known=False))
-    rig.wake()
-    assert rig.claimed() == []
-
-
-def test_the_claim_gets_another_device():
-    rig = Devices()
-    rig.slice(gpu_0=tainted(), gpu_1=WELL)
-    rig.claim("a", device=GPU_1)
-    rig.pod("a")
-    assert rig.evicted == []
-    rig.claim("a", device=GPU_0)
-    assert rig.evicted == ["a"]
-
-
-def test_a_pod_that_has_two_claims_keeps_the_devices_of_the_one_that_stays():
-    rig = Devices()
-    for key in ("shop/c", "shop/d"):
-        rig.claim("a", key=key)
-    rig.pod("a")
-    rig.feed(device_events.ClaimGone("shop/c"))
-    rig.slice(gpu_0=tainted())
-    assert rig.evicted == ["a"]
-
-
-def test_the_taint_goes_and_the_pod_stays():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
-    rig.slice(gpu_0=WELL)
-    rig.advance(120)
-    assert rig.evicted == []
-
-
-def test_the_claim_is_deallocated_and_the_pod_stays():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
-    rig.feed(device_events.ClaimGone("shop/c"))
-    rig.advance(120)
-    assert rig.evicted == []
-
-
-def test_a_pod_for_which_the_claim_is_reserved_later_leaves_too():
-    rig = Devices()
-    rig.slice(gpu_0=tainted())
-    for name in "ab":
-        rig.pod(name)
-    rig.claim("a")
-    assert rig.evicted == ["a"]
-    rig.claim("a", "b")
-    assert rig.evicted == ["a", "b"]
-
-
-def test_a_pod_for_which_the_claim_is_reserved_no_longer_stays():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    for name in "ab":
-        rig.pod(name)
-    rig.claim("a", "b")
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    assert rig.claimed() == ["a"]
-    rig.advance(120)
-    assert rig.evicted == ["a"]
-
-
-def test_all_pods_that_share_a_device_leave():
-    rig = Devices()
-    for name in ("a", "b"):
-        rig.pod(name)
-    rig.claim("a", "b")
-    rig.slice(gpu_0=tainted())
-    assert sorted(rig.evicted) == ["a", "b"]
 
 
 def test_a_claim_of_another_namespace_concerns_nobody():
@@ -275,16 +158,6 @@ def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
     rig.wake()
     assert len(rig.claimed()) == 199
     assert rig.world.source._late == {}
-
-
-def test_pods_of_a_device_with_no_node_leave_every_node():
-    rig = Devices()
-    rig.node("n2")
-    rig.pod("a")
-    rig.pod("b", node="n2")
-    rig.claim("a", "b")
-    rig.slice(gpu_0=tainted())
-    assert sorted(rig.evicted) == ["a", "b"]
 
 
 # -- tolerations ------------------------------------------------------------------------------------------------------
@@ -369,7 +242,7 @@ def test_a_value_that_cannot_be_compared_evicts_nobody():
     rig.claim("a")
     rig.pod("a", extended=[above("950")])
     assert rig.evicted == []
-    [invalid] = rig.machine.view.report(rig.now)[0].invalid
+    [invalid] = rig.machine.view.report(rig.now)[0].status.invalid_taints
     assert (invalid.node, invalid.taint) == ("n1", f"{KEY}=9x0:NoExecute of device {GPU_0}")
 
 

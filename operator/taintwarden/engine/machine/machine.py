@@ -139,11 +139,11 @@ class Machine:
             case events.WorkloadGone(workload):
                 limiter.workloads.want(workload, None)
             case events.BudgetSeen(budget):
-                is_other = limiter.budgets.set(budget, self._world.now.monotonic)
-                self._guarding.budgets_changed(budget.namespace if is_other else None)
+                if limiter.budgets.set(budget, self._world.now.monotonic):
+                    self._guarding.selectors_changed(budget.namespace)
             case events.BudgetGone(namespace, name):
                 limiter.budgets.drop(namespace, name)
-                self._guarding.budgets_changed(namespace)
+                self._guarding.selectors_changed(namespace)
             case events.GuardRestored():
                 self._restore_guard(event)
             case events.GuardReset():
