@@ -60,8 +60,8 @@ KEPT = 30.0
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
 BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
-DOUBT_SECONDS = 60.0
-"""For so long a call without an answer may count as carried out, though its pod is still there."""
+CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
+"""How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
 ROUNDS, ROW_SECONDS = 3, 600.0
 OTHERS_PER_FAILING = 3
@@ -405,6 +405,8 @@ class Judge:
         """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
         self._leader, self._term, self._well = "", 0, 0.0
         """Who leads, and since when all is well; NEVER: it is not."""
+        self._former: dict[str, float] = {}
+        """UIDs of pods that are called for since an earlier term, and until when that may be."""
         self._server, self._pause = Tries(5.0), [0.0, 0.0]
         """Faults of the server, and until when it asks for a pause: they make all lanes wait."""
         self._extra = self._full_at = 0.0
@@ -543,6 +545,8 @@ class Judge:
                 self._there[-1][1] = self.now
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
+            for call in (call for lane in self._lanes.values() for call in lane.air.values()):
+                self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
             self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
             for guard in self._guards.values():
@@ -636,6 +640,7 @@ class Judge:
     def _answered(self, number: Any, call: Call) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
+        self._former.pop(call.want.pod.uid, None)
 
     # -- who, and when ------------------------------------------------------------------------------------------------
 
@@ -1058,6 +1063,7 @@ class Judge:
         self._look_at_guards(blocked)
         self._due_lanes = {self._lane_of(want) for want in self.wants.values() if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
+        in_air |= {uid for uid, until in self._former.items() if until > now}
         if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
             self._full_at = now
         self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
