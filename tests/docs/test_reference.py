@@ -110,7 +110,7 @@ def logged(path: Path) -> Iterator[tuple[str, str]]:
 
 def test_the_log_events_are_those_that_are_written():
     rooms = ("app.py", "leadership.py", "controller", "serving", "kube", "telemetry")
-    places = [*(PACKAGE / room for room in rooms), ROOT / "packages" / "placement"]
+    places = [*(PACKAGE / room for room in rooms), ROOT / "packages" / "devices", ROOT / "packages" / "placement"]
     files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))]
     written = {pair for file in files for pair in logged(file)}
     table = OPERATING.table("Logs")

@@ -109,11 +109,6 @@ class RenderedOperator(Operator):
         assert asked["port"] == "http"
         return is_healthy(self.url + asked["path"])
 
-    def complaints(self) -> list[Json]:
-        """Log lines about rights that are missing, files that could not be written, and faults."""
-        words = ("forbidden", "Read-only", "task-failed", "Traceback", "not-saved", "not-written")
-        return [line for line in self.logs() if any(word in str(line) for word in words)]
-
 
 @cache
 def may_mount() -> bool:

@@ -11,7 +11,7 @@ import yaml
 from controlplane import OPERATOR_NAMESPACE, Cluster, Target, wait_until
 from deploy.rendering import CHART, Json, RenderingError, by_key, load, run, tool
 from e2e.rendered_operator import RenderedOperator
-from e2e.stories import NO_LIMITS, annotation, taint, toleration
+from e2e.stories import NO_LIMITS, annotation, complaints, taint, toleration
 
 Helm = Callable[..., str]
 DEFINITION = "taintevictionpolicies.taintwarden.io"
@@ -94,7 +94,7 @@ def test_the_operator_evicts_with_the_rights_arguments_and_environment_of_the_ch
     running = operator()
     cluster.wait_evicted(doomed, namespace)
     assert running.answers("livenessProbe")
-    assert running.complaints() == []
+    assert complaints(running) == []
     lease = cluster.get("leases", "taintwarden", OPERATOR_NAMESPACE)
     assert lease["spec"]["holderIdentity"].startswith("taintwarden-0_")
 
@@ -145,5 +145,5 @@ def test_the_operator_works_in_another_namespace(
     release("install", "taintwarden", CHART, NO_PODS, "--take-ownership", namespace=elsewhere)
     running = operator(elsewhere)
     cluster.wait_evicted(doomed, namespace)
-    assert running.complaints() == []
+    assert complaints(running) == []
     assert cluster.get("leases", "taintwarden", elsewhere)["spec"]["holderIdentity"]

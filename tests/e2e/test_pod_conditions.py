@@ -12,7 +12,7 @@ import pytest
 from controlplane import Cluster, ControlPlane
 from deploy.rendering import BASE, by_key, kustomize
 from e2e.rendered_operator import RenderedOperator, memory_limit
-from e2e.stories import NO_LIMITS, taint
+from e2e.stories import NO_LIMITS, complaints, taint
 
 CONTAINER_USER = "65532"
 
@@ -62,7 +62,7 @@ def test_it_follows_policies_and_evicts(
     selector = {"matchLabels": {"test": namespace}}
     create_policy({"taints": [{"key": "sla"}], "nodeSelector": selector, "limits": NO_LIMITS})
     cluster.wait_evicted("doomed", namespace)
-    assert operator.complaints() == []
+    assert complaints(operator) == []
 
 
 def test_it_ends_in_order(operator: RenderedOperator) -> None:

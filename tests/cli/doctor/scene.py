@@ -8,7 +8,6 @@ import msgspec
 
 from cli.world import NOON, Json, node, pod
 from taintwarden.engine.model import Gates
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
 from taintwarden_cli.doctor.check import Diagnosis, Finding
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
@@ -16,6 +15,7 @@ from taintwarden_cli.doctor.examining import chosen, diagnose
 from taintwarden_cli.doctor.inventory import Inventory
 from taintwarden_cli.rehearsal.places import PlacedVolume
 from taintwarden_cli.rehearsal.sources import WORKLOADS
+from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden_placement.admission.annotated_objects import TEMPLATES
 
 KINDS = {listing.kind: listing for listing in WORKLOADS.values()}

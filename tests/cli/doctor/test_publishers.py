@@ -6,7 +6,7 @@ import pytest
 
 from cli.doctor.scene import asking
 from cli.world import NOON, Json
-from taintwarden.controller.words.wording import at
+from taintwarden.engine.times import at
 
 stuck = asking("publisher-stuck")
 

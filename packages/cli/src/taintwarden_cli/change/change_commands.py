@@ -127,7 +127,6 @@ TAINT is KEY=VALUE:EFFECT, as in kubectl taint, or KEY for a node without that t
 Examples:
   taintwarden placement labels sla=950:NoSchedule
   taintwarden placement labels sla example.com/cni=v3.27.2:NoExecute
-  taintwarden placement labels sla=950:NoSchedule --separator ,
 
 \b
 Exit codes:
@@ -153,7 +152,6 @@ def remove(**given: object) -> None:
 
 @placement.command(help=_LABELS_HELP, short_help="Print the labels of a node with these taints.")
 @click.argument("taints", metavar="TAINT...", nargs=-1, required=True)
-@click.option("--separator", default="\n", show_default="a new line", help="What stands between two labels.")
 def labels(**given: object) -> None:
     """The text of ``--help`` is above."""
     imported("taintwarden_cli.change.placement_removal:print_labels")(**given)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
+from taintwarden.engine import times
 from taintwarden.engine.model import Mode
 from taintwarden_cli.change.stored_policy import (
     StoredPolicy,
@@ -117,7 +117,7 @@ def _resumed(stored: StoredPolicy) -> Switch:
     name, mode = stored.metadata.name, stored.spec.mode
     if not stored.spec.paused:
         return Switch(name, mode, None, f"policy {name} is not paused: its mode is {mode}")
-    progress = stored.condition("Progressing")
+    progress = stored.status.condition("Progressing")
     due = f"; {progress.message.removeprefix('paused, ')}" if progress and progress.reason == "Paused" else ""
     others = ", ".join(sorted(stored.metadata.owners("spec", "paused") - {FIELD_MANAGER}))
     again = f"; {others} sets spec.paused, too: remove it there, or the next apply pauses the policy again"
@@ -132,7 +132,7 @@ async def _told_by(session: Session, reason: str) -> str:
         user = (await session.review(_REVIEWS, body, _Review, "ask who you are")).status.user_info.username
     except ClusterError:
         user = ""
-    told = f"{user or 'an unknown user'} at {wording.at(time.time())}"
+    told = f"{user or 'an unknown user'} at {times.at(time.time())}"
     return f"{told}: {reason}" if reason else told
 
 

@@ -31,7 +31,6 @@ def plan(
     nodes: tuple[str, ...],
     zones: tuple[str, ...],
     selectors: tuple[str, ...],
-    devices: tuple[str, ...],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
     enforced: tuple[str, ...],
@@ -47,13 +46,13 @@ def plan(
     """Carry out the command."""
     settings = settings_of(flags)
     if swept is not None:
-        if taints or remove or enforced or devices:
-            told = "leave out --taint, --remove, --device and --enforce"
+        if taints or remove or enforced:
+            told = "leave out --taint, --remove and --enforce"
             raise click.UsageError(f"--sweep is a plan of its own: {told}")
         _sweep(swept, (nodes, zones, selectors), output, settings)
         return
     try:
-        changes = _changes((nodes, zones, selectors, devices), taints, remove)
+        changes = _changes((nodes, zones, selectors), taints, remove)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     with Progress() as progress:
@@ -120,18 +119,15 @@ def _play(
 
 
 def _changes(
-    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
 ) -> list[Change]:
     if any(where) != bool(taints or remove):
-        told = (
-            "name nodes by --node, --zone or --selector, or a --device" if not any(where) else "say --taint or --remove"
-        )
+        told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
         raise click.UsageError(f"nodes and changes belong together: {told}")
     if not any(where):
         return []
     named = Where(*where)
     named.check()
-    added = tuple(parse_taint(one, named.effects) for one in taints)
-    return [Change(named, added, tuple(parse_removal(one, named.effects) for one in remove))]
+    return [Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]

@@ -9,14 +9,12 @@ from taintwarden.kube.calls.own_kinds import GROUP_PATH
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     CONTROLLERS,
-    DEVICE_CLAIMS,
     NAMESPACES,
     NODES,
     PODS,
-    SLICES,
-    TAINT_RULES,
     VOLUMES,
 )
+from taintwarden_devices.objects import CLAIMS, SLICES, TAINT_RULES
 
 
 class Subject(msgspec.Struct, frozen=True, order=True):
@@ -108,7 +106,7 @@ OBJECTS = {
     Source.PENDING: Listing(PODS.path, "", "Pod", "spec.nodeName=,status.phase=Pending"),
     Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
     Source.SLICES: Listing(SLICES.path, "resource.k8s.io", "ResourceSlice"),
-    Source.DEVICE_CLAIMS: Listing(DEVICE_CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
+    Source.DEVICE_CLAIMS: Listing(CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
     Source.TAINT_RULES: Listing(TAINT_RULES.path, "resource.k8s.io", "DeviceTaintRule"),
     Source.PUBLISHERS: Listing(f"{GROUP_PATH}/taintpublishers", GROUP, PUBLISHER_KIND),
 }

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from taintwarden.controller.handlers.device_handlers import device_claim, device_slice, taint_rule
-from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import (
@@ -26,6 +24,8 @@ from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, FullBudget
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.places import accepts
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
+from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
+from taintwarden_devices.inventory import DeviceInventory
 
 _NAMED = 3
 """The number of taints or owners that are named."""

@@ -7,8 +7,7 @@ from difflib import get_close_matches
 from taintwarden.api.types import PUBLISHER_KIND
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import duration, no_value, several
-from taintwarden.engine.evaluate import acting_policy
-from taintwarden.engine.model import Effect, Exclude, Operator, Policy, Profile, Taint, TaintSelector
+from taintwarden.engine.model import Effect, Operator, Policy, Profile, Taint, TaintSelector
 from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.profile_selection import matching
 from taintwarden_cli.doctor.check import Found, Severity, check
@@ -44,7 +43,7 @@ def of_system(key: str) -> bool:
 @check(
     "policy-never-acts",
     Severity.WARNING,
-    "policies for a key that is on no node (a typo?), for no node, without a value to read, or behind other policies",
+    "policies for a key that is on no node (a typo?), for no node, or without a value to read",
     "compare its key and nodeSelector with: kubectl get nodes --show-labels; taintwarden init proposes a policy",
     needs=(Source.POLICIES, Source.NODES),
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
@@ -55,12 +54,6 @@ def never_acts(context: Context) -> Iterator[Found]:
         subject, nodes = Subject(POLICY, policy.name), context.selecting(policy)
         if policy.node_selector.requirements and not nodes:
             yield Found(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
-        elif shields := _shields(context, policy):
-            told = f"{', '.join(shields)} {'comes' if len(shields) == 1 else 'come'} first"
-            remedy = (
-                "remove one, or let it select closer: an exact key goes before a prefix, the older before the newer"
-            )
-            yield Found(subject, f"never acts: {told} for each of its taints, nodes and pods", remedy)
         else:
             for selector in policy.taints:
                 yield from _absent(context, policy, selector, nodes)
@@ -95,47 +88,6 @@ def _is_compared(context: Context, key: str) -> bool:
     """Whether pods or profiles compare values of the key: then nodes have it all the time."""
     every = (one for group in context.groups for one in context.view.tolerations_of(group.pod_class).extended)
     return any(one.key == key and is_comparison(one) for one in every)
-
-
-def _shields(context: Context, policy: Policy) -> list[str]:
-    """The policies that come first for all taints, nodes and pods of a policy; empty if none does for one of them."""
-    shields: dict[str, None] = {}
-    for key, effect in [(selector.key, effect) for selector in policy.taints for effect in selector.effects]:
-        by = [one.name for one in context.policies if one is not policy and _shields_key(one, policy, key, effect)]
-        if policy.devices or not by:
-            return []
-        shields |= dict.fromkeys(by)
-    return list(shields)
-
-
-def _shields_key(other: Policy, policy: Policy, key: str, effect: str) -> bool:
-    """Whether ``other`` comes first for all taints with this key (or pattern), for all pods of the policy."""
-    if not any(one.key == key and effect in one.effects for one in other.taints):
-        return False
-    # Any taint that the pattern selects is sufficient: both select it equally specifically.
-    example = Taint(f"{key[:-1]}x" if key.endswith("*") else key, effect=effect)
-    if acting_policy(example, (other, policy)) is not other:
-        return False
-    pairs = (
-        (other.node_selector, policy.node_selector),
-        (other.pod_selector, policy.pod_selector),
-        (other.namespace_selector, policy.namespace_selector),
-    )
-    covers = all(set(mine.requirements) <= set(theirs.requirements) for mine, theirs in pairs)
-    return covers and _excludes_no_more(other.exclude, policy.exclude)
-
-
-def _excludes_no_more(mine: Exclude, theirs: Exclude) -> bool:
-    bound, other = mine.priority_at_least, theirs.priority_at_least
-    return (
-        set(mine.namespaces) <= set(theirs.namespaces)
-        and (bound is None or (other is not None and bound >= other))
-        and (theirs.daemon_sets or not mine.daemon_sets)
-        and (theirs.respect_do_not_disrupt or not mine.respect_do_not_disrupt)
-        and (theirs.respect_do_not_evict or not mine.respect_do_not_evict)
-        and (theirs.bare or not mine.bare)
-        and (theirs.local_storage or not mine.local_storage)
-    )
 
 
 @check(
