@@ -222,7 +222,9 @@ def test_what_a_list_does_not_name_is_gone():
 )
 def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):
     listed, watched = Fed(*handler), Fed(*handler)
+    listed.handler.list_began()
     listed.handler.listed([obj])
+    listed.handler.list_ended("7")
     watched.handler.seen(obj)
     assert (listed.events[0].listed, watched.events[0].listed) == (True, False)
     listed.handler.seen(obj)
@@ -347,7 +349,7 @@ def test_others_have_room_beside_an_owner_of_too_many_and_what_is_gone_makes_roo
     fed.handler.lost(Identity(make(0).metadata.name, make(0).metadata.namespace))
     fed.handler.seen(make(most))
     assert len(fed.events) == most + 3
-    assert fed.handler.key(make(most)) in fed.handler._told
+    assert fed.handler.key(make(most)) in fed.handler._passed_on
 
 
 def test_what_is_left_out_is_logged_once():

@@ -242,7 +242,7 @@ def test_a_value_that_cannot_be_compared_evicts_nobody():
     rig.claim("a")
     rig.pod("a", extended=[above("950")])
     assert rig.evicted == []
-    [invalid] = rig.machine.view.report(rig.now)[0].invalid
+    [invalid] = rig.machine.view.report(rig.now)[0].status.invalid_taints
     assert (invalid.node, invalid.taint) == ("n1", f"{KEY}=9x0:NoExecute of device {GPU_0}")
 
 

@@ -8,8 +8,9 @@ from simulated import policy
 from taintwarden.engine.evaluate import Concern, Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import InvalidTaint, events
+from taintwarden.engine.machine import events
 from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
+from taintwarden.engine.status import InvalidTaint
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
 
@@ -177,7 +178,7 @@ def test_a_report_tells_which_limit_holds_the_queue():
     for name in "abc":
         rig.pod(name, gt())
     [told] = rig.view.report(rig.now)
-    assert (told.limited_by, told.pending) == ("policy-rate", 3)
+    assert (told.status.limited_by, told.status.pending) == ("policy-rate", 3)
 
 
 def test_a_report_leaves_out_policies_that_are_gone():
@@ -185,7 +186,7 @@ def test_a_report_leaves_out_policies_that_are_gone():
     rig.node("n1", "sla=940", "other=high")
     rig.pod("a", gt())
     rig.feed(events.PoliciesChanged((policy("new"),)))
-    assert [(one.policy.name, one.pending) for one in rig.view.report(rig.now)] == [("new", 0)]
+    assert [(one.policy.name, one.status.pending) for one in rig.view.report(rig.now)] == [("new", 0)]
 
 
 def test_a_report_counts_held_pods_by_taint_and_policy():
@@ -196,8 +197,8 @@ def test_a_report_counts_held_pods_by_taint_and_policy():
     rig.pod("c", exists(), exists("other"))
     rig.node("n1", "sla=high", "other=high")
     rig.pod("on-nothing", node="n9")
-    assert {one.policy.name: one.held_invalid for one in rig.view.report(rig.now)} == {"a": 2, "b": 2}
-    assert {one.policy.name: one.invalid for one in rig.view.report(rig.now)} == {
+    assert {one.policy.name: one.status.retained for one in rig.view.report(rig.now)} == {"a": 2, "b": 2}
+    assert {one.policy.name: one.status.invalid_taints for one in rig.view.report(rig.now)} == {
         "a": (InvalidTaint("n1", "sla=high:NoExecute", 2),),
         "b": (InvalidTaint("n1", "other=high:NoExecute", 2),),
     }
@@ -211,4 +212,4 @@ def test_the_invalid_taint_that_affects_most_pods_comes_first():
             rig.pod(f"{node}-{number}", gt(), node=node)
         rig.node(node, "sla=high")
     [report] = rig.view.report(rig.now)
-    assert [(one.node, one.pods) for one in report.invalid] == [("n2", 3), ("n1", 1), ("n3", 1)]
+    assert [(one.node, one.pods) for one in report.status.invalid_taints] == [("n2", 3), ("n1", 1), ("n3", 1)]

@@ -180,7 +180,7 @@ def test_a_raised_limit_counts_at_once():
 
 def evicted(rig: Rig) -> int:
     [report] = rig.view.report(rig.now)
-    return report.evicted
+    return report.status.evicted
 
 
 def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
@@ -497,7 +497,7 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
     rig.pod("a", gt())
     rig.advance(30)
     assert rig.evictions() == []
-    assert rig.view.report(rig.now)[0].limited_by
+    assert rig.view.report(rig.now)[0].status.limited_by
     rig.feed(events.ViewChanged(stream, live=True))
     rig.wake()
     assert rig.evictions() == ["a"]

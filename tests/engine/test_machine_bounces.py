@@ -7,6 +7,7 @@ from engine.rig import START, Rig, exists, limited, owner
 from taintwarden.engine import model
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import BounceSettings, Reclaim
+from taintwarden.engine.times import until
 
 TWICE = limited(bounce=BounceSettings())
 
@@ -101,8 +102,8 @@ def test_the_report_tells_who_is_held_by_it_and_who_bounces():
     rig = bouncing()
     rig.pod("next", **WEB)
     [entry] = rig.view.report(rig.now)
-    [limit] = entry.limits
-    assert (limit.limit, limit.pods, limit.until, entry.bouncing) == ("bounce", 1, START + 61, 1)
+    [limit] = entry.status.limits
+    assert (limit.limit, limit.pods, limit.until, entry.bouncing) == ("bounce", 1, until(START + 61), 1)
 
 
 # -- what lets them go, or not -----------------------------------------------------------------------------------------

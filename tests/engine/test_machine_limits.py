@@ -394,7 +394,7 @@ def test_when_every_zone_is_full_nobody_goes():
     rig.feed(events.LeadershipChanged(leading=True))
     rig.advance(60)
     assert rig.evictions() == []
-    assert rig.view.report(rig.now)[0].limited_by == "zone"
+    assert rig.view.report(rig.now)[0].status.limited_by == "zone"
 
 
 def test_pods_go_at_the_pace_of_their_zone_as_soon_as_another_one_is_not_full():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kube.leases import Candidate, LeaseStore
 from kube.scripted import refusal
-from taintwarden.kube.calls.lease_timings import LEASE_SECONDS, RETRY_SECONDS
+from taintwarden.kube.calls.lease import LEASE_SECONDS, RETRY_SECONDS
 from taintwarden.kube.errors import Unreachable
 
 NAMES = ("a", "b", "c")

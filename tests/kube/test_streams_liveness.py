@@ -10,8 +10,8 @@ import pytest
 from kube.flowing import Server, after, at_once, expired, for_ever, refused
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.event_handler import HELD_AT_MOST
-from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.kinds import Identity, PodObject
 from taintwarden.kube.wire.resources import PODS
 

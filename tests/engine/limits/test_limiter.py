@@ -78,7 +78,7 @@ class Bench:
     def trip(self) -> None:
         """More pods have to leave than the guard allows."""
         for number in range(500):
-            self.guard.expect(Due(f"wave-{number}", self.now.wall, "shop" if number % 2 else "bank"), self.now)
+            self.guard.expect(Due(f"wave-{number}", self.now.wall, "shop" if number % 2 else "bank", "n1"), self.now)
         self.guard.look(self.now)
         assert self.guard.halts
 

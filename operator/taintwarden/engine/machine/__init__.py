@@ -13,15 +13,7 @@ from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.intake import NewSource
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
-from taintwarden.engine.machine.reclaims import NodeEnd
-from taintwarden.engine.machine.reports import (
-    GuardReport,
-    InvalidTaint,
-    LimitReport,
-    PolicyReport,
-    SourceReport,
-    ZoneReport,
-)
+from taintwarden.engine.machine.reports import DevicesReport, GuardReport, PolicyReport, SourceReport
 from taintwarden.engine.machine.source import BLIND_KEY, NOT_LISTED, SourceHost, pending_key
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings
@@ -34,13 +26,11 @@ __all__ = [
     "BadNodes",
     "ClaimView",
     "Command",
+    "DevicesReport",
     "Event",
     "GuardReport",
-    "InvalidTaint",
-    "LimitReport",
     "Machine",
     "NewSource",
-    "NodeEnd",
     "NodeState",
     "NodeView",
     "Outcome",
@@ -52,7 +42,6 @@ __all__ = [
     "Timings",
     "View",
     "WriteOutcome",
-    "ZoneReport",
     "are_alike",
     "commands",
     "events",

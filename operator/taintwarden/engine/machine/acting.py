@@ -141,7 +141,7 @@ class Acting:
         if evictee is None or evictee.call is not None or not evictee.is_uncertain:
             return
         evictee.is_uncertain = False
-        world.limiter.guards.take_back(uid)
+        world.limiter.guards.settle(uid, Settlement.STAYS, world.now)
         self._ending.stay(evictee.node, uid)
         pod = world.cluster.pod(evictee.node, uid)
         if pod is not None:

@@ -328,7 +328,7 @@ class Judging:
         since = max(pod.bound_at, claim.verdict.counts_from)
         deletes = claim.policy.eviction.method is Method.DELETE
         budget = "" if deletes else self._world.limiter.budgets.name_of(pod)
-        guard.expect(Due(pod.uid, claim.due_at, pod.namespace, since, budget), self._world.now)
+        guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, since, budget), self._world.now)
 
     def _is_being_evicted(self, pod: Pod) -> bool:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""

@@ -100,7 +100,8 @@ class Client:
         if not answer.is_success:
             raise read_refusal(answer.status, answer.body, answer.retry_after)
         if accept == JSON and not answer.body.lstrip().startswith(b"{"):  # a page of a load balancer, perhaps
-            msg = f"the answer is no JSON: {_quoted(answer.body)}"
+            quoted = printable(" ".join(answer.body[:200].decode("utf-8", "replace").split()), 100)
+            msg = f"the answer is no JSON: {quoted}"
             raise Unreachable(msg)
         return answer.body
 
@@ -137,10 +138,6 @@ class Client:
 def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
     given = {} if authorization is None else {"Authorization": authorization}
     return _HEADERS | headers | given
-
-
-def _quoted(body: bytes) -> str:
-    return printable(" ".join(body[:200].decode("utf-8", "replace").split()), 100)
 
 
 def _unreachable(error: BaseException) -> Unreachable:

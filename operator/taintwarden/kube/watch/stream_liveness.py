@@ -37,7 +37,7 @@ class StreamLiveness:
     def __bool__(self) -> bool:
         return self._live
 
-    def tell(self, observer: Observer) -> None:
+    def report_to(self, observer: Observer) -> None:
         """Report the answer to it, now and at every change."""
         self._observer = observer
         observer.live(live=self._live)

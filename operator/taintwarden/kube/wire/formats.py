@@ -1,7 +1,7 @@
 """What lists and watches come in: protobuf or JSON, as the API server chooses among what we accept.
 
-Protobuf costs the server about half as much, and is shorter. Custom resources have no other encoding than JSON, nor
-have servers that only resemble Kubernetes' own.
+Protobuf costs the server about half as much, and is shorter: it is accepted for the kinds that have many objects.
+Servers that only resemble Kubernetes' own have no other encoding than JSON.
 """
 
 from collections.abc import Callable

@@ -5,10 +5,9 @@ from typing import Any, Generic
 import msgspec
 
 from taintwarden.kube.errors import NOT_JSON, ApiStatus
-from taintwarden.kube.wire.answers import decoded
-from taintwarden.kube.wire.formats import ExpiredError, Page, Undecodable, error_of
+from taintwarden.kube.wire.answers import decoded, decoded_flat
+from taintwarden.kube.wire.formats import Page, Undecodable, error_of
 from taintwarden.kube.wire.kinds import Identity, Items, ListMeta, Object, RawItems, WatchFrame
-from taintwarden.kube.wire.nesting import decoded_flat
 
 
 class JsonFrames(Generic[Object]):
@@ -54,7 +53,7 @@ class JsonFrames(Generic[Object]):
             fault = str(error)
         raw = decoded(line, _RawFrame, "frame of a watch")
         if raw.type == "ERROR":
-            raise _error_of(line)
+            raise error_of(_read(line, _ErrorFrame, _ErrorFrame()).object)
         identity = identity_of(raw.object)
         return raw.type, identity if raw.type == "DELETED" else Undecodable(identity, fault)
 
@@ -94,7 +93,3 @@ class _RawFrame(msgspec.Struct):
 
 class _ErrorFrame(msgspec.Struct):
     object: ApiStatus = msgspec.field(default_factory=ApiStatus)
-
-
-def _error_of(line: bytes) -> ExpiredError:
-    return error_of(_read(line, _ErrorFrame, _ErrorFrame()).object)

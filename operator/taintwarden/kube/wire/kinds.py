@@ -17,8 +17,10 @@ MAX_OF_A_POD = 250
 """So many labels of one pod count, and so many of its native tolerations. The API server has no limit but 1.5 MB, and
 what counts stays in memory.
 """
+MAX_TAINTS = 250
+"""So many taints of one node count: each is compared for each class of pods on it."""
 MAX_SPREAD_CONSTRAINTS = 32
-"""The same of its topology spread constraints."""
+"""So many topology spread constraints of one pod count."""
 
 
 class OwnerReference(msgspec.Struct, gc=False):

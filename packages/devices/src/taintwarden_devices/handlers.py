@@ -7,7 +7,7 @@ of what is more than one writer may have in memory: a kubelet may write any numb
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ MAX_OF_A_SELECTOR = 64
 """Rules that select the same devices."""
 
 
-class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
+class DeviceHandler(KeyedHandler[Kind], Generic[Kind]):
     """What handlers for devices share.
 
     Args:
@@ -55,7 +55,6 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         super().__init__(resource, feed, metrics)
         self.problem = ""
         """Why the server does not answer, while it does not."""
-        self._is_listing = False
         self._weights: dict[str, tuple[str, int]] = {}
         """Key of what was passed on -> whose it is, and its weight."""
         self._kept: Counter[str] = Counter()
@@ -82,9 +81,9 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         event = self.event(key, obj)
         if event is None:
             self.lose(key)
-        elif self._told.get(key) != event:
+        elif self._passed_on.get(key) != event:
             if self._make_room(key, event):
-                self._told[key] = event
+                self._passed_on[key] = event
                 self.feed(self.event_of_list(event) if self._is_listing else event)
             else:
                 self.lose(key)
@@ -113,12 +112,6 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         if key is not None:
             self._release(key)
         super().lose(key)
-
-    def listed(self, objects: Sequence[Kind]) -> None:
-        """One page of objects, of which changes may be missing."""
-        self._is_listing = True
-        super().listed(objects)  # type: ignore[arg-type] # mypy checks each of the kinds against all of them
-        self._is_listing = False
 
     def event_of_list(self, event: Event) -> Event:
         """The same event, if changes of the object may be missing."""

@@ -4,10 +4,8 @@ import click
 
 from taintwarden_cli.completion import POLICIES
 from taintwarden_cli.lazy import imported
-from taintwarden_cli.options import Seconds, cluster_options, operator_option
+from taintwarden_cli.options import cluster_options, operator_option
 from taintwarden_cli.output import output_option
-
-FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
@@ -25,7 +23,6 @@ Examples:
   taintwarden status
   taintwarden status sla
   kubectl taintwarden status -o json
-  taintwarden status sla --watch
 
 \b
 Exit codes:
@@ -39,18 +36,14 @@ Exit codes:
       because the API server fails or a workload comes back to its node, for 3 minutes because the state
       of the cluster is not known
 
-JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, devicesProblem, pausedBy,
-progress, selectedNodes, evictingNodes, pending, blocked, evicted, retained, invalidTaints[], onInvalidValue,
-nextDeadline, guard, limitedBy, limits[], zones[], reclaims[], blockedBudgets[], nextPods[]); what does not apply is
-null.
+JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
+status); status is that of the stored policy.
 """
 
 
 @click.command(help=_HELP, short_help="Show the status of policies.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
-@click.option("-w", "--watch", is_flag=True, help="Refresh until interrupted.")
 @click.option("--utc", is_flag=True, help="Times in UTC, in place of ages and countdowns.")
-@click.option("--interval", type=Seconds(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks.")
 @operator_option
 @cluster_options
 @output_option

@@ -58,7 +58,7 @@ def policy_problem(context: Context) -> Iterator[Found]:
     for name in sorted({*known, *context.policy_problems}):
         one, invalid = known.get(name), context.policy_problems.get(name)
         remedy = f"taintwarden status {name}; docs/troubleshooting.md#a-limit-holds-them"
-        if invalid or (one is not None and one.is_refused):
+        if invalid or (one is not None and one.accepted == "False"):
             remedy = f"correct it: kubectl edit taintevictionpolicy {name}"
         elif one is not None and one.is_halted:
             remedy = (
