@@ -128,8 +128,6 @@ def _scope(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> Scope:
 def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:
     told: dict[tuple[str, bool], list[str]] = {}
     for source, problem in snapshot.problems.items():
-        if source is Source.PUBLISHERS and snapshot.publishers_hidden:
-            continue
         for check in checks:
             if source in check.needs:
                 told.setdefault((problem, False), []).append(check.id)
