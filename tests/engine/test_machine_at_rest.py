@@ -187,7 +187,7 @@ class History:
             "budgets": [*limiter.budgets._asked, *(k for k, one in limiter.budgets._accounts.items() if one.under_way)],
             "spread": [*world.spread._leaving],
             "guards": [uid for one in limiter.guards.by_policy.values() for uid in one._taken],
-            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.due.near],
+            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.near],
             "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
             "queues": [*world.queues._positions],
             "reclaims": [*self.rig.machine._reclaims.claims],

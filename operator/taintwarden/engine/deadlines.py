@@ -36,7 +36,9 @@ class DeadlineQueue(Generic[Time]):
     def __init__(self) -> None:
         self._current: dict[str, Entry] = {}
         self._parts: list[list[Entry]] = []
-        """All entries in order. No part is empty."""
+        """All of them in order. No part is empty."""
+        self._lasts: list[Entry] = []
+        """The last of each part."""
 
     def __len__(self) -> int:
         return len(self._current)
@@ -49,31 +51,28 @@ class DeadlineQueue(Generic[Time]):
                 return
             self.cancel(key)
         entry = self._current[key] = Entry(at, rank, key)
-        if not self._parts:
-            self._parts.append([entry])
-            return
-        number = self._number_of(entry)
+        number = min(bisect_left(self._lasts, entry), len(self._lasts) - 1)
+        if number < 0:
+            number, self._parts, self._lasts = 0, [[]], [entry]
         part = self._parts[number]
         insort(part, entry)
         if len(part) > LARGEST_PART:
             half = LARGEST_PART // 2
-            self._parts.insert(number + 1, part[half:])
-            del part[half:]
+            self._parts[number : number + 1] = part[:half], part[half:]
+            self._lasts.insert(number, part[half - 1])
+        self._lasts[number] = self._parts[number][-1]
 
     def cancel(self, key: str) -> None:
         """Remove ``key``, if it is scheduled."""
         entry = self._current.pop(key, None)
         if entry is not None:
-            number = self._number_of(entry)
+            number = bisect_left(self._lasts, entry)
             part = self._parts[number]
             del part[bisect_left(part, entry)]
-            if not part:
-                del self._parts[number]
-
-    def _number_of(self, entry: Entry) -> int:
-        """The number of the part that has an entry, or should have it."""
-        parts = self._parts
-        return min(bisect_left(parts, entry, key=_last), len(parts) - 1)
+            if part:
+                self._lasts[number] = part[-1]
+            else:
+                del self._parts[number], self._lasts[number]
 
     def at(self, key: str) -> Time | None:
         """When ``key`` is due, None if it is not scheduled."""
@@ -95,7 +94,3 @@ class DeadlineQueue(Generic[Time]):
             return None
         self.cancel(head.key)
         return head.key
-
-
-def _last(part: list[Entry]) -> Entry:
-    return part[-1]

@@ -10,8 +10,8 @@
 * Unreleased, at most the allowance leaves within a window, 1.5 times of it where the guard holds one namespace.
 
 Every eviction is reserved in the stored record by the pod's UID before its call is made: after a restart those of the
-pods that are gone count as evicted, and no others. What a check costs depends on what has changed since the last, not on the number
-of pods: they are counted as they come and go.
+pods that are gone count as evicted, and no others. Pods are counted as they come and go, so what a check costs depends
+on what has changed since the last one.
 """
 
 from collections import Counter
@@ -47,11 +47,11 @@ Evictions = tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
 class GuardRecord(msgspec.Struct, frozen=True):
     """The state of a guard that is kept across restarts. Times are seconds since the epoch.
 
-    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: pods by namespace, as they were counted; none if it holds nothing.
-    ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID, namespace) of the next
-    evictions. ``released``: the number of pods that a person released at ``released_at`` and that still have to leave.
-    ``reset``: the request for a release that was granted and is not removed yet; the next leader does not grant it
-    again. ``term``: of the leader that wrote the record; one of an earlier term never replaces it.
+    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: pods by namespace, as they were counted; none if
+    it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
+    namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and
+    that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next leader
+    does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces it.
     """
 
     tripped_at: float | None = None
@@ -114,7 +114,7 @@ class Guard:
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - one statement for each field
         self, settings: GuardSettings, freed: Callable[[str], None], free_record: Callable[[], None] = lambda: None
     ) -> None:
         self.settings = settings
@@ -147,6 +147,8 @@ class Guard:
         """The request for a release that was granted, until it is removed."""
         self.released: dict[str, None] = {}
         """UIDs of pods that a person released and that still have to leave."""
+        self.identified: list[str] = []
+        """Those of them that a restored record has released."""
         self.scope = ALL
         """What it holds while it is tripped: all pods, or those of this namespace."""
         self._freed, self._free_record = freed, free_record
@@ -206,6 +208,7 @@ class Guard:
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
             self.released[due.uid] = None
+            self.identified.append(due.uid)
         elif self._knows(due, now):
             return
         self._remove(due.uid)
@@ -440,14 +443,14 @@ class Guard:
             self._hold()
         released: list[str] = []
         for key, group in list(self._groups.items()):
+            passing: dict[str, None] = {}
             if not self.is_tripped:
-                released += group.fresh
-                group.fresh = {}
+                passing, group.fresh = group.fresh, {}
             elif self.scope in (ALL, key[0]):
-                released += group.held
-                group.held = {}
+                passing, group.held = group.held, {}
+            released += passing
+            self.released |= passing
             self._recount(key, group)
-        self.released |= dict.fromkeys(released)
         self._released_at, self._quota = now.wall, 0
         self._unsaved = self._changed = True
         self._freed(ALL)

@@ -9,7 +9,7 @@ from itertools import islice
 from taintwarden.engine.guard import Guard, Turn
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.machine.cluster import NodeState, history_name
+from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
@@ -17,8 +17,8 @@ from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy
 
-EXAMPLES, MAX_EXAMPLES = 5, 1_000
-"""How many pods a notice lists, and of how many they are the first."""
+EXAMPLES, MAX_EXAMPLES = 5, 100
+"""How many pods a notice lists, and at how many, and how many nodes, it looks for that."""
 POPULATION_SECONDS = 1.0
 """The greatest age of a count of all pods that a percentage refers to."""
 
@@ -135,18 +135,24 @@ class Guarding:
         looks = (guard.next_look(now) for guard in self._world.limiter.guards.by_policy.values())
         return min((look for look in looks if look is not None), default=None)
 
-    def look(self) -> None:
-        """Trip before the first eviction of a wave that is too large; arm again when the cause is gone."""
+    def look(self, most: int) -> None:
+        """Trip before the first eviction of a wave that is too large; arm again when the cause is gone.
+
+        At most ``most`` pods of each policy are counted anew.
+        """
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
             if guard is not None:
-                self._look(policy, guard)
+                self._look(policy, guard, most)
             if policy.limits.zone_health is not None or policy.name in self._halted:
                 self._look_at_zones(policy)
 
-    def _look(self, policy: Policy, guard: Guard) -> None:
+    def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         guard.resolve(self._existing(dict(guard.unsure)), self._world.now)
-        match guard.look(self._world.now):
+        if guard.identified:
+            self._released(policy.name, guard.identified)
+            guard.identified = []
+        match guard.look(self._world.now, most):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
@@ -246,23 +252,21 @@ class Guarding:
 
         If a policy or a profile changed recently and the taint has had its value for longer, the change is the cause.
         """
-        pods: Counter[str] = Counter()
-        places: dict[str, list[NodeState]] = {}
-        for node, number in guard.nodes.items():
-            state, claim = self._world.cluster.nodes[node], _claim_on(self._world, node, policy)
+        nodes, pods = self._world.cluster.nodes, Counter[str]()
+        for node in islice(guard.nodes, MAX_EXAMPLES):
+            claim = _claim_on(self._world, node, policy)
             for verdict in claim.grounds.verdicts if claim is not None else ():
-                name = history_name(verdict.taint)
-                pods[name] += number
-                places.setdefault(name, []).append(state)
+                pods[history_name(verdict.taint)] += guard.nodes[node]
         if not pods:
             return "evictions of the last window", ()
         name = min(pods, key=lambda one: (-pods[one], one))
-        state = min(places[name], key=lambda one: one.name)
+        places = [node for node in guard.nodes if nodes[node].history(name) is not None]
+        state = nodes[min(places)]
         taint, history = next(one for one in state.taints() if history_name(one[0]) == name)
         values = history.values
         before = f", {values[1] or 'no value'} before" if len(values) > 1 else ""
-        nodes = f"{len(places[name])} nodes, such as" if len(places[name]) > 1 else "1 node:"
-        sentence = f"taint {name} on {nodes} {taint} on {state.name}{before}"
+        where = f"{len(places)} nodes, such as" if len(places) > 1 else "1 node:"
+        sentence = f"taint {name} on {where} {taint} on {state.name}{before}"
         change = self._newest_change(policy)
         if change is not None and history.held_since < change[1]:
             sentence = f"{change[0]}; {sentence}"
@@ -302,6 +306,6 @@ def _claim_on(world: World, node: str, policy: Policy) -> Claim | None:
 
 def _bad_node(world: World, claim: Claim) -> BadNode:
     taint = claim.verdict.taint
-    taints = world.cluster.nodes[claim.node].taints()
-    values = next((history.values for one, history in taints if history_name(one) == history_name(taint)), ())
+    history = world.cluster.nodes[claim.node].history(history_name(taint))
+    values = () if history is None else history.values
     return BadNode(claim.node, taint, values[1] if len(values) > 1 else None)

@@ -53,7 +53,7 @@ class Machine:
         gates: Gates | None = None,
         overall_rate: float | None = None,
         max_in_flight: int = 64,
-        slice_size: int = 500,
+        slice_size: int = 250,
         timings: Timings | None = None,
         source: NewSource | None = None,
     ) -> None:
@@ -202,7 +202,7 @@ class Machine:
         if not world.may_evict or not self._judging.is_complete:
             return
         self._guarding.reset()
-        self._guarding.look()
+        self._guarding.look(most)
         self._acting.let_time_pass(most)
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
