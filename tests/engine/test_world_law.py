@@ -287,7 +287,7 @@ def test_a_lane_that_fails_is_tried_again_at_increasing_times():
 def test_a_lane_that_fails_tries_another_pod():
     history, first, second = two_namespaces({}, first=3)
     history.at(100.5).call(second[0])
-    for at in (105, 106.2, 108.4):
+    for at in (103, 104.2, 106.4):
         history.at(at).call(first[0], 403, DENIED)
     assert history.breaches() == ["order"]
 
@@ -627,14 +627,14 @@ def test_a_wave_within_the_allowance_goes():
 
 def test_a_wave_above_it_is_held_before_its_first_eviction():
     history, first = wave(51)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(104).call(first[0])
     assert history.breaches() == ["guard"]
 
 
 def test_two_namespaces_that_are_large_are_both_held():
     history, first, second = wave(45, 45)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(200).call(second[0])
     assert history.breaches() == ["guard"]
     history, first, second = wave(50, 45)
@@ -644,7 +644,7 @@ def test_two_namespaces_that_are_large_are_both_held():
 
 def test_ten_namespaces_are_held_together():
     history, *names = wave(*[20] * 10)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(300).call(names[3][0])
     assert history.breaches() == ["guard"]
 
@@ -690,9 +690,9 @@ def test_repair_node_by_node_does_not_arm_it():
     for index in range(80):
         history.node(f"n{index}", "940")
     for index in range(70):
-        history.at(130 + 8 * index).node(f"n{index}")
-    assert history.breaches(700) == []
-    history.at(700).call("x75")
+        history.at(130 + 4 * index).node(f"n{index}")
+    assert history.breaches(420) == []
+    history.at(420).call("x75")
     assert history.breaches() == ["guard"]
 
 
@@ -820,7 +820,7 @@ def test_a_normal_zone_has_no_rate():
 
 def test_nothing_leaves_when_every_zone_is_full():
     history, names = zones(4, 4)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(104).call(names[0])
     assert history.breaches() == ["zone"]
     assert zones(4, 3)[0].breaches(200) == ["late"]

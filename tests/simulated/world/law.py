@@ -60,8 +60,8 @@ KEPT = 30.0
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
 BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
-DOUBT_SECONDS = 60.0
-"""For so long a call without an answer may count as carried out, though its pod is still there."""
+CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
+"""How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
 ROUNDS, ROW_SECONDS = 3, 600.0
 OTHERS_PER_FAILING = 3
@@ -259,7 +259,8 @@ class Guard:
         """When one of these two grew last."""
         self.tripped: float | None = None
         """Since when it may be tripped."""
-        self._may: tuple[float, dict[str, bool]] = (0.0, {})
+        self._may: dict[str, bool] = {}
+        """Namespace -> whether its pods may be held, since the last look."""
         self.alone: dict[str, float] = {}
         """Namespace -> when it may have been the only one that is held."""
         self.only, self.single = "", now
@@ -284,7 +285,7 @@ class Guard:
 
     def look(self, wants: Iterable[Want], now: float, is_blocked: Mapping[str, bool], *, well: bool) -> None:
         """Count anew."""
-        window = self.settings["windowSeconds"]
+        window, self._may = self.settings["windowSeconds"], {}
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         surely = {
             uid: one.pod.namespace
@@ -336,21 +337,16 @@ class Guard:
 
     def may_hold(self, namespace: str, now: float) -> bool:
         """Whether it may be tripped, settle, or have no allowance left."""
-        if self._may[0] != now:
-            self._may = (now, {})
-        if namespace not in self._may[1]:
-            self._may[1][namespace] = self._may_hold(namespace, now)
-        return self._may[1][namespace]
-
-    def _may_hold(self, namespace: str, now: float) -> bool:
+        if namespace in self._may:
+            return self._may[namespace]
         allowed = self.allowance(now, least=True)
         past = len(self.past(now - self.settings["windowSeconds"] - SEEN, surely=False))
-        if self.tripped is None:
-            return past >= allowed
-        counts = Counter(namespace for _, namespace, _ in self.maybe.values())
+        counts = Counter(name for _, name, _ in self.maybe.values())
         most = max(counts, key=lambda name: (counts[name], name), default="")
         rest, is_quiet = counts.total() - counts[most], now - self.grown[1] >= 60.0 + SLACK or self.only == most
-        return namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        holds_it = namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        self._may[namespace] = past >= allowed if self.tripped is None else holds_it
+        return self._may[namespace]
 
     def evicted(self, pod: Pod, now: float) -> str:
         """A pod is gone. Returns what is wrong with that."""
@@ -409,6 +405,8 @@ class Judge:
         """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
         self._leader, self._term, self._well = "", 0, 0.0
         """Who leads, and since when all is well; NEVER: it is not."""
+        self._former: dict[str, float] = {}
+        """UIDs of pods that are called for since an earlier term, and until when that may be."""
         self._server, self._pause = Tries(5.0), [0.0, 0.0]
         """Faults of the server, and until when it asks for a pause: they make all lanes wait."""
         self._extra = self._full_at = 0.0
@@ -547,6 +545,8 @@ class Judge:
                 self._there[-1][1] = self.now
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
+            for call in (call for lane in self._lanes.values() for call in lane.air.values()):
+                self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
             self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
             for guard in self._guards.values():
@@ -640,6 +640,7 @@ class Judge:
     def _answered(self, number: Any, call: Call) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
+        self._former.pop(call.want.pod.uid, None)
 
     # -- who, and when ------------------------------------------------------------------------------------------------
 
@@ -938,9 +939,9 @@ class Judge:
         if not (any(opened) if surely else all(opened)):
             yield "window", "and no window is open"
         if (guard := self._guards.get(rules.uid)) is not None:
-            settles = want.due.late + guard.settings["settleSeconds"] + SEEN > now
-            may_hold = settles or (not is_released and guard.may_hold(pod.namespace, now))
-            if guard.has_to_hold(pod, now) if surely else may_hold:
+            settles = not surely and want.due.late + guard.settings["settleSeconds"] + SEEN > now
+            holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod.namespace, now)
+            if settles or holds_it:
                 yield "guard", f"though its guard holds {len(guard.held)} pods"
         zone, since = self._zone(rules.uid)
         has_to_stay = self._all_full(rules) and is_seen and pod.uid not in self._released[rules.uid]
@@ -1062,6 +1063,7 @@ class Judge:
         self._look_at_guards(blocked)
         self._due_lanes = {self._lane_of(want) for want in self.wants.values() if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
+        in_air |= {uid for uid, until in self._former.items() if until > now}
         if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
             self._full_at = now
         self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())

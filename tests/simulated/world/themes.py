@@ -524,7 +524,7 @@ def waves(d: Draw) -> None:
 
 
 def trips(d: Draw) -> None:
-    """Guards: evictions of the last window, what a restart and a release have to keep, and room beside a namespace."""
+    """Guards: evictions of the last window, what restarts and releases keep, and who may go beside a namespace."""
     how = d.turn(("again", "repaired", "released", "blocked", "room"))
     d.cluster(4, namespaces=3)
     first, second, third, fourth = d.nodes

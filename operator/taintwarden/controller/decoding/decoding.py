@@ -137,7 +137,8 @@ class Decoder:
         errors: tuple[FieldError, ...] = ()
         if annotations.tolerations is not None:
             _, errors = self._parse(annotations.tolerations)
-        ignored = (*bounds.faults(obj), *check_opt_outs(_opting_out(annotations)))
+        opting_out = _opting_out(annotations)
+        ignored = (*bounds.faults(obj), *(check_opt_outs(opting_out) if opting_out else ()))
         if errors or ignored:
             self._report(PodIssue(meta.name, meta.namespace, meta.uid, errors, ignored))
         bound_at = self._bound_at(obj)

@@ -230,7 +230,8 @@ class Machine:
             return
         world.led_since = world.now.monotonic
         world.limiter.rates.restart(world.now.monotonic)
-        world.limiter.calls.forget_failures()
+        for lane in world.limiter.calls.forget_failures():
+            world.queues.failing_changed(lane)
         self._mirroring.restart()
         world.limiter.guards.restore(world.now)
         self._acting.leads()
