@@ -30,7 +30,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.order import SAME_URGENCY_SECONDS, OrderKey, place_of
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.status import (
+from taintwarden.engine.reported_status import (
     MAX_BLOCKED_BUDGETS,
     MAX_INVALID_TAINTS,
     MAX_MESSAGE_CHARACTERS,
@@ -47,7 +47,7 @@ from taintwarden.engine.status import (
     ReportedStatus,
     ZoneStatus,
 )
-from taintwarden.engine.times import at, until
+from taintwarden.engine.rfc3339 import at, until
 
 CLAIMS_AT_ONCE = 1_000
 """Claims that are counted in one slice: it takes 2 to 4 ms."""
