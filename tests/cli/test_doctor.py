@@ -11,7 +11,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.test_plan import add_node
 from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels
 from taintwarden.kube.calls.lease import LEASE_NAME
@@ -37,7 +37,7 @@ def hold_lease(cluster: LocalCluster) -> None:
     spec = {
         "holderIdentity": "taintwarden-0",
         "leaseDurationSeconds": 15,
-        "renewTime": times.exactly(cluster.store.clock().timestamp()),
+        "renewTime": rfc3339.exactly(cluster.store.clock().timestamp()),
     }
     cluster.create("leases", {"metadata": {"name": LEASE_NAME, "namespace": SYSTEM}, "spec": spec})
 
@@ -142,7 +142,7 @@ async def test_what_is_only_useful_makes_a_check_partial(cluster, run):
 def flap(cluster: LocalCluster, pod_name: str, value: str) -> None:
     event = {
         "metadata": {"name": f"{pod_name}-{value}", "namespace": "shop"},
-        "eventTime": times.exactly(cluster.store.clock().timestamp()),
+        "eventTime": rfc3339.exactly(cluster.store.clock().timestamp()),
         "reportingComponent": "taintwarden.io/taintwarden",
         "reason": "EvictionCancelled",
         "message": f"Stays on a1: taint sla={value}:NoExecute no longer evicts it",

@@ -15,8 +15,8 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.world import Json, policy
 from localcluster import LocalCluster
 from taintwarden.controller.words.wording import guard_advice, held
-from taintwarden.engine.status import LimitStatus
-from taintwarden.engine.times import at, exactly
+from taintwarden.engine.reported_status import LimitStatus
+from taintwarden.engine.rfc3339 import at, exactly
 from taintwarden_cli.rehearsal import liveness
 from taintwarden_cli.status import showing
 

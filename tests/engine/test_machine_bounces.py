@@ -7,7 +7,7 @@ from engine.rig import START, Rig, exists, limited, owner
 from taintwarden.engine import model
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import BounceSettings, Reclaim
-from taintwarden.engine.times import until
+from taintwarden.engine.rfc3339 import until
 
 TWICE = limited(bounce=BounceSettings())
 

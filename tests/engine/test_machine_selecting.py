@@ -12,8 +12,8 @@ from taintwarden.engine.history import decode_histories
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
 from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
+from taintwarden.engine.rfc3339 import at
 from taintwarden.engine.selectors import EVERYTHING
-from taintwarden.engine.times import at
 
 WEB = Owner("ReplicaSet", "web", "uid-web")
 

@@ -7,8 +7,8 @@ from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.machine.reclaims import REMEMBERED_NODES, REMEMBERED_SECONDS
 from taintwarden.engine.model import Node, Policy, Reclaim
-from taintwarden.engine.status import ReclaimStatus
-from taintwarden.engine.times import at
+from taintwarden.engine.reported_status import ReclaimStatus
+from taintwarden.engine.rfc3339 import at
 
 SECONDS = 120
 

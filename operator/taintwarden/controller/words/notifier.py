@@ -8,7 +8,7 @@ import structlog
 
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Policy, Taint
@@ -70,7 +70,7 @@ class Notifier:
 
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
         """Pods of a node with the same deadline, by the same taint and policy: one line, since a node has many."""
-        node, verdict, due = notices[0].pod.node, notices[0].verdict, times.at(notices[0].due_at)
+        node, verdict, due = notices[0].pod.node, notices[0].verdict, rfc3339.at(notices[0].due_at)
         policy, pods = verdict.policy, [str(notice.pod) for notice in notices]
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
         fate = "Will" if policy.mode is Mode.ENFORCE else "Would"
@@ -161,7 +161,7 @@ def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
 def _decided(to: Notifier, n: commands.Decided) -> Said:
     if n.limit:
         to.metrics.limit_wait.labels(n.limit).observe(n.waited)
-    return Said({"due": times.at(n.due_at), "why": to.why(n.verdict)})
+    return Said({"due": rfc3339.at(n.due_at), "why": to.why(n.verdict)})
 
 
 @_row(commands.Rehearsed, POD, "info", "eviction-rehearsed", NORMAL, "EvictionDryRun", "Evict")
@@ -190,7 +190,7 @@ def _evicted(to: Notifier, n: commands.Evicted) -> Said:
 )
 def _hindered(to: Notifier, n: commands.Hindered) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, n.outcome).inc()
-    facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": times.at(n.retry_at)}
+    facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": rfc3339.at(n.retry_at)}
     note = f"Not evicted from {n.pod.node} ({wording.hindered(n.outcome)}): {n.message}. It is retried."
     return Said(facts, note, int(n.outcome.row.by_budget))
 
@@ -203,7 +203,7 @@ def _left(to: Notifier, n: commands.Left) -> Said:
 
 @_row(commands.HeldByBudget, POD, "info", "eviction-held", WARNING, "EvictionBlocked", "Evict")
 def _held_by_budget(_: Notifier, n: commands.HeldByBudget) -> Said:
-    until = {} if n.until is None else {"until": times.until(n.until)}
+    until = {} if n.until is None else {"until": rfc3339.until(n.until)}
     end = "It waits until that changes."
     if until:
         end = f"It is deleted at {until['until']} (EvictThenDelete), unless a limit holds it then."
@@ -218,14 +218,14 @@ def _bounced(to: Notifier, n: commands.Bounced) -> Said:
 
 @_row(commands.HeldAsBouncing, POD, "warning", "eviction-bouncing", WARNING, "EvictionBouncing", "Evict")
 def _held_as_bouncing(_: Notifier, n: commands.HeldAsBouncing) -> Said:
-    until = times.until(n.until)
+    until = rfc3339.until(n.until)
     note = f"Waits until {until}: {n.reason}. {wording.comes_back(n.pod)}."
     return Said({"reason": n.reason, "until": until}, note)
 
 
 @_row(commands.DeadlineAtRisk, POD, "warning", "deadline-at-risk", WARNING, "DeadlineAtRisk", "Schedule")
 def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Said:
-    gone = times.at(n.hard_at)
+    gone = rfc3339.at(n.hard_at)
     note = f"{n.pod.node} is gone at {gone}, before the pod can stop gracefully: {n.reason}"
     return Said({"gone": gone, "reason": n.reason}, note)
 
@@ -233,7 +233,7 @@ def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Said:
 @_row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
 def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
-    gone, word = times.at(n.hard_at), "at" if n.reason == "grace-cut" else "since"
+    gone, word = rfc3339.at(n.hard_at), "at" if n.reason == "grace-cut" else "since"
     note = f"{MISSED.get(n.reason, n.reason)}: {n.pod.node} is gone {word} {gone}"
     return Said({"gone": gone, "reason": n.reason}, note)
 

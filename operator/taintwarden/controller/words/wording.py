@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
@@ -15,7 +15,7 @@ from taintwarden.engine.machine import BadNodes
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.status import LimitStatus, ReclaimStatus
+from taintwarden.engine.reported_status import LimitStatus, ReclaimStatus
 
 HOLDS = refusal.HOLDS
 """Limit -> why it delays pods."""
@@ -144,7 +144,7 @@ def zone_health(nodes: int, unhealthy: int, state: str) -> str:
 
 def node_end(end: ReclaimStatus, now: float) -> str:
     """The end of a node by ``reclaim``, and which pods it ends."""
-    gone_at = times.read_time(end.gone_at)
+    gone_at = rfc3339.read_time(end.gone_at)
     if gone_at is not None and gone_at <= now:
         more = f": {pods(end.missed)} {'was' if end.missed == 1 else 'were'} still on it and ended with it"
         return f"node {end.node} is gone since {end.gone_at}" + (more if end.missed else "")

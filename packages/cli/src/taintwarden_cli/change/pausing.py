@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden_cli.change.stored_policy import (
     StoredPolicy,
     apply_policy,
@@ -86,7 +86,7 @@ async def _told_by(session: Session, reason: str) -> str:
         user = (await session.review(_REVIEWS, body, _Review, "ask who you are")).status.user_info.username
     except ClusterError:
         user = ""
-    told = f"{user or 'an unknown user'} at {times.at(time.time())}"
+    told = f"{user or 'an unknown user'} at {rfc3339.at(time.time())}"
     return f"{told}: {reason}" if reason else told
 
 

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates, Taint
 from taintwarden_cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain
 from taintwarden_cli.explain.explanation import Fate, PodExplanation, TaintExplanation
@@ -58,7 +58,7 @@ def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanat
     found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
     fates, is_node = [one.fate for one in found], subject.startswith("Node")
     return PodsExplanation(
-        at=times.at(snapshot.now),
+        at=rfc3339.at(snapshot.now),
         subject=subject,
         problem=snapshot.operator_problem or None,
         leaving=fates.count(Fate.LEAVES),
