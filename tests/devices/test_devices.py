@@ -111,6 +111,81 @@ def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
     assert found == [[False, True], []]
 
 
+def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.claim("a")
+    rig.pod("a")
+    for known in (False, True):
+        rig.feed(device_events.DevicesKnown(known=known))
+    rig.wake()
+    rig.slice(gpu_0=tainted())
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+def test_the_claim_gets_another_device():
+    rig = Devices()
+    rig.slice(gpu_0=tainted(), gpu_1=WELL)
+    rig.claim("a", device=GPU_1)
+    rig.pod("a")
+    assert rig.evicted == []
+    rig.claim("a", device=GPU_0)
+    assert rig.evicted == ["a"]
+
+
+def test_a_pod_that_has_two_claims_keeps_the_devices_of_the_one_that_stays():
+    rig = Devices()
+    for key in ("shop/c", "shop/d"):
+        rig.claim("a", key=key)
+    rig.pod("a")
+    rig.feed(device_events.ClaimGone("shop/c"))
+    rig.slice(gpu_0=tainted())
+    assert rig.evicted == ["a"]
+
+
+def test_the_taint_goes_and_the_pod_stays():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.slice(gpu_0=WELL)
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+def test_the_claim_is_deallocated_and_the_pod_stays():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    rig.feed(device_events.ClaimGone("shop/c"))
+    rig.advance(120)
+    assert rig.evicted == []
+
+
+def test_a_pod_for_which_the_claim_is_reserved_later_leaves_too():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    for name in "ab":
+        rig.pod(name)
+    rig.claim("a")
+    assert rig.evicted == ["a"]
+    rig.claim("a", "b")
+    assert rig.evicted == ["a", "b"]
+
+
+def test_a_pod_for_which_the_claim_is_reserved_no_longer_stays():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    for name in "ab":
+        rig.pod(name)
+    rig.claim("a", "b")
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    assert rig.claimed() == ["a"]
+    rig.advance(120)
+    assert rig.evicted == ["a"]
+
+
 def test_a_claim_of_another_namespace_concerns_nobody():
     rig = Devices()
     rig.slice(gpu_0=tainted())

@@ -255,6 +255,65 @@ def test_pods_that_stay_move_with_their_node(rig):
 # -- what it costs
 
 
+def test_a_pod_that_never_left_and_stays_counts_once(rig):
+    pods = rig.fill("a1 b1 b2", BY_ZONE)
+    for _ in range(3):
+        rig.spread.stay(pods[0])
+    assert rig.evict(rig.group(*pods)).node == "b1"
+
+
+def test_two_groups_see_each_others_pods_leave(rig):
+    one, two = (rig.group(*rig.fill(nodes, BY_ZONE)) for nodes in ("b1 b2", "a1 a2 b3"))
+    assert two.first().node == "b3"
+    rig.evict(one)
+    rig.evict(one)
+    assert two.first().node == "a1"
+
+
+def test_a_candidate_that_comes_again_elsewhere_stands_there(rig):
+    pods = rig.fill("a1 b1 b2", BY_ZONE)
+    group = rig.group(*pods)
+    assert group.first() is pods[1]
+    for pod in pods[1:]:
+        group.add(rig.run(pod.uid, "c1", BY_ZONE))
+    group.add(rig.run(pods[0].uid, "c1", BY_ZONE))
+    assert group.first().uid == pods[0].uid
+
+
+def test_a_node_that_changes_its_zone_takes_its_pods_along(rig):
+    group = rig.group(*rig.fill("a1 a2 b1 b2 b3", BY_ZONE))
+    assert group.first().node == "b1"
+    rig.labels["b1"] = rig.labels["b2"] = {ZONE: "a"}
+    for node in ("b1", "b2"):
+        rig.spread.relabel(node)
+    assert rig.nodes_left_by(group) == "a1 a2 b1 b2 b3"
+
+
+def test_who_moved_is_no_longer_chosen_from_the_domain_left(rig):
+    group = rig.group(*rig.fill("a1 b1 b2 b3 b4", BY_ZONE))
+    assert group.first().node == "b1"
+    rig.labels["b1"] = {ZONE: "c"}
+    rig.spread.relabel("b1")
+    assert rig.nodes_left_by(group) == "b2 b3 a1 b1 b4"
+
+
+def test_a_node_that_went_is_in_no_domain(rig):
+    group = rig.group(*rig.fill("a1 b1 b1", BY_ZONE))
+    assert group.first().node == "b1"
+    rig.labels["b1"] = {}
+    rig.spread.relabel("b1")
+    assert group.first().node == "a1"
+
+
+def test_a_node_that_comes_after_its_pods_has_its_domain(rig):
+    rig.labels["b1"] = {}
+    group = rig.group(*rig.fill("a1 b1 b1", BY_ZONE))
+    assert group.first().node == "a1"
+    del rig.labels["b1"]
+    rig.spread.relabel("b1")
+    assert group.first().node == "b1"
+
+
 def test_nodes_are_not_asked_for_while_nobody_chooses(rig):
     group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
     assert len(group) == 3

@@ -34,7 +34,7 @@ def digest(plan) -> str:
 def test_two_hash_seeds_have_one_history():
     first, second = trace("1"), trace("2")
     assert first == second
-    assert all(int(line.split()[1]) > 50 for line in first.splitlines())
+    assert sum(int(line.split()[1]) for line in first.splitlines()) > 100
 
 
 def test_a_plan_is_drawn_before_anything_is_played():
