@@ -77,7 +77,7 @@ sbom: $(READY) ## the bill of materials of what the image installs, with licence
 	@$(INSTALL_RUNTIME)
 	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) $(RUNTIME)
 
-release: $(READY) deploy-tools ## the files of a release, into dist: wheels, images, chart, bill of materials, checksums (needs Docker or Podman)
+release: $(READY) deploy-tools ## the files of a release, into dist: wheels, images, chart, bill of materials, checksums (needs Docker or Podman, Go)
 	@deploy/release
 
 audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)

@@ -101,8 +101,9 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
-    for why in _staying(answer):
-        lines.add("Staying", why)
+    for label, fate in (("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
+        for why in _reasons(answer, fate):
+            lines.add(label, why)
     yield lines.grid
     if answer.pods:
         yield Text("")
@@ -115,9 +116,9 @@ def _pending(answer: PodsExplanation) -> str:
     return f"{wording.pods(len(pending))}: {'; '.join(told)}" if pending else ""
 
 
-def _staying(answer: PodsExplanation) -> Iterator[str]:
-    """How many pods stay for which reasons, the most frequent first."""
-    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate in (Fate.STAYS, Fate.NOT_ACTED_ON))
+def _reasons(answer: PodsExplanation, fate: Fate) -> Iterator[str]:
+    """How many pods have this fate for which reasons, the most frequent first."""
+    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate is fate)
     shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]
     for why, number in shown:
         yield f"{wording.pods(number)}: {why}"
