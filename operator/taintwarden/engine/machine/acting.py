@@ -65,11 +65,9 @@ class Acting:
         self._accepted = Counter({key: pods for key, pods in self._accepted.items() if key in in_force})
 
     def leads(self) -> None:
-        """The replica begins to lead. Claims that were due before it knew whom a person released change their lane."""
+        """The replica begins to lead."""
         self._accepted.clear()
         self._released = {}
-        for policy, guard in self._world.limiter.guards.by_policy.items():
-            self.release(policy, list(guard.released))
 
     # -- time -----------------------------------------------------------------------------------------------------
 
