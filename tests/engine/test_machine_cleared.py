@@ -561,3 +561,15 @@ def test_evictions_of_a_policy_that_is_gone_are_not_counted_any_more():
     assert rig.machine._acting.accepted(limited()) == 1
     rig.change(limited("q"))
     assert rig.machine._acting.accepted(limited()) == 0
+
+
+def test_a_pod_that_is_gone_after_a_call_without_an_answer_counts_as_evicted():
+    """That call most likely evicted it."""
+    rig = Rig(limited(guard=GUARD))
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    store(rig)
+    rig.settle("a", Outcome.FAILED)
+    store(rig)
+    rig.settle("a", Outcome.GONE)
+    assert rig.world.limiter.guards.by_policy["p"].evicted() == 1

@@ -147,8 +147,6 @@ class Guard:
         """The request for a release that was granted, until it is removed."""
         self.released: dict[str, None] = {}
         """UIDs of pods that a person released and that still have to leave."""
-        self.identified: list[str] = []
-        """Those of them that a restored record has released."""
         self.scope = ALL
         """What it holds while it is tripped: all pods, or those of this namespace."""
         self._freed, self._free_record = freed, free_record
@@ -208,7 +206,6 @@ class Guard:
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
             self.released[due.uid] = None
-            self.identified.append(due.uid)
         elif self._knows(due, now):
             return
         self._remove(due.uid)

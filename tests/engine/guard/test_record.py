@@ -276,5 +276,6 @@ def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
         bench.guard.restore(record, bench.now)
         for uid in [*pods(3, "r"), *pods(14, "q")]:
             bench.expect(uid)
+        bench.expect("other", namespace="bank")
         bench.resolve(*uids)
     assert seen(former, uids) == seen(new, uids)

@@ -938,15 +938,15 @@ class Judge:
         )
         if not (any(opened) if surely else all(opened)):
             yield "window", "and no window is open"
+        zone, since = self._zone(rules.uid)
+        has_to_stay = self._all_full(rules) and is_seen and pod.uid not in self._released[rules.uid]
+        if has_to_stay if surely else not is_released and (zone == "Full" or now - since < SLACK):
+            yield "zone", "though every zone is Full"
         if (guard := self._guards.get(rules.uid)) is not None:
             settles = not surely and want.due.late + guard.settings["settleSeconds"] + SEEN > now
             holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod.namespace, now)
             if settles or holds_it:
                 yield "guard", f"though its guard holds {len(guard.held)} pods"
-        zone, since = self._zone(rules.uid)
-        has_to_stay = self._all_full(rules) and is_seen and pod.uid not in self._released[rules.uid]
-        if has_to_stay if surely else not is_released and (zone == "Full" or now - since < SLACK):
-            yield "zone", "though every zone is Full"
         most = limits.get("node")
         if most is not None and (is_seen or not surely) and self._stopping(pod.node, surely=surely) >= most:
             yield "node", f"though {most} pods of {pod.node} terminate"

@@ -259,8 +259,10 @@ def rehearsal(d: Draw) -> None:
 def zones(d: Draw) -> None:
     """Small zones that are all bad, resets, and replacements that return to the same nodes."""
     d.settings["replaced_within"] = 15.0
-    is_one_short = d.turn((False, True))
-    d.cluster(*((6, 2) if is_one_short else (d.chance.randint(2, 6), d.pick((1, 2, 3)))))
+    how = d.turn(("any", "full", "short"))
+    is_one_short = how == "short"
+    nodes, parts = d.chance.randint(2, 6), d.pick((1, 2, 3))
+    d.cluster(*{"short": (6, 2), "full": (4, 1), "any": (nodes, parts)}[how])
     guard = {"minPods": d.pick((2, 50)), "windowSeconds": 60, "action": d.pick(("Halt", "Halt", "Report"))}
     health = {"unhealthy": [UNFIT], "evictionsPerSecond": d.pick((1, 3))}
     limits = {"zoneHealth": health} | ({"guard": guard} if d.maybe(0.0 if is_one_short else 0.8) else {})
@@ -273,7 +275,7 @@ def zones(d: Draw) -> None:
     d.operators()
     d.good(*d.nodes)
     d.wait(2.0, 10.0)
-    bad = d.nodes[:4] if is_one_short else d.nodes if d.maybe(0.7) else d.some(d.nodes)
+    bad = d.nodes[:4] if is_one_short else d.nodes if how == "full" or d.maybe(0.7) else d.some(d.nodes)
     if is_one_short:  # one node of each zone is healthy: they are Degraded
         d.bad(*bad)
         d.wait(10.0, 15.0)

@@ -149,9 +149,6 @@ class Guarding:
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         guard.resolve(self._existing(dict(guard.unsure)), self._world.now)
-        if guard.identified:
-            self._released(policy.name, guard.identified)
-            guard.identified = []
         match guard.look(self._world.now, most):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
