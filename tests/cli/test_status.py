@@ -165,6 +165,12 @@ async def test_invalid_taints_of_a_policy_that_evicts_for_them(cluster, run):
     assert told["policies"][0]["onInvalidValue"] == "Evict"
 
 
+async def test_all_policies_in_detail(run):
+    shown = (await run("status", "-o", "wide")).stdout
+    assert "shop/web-0 on a1: Waiting" in shown
+    assert "\nspot\n" in shown
+
+
 async def test_only_policy_in_detail(cluster, run):
     cluster.delete(POLICIES, "spot")
     assert "shop/web-0 on a1: Waiting" in (await run("status")).stdout

@@ -775,9 +775,24 @@ def an_older_annotation_while_devices_are_not_known(rig: Devices) -> None:
     rig.wake()
 
 
+def absent_while_devices_become_unknown(rig: Devices) -> None:
+    """And another one of the node is in a slice."""
+    other = tainted("900", added_at=OLD)
+    rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
+    rig.pod("b", extended=[above("100")])
+    rig.slice("s", slice_of(2, 1, gpu_1=other))
+    rig.feed(device_events.DevicesKnown(known=False))
+    rig.slice("s", slice_of(3, 1, gpu_0=tainted("900", added_at=OLD), gpu_1=other))
+    rig.claim("a", tolerations=[native()])
+    rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
+    rig.feed(device_events.DevicesKnown(known=True))
+    rig.wake()
+
+
 @pytest.mark.parametrize(
     "happens",
     [
+        absent_while_devices_become_unknown,
         slice_created_again,
         a_generation_without_it,
         claim_read_again,

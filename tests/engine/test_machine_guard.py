@@ -693,6 +693,17 @@ def test_pods_that_a_budget_lets_go_count():
     assert calls(rig) == []
 
 
+def test_pods_that_a_budget_selects_no_more_count():
+    rig = crowd(GUARDED, 8)
+    rig.budget(allowed=0)
+    spoil(rig)
+    store(rig)
+    assert not open_guard(rig)
+    rig.budget(allowed=0, app="other")
+    rig.advance(1)
+    assert open_guard(rig)
+
+
 def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():
     rig = crowd(GUARDED, 8)
     spoil(rig)

@@ -143,6 +143,18 @@ def test_it_is_told_once():
     assert len(told(rig, commands.DeadlineAtRisk)) == 1
 
 
+def test_it_is_told_again_when_the_node_is_in_danger_again():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=200, ready=True)
+    rig.budget(allowed=0)
+    for number in (1, 2):
+        warn(rig)
+        rig.advance(5)
+        assert len(told(rig, commands.DeadlineAtRisk)) == number
+        rig.node("n1")
+        rig.advance(5)
+
+
 def risks(rig: Rig) -> list[tuple[float, str]]:
     """When who was told to be at risk, within the time of a notice and a while more."""
     found = []

@@ -549,7 +549,10 @@ async def test_a_second_outage_needs_a_proof_of_its_own(scene: Scene) -> None:
     scene.server.watch.bookmark(50)
     await asyncio.sleep(0.1)
     scene.server.version = 60
+    scene.server.asking = for_ever
     await scene.go_away(6)
+    scene.server.watch.send(55)  # past the goal of the first one
+    await asyncio.sleep(0.1)
     assert not scene.live
 
 

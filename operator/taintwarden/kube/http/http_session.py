@@ -12,8 +12,8 @@ from yarl import URL
 
 from taintwarden.api.text import printable, without_userinfo
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.errors import Fenced
-from taintwarden.kube.http.messages import Answer, Request, TooLongError, UntrustedServerError
+from taintwarden.kube.errors import Fenced, TooLong, Untrusted
+from taintwarden.kube.http.messages import Answer, Request
 
 CONNECT_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 60.0
@@ -121,6 +121,8 @@ class HttpSession:
 
         Raises:
             Fenced: its reason is gone.
+            TooLong: the answer has more bytes than it may have. The connection is closed.
+            Untrusted: the certificate of the server is not trusted. Nothing was sent.
             OSError: no connection, or it broke. TimeoutError is one.
 
         """
@@ -211,7 +213,7 @@ def _transport(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
 
 
 class _OsErrors:
-    """Each error of aiohttp as an OSError, without the password of the proxy.
+    """Each error of aiohttp as an OSError, or as ours, without the password of the proxy.
 
     A class, because entering and leaving a generator takes longer, and each request does.
     """
@@ -231,7 +233,7 @@ class _OsErrors:
                 msg = f"{self._late} {self._seconds:g} s"
                 raise TimeoutError(msg) from error
             case aiohttp.ClientConnectorCertificateError():
-                raise UntrustedServerError(_described(error)) from None
+                raise Untrusted(printable(_described(error), 200)) from None
             case aiohttp.ClientError():
                 raise ConnectionError(_described(error)) from None
             case RuntimeError():  # of uvloop and of aiohttp, when what they use was closed meanwhile
@@ -285,7 +287,8 @@ async def _whole(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
         size += len(part)
         if size > max_bytes:
             _abort(response)
-            raise TooLongError(max_bytes)
+            msg = f"the answer has more than {max_bytes} bytes"
+            raise TooLong(msg)
     headers = response.headers
     return Answer(response.status, b"".join(parts), headers.get("Retry-After", ""), headers.get("Date", ""))
 

@@ -11,7 +11,7 @@ from taintwarden.kube.wire.kinds import Identity, Items, ListMeta, Object, RawIt
 
 
 class JsonFrames(Generic[Object]):
-    """Decodes JSON; see :class:`~taintwarden.kube.wire.formats.Encoding`."""
+    """Decodes what the API server sends of one kind of objects in JSON."""
 
     def __init__(self, kind: type[Object]) -> None:
         of: Any = kind
@@ -20,7 +20,12 @@ class JsonFrames(Generic[Object]):
         self._objects: msgspec.json.Decoder[Object] = msgspec.json.Decoder(of)
 
     def page(self, body: bytes) -> Page[Object]:
-        """The head is a hundredth of the work of decoding the items."""
+        """One page of a list. The head is a hundredth of the work of decoding the items.
+
+        Raises:
+            Unreachable: it is no list.
+
+        """
         return Page(decoded(body, _Head, "list").metadata, lambda: self._objects_of(body))
 
     def _objects_of(self, body: bytes) -> tuple[list[Object], list[Undecodable]]:
@@ -38,12 +43,18 @@ class JsonFrames(Generic[Object]):
         return good, bad
 
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """Each frame is a line."""
+        """The whole frames of a watch in the buffer, lines, and the rest, which begins with the next frame."""
         *lines, rest = buffer.split(b"\n")
         return [line for line in lines if line.strip()], rest
 
     def frame(self, line: bytes) -> tuple[str, Object | Identity | Undecodable]:
-        """One line."""
+        """The type and the object of one frame of a watch; of a deleted object only its identity is read.
+
+        Raises:
+            ExpiredError: it is an ERROR frame. Mostly it is 410; whatever it is, the watch is of no more use.
+            Unreachable: it is no frame.
+
+        """
         fault = ""
         try:
             frame = decoded_flat(self._frames.decode, line)

@@ -54,8 +54,8 @@ class Devices:
         self._inventory = DeviceInventory()
         self._nodes: dict[str, str] = {}
         """UID -> the node of each pod: claims come before the pods or after them."""
-        self._members: dict[str, dict[str, str]] = {}
-        """PodGroup -> UID -> the node of each pod of it that uses claims."""
+        self._members: dict[str, dict[str, None]] = {}
+        """PodGroup -> the UIDs of its pods that use claims."""
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
         """The class without devices of each class with some."""
@@ -76,7 +76,7 @@ class Devices:
         if self._is_known:
             self._nodes[pod.uid] = pod.node
             if group := group_of(pod):
-                self._members.setdefault(group, {})[pod.uid] = pod.node
+                self._members.setdefault(group, {})[pod.uid] = None
             uses = self._inventory.uses(pod)
         plain = self._plain.get(pod.shared, pod.shared)
         if not uses:
@@ -95,12 +95,16 @@ class Devices:
         had, has = (None if one is None else one.shared for one in (before, after))
         if had is has or not any(one is not None and one.devices for one in (had, has)):
             return False
-        devices = _taints(state).use(had, has)
-        return bool(devices) and state.name not in self._late and self._refresh(state, devices)
+        known = _taints(state)
+        devices = known.use(had, has)
+        for device in devices:
+            self._note(device, state.name, used=device in known.uses)
+        return bool(devices) and state.name not in self._late and self.refresh(state, devices)
 
     def _forget(self, pod: Pod) -> None:
-        if self._nodes.get(pod.uid) == pod.node:
-            del self._nodes[pod.uid]
+        if self._nodes.get(pod.uid) != pod.node:
+            return
+        del self._nodes[pod.uid]
         if members := self._members.get(group_of(pod)):
             members.pop(pod.uid, None)
             if not members:
@@ -113,12 +117,13 @@ class Devices:
         if state.beside is not None or any(map(is_beside, stored)):
             _taints(state).restore(stored, self._host.now.wall, seen_until, is_new=is_new)
 
-    def refresh(self, state: NodeState) -> bool:
-        """Bring the newest taints of all devices that its pods have to a node."""
-        return self._refresh(state)
+    def refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
+        """Bring the newest taints of some of the devices that its pods have to a node; None: of all.
 
-    def _refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
-        """The same of some devices; None: of all. ``gap``: changes may be missing."""
+        ``gap``: changes may be missing.
+        """
+        if state.name in self._unequipped:
+            self._equip_again(state)
         if (is_gap := self._late.pop(state.name, None)) is not None:
             devices, gap = None, gap or is_gap
         if state.beside is None:
@@ -142,9 +147,6 @@ class Devices:
         now, seen_until = self._host.now.wall, min(self.blind.values(), default=self._host.now.wall)
         is_changed = known.update(found, followed, now, seen_until=seen_until, gap=gap)
         known.forget_absent(partial(self._is_taken_off, state.name, found))
-        is_there = self._host.nodes.get(state.name) is state
-        for device in found:
-            self._note(device, state.name, used=is_there and device in known.uses)
         return is_changed
 
     def _taints_of(self, node: str, known: DeviceTaints, device: DeviceId) -> TimedTaints:
@@ -197,19 +199,16 @@ class Devices:
 
     def catch_up(self, node: str) -> bool:
         """A node is evaluated, or would be if it were not gone. Returns whether the taints of its pods changed."""
-        state = self._host.nodes.get(node)
-        if node in self._unequipped:
-            self._equip_again(node, state)
-        if state is None:
-            self._late.pop(node, None)
+        if node not in self._late:
             return False
-        return node in self._late and self._refresh(state)
+        return self.refresh(self._host.nodes.get(node) or NodeState(node))
 
-    def _equip_again(self, node: str, state: NodeState | None) -> None:
-        for pod in list(state.pods.values()) if state is not None else ():
+    def _equip_again(self, state: NodeState) -> None:
+        """Before any of its taints is looked up: stored histories are of devices that any of its pods may have."""
+        self._unequipped.discard(state.name)
+        for pod in list(state.pods.values()):
             if self.equip(pod).shared is not pod.shared:
                 self._host.put(pod)
-        self._unequipped.discard(node)
         if not self._unequipped:  # who may be evicted is known from now on
             self._host.known()
 
@@ -273,7 +272,7 @@ class Devices:
             return
         for name, devices in nodes.items():
             state = self._host.nodes.get(name)
-            if state is not None and self._refresh(state, devices, gap=gap):
+            if state is not None and self.refresh(state, devices, gap=gap):
                 self._host.judge(state)  # at once, as for a node: drivers must not make evictions wait
 
     def _of_slices(self, changes: Iterable[SliceChange]) -> Iterator[tuple[str, DeviceId]]:
@@ -341,7 +340,7 @@ class Devices:
             if state.beside is not None:
                 for pod in [one for one in state.pods.values() if one.shared.devices]:
                     self._host.put(pod)
-                self._refresh(state)
+                self.refresh(state)
                 self._host.judge_later([name])
         for name in self._pending:
             self._host.release(pending_key(name))
