@@ -188,6 +188,12 @@ def test_evicted(told):
     assert told.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
 
 
+def test_a_pod_that_was_deleted_is_not_said_to_be_evicted(told):
+    told.notice(commands.Evicted(pod(), verdict(), 0.0, deletes=True))
+    note = f"Deleted, whatever PodDisruptionBudgets allow, from n1: {WHY} (policy sla)"
+    assert told.event == event(NORMAL, "Evicted", "Evict", note, policy="sla")
+
+
 def test_blocked(told):
     told.notice(commands.Hindered(pod(), verdict(), Outcome.BLOCKED, "budget web needs 2", 3, NOW + 5))
     retry = "2023-11-14T22:13:25Z"

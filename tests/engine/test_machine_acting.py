@@ -413,6 +413,8 @@ def test_a_method_that_deletes_asks_no_budget():
     rig.pod("a", gt())
     [command] = rig.take(commands.Evict)
     assert (command.delete, command.grace_period_seconds) == (True, 3)
+    rig.settle("a", Outcome.EVICTED)
+    assert [notice.deletes for notice in rig.take(commands.Evicted)] == [True]
 
 
 def test_the_time_of_being_blocked_begins_anew_for_another_violation():

@@ -175,7 +175,8 @@ def _rehearsed(to: Notifier, n: commands.Rehearsed) -> Said:
 def _evicted(to: Notifier, n: commands.Evicted) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, "evicted").inc()
     to.metrics.lateness.observe(n.lateness)
-    note = to.late("Evicted from {}: {} ({})", n.verdict, n.pod.node)
+    done = "Deleted, whatever PodDisruptionBudgets allow," if n.deletes else "Evicted"
+    note = to.late("{} from {}: {} ({})", n.verdict, done, n.pod.node)
     return Said({"outcome": "evicted", "lateness": round(n.lateness, 3)}, note)
 
 

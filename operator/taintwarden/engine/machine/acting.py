@@ -412,7 +412,7 @@ class Acting:
             return
         self._accepted[claim.policy.name, claim.policy.uid] += 1
         lateness = max(0.0, self._world.now.wall - claim.due_at)
-        self._world.report(commands.Evicted(pod, claim.verdict, lateness))
+        self._world.report(commands.Evicted(pod, claim.verdict, lateness, call.order.delete))
         if call.grace_cut:
             self._world.report(*self._reclaims.miss(claim, pod, "grace-cut"))
 
