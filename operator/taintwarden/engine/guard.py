@@ -50,8 +50,8 @@ class GuardRecord(msgspec.Struct, frozen=True):
     ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: pods by namespace, as they were counted; none if
     it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
     namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and
-    that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next leader
-    does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces it.
+    that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next
+    leader does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces it.
     """
 
     tripped_at: float | None = None
