@@ -51,7 +51,8 @@ class GuardRecord(msgspec.Struct, frozen=True):
     it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
     namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and
     that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next
-    leader does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces it.
+    leader does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces
+    it.
     """
 
     tripped_at: float | None = None
@@ -312,7 +313,7 @@ class Guard:
             self._recount(key, group)
 
     def selectors_changed(self, namespace: str) -> None:
-        """Other budgets may select the pods of a namespace. Until these are counted anew, it refuses them."""
+        """Other budgets may select the pods of a namespace. Until these are counted again, it refuses them."""
         uids = [uid for uid, due in self._later.items() if due.namespace == namespace]
         for key, group in self._groups.items():
             if key[0] == namespace:
@@ -337,7 +338,7 @@ class Guard:
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
     def look(self, now: Instant, most: int = 500) -> Turn | None:
-        """Trip, narrow or arm the guard, if what it counts requires it. At most so many pods are counted anew."""
+        """Trip, narrow or arm the guard, if what it counts requires it. At most so many pods are counted again."""
         self._regroup(now, most)
         self._let_time_pass(now, most)
         turn: Turn | None = None
@@ -421,13 +422,13 @@ class Guard:
 
     def _arm(self) -> Turn | None:
         self.tripped_at, self.cause = None, ""
-        self._count_anew()
+        self._count_again()
         before, self.scope = self.scope, ALL
         self._freed(before)
         self._unsaved = self._changed = True
         return Turn.ARMED if self._is_reported else None
 
-    def _count_anew(self) -> None:
+    def _count_again(self) -> None:
         """Nothing is counted."""
         self._counted, self._stored_counted, self._left, self._unheld = Counter(), Counter(), {}, {}
         for group in self._groups.values() if self._standing else ():
@@ -649,7 +650,7 @@ class Guard:
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
         self.released, self.stale = {}, {}
         self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
-        self._count_anew()
+        self._count_again()
         self._stored_counted = Counter(dict(record.counted))
         self._unheld = dict.fromkeys(self._groups) if self.is_tripped else {}
         before, self.scope = self.scope, ALL
