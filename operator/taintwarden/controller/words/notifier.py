@@ -78,7 +78,7 @@ class Notifier:
             note = self.late("{} be evicted from {} at {}: {} ({})", notice.verdict, fate, node, due)
             self.record(_pod(notice), NORMAL, "EvictionScheduled", "Schedule", note, policy.name)
 
-    def _report(self, notice: commands.Notice, row: "Row") -> None:
+    def _report(self, notice: commands.Notice, row: "NoticeRow") -> None:
         facts, note, name = row.say(self, notice)
         beginning = row.about.facts(notice)
         getattr(log, row.level)(row.lines[name], **beginning, **facts)
@@ -101,7 +101,7 @@ class About(NamedTuple):
     facts: Callable[[Any], dict[str, str]]
 
 
-class Row(NamedTuple):
+class NoticeRow(NamedTuple):
     """How a notice is reported: its log line, and the type, reason and action of its Event, if it has one."""
 
     about: About
@@ -114,7 +114,7 @@ class Row(NamedTuple):
     """Counts the notice, and finds the words."""
 
 
-ROWS: dict[type, Row] = {}
+ROWS: dict[type, NoticeRow] = {}
 """By the type of the notice."""
 
 
@@ -124,7 +124,7 @@ def _row(
     """Add a row. Where it has several names, they are separated by spaces."""
 
     def add(say: Callable[[Notifier, Any], Said]) -> None:
-        ROWS[notice] = Row(about, level, lines.split(), kind, reasons.split(), action, say)
+        ROWS[notice] = NoticeRow(about, level, lines.split(), kind, reasons.split(), action, say)
 
     return add
 
