@@ -37,13 +37,12 @@ from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.evictor import Evictor
-from taintwarden.kube.calls.lease import LEASE_NAME, Lease
-from taintwarden.kube.calls.lease_timings import LeaseTimings
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
 from taintwarden.kube.calls.recorder import Recorder
 from taintwarden.kube.errors import ApiError, Unreachable, Untrusted
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     CONTROLLERS,
@@ -149,7 +148,7 @@ class App:
             spawn=self._call,
             spawn_minor=self._task,
         )
-        self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.tell)
+        self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.report)
         self.guards = GuardStore(self._feed, self.issues)
         self.policies = PolicyStore(
             changed=self._policies_changed,

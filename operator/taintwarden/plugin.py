@@ -9,7 +9,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import NewSource
 from taintwarden.engine.model import Policy
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.telemetry.metrics import Metrics
 
 GROUP = "taintwarden.taint_source"

@@ -36,7 +36,7 @@ from taintwarden.api.types import (
 )
 from taintwarden.engine.natural import explain_natural
 from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.status import MAX_BLOCKED_BUDGETS, MAX_ZONES, NEXT_PODS
+from taintwarden.engine.reported_status import MAX_BLOCKED_BUDGETS, MAX_ZONES, NEXT_PODS
 from taintwarden.engine.versions import explain_version
 
 Facts = dict[str, Any]

@@ -155,6 +155,12 @@ async def test_namespace_is_that_of_the_context(cluster, run):
     assert "there is no Deployment default/web" in result.stderr
 
 
+def test_a_pod_that_terminates_is_not_said_to_stay():
+    ending = pod(metadata={"deletionTimestamp": "2026-01-31T11:00:00Z"})
+    told = table(explain_pods(snapshot(ending, node(taint()), policy()), "Node n1", Gates()))
+    assert ("No action   1 pod: it is terminating" in told, "Staying" in told) == (True, False)
+
+
 def test_a_profile_by_which_pods_of_a_node_stay_is_named():
     everything = profile("loose", {"operator": "Exists"}, app="web")
     found = explain_pods(snapshot(pod(), node(taint()), policy(), everything), "Node n1", Gates())

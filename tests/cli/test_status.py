@@ -15,8 +15,8 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.world import Json, policy
 from localcluster import LocalCluster
 from taintwarden.controller.words.wording import guard_advice, held
-from taintwarden.engine.status import LimitStatus
-from taintwarden.engine.times import at, exactly
+from taintwarden.engine.reported_status import LimitStatus
+from taintwarden.engine.rfc3339 import at, exactly
 from taintwarden_cli.rehearsal import liveness
 from taintwarden_cli.status import showing
 
@@ -163,6 +163,12 @@ async def test_invalid_taints_of_a_policy_that_evicts_for_them(cluster, run):
     assert "cannot be compared: 1 pod has to leave, since onInvalidValue is Evict" in shown
     told = json.loads((await run("status", "sla", "-o", "json")).stdout)
     assert told["policies"][0]["onInvalidValue"] == "Evict"
+
+
+async def test_all_policies_in_detail(run):
+    shown = (await run("status", "-o", "wide")).stdout
+    assert "shop/web-0 on a1: Waiting" in shown
+    assert "\nspot\n" in shown
 
 
 async def test_only_policy_in_detail(cluster, run):

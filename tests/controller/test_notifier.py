@@ -61,7 +61,7 @@ class Told:
 
     def notice(self, *notices: commands.Notice) -> "Told":
         with capture_logs() as self.logs:
-            self.about.tell(notices)
+            self.about.report(notices)
         return self
 
     def counted(self, name: str, **labels: str) -> float:
@@ -123,7 +123,7 @@ def test_a_note_that_is_made_late_holds_at_most_a_kibibyte_until_then():
     messages: list[Message] = []
     long = verdict(kind=Kind.TOLERATED, toleration=Toleration(key="k" * 5_000, operator="Exists"))
     recorder = SimpleNamespace(record=messages.append)
-    Notifier(recorder, Metrics(), Gates()).tell([commands.Scheduled(pod(), long, NOW)])
+    Notifier(recorder, Metrics(), Gates()).report([commands.Scheduled(pod(), long, NOW)])
     assert len(messages[0].note()) < MAX_NOTE_BYTES + 200
 
 
@@ -186,6 +186,12 @@ def test_evicted(told):
     assert told.event == event(NORMAL, "Evicted", "Evict", f"Evicted from n1: {WHY} (policy sla)", policy="sla")
     assert told.counted("taintwarden_evictions_total", policy="sla", outcome="evicted") == 1
     assert told.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
+
+
+def test_a_pod_that_was_deleted_is_not_said_to_be_evicted(told):
+    told.notice(commands.Evicted(pod(), verdict(), 0.0, deletes=True))
+    note = f"Deleted, whatever PodDisruptionBudgets allow, from n1: {WHY} (policy sla)"
+    assert told.event == event(NORMAL, "Evicted", "Evict", note, policy="sla")
 
 
 def test_blocked(told):

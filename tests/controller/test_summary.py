@@ -10,7 +10,7 @@ from taintwarden.controller.status.summary import conditions
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, GuardReport, PolicyReport, SourceReport
 from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Taint
-from taintwarden.engine.status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
+from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
 
 DUE = "2023-11-14T22:13:20Z"
 LATER = "2023-11-14T22:13:25Z"

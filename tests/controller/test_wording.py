@@ -9,7 +9,7 @@ from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine.claim_views import SETTLING
 from taintwarden.engine.model import Gates, Toleration, Tolerations
-from taintwarden.engine.status import LimitStatus, ReclaimStatus
+from taintwarden.engine.reported_status import LimitStatus, ReclaimStatus
 
 DUE = "2023-11-14T22:13:20Z"
 

@@ -10,7 +10,7 @@ from kube.scripted import Call, ScriptedClient, Silence, refusal
 from taintwarden.engine.machine import Event
 from taintwarden.engine.model import DeviceTaintSelector, Policy, TaintSelector
 from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable
-from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_devices import events as device_events
 from taintwarden_devices.following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing

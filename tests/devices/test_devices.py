@@ -55,16 +55,6 @@ def test_a_pod_with_a_tainted_device_is_evicted_and_no_other():
     assert rig.evicted == ["a"]
 
 
-@pytest.mark.parametrize("order", ["claim-pod-slice", "pod-slice-claim", "slice-claim-pod", "slice-pod-claim"])
-def test_it_does_not_matter_what_is_seen_first(order):
-    rig = Devices()
-    act = {"claim": lambda: rig.claim("a"), "pod": lambda: rig.pod("a"), "slice": lambda: rig.slice(gpu_0=tainted())}
-    for one in order.split("-"):
-        assert rig.evicted == []
-        act[one]()
-    assert rig.evicted == ["a"]
-
-
 def test_nothing_is_evicted_before_devices_are_known():
     rig = Devices(known=False)
     rig.slice(gpu_0=tainted())
@@ -94,30 +84,6 @@ def test_what_is_not_followed_any_more_evicts_nobody():
     assert rig.machine.view.report(rig.now)[0].devices.problem == "not served"
 
 
-def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.claim("a")
-    rig.pod("a")
-    for known in (False, True):
-        rig.feed(device_events.DevicesKnown(known=known))
-    rig.wake()
-    rig.slice(gpu_0=tainted())
-    rig.advance(120)
-    assert rig.evicted == []
-
-
-def test_a_claim_that_went_after_lists_that_never_ended_evicts_nobody():
-    rig = Devices(known=False)
-    rig.claim("a")
-    rig.pod("a")
-    rig.feed(device_events.DevicesKnown(known=False, problem="rules are forbidden"))
-    rig.feed(device_events.DevicesKnown(known=False))
-    rig.slice(gpu_0=tainted())
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
-    assert rig.evicted == []
-
-
 def test_what_was_listed_counts_although_another_list_failed_for_a_while():
     rig = Devices(known=False)
     rig.claim("a")
@@ -145,15 +111,16 @@ def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
     assert found == [[False, True], []]
 
 
-def test_nodes_lose_the_taints_of_devices_that_are_not_followed_any_more():
+def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
-    assert rig.claimed() == ["a"]
-    rig.feed(device_events.DevicesKnown(known=False))
+    for known in (False, True):
+        rig.feed(device_events.DevicesKnown(known=known))
     rig.wake()
-    assert rig.claimed() == []
+    rig.slice(gpu_0=tainted())
+    rig.advance(120)
+    assert rig.evicted == []
 
 
 def test_the_claim_gets_another_device():
@@ -219,15 +186,6 @@ def test_a_pod_for_which_the_claim_is_reserved_no_longer_stays():
     assert rig.evicted == ["a"]
 
 
-def test_all_pods_that_share_a_device_leave():
-    rig = Devices()
-    for name in ("a", "b"):
-        rig.pod(name)
-    rig.claim("a", "b")
-    rig.slice(gpu_0=tainted())
-    assert sorted(rig.evicted) == ["a", "b"]
-
-
 def test_a_claim_of_another_namespace_concerns_nobody():
     rig = Devices()
     rig.slice(gpu_0=tainted())
@@ -275,16 +233,6 @@ def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
     rig.wake()
     assert len(rig.claimed()) == 199
     assert rig.world.source._late == {}
-
-
-def test_pods_of_a_device_with_no_node_leave_every_node():
-    rig = Devices()
-    rig.node("n2")
-    rig.pod("a")
-    rig.pod("b", node="n2")
-    rig.claim("a", "b")
-    rig.slice(gpu_0=tainted())
-    assert sorted(rig.evicted) == ["a", "b"]
 
 
 # -- tolerations ------------------------------------------------------------------------------------------------------
@@ -902,9 +850,24 @@ def an_older_annotation_while_devices_are_not_known(rig: Devices) -> None:
     rig.wake()
 
 
+def absent_while_devices_become_unknown(rig: Devices) -> None:
+    """And another one of the node is in a slice."""
+    other = tainted("900", added_at=OLD)
+    rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
+    rig.pod("b", extended=[above("100")])
+    rig.slice("s", slice_of(2, 1, gpu_1=other))
+    rig.feed(device_events.DevicesKnown(known=False))
+    rig.slice("s", slice_of(3, 1, gpu_0=tainted("900", added_at=OLD), gpu_1=other))
+    rig.claim("a", tolerations=[native()])
+    rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
+    rig.feed(device_events.DevicesKnown(known=True))
+    rig.wake()
+
+
 @pytest.mark.parametrize(
     "happens",
     [
+        absent_while_devices_become_unknown,
         slice_created_again,
         a_generation_without_it,
         claim_read_again,

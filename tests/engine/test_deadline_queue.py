@@ -1,8 +1,9 @@
-"""The heap with lazy deletion against a plain dictionary."""
+"""The sorted parts against a plain dictionary."""
 
+import math
 import pickle
-from heapq import heappop
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
@@ -91,16 +92,16 @@ def test_what_is_due_exactly_now_is_due():
     assert queue.pop_due(10.0) == "a"
 
 
-def test_stale_entries_are_bounded_however_often_a_deadline_moves():
+def test_nothing_is_kept_however_often_a_deadline_moves():
     queue = DeadlineQueue()
-    queue.schedule("first", 0.0)  # the head: lazy deletion alone would keep all that lies behind it
+    queue.schedule("first", 0.0)
     for number in range(100_000):
         queue.schedule("moving", 10.0 + number)
     assert len(queue) == 2
     assert len(pickle.dumps(queue)) < SMALL
 
 
-def test_stale_entries_are_bounded_however_many_are_cancelled():
+def test_nothing_is_kept_however_many_are_cancelled():
     queue = DeadlineQueue()
     for number in range(20_000):
         queue.schedule(str(number), float(number + 1))
@@ -120,20 +121,44 @@ def test_scheduling_the_same_again_costs_nothing():
     assert len(pickle.dumps(queue)) == before
 
 
-def test_many_stale_entries_before_the_next_one_are_dropped_at_once(monkeypatch):
-    pops = 0
+@given(st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 9)), max_size=200))
+def test_parts_that_are_split_and_emptied_stay_in_order(steps):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deadlines, "LARGEST_PART", 4)
+        queue, wanted = DeadlineQueue(), {}
+        for number, stays, at in steps:
+            if stays:
+                queue.schedule(str(number), float(at))
+                wanted[str(number)] = float(at), str(number)
+            else:
+                queue.cancel(str(number))
+                wanted.pop(str(number), None)
+        assert all(len(part) in range(1, 5) for part in queue._parts)
+        drained = [queue.pop_due(math.inf) for _ in wanted]
+        assert drained == [key for _, key in sorted(wanted.values())]
 
-    def counted(heap):
-        nonlocal pops
-        pops += 1
-        return heappop(heap)
+
+def test_to_add_or_remove_one_of_many_compares_it_with_few():
+    compared = 0
+
+    class Counted(float):
+        def __lt__(self, other):
+            nonlocal compared
+            compared += 1
+            return float(self) < other
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return float(self) == other
+
+        __hash__ = float.__hash__
 
     queue = DeadlineQueue()
-    for number in range(10_000):
+    for number in range(20_000):
         queue.schedule(str(number), float(number))
-    for number in range(4_000):
-        queue.cancel(str(number))
-    monkeypatch.setattr(deadlines, "heappop", counted)
-    assert queue.next_at() == 4_000.0
-    assert pops == 0
-    assert [queue.pop_due(1e9) for _ in range(6_000)] == [str(number) for number in range(4_000, 10_000)]
+    for number in range(0, 20_000, 100):
+        compared = 0
+        queue.schedule("one", Counted(number))
+        queue.cancel("one")
+        assert compared < 200

@@ -42,7 +42,7 @@ def decided(rig: Rig) -> dict[str, object]:
 
 
 def _ahead(guard: Guard) -> tuple[object, ...]:
-    return dict(guard.due.near), dict(guard.due.groups), dict(guard._standing)
+    return dict(guard.near), dict(guard._expected), dict(guard._standing), dict(guard.nodes)
 
 
 @pytest.mark.parametrize("seed", range(15))

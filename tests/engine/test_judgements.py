@@ -10,7 +10,7 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
-from taintwarden.engine.status import InvalidTaint
+from taintwarden.engine.reported_status import InvalidTaint
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
 

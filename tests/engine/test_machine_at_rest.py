@@ -10,7 +10,7 @@ from engine.rig import Rig, exists, gt, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import BounceSettings, GuardSettings, Pod, Policy, Reclaim, Share, ZoneHealth
 
-SEEDS = 150
+SEEDS = 60
 KEYS = {"p": "sla", "q": "x"}
 NODES = ("n1", "n2", "n3", "n4")
 OWNERS = (owner("web"), owner("db", "StatefulSet"), owner("other", "Custom"), None)
@@ -187,7 +187,7 @@ class History:
             "budgets": [*limiter.budgets._asked, *(k for k, one in limiter.budgets._accounts.items() if one.under_way)],
             "spread": [*world.spread._leaving],
             "guards": [uid for one in limiter.guards.by_policy.values() for uid in one._taken],
-            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.due.near],
+            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.near],
             "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
             "queues": [*world.queues._positions],
             "reclaims": [*self.rig.machine._reclaims.claims],

@@ -12,8 +12,8 @@ from taintwarden.engine.history import decode_histories
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
 from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
+from taintwarden.engine.rfc3339 import at
 from taintwarden.engine.selectors import EVERYTHING
-from taintwarden.engine.times import at
 
 WEB = Owner("ReplicaSet", "web", "uid-web")
 
@@ -508,16 +508,6 @@ def test_classes_with_another_grace_share_no_verdicts_if_the_node_is_reclaimed()
         rig.pod(f"a{grace_seconds}", grace_seconds=grace_seconds)
     first, second = verdicts_on(rig, "n1")
     assert first.latest_at - second.latest_at == 50
-
-
-def test_what_classes_share_is_forgotten_when_the_node_changes():
-    rig = Rig(policy())
-    rig.node("n1", "sla=980")
-    rig.pod("a", gt("950"))
-    [before] = verdicts_on(rig, "n1")
-    rig.node("n1", "sla=940")
-    [after] = verdicts_on(rig, "n1")
-    assert (before.evicts, after.evicts) == (False, True)
 
 
 def test_what_classes_share_is_forgotten_with_the_last_pod_of_a_class():

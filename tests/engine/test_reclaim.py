@@ -7,8 +7,8 @@ from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.machine.reclaims import REMEMBERED_NODES, REMEMBERED_SECONDS
 from taintwarden.engine.model import Node, Policy, Reclaim
-from taintwarden.engine.status import ReclaimStatus
-from taintwarden.engine.times import at
+from taintwarden.engine.reported_status import ReclaimStatus
+from taintwarden.engine.rfc3339 import at
 
 SECONDS = 120
 
@@ -141,6 +141,18 @@ def test_it_is_told_once():
         warn(rig)
         rig.advance(5)
     assert len(told(rig, commands.DeadlineAtRisk)) == 1
+
+
+def test_it_is_told_again_when_the_node_is_in_danger_again():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=200, ready=True)
+    rig.budget(allowed=0)
+    for number in (1, 2):
+        warn(rig)
+        rig.advance(5)
+        assert len(told(rig, commands.DeadlineAtRisk)) == number
+        rig.node("n1")
+        rig.advance(5)
 
 
 def risks(rig: Rig) -> list[tuple[float, str]]:

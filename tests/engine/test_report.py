@@ -18,7 +18,7 @@ from taintwarden.engine.machine import (
 )
 from taintwarden.engine.model import GuardSettings, Instant, Policy, Share, Toleration, Window, ZoneHealth
 from taintwarden.engine.order import OrderKey, place_of
-from taintwarden.engine.status import (
+from taintwarden.engine.reported_status import (
     MAX_MESSAGE_CHARACTERS,
     MAX_ZONES,
     NEXT_PODS,
@@ -28,7 +28,7 @@ from taintwarden.engine.status import (
     ReportedStatus,
     ZoneStatus,
 )
-from taintwarden.engine.times import at, until
+from taintwarden.engine.rfc3339 import at, until
 
 ONE = Share(number=1)
 

@@ -19,8 +19,7 @@ from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.calls import node_calls, own_kinds
 from taintwarden.kube.calls.evictor import Evictor
-from taintwarden.kube.calls.lease import LEASE_NAME, Lease
-from taintwarden.kube.calls.lease_timings import LeaseTimings
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
 from taintwarden.kube.wire.resources import Resource
 from taintwarden.settings import Settings

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from taintwarden.engine.model import Int64
-from taintwarden.engine.status import ReportedStatus, Status
+from taintwarden.engine.reported_status import ReportedStatus, Status
 
 MAX_PAST = 64
 MAX_NAMESPACES = 64

@@ -10,14 +10,14 @@
 * Unreleased, at most the allowance leaves within a window, 1.5 times of it where the guard holds one namespace.
 
 Every eviction is reserved in the stored record by the pod's UID before its call is made: after a restart those of the
-pods that are gone count as evicted, and no others.
+pods that are gone count as evicted, and no others. Pods are counted as they come and go, so what a check costs depends
+on what has changed since the last one.
 """
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
 from enum import Enum, auto
-from itertools import islice
-from typing import TypeVar
+from itertools import groupby, islice
 
 import msgspec
 
@@ -31,6 +31,7 @@ from taintwarden.engine.model import (
     WallTime,
     later,
 )
+from taintwarden.engine.tally import Tally
 
 SLOTS = 20
 """Past evictions are counted in slots of a twentieth of the window, as if they happened at the end of their slot."""
@@ -40,18 +41,18 @@ SMALLEST_RESERVATION, MAX_RESERVED = 10, 512
 ALL = OTHERS = ""
 """The scope of a guard that holds all pods of its policy; and where those are counted whose namespace is not stored."""
 
-K = TypeVar("K")
 Evictions = tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
 
 
 class GuardRecord(msgspec.Struct, frozen=True):
     """The state of a guard that is kept across restarts. Times are seconds since the epoch.
 
-    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: pods by namespace, as they were counted.
-    ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID, namespace) of the next
-    evictions. ``released``: the number of pods that a person released at ``released_at`` and that still have to leave.
-    ``reset``: the request for a release that was granted and is not removed yet; the next leader does not grant it
-    again. ``term``: of the leader that wrote the record; one of an earlier term never replaces it.
+    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: pods by namespace, as they were counted; none if
+    it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
+    namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and
+    that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next
+    leader does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces
+    it.
     """
 
     tripped_at: float | None = None
@@ -71,6 +72,7 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     uid: str
     at: WallTime
     namespace: str
+    node: str
     since: float = 0.0
     """The later of when the pod was bound and when the taint began to evict it."""
     budget: str = ""
@@ -78,13 +80,29 @@ class Due(msgspec.Struct, frozen=True, gc=False):
 
 
 class Turn(Enum):
-    """What a check of the guard changed."""
+    """What a check of the guard changed, to be reported."""
 
     TRIPPED = auto()
     """It has been tripped long enough for the wave to be complete."""
     ARMED = auto()
-    PASSED = auto()
-    """It was armed again before the trip was reported."""
+
+
+class _Group:
+    """The pods near of one namespace with the same budgets, unless a person released them."""
+
+    __slots__ = ("counts", "fresh", "held")
+
+    def __init__(self) -> None:
+        self.fresh: dict[str, None] = {}
+        """UIDs of those that were not counted since the guard tripped."""
+        self.held: dict[str, None] = {}
+        """UIDs of the others."""
+        self.counts = 0
+        """How many of both count now: as many as their budgets allow."""
+
+
+GroupKey = tuple[str, str]
+"""Namespace and budgets."""
 
 
 class Guard:
@@ -97,7 +115,7 @@ class Guard:
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - one statement for each field
         self, settings: GuardSettings, freed: Callable[[str], None], free_record: Callable[[], None] = lambda: None
     ) -> None:
         self.settings = settings
@@ -105,11 +123,25 @@ class Guard:
         """Counts the pods that the policy may evict; called only when many would be evicted."""
         self.allowed: Callable[[str], int] = lambda _: 0
         """How many pods the budgets of this name allow now."""
+        self.budget_of: Callable[[str], str | None] = lambda _: None
+        """Names the budgets that select the pod with this UID; None: it is gone."""
         self.knows_causes = True
         """Set by ``know_causes``."""
         self._is_resized = False
         """Other settings may allow what it holds, as soon as its causes are known."""
-        self.due = _DuePods(settings.window_seconds)
+        self.near: dict[str, Due] = {}
+        """The pods due within the window, by UID."""
+        self.nodes: Tally[str] = Tally()
+        """How many of them each node has."""
+        self._later: dict[str, Due] = {}
+        """Those due later."""
+        self._far: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._groups: dict[GroupKey, _Group] = {}
+        self.stale: dict[str, list[str]] = {}
+        """Namespaces where other budgets select pods, with the UIDs of those that are to be looked at."""
+        self._expected: Tally[str] = Tally()
+        """Namespace -> how many pods near count."""
+        self._expected_total = 0
         self.tripped_at: WallTime | None = None
         self.cause = ""
         self.reset = ""
@@ -122,18 +154,20 @@ class Guard:
         self._is_full = False
         """A pod could not be reserved since then."""
         self._past = _Past()
-        self._population = _Peak()
+        self._slot = MonotonicTime(0.0)
+        """The end of the current slot."""
+        self._populations: dict[MonotonicTime, int] = {}
+        """The greatest numbers of pods that the policy could evict, by the slots of the window."""
         self._counted: Counter[str] = Counter()
         """Pods by namespace, as they were counted since it tripped."""
         self._stored_counted: Counter[str] = Counter()
         """The same as another process stored it: its pods are among those that this one counts."""
-        self._held: dict[str, None] = {}
-        """UIDs of all pods due that were counted since it tripped."""
-        self._fresh: dict[tuple[str, str], dict[str, None]] = {}
-        """UIDs of pods near since it tripped that are not counted, by namespace and budgets: they came just now, or
-        their budgets allow fewer."""
-        self._standing: Counter[tuple[str, str]] = Counter()
-        """Of the held ones, by namespace and budgets, those that still have to leave."""
+        self._standing: Tally[str] = Tally()
+        """Of the counted ones by namespace those that still have to leave."""
+        self._left: dict[str, None] = {}
+        """UIDs of the others of them."""
+        self._unheld: dict[GroupKey, None] = {}
+        """Groups with pods that may have to be counted, since it is tripped."""
         self._narrows_at = MonotonicTime(0.0)
         self._taken: dict[str, tuple[MonotonicTime, str]] = {}
         """UID -> the slot and the namespace for which its eviction counts, until it is settled."""
@@ -141,8 +175,8 @@ class Guard:
         """UID -> namespace of the evictions that the stored record has."""
         self._wanted: dict[str, str] = {}
         """The same of those that the next record should have."""
-        self._unsure: tuple[tuple[str, str], ...] = ()
-        """Evictions that another process reserved, and may have made."""
+        self.unsure: tuple[tuple[str, str], ...] = ()
+        """Evictions that another process reserved, and may have made: UID and namespace."""
         self._stored_reset = ""
         self._quota, self._released_at = 0, 0.0
         """How many released pods of a restored record are not identified yet, and when they were released."""
@@ -170,14 +204,28 @@ class Guard:
 
     def expect(self, due: Due, now: Instant) -> None:
         """A pod will have to leave, unless something changes."""
-        if self.due.near.get(due.uid) == due:
-            return
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
             self.released[due.uid] = None
+        elif self._knows(due, now):
+            return
         self._remove(due.uid)
-        if self.due.put(due, now, counts=due.uid not in self.released):
+        if self._is_near(due, now):
             self._come_near(due)
+        else:
+            self._later[due.uid] = due
+            self._far.schedule(due.uid, due.at)
+
+    def _is_near(self, due: Due, now: Instant) -> bool:
+        return due.at <= now.wall + self.settings.window_seconds
+
+    def _knows(self, due: Due, now: Instant) -> bool:
+        """Whether a pod counts as it should already, also after a change of settings or of the leader."""
+        if not self._is_near(due, now):
+            return self._later.get(due.uid) == due
+        group = self._groups.get((due.namespace, due.budget))
+        counts = group is not None and (due.uid in group.fresh or due.uid in group.held)
+        return self.near.get(due.uid) == due and counts is not (due.uid in self.released)
 
     def _was_released(self, due: Due) -> bool:
         """After a restart: whether a pod already had to leave when a person released the pods that were held."""
@@ -185,11 +233,29 @@ class Guard:
         return is_older and due.at <= self._released_at + self.settings.window_seconds
 
     def _come_near(self, due: Due) -> None:
-        self._changed = True
-        if due.uid in self._held:
-            self._standing[due.namespace, due.budget] += 1
-        elif self.is_tripped and due.uid not in self.released:
-            self._fresh.setdefault((due.namespace, due.budget), {})[due.uid] = None
+        self.near[due.uid] = due
+        self.nodes[due.node] += 1
+        if due.uid not in self.released:
+            key = due.namespace, due.budget
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = _Group()
+            group.fresh[due.uid] = None
+            self._recount(key, group)
+
+    def _recount(self, key: GroupKey, group: _Group) -> None:
+        """The pods of a group changed, or what their budgets allow."""
+        namespace, budget = key
+        pods = len(group.fresh) + len(group.held)
+        counts = min(pods, max(0, self.allowed(budget))) if budget else pods
+        more, group.counts = counts - group.counts, counts
+        self._expected.change(namespace, more)
+        self._expected_total += more
+        self._changed |= more > 0
+        if not pods:
+            del self._groups[key]
+        elif group.fresh and self.is_tripped:
+            self._unheld[key] = None
 
     def rest(self, uid: str) -> None:
         """The policy does not act on a pod that has to leave: it is paused, or leaves the pod on its node."""
@@ -203,12 +269,22 @@ class Guard:
             self._unsaved = True
 
     def _remove(self, uid: str) -> None:
-        due = self.due.remove(uid)
-        if due is not None and self._fresh:
-            self._fresh.get((due.namespace, due.budget), {}).pop(uid, None)
-        if due is not None and uid in self._held:
-            _take(self._standing, (due.namespace, due.budget))
+        due = self.near.pop(uid, None)
+        if due is None:
+            if self._later.pop(uid, None) is not None:
+                self._far.cancel(uid)
+            return
+        self.nodes.take(due.node)
+        key = due.namespace, due.budget
+        if (group := self._groups.get(key)) is None:
+            return
+        if group.held.pop(uid, "") is None:
+            self._standing.take(due.namespace)
+            self._left[uid] = None
             self._changed = True
+        else:
+            group.fresh.pop(uid, None)
+        self._recount(key, group)
 
     def has_taken(self, uid: str) -> bool:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
@@ -217,11 +293,10 @@ class Guard:
     def take(self, uid: str, namespace: str, now: Instant) -> None:
         """A pod is evicted now. It counts once, regardless of retries."""
         if uid not in self.released and uid not in self._taken:
-            slot = self._slot(now)
-            self._past.note(slot, namespace)
-            self._taken[uid] = slot, namespace
-        self.unreserve(uid)
-        self._remove(uid)
+            self._begin_slot(now)
+            self._past.note(self._slot, namespace)
+            self._taken[uid] = self._slot, namespace
+        self.rest(uid)
 
     def settle(self, uid: str, *, stays: bool) -> None:
         """The eviction call ended: one that did not evict the pod no longer counts."""
@@ -231,26 +306,45 @@ class Guard:
             self._changed = True
             self._offer()
 
-    def budgets_changed(self) -> None:
-        """Budgets may allow other numbers of pods than before."""
-        self._changed = True
+    def budget_changed(self, name: str) -> None:
+        """The budgets of this name may allow another number of pods than before."""
+        key = name.partition("/")[0], name
+        if (group := self._groups.get(key)) is not None:
+            self._recount(key, group)
 
-    def regroup(self, budget_of: Callable[[str], str | None], namespace: str, now: Instant) -> None:
-        """Other budgets select the pods of a namespace: ``budget_of`` names those of a UID; None: it is gone."""
-        for due in self.due.of(namespace):
-            budget = budget_of(due.uid)
-            if budget is not None and budget != due.budget:
+    def selectors_changed(self, namespace: str) -> None:
+        """Other budgets may select the pods of a namespace. Until these are counted again, it refuses them."""
+        uids = [uid for uid, due in self._later.items() if due.namespace == namespace]
+        for key, group in self._groups.items():
+            if key[0] == namespace:
+                uids += [*group.fresh, *group.held]
+        self.stale.pop(namespace, None)  # behind the others
+        self.stale[namespace] = uids
+
+    def _regroup(self, now: Instant, most: int) -> None:
+        for _ in range(most):
+            namespace = next(iter(self.stale), None)
+            if namespace is None:
+                break
+            if not self.stale[namespace]:
+                del self.stale[namespace]
+                self._freed(namespace)
+                continue
+            uid = self.stale[namespace].pop()
+            due, budget = self.near.get(uid) or self._later.get(uid), self.budget_of(uid)
+            if due is not None and budget is not None and budget != due.budget:
                 self.expect(msgspec.structs.replace(due, budget=budget), now)
 
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
-    def look(self, now: Instant) -> Turn | None:
-        """Trip, narrow or arm the guard, if what it counts requires it."""
-        self._let_time_pass(now)
+    def look(self, now: Instant, most: int = 500) -> Turn | None:
+        """Trip, narrow or arm the guard, if what it counts requires it. At most so many pods are counted again."""
+        self._regroup(now, most)
+        self._let_time_pass(now, most)
         turn: Turn | None = None
         if self._changed:
             self._changed = False
-            if self.tripped_at is None and (due := self.expected()) and not self._may_evict(self.evicted() + due):
+            if self.tripped_at is None and self.expected() and not self._may_evict():
                 self._trip(now)
             if self.tripped_at is not None:
                 turn = self._look(now)
@@ -265,85 +359,102 @@ class Guard:
 
     def _trip(self, now: Instant) -> None:
         self.tripped_at = now.wall
-        self._counted = self._past.by_namespace()
-        for due in self.due.near.values():
-            if due.uid not in self.released:
-                self._fresh.setdefault((due.namespace, due.budget), {})[due.uid] = None
+        self._counted = Counter(self._past.by_namespace)
+        self._unheld = dict.fromkeys(self._groups)
         self._unsaved, self._is_reported = True, False
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
 
     def _look(self, now: Instant) -> Turn | None:
         if self._hold():
             self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-        if self.scope != ALL and not self._is_small(self._past.by_namespace() + self._count()):
+        if self.knows_causes:
+            is_resized, self._is_resized = self._is_resized, False
+            if not self._standing or (is_resized and self._may_evict()):
+                return self._arm()
+        if self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected):
             self._hold_only(ALL)
-        if self.knows_causes and not self._standing:
-            return self._arm()
-        namespaces = {namespace for namespace, _ in self._standing}
-        if self.knows_causes and len(namespaces) == 1:
-            self._hold_only(namespaces.pop())
+        if self.knows_causes and len(self._standing) == 1:
+            self._hold_only(*self._standing)
         return None
 
     def _hold(self) -> bool:
-        """Hold the pods that are not counted yet, as far as budgets allow them. Returns whether there are any."""
-        grew = False
-        for (namespace, budget), uids in list(self._fresh.items()):
-            most = self.allowed(budget) - self._standing[namespace, budget] if budget else len(uids)
-            for uid in list(islice(uids, max(0, most))):
-                del uids[uid]
-                self._held[uid] = None
-                self._standing[namespace, budget] += 1
-                self._counted[namespace] += 1
-                grew = True
-            if not uids:
-                del self._fresh[namespace, budget]
-        return grew
+        """Count the pods that are not counted yet, as far as budgets allow them. Returns whether there are any."""
+        before = self._counted.total()
+        for key in self._unheld:
+            if (group := self._groups.get(key)) is not None:
+                self._hold_group(*key, group)
+        self._unheld = {}
+        return self._counted.total() > before
+
+    def _hold_group(self, namespace: str, budget: str, group: _Group) -> None:
+        most = max(0, self.allowed(budget) - len(group.held)) if budget else len(group.fresh)
+        if not group.held and most >= len(group.fresh):  # of a wave all at once
+            came, group.fresh = group.fresh, {}
+            group.held = came
+        else:
+            came = dict.fromkeys(islice(group.fresh, most))
+            group.held |= came
+            for uid in came:
+                del group.fresh[uid]
+        if came:
+            self._standing[namespace] += len(came)
+            again = [uid for uid in came if uid in self._left] if self._left else ()
+            self._counted[namespace] += len(came) - len(again)
+            for uid in again:
+                del self._left[uid]
 
     def _narrow(self, now: Instant) -> None:
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         counted = self.counted()
         if self.scope == ALL and counted:
-            [(largest, pods)] = counted.most_common(1)
-            if 2 * (counted.total() - pods) <= self.allowance():
+            [(largest, _)] = counted.most_common(1)
+            if self._is_small(counted, largest):
                 self._hold_only(largest)
 
-    def _is_small(self, counted: Counter[str]) -> bool:
-        """Whether the pods outside the scope, as they are now, are within half of the allowance."""
-        return 2 * (counted.total() - counted[self.scope]) <= self.allowance()
+    def _is_small(self, counted: Counter[str], scope: str = "") -> bool:
+        """Whether the pods outside a namespace, or else outside the scope, are within half of the allowance."""
+        return 2 * (counted.total() - counted[scope or self.scope]) <= self.allowance()
 
     def _hold_only(self, scope: str) -> None:
         if scope != self.scope:
             before, self.scope = self.scope, scope
             self._freed(before)
 
-    def _arm(self) -> Turn:
+    def _arm(self) -> Turn | None:
         self.tripped_at, self.cause = None, ""
-        self._counted, self._stored_counted = Counter(), Counter()
-        self._held, self._standing, self._fresh = {}, Counter(), {}
+        self._count_again()
         before, self.scope = self.scope, ALL
         self._freed(before)
         self._unsaved = self._changed = True
-        return Turn.ARMED if self._is_reported else Turn.PASSED
+        return Turn.ARMED if self._is_reported else None
+
+    def _count_again(self) -> None:
+        """Nothing is counted."""
+        self._counted, self._stored_counted, self._left, self._unheld = Counter(), Counter(), {}, {}
+        for group in self._groups.values() if self._standing else ():
+            group.fresh, group.held = group.held | group.fresh, {}
+        self._standing = Tally()
 
     def release(self, now: Instant) -> list[str]:
         """A person lets the held pods go; the guard is armed. Returns their UIDs."""
         if self.is_tripped:
             self._hold()
-        held = [
-            uid
-            for uid, due in self.due.near.items()
-            if uid not in self.released
-            and (not self.is_tripped or (uid in self._held and self.scope in (ALL, due.namespace)))
-        ]
-        for uid in held:
-            self.released[uid] = None
-            self.due.discount(uid)
+        released: list[str] = []
+        for key, group in list(self._groups.items()):
+            passing: dict[str, None] = {}
+            if not self.is_tripped:
+                passing, group.fresh = group.fresh, {}
+            elif self.scope in (ALL, key[0]):
+                passing, group.held = group.held, {}
+            released += passing
+            self.released |= passing
+            self._recount(key, group)
         self._released_at, self._quota = now.wall, 0
         self._unsaved = self._changed = True
         self._freed(ALL)
         if self.is_tripped:
             self._arm()
-        return held
+        return released
 
     def save(self) -> None:
         """The record has to be stored again, whatever was stored."""
@@ -372,8 +483,8 @@ class Guard:
         What was evicted and is not replaced yet still counts among these. What is gone for another reason does not.
         """
         pods = self.population()
-        self._population.note(pods)
-        return self.settings.limit(max(pods, min(self._population.greatest(), pods + self.evicted())))
+        self._populations[self._slot] = max(pods, self._populations.get(self._slot, 0))
+        return self.settings.limit(max(pods, min(max(self._populations.values()), pods + self.evicted())))
 
     def evicted(self) -> int:
         """How many evictions of the last window count."""
@@ -386,7 +497,7 @@ class Guard:
 
     def expected(self) -> int:
         """How many pods are due within the window, as far as budgets allow them."""
-        return self._count().total()
+        return self._expected_total
 
     def counted(self) -> Counter[str]:
         """Pods by namespace, as they were counted since the guard tripped; ``""``: of namespaces that are not named."""
@@ -396,45 +507,45 @@ class Guard:
 
     def follow(self, now: Instant) -> None:
         """Another process leads. When this one does, its allowance is a share of the pods that there are now, too."""
-        self._population.let_time_pass(self._slot(now), now.monotonic, self.settings.window_seconds)
-        self._population.note(self.population())
+        self._begin_slot(now)
+        self.allowance()
 
-    def _count(self) -> Counter[str]:
-        """The pods due within the window by namespace. Of those with a budget as many as it allows."""
-        counted: Counter[str] = Counter()
-        for (namespace, budget), pods in self.due.groups.items():
-            counted[namespace] += min(pods, max(0, self.allowed(budget))) if budget else pods
-        return +counted
-
-    def _may_evict(self, pods: int) -> bool:
+    def _may_evict(self) -> bool:
+        pods = self.evicted() + self.expected()
         return pods <= self.settings.at_least(0) or pods <= self.allowance()
 
-    def _let_time_pass(self, now: Instant) -> None:
-        window = self.settings.window_seconds
-        for due in self.due.let_time_pass(now):
+    def _let_time_pass(self, now: Instant, most: int) -> None:
+        for _ in range(most):
+            head = self._far.head()
+            if head is None or not self._is_near(due := self._later[head.key], now):
+                break
+            self._far.cancel(head.key)
+            del self._later[head.key]
             self._come_near(due)
-        self._population.let_time_pass(self._slot(now), now.monotonic, window)
-        if self._past.let_time_pass(now.monotonic, window):
+        self._begin_slot(now)
+        if self._past.let_time_pass(later(now.monotonic, -self.settings.window_seconds)):
             self._freed(ALL)
 
     def next_look(self, now: Instant) -> float | None:
         """Seconds until it has to be checked again even if nothing happens."""
-        if self._changed:
+        if self._changed or self.stale:
             return 0.0
         waits: list[float] = []
         if self.is_tripped:
             waits += [] if self._is_reported else [self._settled_at - now.monotonic]
             waits += [self._narrows_at - now.monotonic] if self.scope == ALL else []
-        if (near := self.due.next_near_at()) is not None:
-            waits.append(near - now.wall)
+        if (far := self._far.next_at()) is not None:
+            waits.append(far - self.settings.window_seconds - now.wall)
         if (ends := self._past.first_ends_at()) is not None:
             waits.append(ends + self.settings.window_seconds - now.monotonic)
         return max(0.0, min(waits)) if waits else None
 
-    def _slot(self, now: Instant) -> MonotonicTime:
-        """The end of the slot that contains ``now``."""
+    def _begin_slot(self, now: Instant) -> None:
         length = self.settings.window_seconds / SLOTS
-        return MonotonicTime((now.monotonic // length + 1) * length)
+        slot = MonotonicTime((now.monotonic // length + 1) * length)
+        if slot != self._slot:
+            self._slot, ended = slot, now.monotonic - self.settings.window_seconds
+            self._populations = {end: pods for end, pods in self._populations.items() if end > ended}
 
     def unreserve(self, uid: str) -> None:
         """Another limit holds this pod: its reservation is free for others."""
@@ -467,8 +578,8 @@ class Guard:
         return uid in self._wanted
 
     def _most_to_reserve(self) -> int:
-        stored = len(self._reserved) + len(self._taken) + len(self._unsure)
-        batch = min(max(SMALLEST_RESERVATION, len(self.due.near) // 10), MAX_RESERVED - stored)
+        stored = len(self._reserved) + len(self._taken) + len(self.unsure)
+        batch = min(max(SMALLEST_RESERVATION, len(self.near) // 10), MAX_RESERVED - stored)
         return batch if self.settings.action is GuardAction.REPORT else min(batch, self._room())
 
     def _room(self) -> int:
@@ -508,9 +619,9 @@ class Guard:
         return GuardRecord(
             self.tripped_at,
             self.cause,
-            tuple(sorted(self.counted().items())) if self.is_tripped else (),
+            tuple(sorted(self.counted().items())) if self.halts else (),
             tuple(self._certain(now)),
-            (*self._unsure, *in_the_air, *self._reserved.items(), *self._wanted.items()),
+            (*self.unsure, *in_the_air, *self._reserved.items(), *self._wanted.items()),
             released,
             self._released_at if released else None,
             self.reset,
@@ -519,11 +630,9 @@ class Guard:
 
     def _certain(self, now: Instant) -> Iterator[tuple[float, tuple[tuple[str, int], ...]]]:
         """Past evictions without those whose calls are not answered: after a restart the pods tell."""
-        in_the_air = Counter(self._taken.values())
-        for end, pods in self._past.slots():
-            certain = +(pods - Counter({name: in_the_air[end, name] for name in pods}))
-            if certain:
-                yield round(now.wall_at(end), 3), tuple(sorted(certain.items()))
+        certain = self._past.slots - Counter(self._taken.values())
+        for end, pods in groupby(sorted(certain.items()), lambda one: one[0][0]):
+            yield round(now.wall_at(end), 3), tuple((namespace, number) for (_, namespace), number in pods)
 
     def restore(self, record: GuardRecord, now: Instant) -> None:
         """Apply the record that a leader stored."""
@@ -532,206 +641,71 @@ class Guard:
         for at, pods in sorted(record.evicted):
             for namespace, number in pods:
                 self._past.note(now.monotonic_at(min(at, latest)), namespace, number)
-        self._reserved, self._wanted, self._unsure, self._taken = {}, {}, record.reserved, {}
+        self._reserved, self._wanted, self.unsure, self._taken = {}, {}, record.reserved, {}
         self.tripped_at = None if record.tripped_at is None else WallTime(min(record.tripped_at, now.wall))
         self.cause, self.reset, self._stored_reset = record.cause, record.reset, record.reset
         self._is_reported = bool(record.cause)
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
-        self._counted, self._stored_counted = Counter(), Counter(dict(record.counted))
-        self._held, self.released = {}, {}
+        self.released, self.stale = {}, {}
+        self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
+        self._count_again()
+        self._stored_counted = Counter(dict(record.counted))
+        self._unheld = dict.fromkeys(self._groups) if self.is_tripped else {}
         before, self.scope = self.scope, ALL
         self._freed(before)
-        self._expect_again(now)
-        if self.is_tripped:
-            self._hold()
         self.follow(now)
         self._unsaved, self._changed = False, True
 
-    def resolve(self, exists: Callable[[str], bool], now: Instant) -> None:
+    def resolve(self, existing: Container[str], now: Instant) -> None:
         """All pods are known: what another process reserved was evicted if the pod is gone, and whom it released."""
-        for uid, namespace in self._unsure:
-            if not exists(uid):
-                self._past.note(self._slot(now), namespace)
-        self._unsure = ()
+        self._begin_slot(now)
+        for uid, namespace in self.unsure:
+            if uid not in existing:
+                self._past.note(self._slot, namespace)
+        self.unsure = ()
         self._quota = 0 if self.knows_causes else self._quota
 
-    def change(self, settings: GuardSettings, now: Instant) -> None:
-        """Apply changed settings, also to what is already known."""
-        if settings == self.settings:
-            return
+    def change(self, settings: GuardSettings) -> None:
+        """Apply changed settings. The pods that have to leave have to be expected again, as after a restart."""
+        self._is_resized |= settings != self.settings
+        self._changed |= self._is_resized
         self.settings = settings
-        self._expect_again(now)
-        self._is_resized, self._changed = True, True
-        self._arm_if_resized()
-
-    def _expect_again(self, now: Instant) -> None:
-        """Which pods are near, and which of them still stand, has to be found again."""
-        known = self.due.all()
-        self.due, self._standing, self._fresh = _DuePods(self.settings.window_seconds), Counter(), {}
-        for due in known:
-            self.expect(due, now)
 
     def know_causes(self, *, known: bool) -> None:
         """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
         self._changed |= known != self.knows_causes
         self.knows_causes = known
-        self._arm_if_resized()
-
-    def _arm_if_resized(self) -> None:
-        if self._is_resized and self.knows_causes:
-            self._is_resized = False
-            if self.is_tripped and self._may_evict(self.evicted() + self._count().total()):
-                self._arm()
-
-
-class _DuePods:
-    """The pods that have to leave: those due within a window are *near*, grouped by namespace and budgets."""
-
-    def __init__(self, window_seconds: float) -> None:
-        self.near: dict[str, Due] = {}
-        self.groups: Counter[tuple[str, str]] = Counter()
-        """(namespace, budgets) -> how many near pods count."""
-        self._counting: dict[str, None] = {}
-        self._window_seconds = window_seconds
-        self._far: DeadlineQueue[WallTime] = DeadlineQueue()
-        self._later: dict[str, Due] = {}
-        self._uids: dict[str, dict[str, None]] = {}
-        """Namespace -> the UIDs of its pods."""
-
-    def put(self, due: Due, now: Instant, *, counts: bool) -> bool:
-        """A pod will have to leave. Returns whether it is near. A released pod does not count."""
-        self._uids.setdefault(due.namespace, {})[due.uid] = None
-        if due.at > now.wall + self._window_seconds:
-            self._later[due.uid] = due
-            self._far.schedule(due.uid, due.at)
-            return False
-        self._come_near(due, counts=counts)
-        return True
-
-    def _come_near(self, due: Due, *, counts: bool = True) -> None:
-        self.near[due.uid] = due
-        if counts:
-            self._counting[due.uid] = None
-            self.groups[due.namespace, due.budget] += 1
-
-    def discount(self, uid: str) -> None:
-        """A near pod counts no more."""
-        if self._counting.pop(uid, "") is None:
-            due = self.near[uid]
-            _take(self.groups, (due.namespace, due.budget))
-
-    def remove(self, uid: str) -> Due | None:
-        """A pod no longer has to leave. Returns it if it was near."""
-        due = self.near.get(uid)
-        if due is not None:
-            self.discount(uid)
-            del self.near[uid]
-        elif uid in self._later:
-            self._far.cancel(uid)
-        else:
-            return None
-        namespace = (due or self._later.pop(uid)).namespace
-        del self._uids[namespace][uid]
-        if not self._uids[namespace]:
-            del self._uids[namespace]
-        return due
-
-    def all(self) -> list[Due]:
-        """All pods, near or not."""
-        return [*self.near.values(), *self._later.values()]
-
-    def of(self, namespace: str) -> list[Due]:
-        """The pods of a namespace, near or not."""
-        return [self.near.get(uid) or self._later[uid] for uid in self._uids.get(namespace, ())]
-
-    def let_time_pass(self, now: Instant) -> Iterator[Due]:
-        """The pods that come near."""
-        while (head := self._far.head()) is not None and head.at <= now.wall + self._window_seconds:
-            self._far.cancel(head.key)
-            due = self._later.pop(head.key)
-            self._come_near(due)
-            yield due
-
-    def next_near_at(self) -> WallTime | None:
-        """When the next pod comes near."""
-        at = self._far.next_at()
-        return None if at is None else WallTime(at - self._window_seconds)
 
 
 class _Past:
     """Evictions of one window by slot and namespace. The counts are never too low."""
 
     def __init__(self) -> None:
+        self.slots: Tally[tuple[MonotonicTime, str]] = Tally()
+        """By the end of the slot, the oldest first."""
+        self.by_namespace: Tally[str] = Tally()
         self.total = 0
-        self._slots: deque[tuple[MonotonicTime, Counter[str]]] = deque()
 
     def note(self, ends_at: MonotonicTime, namespace: str, pods: int = 1) -> None:
         """Count evictions in the slot that ends then, which is the newest."""
-        if not self._slots or self._slots[-1][0] != ends_at:
-            self._slots.append((ends_at, Counter()))
-        self._slots[-1][1][namespace] += pods
+        self.slots.change((ends_at, namespace), pods)
+        self.by_namespace.change(namespace, pods)
         self.total += pods
 
     def take_back(self, ends_at: MonotonicTime, namespace: str) -> None:
         """One eviction of that slot did not happen."""
-        for end, pods in self._slots:
-            if end == ends_at and pods[namespace]:
-                _take(pods, namespace)
-                self.total -= 1
-                break
+        if (ends_at, namespace) in self.slots:
+            self.note(ends_at, namespace, -1)
 
-    def let_time_pass(self, now: MonotonicTime, window_seconds: float) -> bool:
-        """Drop the slots that have left the window. Returns whether there were any."""
-        before = len(self._slots)
-        while self._slots and self._slots[0][0] + window_seconds <= now:
-            self.total -= self._slots.popleft()[1].total()
-        return len(self._slots) < before
+    def let_time_pass(self, until: MonotonicTime) -> bool:
+        """Drop the slots that ended by then. Returns whether there were any."""
+        before = self.total
+        while (ended := next(iter(self.slots), None)) is not None and ended[0] <= until:
+            self.note(*ended, -self.slots[ended])
+        return self.total < before
 
     def first_ends_at(self) -> MonotonicTime | None:
         """The end of the oldest slot."""
-        return self._slots[0][0] if self._slots else None
-
-    def by_namespace(self) -> Counter[str]:
-        """All evictions of the window."""
-        found: Counter[str] = Counter()
-        for _, pods in self._slots:
-            found.update(pods)
-        return found
-
-    def slots(self) -> Iterator[tuple[MonotonicTime, Counter[str]]]:
-        """The end of each slot with evictions, and these by namespace."""
-        return ((end, pods) for end, pods in self._slots if pods)
-
-
-class _Peak:
-    """The greatest number of one window, in slots."""
-
-    def __init__(self) -> None:
-        self._slot = MonotonicTime(0.0)
-        self._slots: deque[tuple[MonotonicTime, int]] = deque()
-        """The end of a slot, and a number that is greater than all later ones."""
-
-    def note(self, number: int) -> None:
-        """A number of the current slot."""
-        while self._slots and self._slots[-1][1] <= number:
-            self._slots.pop()
-        if not self._slots or self._slots[-1][0] != self._slot:
-            self._slots.append((self._slot, number))
-
-    def let_time_pass(self, slot: MonotonicTime, now: MonotonicTime, window_seconds: float) -> None:
-        """Drop the slots that have left the window; ``slot`` is the end of the current one."""
-        self._slot = slot
-        while self._slots and self._slots[0][0] + window_seconds <= now:
-            self._slots.popleft()
-
-    def greatest(self) -> int:
-        """0 if there is none."""
-        return self._slots[0][1] if self._slots else 0
-
-
-def _take(counts: Counter[K], name: K) -> None:
-    counts[name] -= 1
-    if not counts[name]:
-        del counts[name]
+        return next((end for end, _ in self.slots), None)

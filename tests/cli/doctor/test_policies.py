@@ -92,12 +92,14 @@ def test_open_guard():
     assert found.remedy.startswith("taintwarden pause sla; correct the cause; taintwarden plan --enforce sla; ")
 
 
-def test_zones_that_are_all_full():
-    full = observed()
+@pytest.mark.parametrize(("guard", "is_released"), [({}, True), ({"maxPercent": 100}, False)])
+def test_zones_that_are_all_full(guard, is_released):
+    full = observed(limits={"guard": guard})
     waiting = condition("GuardTripped", "True", "120 pods wait", "AllZonesFull")
     full["status"] |= {"guard": {}, "conditions": [FINE[0], waiting]}
     (found,) = problem(full)
     assert (found.severity, found.message) == ("error", "every zone is Full, so nothing is evicted")
+    assert found.remedy.endswith("taintwarden guard reset sla") is is_released
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from taintwarden.api.status import Condition, ConditionStatus, GuardStatus, PolicyStatus
-from taintwarden.engine.status import ReclaimStatus
-from taintwarden.engine.times import at
+from taintwarden.engine.reported_status import ReclaimStatus
+from taintwarden.engine.rfc3339 import at
 from taintwarden_cli.status.event_timeline import Happening
 from taintwarden_cli.status.policy_status import PolicySummary
 from taintwarden_cli.top.drawing import LEGEND, Picture

@@ -36,7 +36,12 @@ class Bench:
     ) -> None:
         """Pods have to leave so many seconds from now."""
         for uid in uids:
-            self.guard.expect(Due(uid, WallTime(self.now.wall + after), namespace, since, budget), self.now)
+            self.guard.expect(Due(uid, WallTime(self.now.wall + after), namespace, "n1", since, budget), self.now)
+
+    def allow(self, budget: str, pods: int) -> None:
+        """A budget allows another number of pods."""
+        self.budgets[budget] = pods
+        self.guard.budget_changed(budget)
 
     def forget(self, *uids: str) -> None:
         for uid in uids:
@@ -72,7 +77,10 @@ class Bench:
         return self.guard.release(self.now)
 
     def change(self, **settings: Any) -> None:
-        self.guard.change(msgspec.structs.replace(self.guard.settings, **settings), self.now)
+        """Other settings; and all pods are evaluated again."""
+        self.guard.change(msgspec.structs.replace(self.guard.settings, **settings))
+        for due in [*self.guard.near.values(), *self.guard._later.values()]:
+            self.guard.expect(due, self.now)
 
     def want(self, *uids: str, namespace: str = "shop") -> int:
         """Pods want to be reserved. Returns how many will be."""
@@ -92,7 +100,7 @@ class Bench:
     def restart(self, record: GuardRecord | None = None) -> "Bench":
         """The next leader, at the same time, by default with the record as it is. It knows no pods yet."""
         other = Bench(population=self.population, wall=self.now.wall)
-        other.guard.change(self.guard.settings, other.now)
+        other.guard.change(self.guard.settings)
         other.guard.know_causes(known=False)
         other.guard.restore(record or self.guard.record(self.now), other.now)
         return other
@@ -100,7 +108,7 @@ class Bench:
     def resolve(self, *existing: str) -> Turn | None:
         """All pods are known, with those that have to leave."""
         self.guard.know_causes(known=True)
-        self.guard.resolve(lambda uid: uid in existing, self.now)
+        self.guard.resolve(existing, self.now)
         return self.look()
 
 

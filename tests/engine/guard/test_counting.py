@@ -80,8 +80,35 @@ def test_pods_count_by_their_new_budgets():
     bench = Bench()
     bench.expect("a", "b", "c", "gone", budget="b")
     bench.expect("d", namespace="bank", budget="b")
-    bench.guard.regroup({"a": "", "b": "", "c": "b", "d": ""}.get, "shop", bench.now)
+    bench.expect("far", after=700, budget="b")
+    bench.guard.budget_of = {"a": "", "b": "", "c": "b", "d": "", "far": ""}.get
+    bench.guard.selectors_changed("shop")
+    bench.look()
     assert bench.guard.expected() == 2
+    bench.advance(100)
+    assert bench.guard.expected() == 3
+
+
+def test_pods_are_refused_until_they_are_counted_by_their_new_budgets():
+    bench = Bench()
+    bench.expect(*pods(3))
+    bench.guard.selectors_changed("shop")
+    bench.guard.look(bench.now, most=3)
+    assert "shop" in bench.guard.stale
+    assert bench.guard.next_look(bench.now) == 0
+    bench.freed.clear()
+    bench.look()
+    assert not bench.guard.stale
+    assert bench.freed == ["shop"]
+
+
+def test_a_namespace_whose_budgets_change_all_the_time_delays_no_other():
+    bench = Bench()
+    bench.expect("a")
+    bench.expect("b", namespace="bank")
+    for namespace in ("shop", "bank", "shop"):
+        bench.guard.selectors_changed(namespace)
+    assert list(bench.guard.stale) == ["bank", "shop"]
 
 
 def test_evictions_count_by_namespace():
@@ -192,6 +219,7 @@ def test_it_is_the_greater_of_percent_and_min_pods_and_at_most_max_pods(limits, 
 
 def test_pods_that_were_evicted_and_not_replaced_lower_no_allowance():
     bench = Bench()
+    bench.look()
     bench.guard.allowance()
     bench.evict(*pods(10))
     bench.population = 90

@@ -110,13 +110,13 @@ def test_it_counts_the_pods_that_are_due_as_they_are(steps):
     for number, step, seconds in steps:
         uid = f"p{number}"
         if step in "eb":
-            bench.expect(uid, after=seconds, budget="b" if step == "b" else "")
+            bench.expect(uid, after=seconds, budget="shop/b" if step == "b" else "")
             due[uid] = bench.seconds + seconds
         elif step == "w":
             bench.advance(seconds)
         else:
             {"t": bench.call, "r": bench.guard.rest, "f": bench.forget}[step](uid)
             due.pop(uid, None)
-    bench.budgets = {"b": 100}
+    bench.allow("shop/b", 100)
     bench.look()
     assert bench.guard.expected() == sum(at <= bench.seconds + WINDOW for at in due.values())

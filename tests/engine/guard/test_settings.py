@@ -12,7 +12,7 @@ def test_settings_that_allow_the_wave_arm_it(settings):
     bench = Bench()
     bench.trip()
     bench.change(**settings)
-    assert not bench.guard.is_tripped
+    assert bench.look() is Turn.ARMED
 
 
 def test_settings_that_do_not_allow_the_wave_leave_it_tripped():
@@ -50,6 +50,7 @@ def test_settings_that_allow_the_wave_arm_it_only_when_its_causes_are_known():
     bench.look()
     assert bench.guard.is_tripped
     bench.guard.know_causes(known=True)
+    bench.look()
     assert not bench.guard.is_tripped
 
 
@@ -98,6 +99,7 @@ def test_a_shorter_window_counts_fewer_pods():
     bench = Bench()
     bench.trip(11, after=300)
     bench.change(window_seconds=299)
+    bench.look()
     assert not bench.guard.is_tripped
     assert bench.guard.expected() == 0
     bench.advance(1)

@@ -13,7 +13,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.guards import GuardRecords, Guards
-from taintwarden.engine.limits.refusal import GUARD, Whom
+from taintwarden.engine.limits.refusal import GUARD, VIEW, Whom
 from taintwarden.engine.model import GuardAction, GuardSettings, Instant, Mode, Pod, Policy, Reclaim, Tolerations
 
 SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=600, settle_seconds=0)
@@ -65,7 +65,7 @@ class Bench:
 
     def expect(self, number: int, namespace: str = "shop") -> None:
         for one in range(number):
-            self.guard.expect(Due(f"{namespace}-{one}", self.now.wall, namespace), self.now)
+            self.guard.expect(Due(f"{namespace}-{one}", self.now.wall, namespace, "n1"), self.now)
         self.guard.look(self.now)
 
     def store(self) -> GuardRecord:
@@ -212,23 +212,38 @@ def test_an_eviction_counts_unless_the_pod_stays(settlement, counts, is_taken):
     assert record.reserved == (("a", "shop"),) * is_taken, "the next leader looks whether the pod is gone"
 
 
-@pytest.mark.parametrize(("end", "counts"), [("take_back", 0), ("stay", 1)])
-def test_what_became_of_a_call_without_an_answer_is_known_later(end, counts):
+def test_a_call_without_an_answer_that_did_not_evict_its_pod_counts_no_more():
     bench = Bench()
     bench.call(settlement=Settlement.UNKNOWN)
-    getattr(bench.guards, end)("a")
-    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (counts, False)
+    bench.guards.settle("a", Settlement.STAYS, bench.now)
+    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (0, False)
 
 
-def test_a_call_is_settled_at_the_guard_that_counted_it():
+def test_a_call_without_an_answer_whose_pod_is_gone_counts():
+    bench = Bench()
+    bench.call(settlement=Settlement.UNKNOWN)
+    bench.guards.stay("a")
+    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (1, False)
+
+
+def test_a_call_of_a_policy_that_is_gone_is_settled_without_it():
     bench = Bench()
     bench.guards.reserve(bench.request())
-    before = bench.guard
     bench.configure(policy(uid="another"))
     bench.guards.settle("a", Settlement.STAYS, bench.now)
-    bench.guards.settle("unknown", Settlement.STAYS, bench.now)
-    assert before.evicted() == 0
+    assert bench.guard.evicted() == 0
     assert kept(bench.guards, "a") == []
+
+
+def test_the_lane_of_a_namespace_waits_until_its_budgets_are_known():
+    bench = Bench()
+    bench.guard.selectors_changed("shop")
+    assert bench.refuse() == Refusal(VIEW, None, Whom.LANE, "lane/p/shop", "their PodDisruptionBudgets changed")
+    assert bench.refuse(namespace="bank") is None
+    assert bench.refuse(released=True) is None
+    bench.guard.look(bench.now)
+    assert bench.freed.take() == ["lane/p/shop", "record/p"]
+    assert bench.refuse() is None
 
 
 # -- policies that change ----------------------------------------------------------------------------------------------
@@ -331,10 +346,13 @@ def test_a_record_that_came_before_its_policy_applies():
     assert bench.guard.is_tripped
 
 
-def test_a_record_of_a_policy_that_is_gone_is_forgotten():
+@pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])
+def test_a_record_of_a_policy_that_is_gone_is_forgotten(meanwhile):
     bench = Bench()
     bench.guards.keep("p", TRIPPED, bench.now)
-    bench.configure()
+    if meanwhile:
+        bench.configure(*meanwhile)
+    bench.guards.configure((), bench.now)
     assert kept(bench.guards, "p") == []
 
 

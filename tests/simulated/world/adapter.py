@@ -227,7 +227,8 @@ class Engine:
 
     def live(self, kind: str, *, live: bool) -> list[Order | Notice]:
         """Whether a stream is up to date."""
-        return self.step(events.ViewChanged(kind, live, of_devices=kind in _DEVICES))
+        of_devices = device_events.StreamChanged(kind, live)
+        return self.step(of_devices if kind in _DEVICES else events.ViewChanged(kind, live))
 
     def synced(self) -> list[Order | Notice]:
         """Everything was listed once."""

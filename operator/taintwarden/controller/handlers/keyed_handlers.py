@@ -19,7 +19,7 @@ class KeyedHandler(StreamHandler[Object], Generic[Object]):
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
-        self._told: dict[Any, object] = {}
+        self._passed_on: dict[Any, object] = {}
 
     @abstractmethod
     def gone(self, key: Any) -> Event:
@@ -27,13 +27,13 @@ class KeyedHandler(StreamHandler[Object], Generic[Object]):
 
     def lose(self, key: Any) -> None:
         """Withdraw what was passed on, if anything."""
-        if key in self._told:
-            del self._told[key]
+        if key in self._passed_on:
+            del self._passed_on[key]
             self.feed(self.gone(key))
 
     def compare(self, listed: Mapping[Any, Any], version: int) -> None:
         """An object that was passed on and that the list did not name is gone."""
-        for key in [key for key in self._told if key not in listed]:
+        for key in [key for key in self._passed_on if key not in listed]:
             self.lose(key)
 
 
@@ -50,7 +50,7 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
 
     def see(self, key: str, obj: NamespaceObject) -> None:
         """Pass on its labels."""
-        self._told[key] = None
+        self._passed_on[key] = None
         self.feed(events.NamespaceSeen(key, obj.metadata.labels))
 
     def undecodable(self, what: Identity, reason: str) -> None:
@@ -91,8 +91,8 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
     def see(self, key: WorkloadKey, obj: WorkloadObject) -> None:
         """Pass on the number if it changed: most changes are of the status."""
         replicas = self._desired(obj)
-        if self._told.get(key) != replicas:
-            self._told[key] = replicas
+        if self._passed_on.get(key) != replicas:
+            self._passed_on[key] = replicas
             self.feed(events.WorkloadSeen(key, replicas))
 
     def gone(self, key: WorkloadKey) -> Event:
@@ -127,7 +127,7 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
         if budget is None:
             self.lose(key)
         else:
-            self._tell(key, budget)
+            self._pass_on(key, budget)
 
     def gone(self, key: str) -> Event:
         """The budget is gone, or selects no pod any more."""
@@ -143,8 +143,8 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
 
     def _unreadable(self, key: str, namespace: str, name: str) -> None:
         """It may concern every pod of its namespace."""
-        self._tell(key, Budget(namespace, name, selector=None, allowed=0))
+        self._pass_on(key, Budget(namespace, name, selector=None, allowed=0))
 
-    def _tell(self, key: str, budget: Budget) -> None:
-        self._told[key] = None
+    def _pass_on(self, key: str, budget: Budget) -> None:
+        self._passed_on[key] = None
         self.feed(events.BudgetSeen(budget))

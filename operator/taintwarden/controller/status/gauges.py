@@ -7,7 +7,7 @@ from taintwarden.controller.words import wording
 from taintwarden.controller.words.notifier import MISSED
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
-from taintwarden.engine.status import ZONE_STATES
+from taintwarden.engine.reported_status import ZONE_STATES
 from taintwarden.telemetry.metrics import Metrics
 
 

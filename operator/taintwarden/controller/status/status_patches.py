@@ -11,8 +11,8 @@ from taintwarden.api.status import Condition, ConditionStatus
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.status.summary import ConditionRow
 from taintwarden.controller.stores.object_store import ObservedObject
-from taintwarden.engine import times
-from taintwarden.engine.status import Status
+from taintwarden.engine import rfc3339
+from taintwarden.engine.reported_status import Status
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 
 log = structlog.get_logger()
@@ -103,6 +103,6 @@ class StatusPatcher:
         since = self._since.setdefault(key, dict(observed.conditions))
         known = since.get(kind)
         if known is None or known[0] != value:
-            known = (value, times.at(self._clock().wall))
+            known = (value, rfc3339.at(self._clock().wall))
         since[kind] = known
         return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], observed.generation)

@@ -16,10 +16,10 @@ from taintwarden.controller.status.gauges import Gauges
 from taintwarden.controller.status.status_patches import StatusPatcher
 from taintwarden.controller.status.summary import accepted, conditions
 from taintwarden.controller.stores.object_store import ObservedObject
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.engine.model import Instant
-from taintwarden.engine.status import ReportedStatus
+from taintwarden.engine.reported_status import ReportedStatus
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, patch_status
 from taintwarden.kube.http.client import Client
 from taintwarden.telemetry.metrics import Metrics
@@ -143,7 +143,7 @@ class StatusWriter:
         entry = latest.reports.get(name)
         told = ReportedStatus() if entry is None else entry.status
         said = conditions(entry, observed.problem, dry_run=self._dry_run)
-        more: dict[str, Any] = {"observedAt": times.at(latest.at.wall)}
+        more: dict[str, Any] = {"observedAt": rfc3339.at(latest.at.wall)}
         if entry is not None and self._view.guard(name, self._clock()) is None:
             more["guard"] = None  # no other writer removes a guard that no longer exists
         await self._of_policies.tell(name, told, observed, said, more)

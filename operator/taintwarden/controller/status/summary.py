@@ -1,11 +1,11 @@
 """The conditions of policies and profiles, which answer "why is nothing happening?"."""
 
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.machine import PolicyReport
 from taintwarden.engine.model import Mode
-from taintwarden.engine.status import LimitStatus
+from taintwarden.engine.reported_status import LimitStatus
 
 ConditionRow = tuple[str, str, str, str]
 """Type, status, reason and message of a condition."""
@@ -106,7 +106,7 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     if guard is not None and (record := guard.record).tripped_at is not None:
         counted = wording.Counted(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
         effect = wording.tripped(policy, counted, guard.scope, halts=guard.halts)
-        message = f"since {times.at(record.tripped_at)} {effect}. {wording.guard_advice(policy.name)}"
+        message = f"since {rfc3339.at(record.tripped_at)} {effect}. {wording.guard_advice(policy.name)}"
         return "True", "MassEviction", message
     if entry.all_zones_full and entry.due and policy.mode is not Mode.PAUSED:
         return "True", "AllZonesFull", wording.all_zones_full(policy, entry.due, len(entry.status.zones))

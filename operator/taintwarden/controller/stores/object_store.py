@@ -40,7 +40,7 @@ class Store(ABC, Generic[T]):
 
     Args:
         parse: the value of a stored object; raises InvalidObject.
-        issue: told key, UID and reason when an object cannot be accepted.
+        issue: called with key, UID and reason when an object cannot be accepted.
 
     """
 
@@ -54,7 +54,7 @@ class Store(ABC, Generic[T]):
         self._issued: dict[str, tuple[int, str]] = {}
         """Generation and reason that were reported of an object that is not accepted."""
         self._before: dict[str, T | None] = {}
-        """What was in force before the changes that were not told yet."""
+        """What was in force before the changes that were not passed on yet."""
 
     # -- a list ---------------------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class Store(ABC, Generic[T]):
     # -- what kinds differ in -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _tell(self, changes: Mapping[str, T | None]) -> None:
+    def _apply(self, changes: Mapping[str, T | None]) -> None:
         """These are in force now, None for what is not any more."""
 
     def _met(self, obj: Mapping[str, Any]) -> None:
@@ -165,7 +165,7 @@ class Store(ABC, Generic[T]):
         changes = {key: self.valid.get(key) for key, before in self._before.items() if self.valid.get(key) != before}
         self._before = {}
         if changes:
-            self._tell(changes)
+            self._apply(changes)
 
 
 def key_of(obj: Mapping[str, Any]) -> str:

@@ -56,11 +56,11 @@ class Issues:
             if faults:
                 errors = printable("; ".join(map(str, faults)), MAX_FAULTS_CHARACTERS)
                 pod = f"{issue.namespace}/{issue.name}"
-                self._tell_or_keep(line, subject, f"{effect}: {errors}", pod=pod, errors=errors)
+                self._report_or_keep(line, subject, f"{effect}: {errors}", pod=pod, errors=errors)
 
     def policy(self, name: str, uid: str, reason: str) -> None:
         """A policy cannot be accepted."""
-        self._tell_or_keep("policy-invalid", policy_subject(name, uid), reason, policy=name, reason=reason)
+        self._report_or_keep("policy-invalid", policy_subject(name, uid), reason, policy=name, reason=reason)
 
     def policy_change(self, change: PolicyChange) -> None:
         """A policy was paused, resumed or edited, which is no issue. The leader of that time reports it."""
@@ -73,7 +73,7 @@ class Issues:
         """The profile ``namespace/name`` cannot be accepted."""
         namespace, _, name = key.partition("/")
         subject = EventSubject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
-        self._tell_or_keep("profile-invalid", subject, reason, profile=key, reason=reason)
+        self._report_or_keep("profile-invalid", subject, reason, profile=key, reason=reason)
 
     def guard_reset(self, name: str, uid: str, asked: str, generation: int) -> None:
         """A policy's guard is to be reset for another version of the policy than the stored one."""
@@ -82,7 +82,7 @@ class Issues:
             f"{generation}: check it again, then run: {wording.guard_reset(name, generation)}"
         )
         subject = policy_subject(name, uid)
-        self._tell_or_keep("guard-reset-outdated", subject, note, policy=name, asked=asked, generation=generation)
+        self._report_or_keep("guard-reset-outdated", subject, note, policy=name, asked=asked, generation=generation)
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed: a replica that gains it reports what it kept."""
@@ -90,18 +90,18 @@ class Issues:
         while leading and self._waiting:
             self._waiting.popitem(last=False)[1]()
 
-    def _tell_or_keep(self, line: str, subject: EventSubject, note: str, **facts: object) -> None:
+    def _report_or_keep(self, line: str, subject: EventSubject, note: str, **facts: object) -> None:
         """Report an issue, or keep it. Of one object the newest of each kind is kept."""
 
-        def tell() -> None:
+        def report() -> None:
             if line in COUNTED:
                 self._notifier.metrics.invalid_values.labels("toleration").inc()
             log.warning(line, **facts)
             self._notifier.record(subject, WARNING, *EVENTS[line], note)
 
         if self._leading:
-            tell()
+            report()
             return
-        self._waiting[line, subject.namespace, subject.name] = tell
+        self._waiting[line, subject.namespace, subject.name] = report
         if len(self._waiting) > self._max_waiting:
             self._waiting.popitem(last=False)

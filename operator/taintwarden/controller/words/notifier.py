@@ -8,7 +8,7 @@ import structlog
 
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Policy, Taint
@@ -27,13 +27,16 @@ MAX_PODS_IN_LINE = 100
 
 Note = str | Callable[[], str]
 """Of an Event. A function makes it when the Event is written: most Events of a wave are dropped before that."""
-Said = tuple[Mapping[str, object], Note]
-Say = Callable[["Notifier", Any], Said]
-"""Counts a notice. Returns what its log line has beside its subject, and the note of its Event."""
-Name = str | Callable[[Any], str]
-"""The same for all notices of a row, or by the notice."""
 
 log = structlog.get_logger()
+
+
+class Said(NamedTuple):
+    """The words for a notice: facts of its log line beside its subject, note of its Event, and which of its names."""
+
+    facts: Mapping[str, object]
+    note: Note = ""
+    name: int = 0
 
 
 class Notifier:
@@ -44,7 +47,7 @@ class Notifier:
         self._recorder = recorder
         self._gates = gates
 
-    def tell(self, notices: Sequence[commands.Notice]) -> None:
+    def report(self, notices: Sequence[commands.Notice]) -> None:
         """Report the notices of one step of the machine."""
         scheduled: dict[tuple[str, Taint, str, float], list[commands.Scheduled]] = {}
         for notice in notices:
@@ -52,7 +55,7 @@ class Notifier:
                 key = (notice.pod.node, notice.verdict.taint, notice.verdict.policy.name, notice.due_at)
                 scheduled.setdefault(key, []).append(notice)
             else:
-                ROWS[type(notice)](self, notice)
+                self._report(notice, ROWS[type(notice)])
         for alike in scheduled.values():
             for first in range(0, len(alike), MAX_PODS_IN_LINE):
                 self._scheduled(alike[first : first + MAX_PODS_IN_LINE])
@@ -67,13 +70,21 @@ class Notifier:
 
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
         """Pods of a node with the same deadline, by the same taint and policy: one line, since a node has many."""
-        node, verdict, due = notices[0].pod.node, notices[0].verdict, times.at(notices[0].due_at)
+        node, verdict, due = notices[0].pod.node, notices[0].verdict, rfc3339.at(notices[0].due_at)
         policy, pods = verdict.policy, [str(notice.pod) for notice in notices]
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
         fate = "Will" if policy.mode is Mode.ENFORCE else "Would"
         for notice in notices:
             note = self.late("{} be evicted from {} at {}: {} ({})", notice.verdict, fate, node, due)
             self.record(_pod(notice), NORMAL, "EvictionScheduled", "Schedule", note, policy.name)
+
+    def _report(self, notice: commands.Notice, row: "NoticeRow") -> None:
+        facts, note, name = row.say(self, notice)
+        beginning = row.about.facts(notice)
+        getattr(log, row.level)(row.lines[name], **beginning, **facts)
+        if row.kind:
+            policy = "" if isinstance(note, str) else beginning["policy"]
+            self.record(row.about.subject(notice), row.kind, row.reasons[name], row.action, note, policy)
 
     def record(self, subject: EventSubject, kind: str, reason: str, action: str, note: Note, policy: str = "") -> None:
         """Queue an Event. With a note that is made late, the policy that it is about."""
@@ -87,28 +98,33 @@ class About(NamedTuple):
     """What a notice is about: the subject of its Event, and what its log line begins with."""
 
     subject: Callable[[Any], EventSubject]
-    facts: Callable[[Any], dict[str, object]]
+    facts: Callable[[Any], dict[str, str]]
 
 
-ROWS: dict[type, Callable[[Notifier, Any], None]] = {}
-"""What reports a notice, by its type."""
+class NoticeRow(NamedTuple):
+    """How a notice is reported: its log line, and the type, reason and action of its Event, if it has one."""
+
+    about: About
+    level: str
+    lines: Sequence[str]
+    kind: str
+    reasons: Sequence[str]
+    action: str
+    say: Callable[[Notifier, Any], Said]
+    """Counts the notice, and finds the words."""
+
+
+ROWS: dict[type, NoticeRow] = {}
+"""By the type of the notice."""
 
 
 def _row(
-    kind: type, about: About, level: str, line: Name, event: tuple[str, Name, str] | None = None
-) -> Callable[[Say], Say]:
-    """Report notices of this kind by this line of the log, and an Event with this type, reason and action."""
+    notice: type, about: About, level: str, lines: str, kind: str = "", reasons: str = "", action: str = ""
+) -> Callable[[Callable[[Notifier, Any], Said]], None]:
+    """Add a row. Where it has several names, they are separated by spaces."""
 
-    def add(say: Say) -> Say:
-        def report(to: Notifier, notice: Any) -> None:
-            facts, note = say(to, notice)
-            getattr(log, level)(_of(line, notice), **about.facts(notice), **facts)
-            if event is not None:
-                policy = "" if isinstance(note, str) else notice.verdict.policy.name
-                to.record(about.subject(notice), event[0], _of(event[1], notice), event[2], note, policy)
-
-        ROWS[kind] = report
-        return say
+    def add(say: Callable[[Notifier, Any], Said]) -> None:
+        ROWS[notice] = NoticeRow(about, level, lines.split(), kind, reasons.split(), action, say)
 
     return add
 
@@ -117,7 +133,7 @@ def _pod(notice: Any) -> EventSubject:
     return EventSubject("Pod", notice.pod.name, notice.pod.uid, notice.pod.namespace)
 
 
-def _facts(notice: Any) -> dict[str, object]:
+def _facts(notice: Any) -> dict[str, str]:
     pod, verdict = notice.pod, notice.verdict
     return {
         "pod": str(pod),
@@ -133,152 +149,155 @@ NODE = About(lambda n: EventSubject("Node", n.node, n.node_uid), lambda n: {"nod
 POLICY = About(lambda n: policy_subject(n.policy.name, n.policy.uid), lambda n: {"policy": n.policy.name})
 
 
-@_row(commands.Cancelled, POD, "info", "eviction-cancelled", (NORMAL, "EvictionCancelled", "Cancel"))
+@_row(commands.Cancelled, POD, "info", "eviction-cancelled", NORMAL, "EvictionCancelled", "Cancel")
 def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
     to.metrics.cancelled.labels(n.verdict.policy.name).inc()
     if n.node_gone:
-        return {}, f"Node {n.pod.node} is gone, so its taint {n.verdict.taint} evicts no pod"
-    return {}, f"Stays on {n.pod.node}: taint {n.verdict.taint} no longer evicts it"
+        return Said({}, f"Node {n.pod.node} is gone, so its taint {n.verdict.taint} evicts no pod")
+    return Said({}, f"Stays on {n.pod.node}: taint {n.verdict.taint} no longer evicts it")
 
 
 @_row(commands.Decided, POD, "info", "eviction-decided")
 def _decided(to: Notifier, n: commands.Decided) -> Said:
     if n.limit:
         to.metrics.limit_wait.labels(n.limit).observe(n.waited)
-    return {"due": times.at(n.due_at), "why": to.why(n.verdict)}, ""
+    return Said({"due": rfc3339.at(n.due_at), "why": to.why(n.verdict)})
 
 
-@_row(commands.Rehearsed, POD, "info", "eviction-rehearsed", (NORMAL, "EvictionDryRun", "Evict"))
+@_row(commands.Rehearsed, POD, "info", "eviction-rehearsed", NORMAL, "EvictionDryRun", "Evict")
 def _rehearsed(to: Notifier, n: commands.Rehearsed) -> Said:
     policy, why = n.verdict.policy, to.why(n.verdict)
     to.metrics.evictions.labels(policy.name, "dry-run").inc()
-    return {"why": why}, f"Would be evicted from {n.pod.node} now: {why} ({_named(policy)})"
+    return Said({"why": why}, f"Would be evicted from {n.pod.node} now: {why} ({_named(policy)})")
 
 
-@_row(commands.Evicted, POD, "info", "eviction-settled", (NORMAL, "Evicted", "Evict"))
+@_row(commands.Evicted, POD, "info", "eviction-settled", NORMAL, "Evicted", "Evict")
 def _evicted(to: Notifier, n: commands.Evicted) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, "evicted").inc()
     to.metrics.lateness.observe(n.lateness)
-    note = to.late("Evicted from {}: {} ({})", n.verdict, n.pod.node)
-    return {"outcome": "evicted", "lateness": round(n.lateness, 3)}, note
+    done = "Deleted, whatever PodDisruptionBudgets allow," if n.deletes else "Evicted"
+    note = to.late("{} from {}: {} ({})", n.verdict, done, n.pod.node)
+    return Said({"outcome": "evicted", "lateness": round(n.lateness, 3)}, note)
 
 
 @_row(
     commands.Hindered,
     POD,
     "info",
-    "eviction-settled",
-    (WARNING, lambda n: "EvictionBlocked" if n.outcome.row.by_budget else "EvictionFailed", "Evict"),
+    "eviction-settled eviction-settled",
+    WARNING,
+    "EvictionFailed EvictionBlocked",
+    "Evict",
 )
 def _hindered(to: Notifier, n: commands.Hindered) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, n.outcome).inc()
-    facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": times.at(n.retry_at)}
-    return facts, f"Not evicted from {n.pod.node} ({wording.hindered(n.outcome)}): {n.message}. It is retried."
+    facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": rfc3339.at(n.retry_at)}
+    note = f"Not evicted from {n.pod.node} ({wording.hindered(n.outcome)}): {n.message}. It is retried."
+    return Said(facts, note, int(n.outcome.row.by_budget))
 
 
 @_row(commands.Left, POD, "info", "eviction-settled")
 def _left(to: Notifier, n: commands.Left) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, "gone").inc()
-    return {"outcome": "gone"}, ""
+    return Said({"outcome": "gone"})
 
 
-@_row(commands.HeldByBudget, POD, "info", "eviction-held", (WARNING, "EvictionBlocked", "Evict"))
+@_row(commands.HeldByBudget, POD, "info", "eviction-held", WARNING, "EvictionBlocked", "Evict")
 def _held_by_budget(_: Notifier, n: commands.HeldByBudget) -> Said:
-    until = {} if n.until is None else {"until": times.until(n.until)}
+    until = {} if n.until is None else {"until": rfc3339.until(n.until)}
     end = "It waits until that changes."
     if until:
         end = f"It is deleted at {until['until']} (EvictThenDelete), unless a limit holds it then."
-    return {"reason": n.reason, **until}, f"Has to leave {n.pod.node}, but {n.reason}. {end}"
+    return Said({"reason": n.reason, **until}, f"Has to leave {n.pod.node}, but {n.reason}. {end}")
 
 
 @_row(commands.Bounced, POD, "info", "eviction-bounced")
 def _bounced(to: Notifier, n: commands.Bounced) -> Said:
     to.metrics.bounces.labels(n.verdict.policy.name).inc()
-    return {"in_a_row": n.in_a_row}, ""
+    return Said({"in_a_row": n.in_a_row})
 
 
-@_row(commands.HeldAsBouncing, POD, "warning", "eviction-bouncing", (WARNING, "EvictionBouncing", "Evict"))
+@_row(commands.HeldAsBouncing, POD, "warning", "eviction-bouncing", WARNING, "EvictionBouncing", "Evict")
 def _held_as_bouncing(_: Notifier, n: commands.HeldAsBouncing) -> Said:
-    until = times.until(n.until)
+    until = rfc3339.until(n.until)
     note = f"Waits until {until}: {n.reason}. {wording.comes_back(n.pod)}."
-    return {"reason": n.reason, "until": until}, note
+    return Said({"reason": n.reason, "until": until}, note)
 
 
-@_row(commands.DeadlineAtRisk, POD, "warning", "deadline-at-risk", (WARNING, "DeadlineAtRisk", "Schedule"))
+@_row(commands.DeadlineAtRisk, POD, "warning", "deadline-at-risk", WARNING, "DeadlineAtRisk", "Schedule")
 def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Said:
-    gone = times.at(n.hard_at)
+    gone = rfc3339.at(n.hard_at)
     note = f"{n.pod.node} is gone at {gone}, before the pod can stop gracefully: {n.reason}"
-    return {"gone": gone, "reason": n.reason}, note
+    return Said({"gone": gone, "reason": n.reason}, note)
 
 
-@_row(commands.DeadlineMissed, POD, "warning", "deadline-missed", (WARNING, "DeadlineMissed", "Evict"))
+@_row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
 def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
-    gone, word = times.at(n.hard_at), "at" if n.reason == "grace-cut" else "since"
+    gone, word = rfc3339.at(n.hard_at), "at" if n.reason == "grace-cut" else "since"
     note = f"{MISSED.get(n.reason, n.reason)}: {n.pod.node} is gone {word} {gone}"
-    return {"gone": gone, "reason": n.reason}, note
+    return Said({"gone": gone, "reason": n.reason}, note)
 
 
-@_row(commands.GuardTripped, POLICY, "warning", "guard-tripped", (WARNING, "GuardTripped", "Guard"))
+@_row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds if guard else 0, n.bad)
-    told = wording.tripped(policy, counted, "", halts=n.halts)
+    text = wording.tripped(policy, counted, "", halts=n.halts)
     advice = wording.guard_advice(policy.name)
-    note = f"{_mode(policy)}{told[0].upper()}{told[1:]}. Cause: {_public(n.cause)}. {advice}"
+    note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
     facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
-    return {name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note
+    return Said({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)
 
 
-@_row(commands.GuardArmed, POLICY, "info", "guard-armed", (NORMAL, "GuardArmed", "Guard"))
+@_row(commands.GuardArmed, POLICY, "info", "guard-armed", NORMAL, "GuardArmed", "Guard")
 def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Said:
     none = "None of the pods that it held has to leave any more"
     note = f"The policy is paused. {none}" if n.policy.mode is Mode.PAUSED else f"{none}: evictions continue"
     if n.released is not None:
         note = f"The guard was reset: it releases {wording.pods(n.released)}"
-    return {"released": n.released}, note
+    return Said({"released": n.released}, note)
 
 
-@_row(commands.EvictionsHalted, POLICY, "warning", "evictions-halted", (WARNING, "EvictionsHalted", "Halt"))
+@_row(commands.EvictionsHalted, POLICY, "warning", "evictions-halted", WARNING, "EvictionsHalted", "Halt")
 def _evictions_halted(_: Notifier, n: commands.EvictionsHalted) -> Said:
     note = _mode(n.policy) + wording.all_zones_full(n.policy, n.waiting, n.zones)
-    return {"zones": n.zones, "waiting": n.waiting}, note
+    return Said({"zones": n.zones, "waiting": n.waiting}, note)
 
 
-@_row(commands.EvictionsResumed, POLICY, "info", "evictions-resumed", (NORMAL, "EvictionsResumed", "Halt"))
+@_row(commands.EvictionsResumed, POLICY, "info", "evictions-resumed", NORMAL, "EvictionsResumed", "Halt")
 def _evictions_resumed(*_: object) -> Said:
-    return {}, "Not every zone is Full any more: evictions continue"
+    return Said({}, "Not every zone is Full any more: evictions continue")
 
 
-@_row(commands.InvalidValue, NODE, "warning", "taint-value-invalid", (WARNING, "InvalidTaintValue", "Evaluate"))
+@_row(commands.InvalidValue, NODE, "warning", "taint-value-invalid", WARNING, "InvalidTaintValue", "Evaluate")
 def _invalid_value(to: Notifier, n: commands.InvalidValue) -> Said:
     to.metrics.invalid_values.labels("taint").inc()
     verdict, policy, taint = n.verdict, n.verdict.policy, str(n.verdict.taint)
     effect = f"{wording.invalid_effect(verdict, held=n.held)} (policy {policy.name})"
     note = f"{_mode(policy)}Taint {taint} is invalid ({wording.invalid_value(verdict)}): {effect}"
-    return {"taint": taint, "policy": policy.name, "held": n.held, "judged_by": verdict.judged_value}, note
-
-
-def _unmirrored(n: commands.NotMirrored) -> str:
-    return "Taint" if isinstance(n.subject, Taint) else "Label"
+    return Said({"taint": taint, "policy": policy.name, "held": n.held, "judged_by": verdict.judged_value}, note)
 
 
 @_row(
     commands.NotMirrored,
     NODE,
     "warning",
-    lambda n: f"{_unmirrored(n).lower()}-not-mirrored",
-    (WARNING, lambda n: f"{_unmirrored(n)}NotMirrored", "Evaluate"),
+    "taint-not-mirrored label-not-mirrored",
+    WARNING,
+    "TaintNotMirrored LabelNotMirrored",
+    "Evaluate",
 )
 def _not_mirrored(_: Notifier, n: commands.NotMirrored) -> Said:
+    what = "Taint" if isinstance(n.subject, Taint) else "Label"
     note = (
-        f"{_unmirrored(n)} {n.subject} cannot be repeated in labels of placement: {n.reason}. "
+        f"{what} {n.subject} cannot be repeated in labels of placement: {n.reason}. "
         f"New pods that compare its value are kept off this node"
     )
-    return {_unmirrored(n).lower(): str(n.subject), "reason": n.reason}, note
+    return Said({what.lower(): str(n.subject), "reason": n.reason}, note, int(what == "Label"))
 
 
-@_row(commands.LabelsContested, NODE, "warning", "node-labels-contested", (WARNING, "LabelsContested", "Evaluate"))
+@_row(commands.LabelsContested, NODE, "warning", "node-labels-contested", WARNING, "LabelsContested", "Evaluate")
 def _labels_contested(to: Notifier, n: commands.LabelsContested) -> Said:
     to.metrics.labels_contested.inc()
     labels, after = list(n.labels), round(n.after)
@@ -287,26 +306,22 @@ def _labels_contested(to: Notifier, n: commands.LabelsContested) -> Said:
         f"They are written again after {wording.duration(after)}; until then the scheduler uses what the other "
         f"client wrote. To find it: kubectl get node {n.node} -o yaml --show-managed-fields"
     )
-    return {"labels": labels, "times": n.number, "after": after}, note
+    return Said({"labels": labels, "times": n.number, "after": after}, note)
 
 
-@_row(commands.Degraded, NODE, "info", "node-evicting", (WARNING, "EvictingNode", "Evaluate"))
+@_row(commands.Degraded, NODE, "info", "node-evicting", WARNING, "EvictingNode", "Evaluate")
 def _degraded(_: Notifier, n: commands.Degraded) -> Said:
     policy, must = n.policy, "have" if n.policy.mode is Mode.ENFORCE else "would have"
     note = f"{_mode(policy)}Pods {must} to leave because of taint {n.taint} (policy {policy.name})"
-    return {"taint": str(n.taint), "policy": policy.name, "pods": n.pods}, note
+    return Said({"taint": str(n.taint), "policy": policy.name, "pods": n.pods}, note)
 
 
 @_row(commands.UnreadableHistory, NODE, "warning", "taint-history-unreadable")
 def _unreadable_history(_: Notifier, n: commands.UnreadableHistory) -> Said:
-    return {"reason": n.reason}, ""
+    return Said({"reason": n.reason})
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
-
-
-def _of(name: Name, notice: Any) -> str:
-    return name if isinstance(name, str) else name(notice)
 
 
 def _public(cause: str) -> str:

@@ -1,6 +1,7 @@
 """PodDisruptionBudgets, checked to save requests: the API server decides on every eviction."""
 
 import sys
+from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
@@ -28,9 +29,8 @@ class _Account:
         self.refuses_unready_since: MonotonicTime | None = None
         """Pods that are not Ready, which it may admit although it allows no disruption."""
 
-    def left(self, budget: Budget, now: MonotonicTime) -> int:
+    def left(self, budget: Budget) -> int:
         """How many evictions it allows beyond those that its status does not include."""
-        self.unseen = [until for until in self.unseen if until > now]
         return (budget.allowed if budget.observed else 0) - self.under_way - len(self.unseen)
 
 
@@ -44,9 +44,14 @@ class Budgets(Limit):
 
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
+        self.changed: Callable[[str], None] = lambda _: None
+        """Called with a :meth:`name_of` whose budgets may allow another number of pods."""
         self._budgets: dict[str, dict[str, Budget]] = {}
-        self._selecting: dict[str, WeakKeyDictionary[PodClass, tuple[str, ...]]] = {}
-        """Namespace -> class -> the names of the budgets that select it."""
+        self._selecting: dict[str, WeakKeyDictionary[PodClass, tuple[int, tuple[str, ...]]]] = {}
+        """Namespace -> class -> the names of the budgets that selected it when so many selectors had changed."""
+        self._selectors: dict[str, dict[str, int]] = {}
+        """Namespace -> budget -> the number of the last change of its selector, the latest last."""
+        self._changes = 0
         self._accounts: dict[str, _Account] = {}
         self._asked: dict[str, tuple[_Account, str, int, bool]] = {}
         """UID -> account and name of its budget, its updates when the call was made, and whether the pod counts."""
@@ -68,7 +73,11 @@ class Budgets(Limit):
         is_other = before is None or before.selector != budget.selector
         if is_other:
             account.known_since = now
-            self._select_again(budget.namespace, budget.name)
+            self._changes += 1
+            selectors = self._selectors.setdefault(budget.namespace, {})
+            selectors.pop(budget.name, None)
+            selectors[budget.name] = self._changes
+            self._freed.add(shared_key(budget.namespace))
         self._release_budget(str(budget))
         return is_other
 
@@ -78,9 +87,11 @@ class Budgets(Limit):
         if budgets.pop(name, None) is None:
             return
         del self._accounts[f"{namespace}/{name}"]
-        self._select_again(namespace, name)
+        del self._selectors[namespace][name]
         if not budgets:
-            del self._budgets[namespace], self._selecting[namespace]
+            del self._budgets[namespace], self._selectors[namespace]
+            self._selecting.pop(namespace, None)
+        self._freed.add(shared_key(namespace))
         self._release_budget(f"{namespace}/{name}")
 
     def refused(self, pod: Pod, now: MonotonicTime) -> None:
@@ -102,31 +113,31 @@ class Budgets(Limit):
         since = accounts[0].refuses_since if pod.ready else accounts[0].refuses_unready_since
         return None if since is None else max(since, known_since)
 
-    def _select_again(self, namespace: str, name: str) -> None:
-        """One budget selects other pods, or is gone: there may be thousands of others, and they select the same."""
-        budget = self._budgets[namespace].get(name)
-        selecting = self._selecting.setdefault(namespace, WeakKeyDictionary())
-        for pod_class, names in list(selecting.items()):
-            selects = budget is not None and _selects(budget, pod_class)
-            if selects is not (name in names):
-                selecting[pod_class] = tuple(sorted({*names} ^ {name}))
-        self._freed.add(shared_key(namespace))
-
     def _release_budget(self, name: str) -> None:
         for ready in (True, False):
             self._freed.add(_key(name, ready=ready))
+        self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        for ready in (True, False):
+            self.changed(_named(name, ready=ready))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The budgets that select pods of a class, by name."""
         budgets = self._budgets.get(pod_class.namespace)
         if not budgets:
             return ()
-        selecting = self._selecting[pod_class.namespace]
-        names = selecting.get(pod_class)
-        if names is None:
-            found = [name for name, one in budgets.items() if _selects(one, pod_class)]
-            names = selecting[pod_class] = tuple(sorted(found))
-        return tuple([budgets[name] for name in names]) if names else ()
+        selecting = self._selecting.setdefault(pod_class.namespace, WeakKeyDictionary())
+        seen, names = selecting.get(pod_class, (0, ()))
+        if seen < self._changes:
+            # Only those that changed: there may be thousands of others, and they select the same.
+            for name, at in reversed(self._selectors[pod_class.namespace].items()):
+                if at <= seen:
+                    break
+                if _selects(budgets[name], pod_class) is not (name in names):
+                    names = tuple(sorted({*names} ^ {name}))
+            selecting[pod_class] = self._changes, tuple([name for name in names if name in budgets])
+        return tuple([budgets[name] for name in names if name in budgets]) if names else ()
 
     def name_of(self, pod: Pod) -> str:
         """The budgets that select a pod as one name, which tells whether it is Ready; empty: none does."""
@@ -143,7 +154,7 @@ class Budgets(Limit):
         budget = self._budgets[namespace][short]
         if budget.selector is None:
             return 0
-        return sys.maxsize if name != of_all and budget.healthy_enough else account.left(budget, MonotonicTime(0.0))
+        return sys.maxsize if name != of_all and budget.healthy_enough else account.left(budget)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
@@ -174,7 +185,10 @@ class Budgets(Limit):
         name, until = str(budget), None
         if budget.selector is not None:
             account = self._accounts[name]
-            if (not pod.ready and budget.healthy_enough) or account.left(budget, now) > 0:
+            if account.unseen and account.unseen[0] <= now:
+                account.unseen = [until for until in account.unseen if until > now]
+                self._tell(name)
+            if (not pod.ready and budget.healthy_enough) or account.left(budget) > 0:
                 return None
             until = min(account.unseen, default=None)
         detail = f"PodDisruptionBudget {name} {budget.why_none}"
@@ -188,6 +202,7 @@ class Budgets(Limit):
             account = self._accounts[name]
             account.under_way += 1
             self._asked[pod.uid] = (account, name, account.updates, pod.ready)
+            self._tell(name)
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """An eviction that was accepted counts until the status includes it."""

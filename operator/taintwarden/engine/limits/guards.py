@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from taintwarden.engine.guard import ALL, Guard, GuardRecord
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
-from taintwarden.engine.limits.refusal import GUARD, Refusal, Whom
+from taintwarden.engine.limits.refusal import GUARD, VIEW, Refusal, Whom
 from taintwarden.engine.model import GuardAction, Instant, Policy
 
 
@@ -25,8 +25,7 @@ class Guards(Limit):
         self.by_policy: dict[str, Guard] = {}
         self._budgets = budgets
         self._freed = freed
-        self._asked: dict[str, Guard] = {}
-        """UID -> the guard at which the eviction in progress counts."""
+        budgets.changed = self._budget_changed
         self._policies: dict[str, Policy] = {}
         self._records: dict[str, GuardRecord] = {}
         """Records to restore when this process leads, or when there is a guard: stored by another, or switched off."""
@@ -52,11 +51,15 @@ class Guards(Limit):
                 guard.allowed = self._budgets.allowed
                 if name in self._records:
                     guard.restore(self._records.pop(name), now)
-            guard.change(settings, now)
+            guard.change(settings)
             self.by_policy[name] = guard
         self._records = {
             name: record for name, record in self._records.items() if name in self._policies or name not in before
         }
+
+    def _budget_changed(self, name: str) -> None:
+        for guard in self.by_policy.values():
+            guard.budget_changed(name)
 
     def _free(self, policy: str, scope: str) -> None:
         self._freed.add(policy_key(policy) if scope == ALL else lane_key((policy, scope)))
@@ -88,7 +91,11 @@ class Guards(Limit):
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether the policy's guard holds the pod."""
         guard, namespace = self.by_policy[request.policy.name], request.pod.namespace
-        if request.released or not guard.holds(namespace):
+        if request.released:
+            return None
+        if namespace in guard.stale:
+            return Refusal(VIEW, None, Whom.LANE, lane_key(request.lane), "their PodDisruptionBudgets changed")
+        if not guard.holds(namespace):
             return None
         if guard.scope == ALL:
             return Refusal(GUARD)
@@ -96,21 +103,13 @@ class Guards(Limit):
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction."""
-        guard = self.by_policy[request.policy.name]
-        guard.take(request.pod.uid, request.pod.namespace, request.now)
-        self._asked[request.pod.uid] = guard
+        self.by_policy[request.policy.name].take(request.pod.uid, request.pod.namespace, request.now)
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """The guard that counted it may count it no longer."""
         del now
-        guard = self._asked.pop(uid, None)
-        if guard is not None and settlement is not Settlement.UNKNOWN:
+        for guard in self.by_policy.values() if settlement is not Settlement.UNKNOWN else ():
             guard.settle(uid, stays=settlement.stays)
-
-    def take_back(self, uid: str) -> None:
-        """The eviction of this pod, whose call got no answer, did not happen."""
-        for guard in self.by_policy.values():
-            guard.settle(uid, stays=True)
 
     def stay(self, uid: str) -> None:
         """No call for this pod is in progress, and whether it is gone is known."""

@@ -50,8 +50,8 @@ class Acting:
         self._reclaims = reclaims
         self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Blocked claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
-        self._released: dict[str, None] = {}
-        """Claims on pods that a person released, which move to another lane."""
+        self._released: list[tuple[str, list[str]]] = []
+        """Policies with UIDs of pods that a person released, whose claims move to another lane."""
         self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """UIDs of pods whose last call got no answer, by when the watch would have shown that it was carried out."""
 
@@ -65,11 +65,9 @@ class Acting:
         self._accepted = Counter({key: pods for key, pods in self._accepted.items() if key in in_force})
 
     def leads(self) -> None:
-        """The replica begins to lead. Claims that were due before it knew whom a person released change their lane."""
+        """The replica begins to lead."""
         self._accepted.clear()
-        self._released = {}
-        for policy, guard in self._world.limiter.guards.by_policy.items():
-            self.release(policy, list(guard.released))
+        self._released = []
 
     # -- time -----------------------------------------------------------------------------------------------------
 
@@ -120,9 +118,13 @@ class Acting:
         now = self._world.now.monotonic
         for lane in self._world.limiter.calls.let_time_pass(now):
             self._world.queues.failing_changed(lane)
-        for released in list(self._released)[:most]:
-            del self._released[released]
-            claim = self._world.claims.by_key.get(released)
+        while self._released and most > 0:
+            policy, uids = self._released[-1]
+            most -= 1
+            if not uids:
+                self._released.pop()
+                continue
+            claim = self._world.claims.by_key.get(f"{uids.pop()}/{policy}")
             if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
                 self._world.queues.wait(claim)
         while (key := self._asks.pop_due(now)) is not None:
@@ -141,7 +143,7 @@ class Acting:
         if evictee is None or evictee.call is not None or not evictee.is_uncertain:
             return
         evictee.is_uncertain = False
-        world.limiter.guards.take_back(uid)
+        world.limiter.guards.settle(uid, Settlement.STAYS, world.now)
         self._ending.stay(evictee.node, uid)
         pod = world.cluster.pod(evictee.node, uid)
         if pod is not None:
@@ -149,7 +151,7 @@ class Acting:
 
     def release(self, policy: str, uids: list[str]) -> None:
         """A person released these pods."""
-        self._released |= dict.fromkeys(f"{uid}/{policy}" for uid in uids)
+        self._released.append((policy, list(uids)))
 
     def pull_freed(self) -> None:
         """Release claims whose limits may admit them now."""
@@ -410,7 +412,7 @@ class Acting:
             return
         self._accepted[claim.policy.name, claim.policy.uid] += 1
         lateness = max(0.0, self._world.now.wall - claim.due_at)
-        self._world.report(commands.Evicted(pod, claim.verdict, lateness))
+        self._world.report(commands.Evicted(pod, claim.verdict, lateness, call.order.delete))
         if call.grace_cut:
             self._world.report(*self._reclaims.miss(claim, pod, "grace-cut"))
 

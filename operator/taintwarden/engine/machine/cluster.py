@@ -124,6 +124,13 @@ class NodeState:
             if self.beside is not None:
                 yield from self.beside.taints()
 
+    def history(self, name: str) -> TaintHistory | None:
+        """The history of a taint of the node or of its pods, by its name; None: it is not there."""
+        found = self.histories.get(name)
+        if found is None and self.beside is not None:
+            found = next((history for taint, history in self.beside.taints() if history_name(taint) == name), None)
+        return found
+
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
         """What of these concerns pods of a class."""
         if self.node is not None:

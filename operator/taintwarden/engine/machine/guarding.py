@@ -1,15 +1,15 @@
 """The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
-from taintwarden.engine.guard import Guard, GuardRecord, Turn
+from taintwarden.engine.guard import Guard, Turn
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.machine.cluster import NodeState, history_name
+from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
@@ -17,8 +17,8 @@ from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy
 
-EXAMPLES, MAX_EXAMPLES = 5, 1_000
-"""How many pods a notice lists, and of how many they are the first."""
+EXAMPLES, MAX_EXAMPLES = 5, 100
+"""How many pods a notice lists, and at how many, and how many nodes, it looks for that."""
 POPULATION_SECONDS = 1.0
 """The greatest age of a count of all pods that a percentage refers to."""
 
@@ -46,8 +46,6 @@ class Guarding:
         """The last change of a profile that changed what pods tolerate, and when it happened."""
         self._resets: dict[str, str] = {}
         """Policy -> the request for a reset."""
-        self._saving: dict[str, GuardRecord] = {}
-        """Policy -> the record that is being written."""
         self._populations: dict[str, tuple[MonotonicTime, int]] = {}
         self._halted: dict[str, None] = {}
         """Policies for which it was reported that every zone is Full."""
@@ -68,7 +66,7 @@ class Guarding:
             self._generations[policy.name] = (policy.uid, policy.generation, since)
             guard = self._guard(policy)
             if guard is not None:
-                guard.population = partial(self.population, policy)
+                guard.population, guard.budget_of = partial(self.population, policy), self._budget_of
                 guard.know_causes(known=self._knows_causes(policy))
         for name in before:
             self._forget(name)
@@ -76,7 +74,7 @@ class Guarding:
     def _forget(self, name: str) -> None:
         """A policy is gone."""
         self._outbox.forget(guard_key(name))
-        for known in (self._halted, self._resets, self._saving):
+        for known in (self._halted, self._resets):
             known.pop(name, None)
 
     def synced(self) -> None:
@@ -116,15 +114,13 @@ class Guarding:
 
     def leadership_changed(self) -> None:
         """A requested release applies only to the process that led then, and to the pods that it held then."""
-        self._resets, self._saving, self._halted = {}, {}, {}
+        self._resets, self._halted = {}, {}
 
-    def budgets_changed(self, namespace: str | None) -> None:
-        """Budgets allow other numbers of pods; in this namespace they select other pods."""
-        world = self._world
-        for guard in world.limiter.guards.by_policy.values():
-            guard.budgets_changed()
-            if namespace is not None:
-                guard.regroup(self._budget_of, namespace, world.now)
+    def selectors_changed(self, namespace: str) -> None:
+        """Budgets select other pods of this namespace than before. Who begins to lead evaluates all pods anyway."""
+        if self._world.leading:
+            for guard in self._world.limiter.guards.by_policy.values():
+                guard.selectors_changed(namespace)
 
     def _budget_of(self, uid: str) -> str | None:
         pod = self._pod(uid)
@@ -139,18 +135,21 @@ class Guarding:
         looks = (guard.next_look(now) for guard in self._world.limiter.guards.by_policy.values())
         return min((look for look in looks if look is not None), default=None)
 
-    def look(self) -> None:
-        """Trip before the first eviction of a wave that is too large; arm again when the cause is gone."""
+    def look(self, most: int) -> None:
+        """Trip before the first eviction of a wave that is too large; arm again when the cause is gone.
+
+        At most ``most`` pods of each policy are counted anew.
+        """
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
             if guard is not None:
-                self._look(policy, guard)
+                self._look(policy, guard, most)
             if policy.limits.zone_health is not None or policy.name in self._halted:
                 self._look_at_zones(policy)
 
-    def _look(self, policy: Policy, guard: Guard) -> None:
-        guard.resolve(self._exists, self._world.now)
-        match guard.look(self._world.now):
+    def _look(self, policy: Policy, guard: Guard, most: int) -> None:
+        guard.resolve(self._existing(dict(guard.unsure)), self._world.now)
+        match guard.look(self._world.now, most):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
@@ -158,14 +157,13 @@ class Guarding:
                 counts = (guard.expected(), guard.evicted(), self.population(policy), guard.allowance())
                 bad = bad_nodes(self._world, guard, policy)
                 self._world.report(commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts))
-            case Turn.PASSED | None:
+            case None:
                 pass
 
-    def _exists(self, uid: str) -> bool:
-        """Whether a pod with a reserved eviction is still there: every such pod has to leave, or had to."""
-        return uid in self._world.claims.evictees or any(
-            uid in state.pods for state in self._world.cluster.nodes.values()
-        )
+    def _existing(self, uids: Mapping[str, str]) -> Container[str]:
+        """Those of some pods that are still there."""
+        nodes = self._world.cluster.nodes.values() if uids else ()
+        return {uid: None for state in nodes for uid in state.pods if uid in uids}
 
     def _look_at_zones(self, policy: Policy) -> None:
         """Report once that every zone is Full and holds pods."""
@@ -187,7 +185,6 @@ class Guarding:
             guard = self._guard(policy) if self._may_save(policy) else None
             record = None if guard is None else guard.to_save(self._world.now, self._world.term)
             if record is not None:
-                self._saving[policy.name] = record
                 self._outbox.put(commands.SaveGuard(policy, record))
 
     def _may_save(self, policy: Policy) -> bool:
@@ -198,7 +195,7 @@ class Guarding:
     def saved(self, order: commands.SaveGuard, outcome: WriteOutcome) -> None:
         """The write of a record ended. After a failure a new record is written, since time has passed."""
         guard = self._guard(order.policy)
-        if self._saving.pop(order.policy.name, None) is not None and guard is not None:
+        if guard is not None:
             guard.saved(order.record, succeeded=outcome is WriteOutcome.DONE)
             self._take_off_reset(order.policy, guard)
 
@@ -252,26 +249,25 @@ class Guarding:
 
         If a policy or a profile changed recently and the taint has had its value for longer, the change is the cause.
         """
-        pods: Counter[str] = Counter()
-        places: dict[str, list[NodeState]] = {}
-        for state, claim, number in _nodes_of(self._world, guard, policy):
-            for verdict in claim.grounds.verdicts:
-                name = history_name(verdict.taint)
-                pods[name] += number
-                places.setdefault(name, []).append(state)
+        nodes, pods = self._world.cluster.nodes, Counter[str]()
+        for node in islice(guard.nodes, MAX_EXAMPLES):
+            claim = _claim_on(self._world, node, policy)
+            for verdict in claim.grounds.verdicts if claim is not None else ():
+                pods[history_name(verdict.taint)] += guard.nodes[node]
         if not pods:
             return "evictions of the last window", ()
         name = min(pods, key=lambda one: (-pods[one], one))
-        state = min(places[name], key=lambda one: one.name)
+        places = [node for node in guard.nodes if nodes[node].history(name) is not None]
+        state = nodes[min(places)]
         taint, history = next(one for one in state.taints() if history_name(one[0]) == name)
         values = history.values
         before = f", {values[1] or 'no value'} before" if len(values) > 1 else ""
-        nodes = f"{len(places[name])} nodes, such as" if len(places[name]) > 1 else "1 node:"
-        sentence = f"taint {name} on {nodes} {taint} on {state.name}{before}"
+        where = f"{len(places)} nodes, such as" if len(places) > 1 else "1 node:"
+        sentence = f"taint {name} on {where} {taint} on {state.name}{before}"
         change = self._newest_change(policy)
         if change is not None and history.held_since < change[1]:
             sentence = f"{change[0]}; {sentence}"
-        near = islice(guard.due.near.values(), MAX_EXAMPLES)
+        near = islice(guard.near.values(), MAX_EXAMPLES)
         named = sorted((due.at, str(pod)) for due in near if (pod := self._pod(due.uid)) is not None)
         return sentence, tuple(name for _, name in named[:EXAMPLES])
 
@@ -292,26 +288,21 @@ class Guarding:
 
 def bad_nodes(world: World, guard: Guard, policy: Policy) -> BadNodes:
     """The nodes that make pods leave now: one that was repaired is not among them."""
-    found = [(state, claim) for state, claim, _ in _nodes_of(world, guard, policy)]
-    named = nsmallest(NAMED, found, key=lambda one: one[0].name)
-    return BadNodes(len(found), tuple(_bad_node(state, claim) for state, claim in named))
+    claims = (_claim_on(world, node, policy) for node in nsmallest(NAMED, guard.nodes))
+    return BadNodes(len(guard.nodes), tuple(_bad_node(world, claim) for claim in claims if claim is not None))
 
 
-def _nodes_of(world: World, guard: Guard, policy: Policy) -> Iterator[tuple[NodeState, Claim, int]]:
-    """The nodes with pods that count, each with the claim on one of them, and their number."""
-    by_node: dict[str, tuple[Claim, int]] = {}
-    for uid in guard.due.near:
+def _claim_on(world: World, node: str, policy: Policy) -> Claim | None:
+    """One of the claims of a policy on the pods of a node."""
+    for uid in world.cluster.nodes[node].pods:
         evictee = world.claims.evictees.get(uid)
-        claim = None if evictee is None else evictee.claim_of(policy.name)
-        if claim is not None:
-            by_node[claim.node] = claim, by_node.get(claim.node, (claim, 0))[1] + 1
-    for name, (claim, number) in by_node.items():
-        state = world.cluster.nodes.get(name)
-        if state is not None:
-            yield state, claim, number
+        if evictee is not None and (claim := evictee.claim_of(policy.name)) is not None:
+            return claim
+    return None
 
 
-def _bad_node(state: NodeState, claim: Claim) -> BadNode:
+def _bad_node(world: World, claim: Claim) -> BadNode:
     taint = claim.verdict.taint
-    values = next((history.values for one, history in state.taints() if history_name(one) == history_name(taint)), ())
-    return BadNode(state.name, taint, values[1] if len(values) > 1 else None)
+    history = world.cluster.nodes[claim.node].history(history_name(taint))
+    values = () if history is None else history.values
+    return BadNode(claim.node, taint, values[1] if len(values) > 1 else None)

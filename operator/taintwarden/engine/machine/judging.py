@@ -328,7 +328,10 @@ class Judging:
         since = max(pod.bound_at, claim.verdict.counts_from)
         deletes = claim.policy.eviction.method is Method.DELETE
         budget = "" if deletes else self._world.limiter.budgets.name_of(pod)
-        guard.expect(Due(pod.uid, claim.due_at, pod.namespace, since, budget), self._world.now)
+        was_released = pod.uid in guard.released
+        guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, since, budget), self._world.now)
+        if pod.uid in guard.released and not was_released and claim.phase in (Phase.READY, Phase.BLOCKED):
+            self._world.queues.wait(claim)  # a person released it under another leader: it changes its lane
 
     def _is_being_evicted(self, pod: Pod) -> bool:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""

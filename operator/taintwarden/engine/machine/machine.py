@@ -53,7 +53,7 @@ class Machine:
         gates: Gates | None = None,
         overall_rate: float | None = None,
         max_in_flight: int = 64,
-        slice_size: int = 500,
+        slice_size: int = 250,
         timings: Timings | None = None,
         source: NewSource | None = None,
     ) -> None:
@@ -139,11 +139,11 @@ class Machine:
             case events.WorkloadGone(workload):
                 limiter.workloads.want(workload, None)
             case events.BudgetSeen(budget):
-                is_other = limiter.budgets.set(budget, self._world.now.monotonic)
-                self._guarding.budgets_changed(budget.namespace if is_other else None)
+                if limiter.budgets.set(budget, self._world.now.monotonic):
+                    self._guarding.selectors_changed(budget.namespace)
             case events.BudgetGone(namespace, name):
                 limiter.budgets.drop(namespace, name)
-                self._guarding.budgets_changed(namespace)
+                self._guarding.selectors_changed(namespace)
             case events.GuardRestored():
                 self._restore_guard(event)
             case events.GuardReset():
@@ -202,7 +202,7 @@ class Machine:
         if not world.may_evict or not self._judging.is_complete:
             return
         self._guarding.reset()
-        self._guarding.look()
+        self._guarding.look(most)
         self._acting.let_time_pass(most)
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
@@ -230,7 +230,8 @@ class Machine:
             return
         world.led_since = world.now.monotonic
         world.limiter.rates.restart(world.now.monotonic)
-        world.limiter.calls.forget_failures()
+        for lane in world.limiter.calls.forget_failures():
+            world.queues.failing_changed(lane)
         self._mirroring.restart()
         world.limiter.guards.restore(world.now)
         self._acting.leads()

@@ -30,7 +30,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.order import SAME_URGENCY_SECONDS, OrderKey, place_of
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.status import (
+from taintwarden.engine.reported_status import (
     MAX_BLOCKED_BUDGETS,
     MAX_INVALID_TAINTS,
     MAX_MESSAGE_CHARACTERS,
@@ -47,7 +47,7 @@ from taintwarden.engine.status import (
     ReportedStatus,
     ZoneStatus,
 )
-from taintwarden.engine.times import at, until
+from taintwarden.engine.rfc3339 import at, until
 
 CLAIMS_AT_ONCE = 1_000
 """Claims that are counted in one slice: it takes 2 to 4 ms."""
@@ -156,13 +156,13 @@ class Reports:
             self._count(claims[first : first + claims_at_once], tallies, now)
         if len(claims) > claims_at_once:
             yield
-        selected, invalid, found = self._count_nodes()
-        bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
+        self._count_nodes(tallies)
         for name, ended in self._reclaims.ended(now).items():
             if name in tallies:
                 tallies[name].end(*ended)
+        bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
         return [
-            self._report(policy, tallies.get(policy.name) or _Tally(), selected, invalid, found, bouncing, now)
+            self._report(policy, tallies.get(policy.name) or _Tally(), bouncing.get(policy.name, 0), now)
             for policy in self._world.verdicts.policies
         ]
 
@@ -187,33 +187,24 @@ class Reports:
             if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
-    def _report(
-        self,
-        policy: Policy,
-        tally: "_Tally",
-        selected: Mapping[str, int],
-        invalid: Mapping[tuple[str, str, str], int],
-        found: Mapping[tuple[str, ValueSource], int],
-        bouncing: Mapping[str, int],
-        now: Instant,
-    ) -> PolicyReport:
+    def _report(self, policy: Policy, tally: "_Tally", bouncing: int, now: Instant) -> PolicyReport:
         name, zones = policy.name, self._world.limiter.zones
         soonest = (one for one in tally.soonest() if one.is_standing and self._views.is_standing(one))
         views = map(self._views.view, soonest)
-        of_policy = [InvalidTaint(node, taint, pods) for (of, node, taint), pods in invalid.items() if of == name]
+        invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
         is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
         limits = tally.limits_at(now)
         return PolicyReport(
             policy,
             ReportedStatus(
-                selected_nodes=selected.get(name, 0),
+                selected_nodes=tally.selected,
                 evicting_nodes=len(tally.nodes),
                 pending=tally.pending,
                 blocked=sum(pods for outcome, pods in tally.blocked_by.items() if Outcome(outcome).row.by_budget),
                 evicted=self._acting.accepted(policy),
-                retained=sum(one.pods for one in of_policy) if is_retained else 0,
+                retained=tally.invalid.total() if is_retained else 0,
                 invalid_taints=tuple(
-                    nsmallest(MAX_INVALID_TAINTS, of_policy, key=lambda one: (-one.pods, one.node, one.taint))
+                    nsmallest(MAX_INVALID_TAINTS, invalid, key=lambda one: (-one.pods, one.node, one.taint))
                 ),
                 next_deadline=None if tally.next_deadline is None else at(tally.next_deadline),
                 limited_by=limits[0].limit if limits else None,
@@ -226,13 +217,13 @@ class Reports:
             due=tally.due,
             exempt=tally.exempt,
             sources=tuple(
-                SourceReport(one.key, str(one.source), found.get((name, one.source), 0))
+                SourceReport(one.key, str(one.source), tally.found[one.source])
                 for one in policy.taints
                 if one.source is not None
             ),
             blocked_by=dict(tally.blocked_by),
             all_zones_full=zones.all_full(name),
-            bouncing=bouncing.get(name, 0),
+            bouncing=bouncing,
             guard=self.guard(name, now),
             blind=tuple(sorted(self._world.blind)),
             devices=self._devices() if policy.devices else None,
@@ -265,30 +256,25 @@ class Reports:
             scope=guard.scope,
         )
 
-    def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]], Counter[tuple[str, ValueSource]]]:
-        """By policy the nodes that it selects; by policy, node and taint the pods affected by an invalid value.
-
-        And by policy and source the nodes with a value, of those that it selects.
-        """
-        found: Counter[tuple[str, ValueSource]] = Counter()
-        selected: Counter[str] = Counter()
-        invalid: Counter[tuple[str, str, str]] = Counter()
+    def _count_nodes(self, tallies: dict[str, "_Tally"]) -> None:
+        """Of each policy the nodes that it selects, those with a value of a source, and pods with an invalid value."""
         for state in self._world.cluster.nodes.values():
             if state.node is not None:
                 for policy in state.policies or ():
-                    selected[policy.name] += 1
+                    tally = tallies.setdefault(policy.name, _Tally())
+                    tally.selected += 1
                     if state.node.values:
-                        named = {one.source: None for one in policy.taints if one.source in state.node.values}
-                        found.update((policy.name, source) for source in named if source is not None)
+                        sources = (one.source for one in policy.taints if one.source in state.node.values)
+                        tally.found.update([*dict.fromkeys(sources)])
                 if state.reported_invalid:
-                    self._count_invalid(state, invalid)
-        return selected, invalid, found
+                    self._count_invalid(state, state.node.name, tallies)
 
-    def _count_invalid(self, state: NodeState, invalid: Counter[tuple[str, str, str]]) -> None:
+    def _count_invalid(self, state: NodeState, node: str, tallies: dict[str, "_Tally"]) -> None:
         for pod in state.pods.values():
             for verdict in self._world.verdicts.of(state, pod.shared):
-                if verdict.invalid and state.node is not None:
-                    invalid[verdict.policy.name, state.node.name, str(verdict.taint)] += 1
+                if verdict.invalid:
+                    tally = tallies.setdefault(verdict.policy.name, _Tally())
+                    tally.invalid[node, str(verdict.taint)] += 1
 
 
 def _worst(zones: Iterable[tuple[str, ZoneState, int, int]]) -> tuple[ZoneStatus, ...]:
@@ -343,7 +329,11 @@ class _Tally:
     """The counts of one policy's claims."""
 
     def __init__(self) -> None:
-        self.pending = self.due = self.exempt = 0
+        self.selected = self.pending = self.due = self.exempt = 0
+        self.invalid: Counter[tuple[str, str]] = Counter()
+        """Pods affected by an invalid value, by node and taint."""
+        self.found: Counter[ValueSource | None] = Counter()
+        """Selected nodes with a value, by its source."""
         self.nodes: set[str] = set()
         self.next_deadline: float | None = None
         self.blocked_by: Counter[str] = Counter()

@@ -95,7 +95,7 @@ def outcome_of(error: ApiError) -> Result:
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
     403   cause ``DisruptionBudget``     BLOCKED       from 1.37 on: its controller has to confirm evictions first
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
-          "disruption budget" said
+          "disruption budget" in it
     429   a webhook said it              POSTPONED     not the API server's flow control
     429   otherwise                      THROTTLED     the API server's flow control
     500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods

@@ -329,7 +329,12 @@ def _toleration(raw: bytes) -> Toleration:
 
 def _spread(raw: bytes) -> SpreadObject:
     found = _SPREAD.FromString(raw)
-    selector = _selector(found.labelSelector) if found.HasField("labelSelector") else None
+    selector, given = None, found.labelSelector
+    if found.HasField("labelSelector"):
+        required = [
+            Requirement(one.key, SelectorOperator(one.operator), tuple(one.values)) for one in given.matchExpressions
+        ]
+        selector = SelectorObject(_texts(given.matchLabels), required)
     return SpreadObject(found.topologyKey, selector, list(found.matchLabelKeys))
 
 
@@ -358,13 +363,6 @@ def _may_be_local(raw: bytes) -> bool:
         return raw[end + 1] in _LOCAL_KINDS
     except IndexError:
         return True
-
-
-def _selector(found: Any) -> SelectorObject:
-    return SelectorObject(
-        _texts(found.matchLabels),
-        [Requirement(one.key, SelectorOperator(one.operator), tuple(one.values)) for one in found.matchExpressions],
-    )
 
 
 def _condition(raw: bytes) -> ObjectCondition:

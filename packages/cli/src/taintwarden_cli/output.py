@@ -16,10 +16,13 @@ _WIDTH_CHANGES = frozenset(map(chr, [*range(0x1F3FB, 0x1F400), *range(0xFE00, 0x
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-def output_option(command: Command) -> Command:
-    """Add ``-o`` to a command, as ``output``."""
-    forms, told = click.Choice(("table", "json", "yaml")), "Output format: table, json, yaml."
-    return click.option("-o", "--output", type=forms, default="table", metavar="FORM", help=told)(command)
+def output_forms(*forms: str) -> Callable[[Command], Command]:
+    """Add ``-o`` to a command, as ``output``; the first form is the default."""
+    text = f"Output format: {', '.join(forms)}."
+    return click.option("-o", "--output", type=click.Choice(forms), default=forms[0], metavar="FORM", help=text)
+
+
+output_option = output_forms("table", "json", "yaml")
 
 
 def write(text: str, end: str = "\n") -> None:

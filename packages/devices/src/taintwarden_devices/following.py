@@ -14,8 +14,8 @@ from taintwarden.engine.machine import Event
 from taintwarden.engine.model import Policy
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.resources import Resource
 from taintwarden.telemetry.metrics import Metrics

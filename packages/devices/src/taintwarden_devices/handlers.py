@@ -81,9 +81,9 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind]):
         event = self.event(key, obj)
         if event is None:
             self.lose(key)
-        elif self._told.get(key) != event:
+        elif self._passed_on.get(key) != event:
             if self._make_room(key, event):
-                self._told[key] = event
+                self._passed_on[key] = event
                 self.feed(self.event_of_list(event) if self._is_listing else event)
             else:
                 self.lose(key)

@@ -72,10 +72,10 @@ def _halted(session: Session, stored: StoredPolicy) -> Halted:
         msg = f"policy {name} has no guard, so there is nothing to reset"
         raise ClusterError(msg)
     guard = status.guard or GuardStatus()
-    if guard.tripped_at is not None:
-        return Halted(session.cluster, name, generation, guard, stored.held_by(GUARD), message)
-    if condition is not None and condition.reason == "AllZonesFull":
-        return Halted(session.cluster, name, generation, guard, stored.held_by(ZONE), message, zones_full=True)
+    zones_full = condition is not None and condition.reason == "AllZonesFull" and guard.tripped_at is None
+    if zones_full or guard.tripped_at is not None:
+        held = stored.held_by(GUARD) + stored.held_by(ZONE)  # a zone holds before the guard does
+        return Halted(session.cluster, name, generation, guard, held, message, zones_full)
     msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
     raise ClusterError(msg)
 

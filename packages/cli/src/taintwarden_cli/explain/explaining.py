@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
@@ -57,7 +57,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     evaluation = Evaluation(snapshot, gates)
     meta, pod = evaluation.object.metadata, evaluation.pod
     answer = PodExplanation(
-        at=times.at(snapshot.now),
+        at=rfc3339.at(snapshot.now),
         pod=PodReference(meta.namespace, meta.name, meta.uid, evaluation.object.spec.node_name),
         fate=Fate.NOT_ACTED_ON,
         reason=untouchable(evaluation.object, snapshot.now),
@@ -70,7 +70,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     )
     if pod is None:
         return _explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
-    answer.pod.bound_at = times.at(pod.bound_at)
+    answer.pod.bound_at = rfc3339.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
     answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
@@ -116,7 +116,7 @@ def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
     for reported in _status(policy, evaluation).reclaims:
         if reported.node == claim.pod.node:
             return wording.node_end(reported, evaluation.now)
-    return f"node {claim.pod.node} is gone at {times.at(hard_at)}"
+    return f"node {claim.pod.node} is gone at {rfc3339.at(hard_at)}"
 
 
 def _status(policy: Policy, evaluation: Evaluation) -> PolicyStatus:
@@ -138,7 +138,7 @@ def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> 
         policy=policy.name,
         mode=policy.mode,
         reason=wording.why(claim.verdict, evaluation.gates),
-        deadline=times.at(claim.due_at),
+        deadline=rfc3339.at(claim.due_at),
         seconds_left=round(claim.due_at - evaluation.now),
         waits_for=_waits_for(answer, claim, policy, evaluation),
     )
@@ -184,7 +184,7 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
         reason=_not_selected(evaluation, taint),
         other_policies=list(_others(evaluation, taint, acting)),
         tolerations=list(_answers(evaluation, seen)),
-        added_at=times.at(history.added_at) if recorded else None,
+        added_at=rfc3339.at(history.added_at) if recorded else None,
         clock_recorded=recorded,
     )
     if verdict is None or acting is None or evaluation.pod is None:
@@ -194,9 +194,9 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
     answer.judged_value, answer.invalid_value = judged_value, verdict.invalid
     due_at = verdict.due_at(evaluation.pod.bound_at)
     if due_at is not None:
-        answer.since = times.at(max(verdict.counts_from, evaluation.pod.bound_at))
+        answer.since = rfc3339.at(max(verdict.counts_from, evaluation.pod.bound_at))
         answer.grace_seconds = verdict.seconds
-        answer.deadline = times.at(due_at)
+        answer.deadline = rfc3339.at(due_at)
         answer.seconds_left = round(due_at - evaluation.now)
     return answer
 

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates, Taint
 from taintwarden_cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain
 from taintwarden_cli.explain.explanation import Fate, PodExplanation, TaintExplanation
@@ -58,7 +58,7 @@ def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanat
     found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
     fates, is_node = [one.fate for one in found], subject.startswith("Node")
     return PodsExplanation(
-        at=times.at(snapshot.now),
+        at=rfc3339.at(snapshot.now),
         subject=subject,
         problem=snapshot.operator_problem or None,
         leaving=fates.count(Fate.LEAVES),
@@ -101,8 +101,9 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
-    for why in _staying(answer):
-        lines.add("Staying", why)
+    for label, fate in (("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
+        for why in _reasons(answer, fate):
+            lines.add(label, why)
     yield lines.grid
     if answer.pods:
         yield Text("")
@@ -115,9 +116,9 @@ def _pending(answer: PodsExplanation) -> str:
     return f"{wording.pods(len(pending))}: {'; '.join(told)}" if pending else ""
 
 
-def _staying(answer: PodsExplanation) -> Iterator[str]:
-    """How many pods stay for which reasons, the most frequent first."""
-    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate in (Fate.STAYS, Fate.NOT_ACTED_ON))
+def _reasons(answer: PodsExplanation, fate: Fate) -> Iterator[str]:
+    """How many pods have this fate for which reasons, the most frequent first."""
+    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate is fate)
     shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]
     for why, number in shown:
         yield f"{wording.pods(number)}: {why}"

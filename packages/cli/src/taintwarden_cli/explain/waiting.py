@@ -9,7 +9,7 @@ from taintwarden.controller.words import wording
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.model import Budget, Method, Pod, Policy, several_budgets
-from taintwarden.engine.status import NextPod
+from taintwarden.engine.reported_status import NextPod
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
 

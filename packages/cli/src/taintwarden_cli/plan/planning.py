@@ -2,11 +2,14 @@
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from taintwarden.controller.words.wording import duration
+from taintwarden.kube.wire.resources import NODES
 from taintwarden.settings import Settings
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_data
@@ -20,7 +23,9 @@ from taintwarden_cli.rehearsal.plan import Plan
 from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import read_snapshot
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.rehearsal.sweep import parse_sweep, sweep
 from taintwarden_cli.rendering import Progress
 
@@ -58,7 +63,8 @@ def plan(
     with Progress() as progress:
         progress.say("reading the cluster")
         now = time.time()
-        snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+        snapshot, labelled = _read(settings, selectors, now)
+        changes = [replace(one, where=replace(one.where, labelled=labelled)) for one in changes]
         assumptions = Assumptions(replacement_seconds, stop_seconds)
         try:
             answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
@@ -81,7 +87,8 @@ def _sweep(
         named.check()
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+    snapshot, labelled = _read(settings, named.selectors, now)
+    named = replace(named, labelled=labelled)
     gates, clock = settings.gates, at_once(now)
     rehearsal = Rehearsal(snapshot, gates, clock)
     rehearsal.teach()
@@ -95,6 +102,19 @@ def _sweep(
         write(sweep_table(found))
     else:
         write_data(found, output)
+
+
+def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:
+    """The cluster, and the names of the nodes that have the labels of each selector."""
+
+    async def question(session: Session) -> tuple[Snapshot, dict[str, list[str]]]:
+        labelled = {}
+        for text in selectors:
+            pages = session.pages(NODES.path, Named, NODES.name, label_selector=text)
+            labelled[text] = [one.metadata.name async for page in pages for one in page]
+        return await read_snapshot(session, settings.namespace, now), labelled
+
+    return ask(settings, question, max_connections=12)
 
 
 def _play(

@@ -1,6 +1,6 @@
 """Changes of taints on nodes: read from flags, and applied."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,6 @@ from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
 from taintwarden.engine.model import Effect, Mode, Taint
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.places import NativeRequirement, parse_selector
 from taintwarden_cli.rehearsal.rehearsal import named
 
 _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
@@ -22,20 +21,23 @@ class Where(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
     selectors: tuple[str, ...] = ()
+    labelled: Mapping[str, Collection[str]] = {}
+    """The names of the nodes that each selector selects, as the API server answers."""
 
     def __str__(self) -> str:
         named = [", ".join(self.nodes), *(f"zone {one}" for one in self.zones), *self.selectors]
         return ", ".join(filter(None, named))
 
     def check(self) -> None:
-        """Check that its selectors are valid.
+        """Check that no selector is empty: it would select every node.
 
         Raises:
-            BadInput: a selector cannot be parsed, or is empty.
+            BadInput: one is.
 
         """
-        for text in self.selectors:
-            selector(text)
+        if not all(text.strip() for text in self.selectors):
+            msg = "the label selector is empty: name nodes by --node, --zone or labels"
+            raise BadInput(msg)
 
     def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
         """The selected nodes.
@@ -53,8 +55,7 @@ class Where(msgspec.Struct, frozen=True):
             ]
             _add(found, there, f"there is no node in zone {zone}")
         for text in self.selectors:
-            parsed = selector(text)
-            there = [one for one in nodes if all(part.holds(one.metadata.labels) for part in parsed)]
+            there = [one for one in nodes if one.metadata.name in self.labelled[text]]
             _add(found, there, f"no node has the labels {text}")
         return list(found.values())
 
@@ -174,24 +175,6 @@ def _taint(key: str, value: str, effect: str, text: str) -> Taint:
         msg = f"{text!r} has effect {effect!r}: write {', '.join(Effect)}"
         raise BadInput(msg)
     return Taint(key, value, effect)
-
-
-def selector(text: str) -> tuple[NativeRequirement, ...]:
-    """A label selector that is not empty: an empty one would select every node.
-
-    Raises:
-        BadInput: it cannot be parsed, or is empty.
-
-    """
-    try:
-        found = parse_selector(text)
-    except ValueError as error:
-        msg = f"{text!r} is no label selector: {error}"
-        raise BadInput(msg) from error
-    if not found:
-        msg = "the label selector is empty: name nodes by --node, --zone or labels"
-        raise BadInput(msg)
-    return found
 
 
 def _add(found: dict[str, NodeObject], nodes: Iterable[NodeObject], problem: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.guard import NARROW_SECONDS
@@ -122,7 +122,7 @@ class Play:
         recorded = self._recording.end(self.instant, self._places)
         recorded["invalid"] += self._unaffecting(changes, changed)
         return Plan(
-            at=times.at(self._now),
+            at=rfc3339.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
             changed_nodes=len(changed),
             horizon_seconds=horizon,

@@ -4,8 +4,6 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.api.types import GROUP, PUBLISHER_KIND
-from taintwarden.kube.calls.own_kinds import GROUP_PATH
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     CONTROLLERS,
@@ -73,7 +71,6 @@ class Source(StrEnum):
     CRON_JOBS = "cronjobs"
     POLICIES = "taintevictionpolicies"
     PROFILES = "tolerationprofiles"
-    PUBLISHERS = "taintpublishers"
     MUTATING = "mutatingwebhookconfigurations"
     VALIDATING = "validatingwebhookconfigurations"
     LEASE = "the operator's lease"
@@ -108,7 +105,6 @@ OBJECTS = {
     Source.SLICES: Listing(SLICES.path, "resource.k8s.io", "ResourceSlice"),
     Source.DEVICE_CLAIMS: Listing(CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
     Source.TAINT_RULES: Listing(TAINT_RULES.path, "resource.k8s.io", "DeviceTaintRule"),
-    Source.PUBLISHERS: Listing(f"{GROUP_PATH}/taintpublishers", GROUP, PUBLISHER_KIND),
 }
 _APPS, _BATCH = "/apis/apps/v1", "/apis/batch/v1"
 WORKLOADS = {

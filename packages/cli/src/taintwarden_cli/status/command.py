@@ -5,13 +5,14 @@ import click
 from taintwarden_cli.completion import POLICIES
 from taintwarden_cli.lazy import imported
 from taintwarden_cli.options import cluster_options, operator_option
-from taintwarden_cli.output import output_option
+from taintwarden_cli.output import output_forms
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
-All policies in a table. Of those that are named, or of the only one, also each limit that holds pods, zones, budgets,
-the next pods and what tripped the guard. The first line says how old the data are: the operator writes them into the
-status every 20 s, and when something changes. Times are ages and countdowns; --utc, JSON and YAML have them in UTC.
+All policies in a table. Of those that are named, of the only one, and with -o wide of all, also each limit that holds
+pods, zones, budgets, the next pods and what tripped the guard. The first line says how old the data are: the operator
+writes them into the status every 20 s, and when something changes. Times are ages and countdowns; --utc, JSON and YAML
+have them in UTC.
 
 Needs the right to list taintevictionpolicies. With the right to get the operator's Lease, an operator that is dead or
 frozen is noticed after 10 seconds: it renews the Lease every 2 s, and one that looks older than 5 s is looked at for
@@ -46,7 +47,7 @@ status); status is that of the stored policy.
 @click.option("--utc", is_flag=True, help="Times in UTC, in place of ages and countdowns.")
 @operator_option
 @cluster_options
-@output_option
+@output_forms("table", "wide", "json", "yaml")
 def status(**given: object) -> None:
     """The text of ``--help`` is above."""
     imported("taintwarden_cli.status.showing:show")(**given)

@@ -12,7 +12,7 @@ from rich.text import Text
 from taintwarden.api.types import POLICY_KIND
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.data_output import write_data
 from taintwarden_cli.output import printable, write
@@ -101,7 +101,7 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
     kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
     problem = (await read_liveness(session, operator, policies, now)).problem
-    return Timeline(times.at(now), times.at(since), problem, [one for _, one in kept])
+    return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [one for _, one in kept])
 
 
 async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
@@ -127,7 +127,7 @@ def _happening(event: _Event) -> tuple[float, Happening]:
     at = _moment(series.last_observed_time or event.event_time or event.last_timestamp)
     about = event.involved_object
     return at, Happening(
-        at=times.at(at),
+        at=rfc3339.at(at),
         reason=event.reason,
         type=event.type,
         kind=about.kind,
@@ -145,7 +145,7 @@ def _transitions(policies: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float,
             yield (
                 at,
                 Happening(
-                    at=times.at(at),
+                    at=rfc3339.at(at),
                     reason="Condition",
                     type="Normal",
                     kind="TaintEvictionPolicy",

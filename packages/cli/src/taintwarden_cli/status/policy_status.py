@@ -12,7 +12,7 @@ import msgspec
 from taintwarden.api.status import ConditionStatus, PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, FAILING, NODE, VIEW
 from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden_cli.rehearsal.liveness import Liveness
@@ -116,10 +116,10 @@ def summarize(
         told = ", ".join(missing)
         msg = f"there is no TaintEvictionPolicy {told}; there is {', '.join(sorted(present)) or 'none at all'}"
         raise LookupError(msg)
-    answer = StatusSummary(times.at(now), [one for one in found if not names or one.name in names])
+    answer = StatusSummary(rfc3339.at(now), [one for one in found if not names or one.name in names])
     if known is not None:
         answer.problem = known.problem
-        answer.reported_at = None if known.reported_at is None else times.at(known.reported_at)
+        answer.reported_at = None if known.reported_at is None else rfc3339.at(known.reported_at)
     return answer
 
 

@@ -24,8 +24,9 @@ def show(policies: tuple[str, ...], utc: bool, output: str, **flags: object) -> 
         found = ask(settings, lambda session: _look(session, settings.namespace, policies))
     except LookupError as error:
         fail(str(error), ERROR)
-    if output == "table":
-        write(render(*parts(found, details=bool(policies) or len(found.policies) == 1, utc=utc)))
+    if output in ("table", "wide"):
+        details = output == "wide" or bool(policies) or len(found.policies) == 1
+        write(render(*parts(found, details=details, utc=utc)))
     else:
         write_data(found, output)
     sys.exit(PERSON if found.needs_a_person else FINE)

@@ -10,7 +10,7 @@ from rich.text import Text
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import ago, duration, node_end, pods, several, zone_health
 from taintwarden.engine.model import Mode
-from taintwarden.engine.times import at
+from taintwarden.engine.rfc3339 import at
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.status.policy_status import ARMED, ZONES_FULL

@@ -1,19 +1,16 @@
-"""Policies, profiles and publishers that do not have the effect that their spec suggests."""
+"""Policies and profiles that do not have the effect that their spec suggests."""
 
 from collections import Counter
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from taintwarden.api.types import PUBLISHER_KIND
-from taintwarden.controller.decoding.times import moment
-from taintwarden.controller.words.wording import duration, no_value, several
+from taintwarden.controller.words.wording import no_value, several
 from taintwarden.engine.model import Effect, Operator, Policy, Profile, Taint, TaintSelector
 from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.profile_selection import matching
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY
 from taintwarden_cli.doctor.context import Context
-from taintwarden_cli.doctor.doctor_snapshot import PublisherObject
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 
 STATIC_MARKERS = (
@@ -27,8 +24,6 @@ STATIC_MARKERS = (
 """Taints that state the class of a node for its whole lifetime: they announce no change."""
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains whose controllers set and remove the taint, so that its value means nothing else."""
-PATIENCE_SECONDS = 180.0
-"""The publisher renews a status every minute at most; its clock may differ."""
 
 
 def of_system(key: str) -> bool:
@@ -179,60 +174,3 @@ def profile_tolerates_everything(context: Context) -> Iterator[Found]:
             every = "" if profile.selector.requirements else ", which are all of its namespace"
             told = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
             yield Found(Subject("TolerationProfile", profile.name, profile.namespace), told, pods=pods)
-
-
-# -- publishers -------------------------------------------------------------------------------------------------------
-
-
-@check(
-    "publisher-stuck",
-    Severity.WARNING,
-    "TaintPublishers that do not publish, or whose status no publisher renews, or whose deletion does not end",
-    "kubectl describe taintpublisher NAME; look at the publisher's log; docs/runbooks/publisher-stuck.md",
-    needs=(Source.PUBLISHERS,),
-)
-def publisher_stuck(context: Context) -> Iterator[Found]:
-    """Values of nodes that stay as they are, whatever is measured."""
-    for one in context.snapshot.publishers:
-        if told := _trouble(one, context.snapshot.now):
-            yield Found(Subject(PUBLISHER_KIND, one.metadata.name), told)
-
-
-def _trouble(one: PublisherObject, now: float) -> str:
-    if not one.metadata.deletion_timestamp:
-        return _silence(one, now) or _refusal(one)
-    since = _seconds_since(one.metadata.deletion_timestamp, now)  # its status is not written any more
-    told = f"was deleted {duration(since)} ago, and its taints are not removed"
-    return f"{told}: its Events say why, if a publisher runs" if since > _patience(one) else ""
-
-
-def _patience(one: PublisherObject) -> float:
-    return PATIENCE_SECONDS + 2 * one.spec.interval_seconds
-
-
-def _silence(one: PublisherObject, now: float) -> str:
-    """Why its status is that of no running publisher; empty if it may be."""
-    patience, status = _patience(one), one.status
-    age = _seconds_since(one.metadata.creation_timestamp, now)
-    if not status.conditions:
-        return "has no status: no publisher has looked at it" if age > patience else ""
-    if status.observed_generation < one.metadata.generation:
-        return "has a status of an earlier version of its spec"
-    answers = any(condition.type == "Answered" and condition.status == "True" for condition in status.conditions)
-    since_answer = _seconds_since(status.last_answer_time, now)
-    if answers and since_answer > patience:
-        return f"has a status that is {duration(since_answer)} old: no publisher renews it"
-    return ""
-
-
-def _refusal(one: PublisherObject) -> str:
-    """The first condition that does not hold, as the publisher words it. DryRun is intended."""
-    failed = next((condition for condition in one.status.conditions if condition.status != "True"), None)
-    return "" if failed is None or failed.reason == "DryRun" else f"{failed.type} is {failed.status}: {failed.message}"
-
-
-def _seconds_since(time: str, now: float) -> float:
-    try:
-        return now - moment(time)
-    except ValueError:
-        return 0.0

@@ -9,7 +9,7 @@ import msgspec
 
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.model import Int64
-from taintwarden.engine.times import read_time
+from taintwarden.engine.rfc3339 import read_time
 
 MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10

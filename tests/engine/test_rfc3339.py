@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from taintwarden.engine import times
+from taintwarden.engine import rfc3339
 
 
 def test_a_time_is_rfc_3339_in_utc_to_the_second():
-    assert times.at(1_700_000_000.999) == "2023-11-14T22:13:20Z"
+    assert rfc3339.at(1_700_000_000.999) == "2023-11-14T22:13:20Z"
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_a_time_is_rfc_3339_in_utc_to_the_second():
     ],
 )
 def test_an_exact_time_has_microseconds(moment, text):
-    assert times.exactly(moment) == text
+    assert rfc3339.exactly(moment) == text
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,15 @@ def test_an_exact_time_has_microseconds(moment, text):
     ],
 )
 def test_until_when_something_waits_is_never_told_too_early(moment, text):
-    assert times.until(moment) == text
+    assert rfc3339.until(moment) == text
 
 
 @pytest.mark.parametrize("moment", [-1e18, -1e11, -0.5, 1e12, 1e30, math.inf, -math.inf, math.nan])
 def test_every_time_can_be_told_however_absurd(moment):
-    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", times.at(moment))
-    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z", times.exactly(moment))
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", rfc3339.at(moment))
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z", rfc3339.exactly(moment))
 
 
 def test_what_is_beyond_the_calendar_is_its_end():
-    assert times.at(1e30) == times.at(math.nan) == "9999-12-31T23:59:59Z"
-    assert times.at(-1e18) == "0001-01-01T00:00:00Z"
+    assert rfc3339.at(1e30) == rfc3339.at(math.nan) == "9999-12-31T23:59:59Z"
+    assert rfc3339.at(-1e18) == "0001-01-01T00:00:00Z"

@@ -1,0 +1,134 @@
+"""What a step costs does not depend on how many pods wait: what is called in it is counted, never timed."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import msgspec
+import pytest
+
+from engine.rig import ZONE, Rig, gt, limited
+from taintwarden.engine.machine import commands, events
+from taintwarden.engine.model import Budget, GuardAction, GuardSettings, Node, Policy
+from taintwarden.engine.selectors import LabelSelector
+
+FEW, MANY = 120, 600
+GUARD = GuardSettings(max_percent=1, min_pods=1, settle_seconds=0)
+GUARDED = limited(guard=GUARD)
+AT_ONCE = 20
+"""Pods that a step may evaluate."""
+
+
+def wave(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1) -> Rig:
+    """So many pods on a node, which is about to get a taint."""
+    rig = Rig(given, slice_size=AT_ONCE)
+    rig.node("n1", "sla=980", labels={ZONE: "a"})
+    rig.feed(*[events.BudgetSeen(budget) for budget in budgets])
+    for number in range(pods):
+        rig.feed(events.PodSeen(rig.make_pod(f"p{number}", gt(), namespace=f"ns{number % namespaces}", ready=True)))
+    rig.wake()
+    return rig
+
+
+def waiting(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1) -> Rig:
+    """So many pods that have to leave, and wait."""
+    rig = wave(given, pods, *budgets, namespaces=namespaces)
+    rig.node("n1", "sla=940", labels={ZONE: "a"})
+    rig.save()
+    for name in rig.evictions():
+        rig.settle(name)
+        rig.gone(name)
+    rig.advance(1.0)
+    return rig
+
+
+def longest(rig: Rig, *fed: events.Event, seconds: float = 0.0) -> int:
+    """The greatest number of functions that one step calls, for these events and until it rests."""
+    calls = most = 0
+
+    def see(_frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    def step(event: events.Event) -> None:
+        nonlocal calls, most
+        calls, before = 0, sys.getprofile()
+        sys.setprofile(see)
+        try:
+            rig.feed(event)
+        finally:
+            sys.setprofile(before)
+        most = max(most, calls)
+
+    rig.wall, rig.monotonic = rig.wall + seconds, rig.monotonic + seconds
+    for event in fed:
+        step(event)
+    while rig.machine.wake_after(rig.now) == 0.0:
+        step(events.Woke())
+    return most
+
+
+def is_alike(measured: Callable[[int], int]) -> bool:
+    """Whether a step costs the same with few pods and with many."""
+    few, many = measured(FEW), measured(MANY)
+    return few > 0 and many <= 1.3 * few + 50
+
+
+def test_a_guard_trips_at_once() -> None:
+    def measured(pods: int) -> int:
+        rig = wave(GUARDED, pods)
+        rig.feed(events.NodeSeen(Node("n1", "uid-n1", {ZONE: "a"}, rig.make_taints("sla=940"), rig.version())))
+        calls = longest(rig, seconds=1.0)
+        assert rig.world.limiter.guards.by_policy["p"].is_tripped
+        return calls
+
+    assert is_alike(measured)
+
+
+def pdb(**more) -> Budget:
+    return Budget(
+        more.pop("namespace", "ns0"), more.pop("name", "pdb"), LabelSelector(), more.pop("allowed", 0), **more
+    )
+
+
+EVENTS = {
+    "a budget allows": (lambda rig: events.BudgetSeen(pdb(allowed=1))),
+    "a budget selects": (lambda rig: events.BudgetSeen(pdb(name="other"))),
+    "a budget is gone": (lambda rig: events.BudgetGone("ns0", "pdb")),
+    "a release": (lambda rig: events.GuardReset("p", "now")),
+    "a pod is gone": (lambda rig: events.PodGone("uid-p0", "n1")),
+}
+
+
+@pytest.mark.parametrize("held", [0, 10**6], ids=["by the budget", "by the guard"])
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+def test_an_event_while_pods_wait(event: Callable[[Rig], events.Event], held: int) -> None:
+    def measured(pods: int) -> int:
+        rig = waiting(GUARDED, pods, pdb(allowed=held))
+        assert not rig.take(commands.Evict)
+        return longest(rig, event(rig))
+
+    assert is_alike(measured)
+
+
+def test_as_many_budgets_as_there_are_cost_nothing_when_one_changes() -> None:
+    def measured(budgets: int) -> int:
+        names, reporting = range(budgets), msgspec.structs.replace(GUARD, min_pods=9, action=GuardAction.REPORT)
+        rig = waiting(
+            limited(guard=reporting), budgets, *[pdb(namespace=f"ns{one}") for one in names], namespaces=budgets
+        )
+        return longest(rig, events.BudgetSeen(pdb(allowed=1)))
+
+    assert is_alike(measured)
+
+
+@pytest.mark.parametrize(
+    "limit", ["evictions_per_second", "zone_evictions_per_second", "namespace_evictions_per_second"]
+)
+@pytest.mark.parametrize("namespaces", [1, 20])
+def test_a_token_for_one_of_many(limit: str, namespaces: int) -> None:
+    def measured(pods: int) -> int:
+        rig = waiting(limited(**{limit: 1.0}), pods, namespaces=namespaces)
+        return longest(rig, seconds=2.5)
+
+    assert is_alike(measured)
