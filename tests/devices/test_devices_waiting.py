@@ -68,3 +68,19 @@ def test_devices_are_lost_while_a_pod_is_known_on_two_nodes():
     rig.feed(events.NodeGone("n1"), device_events.DevicesKnown(known=False))
     rig.wake()
     assert list(rig.world.cluster.nodes) == ["n2"]
+
+
+def test_a_node_whose_pods_have_no_devices_is_not_written_to_when_devices_are_lost():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=3_600)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    order = rig.answer(commands.SaveHistory)
+    rig.node(history=order.text)
+    rig.gone("a")
+    rig.answer(commands.SaveHistory)
+    rig.node()
+    rig.out = []
+    rig.feed(device_events.DevicesKnown(known=False, problem="not served"))
+    rig.wake()
+    assert rig.take(commands.SaveHistory) == []
