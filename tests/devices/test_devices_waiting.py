@@ -3,7 +3,7 @@
 from devices.rig import GPU_0, KEY, Devices, for_devices, tainted
 from devices.test_devices import on_many_nodes, put_rule
 from engine.kept import kept
-from engine.rig import START
+from engine.rig import START, limited
 from taintwarden.engine.history import Span, TaintHistory, encode_histories
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import Node, SchedulingGroup, Timing
@@ -55,3 +55,32 @@ def test_a_pod_that_is_on_another_node_now_stays_in_its_group():
     rig.feed(device_events.ClaimSeen("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"shop/g"}))))
     rig.wake()
     assert rig.evicted == ["a"]
+
+
+def test_devices_are_lost_while_a_pod_is_known_on_two_nodes():
+    """After a restore of etcd, while a call for it is in progress and the node of the call is gone."""
+    rig = Devices(for_devices(), limited("nodes", spec={"taints": [{"key": "sla"}]}))
+    rig.node("n2")
+    rig.pod("a")
+    rig.pod("a", node="n2")
+    rig.claim("a")
+    rig.node("n1", "sla=1")
+    rig.feed(events.NodeGone("n1"), device_events.DevicesKnown(known=False))
+    rig.wake()
+    assert list(rig.world.cluster.nodes) == ["n2"]
+
+
+def test_a_node_whose_pods_have_no_devices_is_not_written_to_when_devices_are_lost():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=3_600)))
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.pod("a")
+    order = rig.answer(commands.SaveHistory)
+    rig.node(history=order.text)
+    rig.gone("a")
+    rig.answer(commands.SaveHistory)
+    rig.node()
+    rig.out = []
+    rig.feed(device_events.DevicesKnown(known=False, problem="not served"))
+    rig.wake()
+    assert rig.take(commands.SaveHistory) == []

@@ -336,12 +336,13 @@ class Devices:
         self._nodes, self._members, self._nodes_with = {}, {}, {}
         self._late.clear()
         self._unequipped.clear()
-        for name, state in self._host.nodes.items():
+        for name, state in list(self._host.nodes.items()):
             if state.beside is not None:
-                for pod in [one for one in state.pods.values() if one.shared.devices]:
+                pods = [one for one in state.pods.values() if one.shared.devices]
+                for pod in pods:
                     self._host.put(pod)
-                self.refresh(state)
-                self._host.judge_later([name])
+                if self.refresh(state) or pods:
+                    self._host.judge_later([name])
         for name in self._pending:
             self._host.release(pending_key(name))
         self._pending.clear()
