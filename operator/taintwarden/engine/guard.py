@@ -10,8 +10,10 @@
 * Unreleased, at most the allowance leaves within a window, 1.5 times of it where the guard holds one namespace.
 
 Every eviction is reserved in the stored record by the pod's UID before its call is made: after a restart those of the
-pods that are gone count as evicted, and no others. What a check costs depends on what has changed since the last, not on the number
-of pods: they are counted as they come and go.
+pods that are gone count as evicted, and no others.
+
+Pods are counted as they come and go: what a check costs depends on what has changed since the last one, not on their
+number.
 """
 
 from collections import Counter
@@ -49,9 +51,10 @@ class GuardRecord(msgspec.Struct, frozen=True):
 
     ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: pods by namespace, as they were counted; none if
     it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
-    namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and that
-    still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next leader
-    does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces it.
+    namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and
+    that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next
+    leader does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces
+    it.
     """
 
     tripped_at: float | None = None
