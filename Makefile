@@ -77,7 +77,7 @@ sbom: $(READY) ## the bill of materials of what the image installs, with licence
 	@$(INSTALL_RUNTIME)
 	@$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) $(RUNTIME)
 
-release: $(READY) deploy-tools ## the files of a release, into dist: wheels, images, chart, bill of materials, checksums (needs Docker or Podman)
+release: $(READY) deploy-tools ## the files of a release, into dist: wheels, images, chart, bill of materials, checksums (needs Docker or Podman, Go)
 	@deploy/release
 
 audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
@@ -126,9 +126,6 @@ on-call: $(READY) control-plane prometheus ## all incidents of docs/runbooks on 
 
 kind: ## a kind cluster with this operator in it, and no built-in taint eviction (needs Docker or Podman, Go)
 	@deploy/kind/up
-
-# All parts of the nodes are of one version, which may be older than that of the other tests.
-kind-image kind-e2e kind-stories kind-conformance: export KUBERNETES = $(shell awk '$$1 == "k8s.io/kubernetes" && $$2 ~ /^v/ { print $$2; exit }' tests/kind/kubernetes/go.mod)
 
 kind-image: control-plane deploy-tools ## build kind's images where no registry can be reached (needs Debian, root, Go)
 	@DOCKER_HOST=$$(tests/kind/engine start) tests/kind/image

@@ -18,7 +18,6 @@ from taintwarden.controller import memory
 from taintwarden.controller.clock import CheckedClock, Clock, system_clock
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.effector import Effector
-from taintwarden.controller.handlers.device_following import DeviceFollowing
 from taintwarden.controller.handlers.following import Following
 from taintwarden.controller.handlers.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.handlers.store_handler import StoreHandler
@@ -38,13 +37,12 @@ from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.evictor import Evictor
-from taintwarden.kube.calls.lease import LEASE_NAME, Lease
-from taintwarden.kube.calls.lease_timings import LeaseTimings
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
 from taintwarden.kube.calls.recorder import Recorder
 from taintwarden.kube.errors import ApiError, Unreachable, Untrusted
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     CONTROLLERS,
@@ -54,6 +52,7 @@ from taintwarden.kube.wire.resources import (
     Resource,
 )
 from taintwarden.leadership import Leadership
+from taintwarden.plugin import SourceFollowing, installed
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import Settings
@@ -120,6 +119,7 @@ class App:
             overall_rate=settings.overall_rate,
             max_in_flight=settings.max_in_flight,
             timings=timings.machine,
+            source=None if (plugin := installed()) is None else plugin.new_source,
         )
         self.recorder = Recorder(
             self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy
@@ -148,7 +148,7 @@ class App:
             spawn=self._call,
             spawn_minor=self._task,
         )
-        self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.tell)
+        self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.report)
         self.guards = GuardStore(self._feed, self.issues)
         self.policies = PolicyStore(
             changed=self._policies_changed,
@@ -180,7 +180,9 @@ class App:
             **{resource: WorkloadHandler(resource.name, *parts) for resource in CONTROLLERS},
         }
         self.following = Following(self.client, handlers, timings.streams, self._task)
-        self._devices = DeviceFollowing(self.client, *parts, timings.streams, self._task)
+        self._source: SourceFollowing | None = None
+        if plugin is not None:
+            self._source = plugin.new_following(self.client, *parts, timings.streams, self._task)
         self.leadership = Leadership(settings.identity, self.metrics, self._prepare, self._lead, self._task)
         self.health = Health(
             self.machine.view, self.following, self.lease, self.recorder, self.metrics, clock, lambda: self.failure
@@ -259,7 +261,8 @@ class App:
         """Other policies are in force. If they derive taints from more than was read of nodes, these are read again."""
         reads_more = self._decoder.follow(policies)
         self._feed(events.PoliciesChanged(policies))
-        self._devices.policies_changed(policies)
+        if self._source is not None:
+            self._source.policies_changed(policies)
         if reads_more:
             self.following.read_again(NODES)
 

@@ -16,13 +16,9 @@ from msgspec import inspect
 from taintwarden.api import names, window_schedules
 from taintwarden.api.profiles import ProfileSpec
 from taintwarden.api.status import (
-    MAX_BLOCKED_BUDGETS,
     MAX_CAUSE_LENGTH,
-    MAX_LIMITS,
     MAX_PAST,
     MAX_RESERVED,
-    MAX_ZONES,
-    GuardStatus,
     PolicyStatus,
     ProfileStatus,
 )
@@ -38,9 +34,9 @@ from taintwarden.api.types import (
     check_version_label,
     no_duplicates,
 )
-from taintwarden.engine.machine.reports import NEXT_PODS
 from taintwarden.engine.natural import explain_natural
 from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.reported_status import MAX_BLOCKED_BUDGETS, MAX_ZONES, NEXT_PODS
 from taintwarden.engine.versions import explain_version
 
 Facts = dict[str, Any]
@@ -207,7 +203,7 @@ def test_the_server_takes_every_schedule_that_we_take(schedule):
 
 
 STATUS = {
-    POLICY_KIND: ((PolicyStatus, "status"), (GuardStatus, "status.guard")),
+    POLICY_KIND: ((PolicyStatus, "status"),),
     PROFILE_KIND: ((ProfileStatus, "status"),),
 }
 
@@ -230,7 +226,6 @@ def test_status_says_the_same_as_the_struct(kind):
     ("path", "most"),
     [
         ("nextPods", NEXT_PODS),
-        ("limits", MAX_LIMITS),
         ("blockedBudgets", MAX_BLOCKED_BUDGETS),
         ("zones", MAX_ZONES),
         ("guard.evicted", MAX_PAST),

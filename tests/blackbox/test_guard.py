@@ -6,7 +6,7 @@ from blackbox.box import ACT, FINE, LEAVES, NO_LIMIT, Box
 from e2e.stories import PodRef, taint
 
 GOOD, ZERO = taint("980"), taint("0")
-ALLOWED, ON_A_NODE, MANY = 5, 6, 60
+ALLOWED, ON_A_NODE, FEW, MANY = 5, 6, 14, 60
 SETTLE_SECONDS, OBSERVED_SECONDS = 2, 3
 GUARDED = NO_LIMIT | {"guard": {"minPods": ALLOWED, "maxPercent": 1, "settleSeconds": SETTLE_SECONDS}}
 ABOVE = {"taintwarden.io/tolerations": '[{"key": "sla", "operator": "Gt", "value": "950"}]'}
@@ -59,6 +59,19 @@ def test_a_wave_within_the_guard_leaves(box: Box) -> None:
     [node], _ = crowded(box, 1)
     pods = [box.pod(f"web-{index}", node) for index in range(ALLOWED)]
     box.last_gone(pods, time.monotonic(), 15)
+    assert box.status_code() == FINE
+
+
+def test_a_wave_of_half_of_few_pods_leaves_when_others_go_too(box: Box) -> None:
+    """The pods that are deleted meanwhile lower what the guard allows, but not below what it has reserved."""
+    bad, fine = box.node(GOOD, name="bad"), box.node(GOOD, name="fine")
+    namespaces = box.add_namespaces(1)
+    pods, _ = (box.crowd(namespaces, FEW // 2, node, prefix=node, annotations=ABOVE) for node in (bad, fine))
+    box.enforce(limits=NO_LIMIT | {"evictionsPerSecond": 1, "burst": 1, "guard": {}})
+    fell = wave(box, [bad])
+    box.wait(lambda: box.left(pods) <= FEW // 2 - 2, 15, "two to leave")
+    box.cluster.delete_all("pods", *namespaces, fieldSelector=f"spec.nodeName={fine}")
+    box.last_gone(pods, fell, 30)
     assert box.status_code() == FINE
 
 

@@ -3,9 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from chaos.faults import FAULTS, SHORT, Fault
+from chaos.faults import FAULTS, SHORT
 from chaos.judge import Verdict
 from chaos.judge.audit import audit_policy
 from chaos.judge.verdict import COUNTS
@@ -14,11 +12,11 @@ from chaos.report import load, save, table
 from chaos.world import GOOD, Scale
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_fault_says_what_it_does_and_excuses_only_what_is_counted(fault: type[Fault]) -> None:
-    assert fault.__doc__
-    assert fault.__doc__.endswith(".")
-    assert set(fault.excused) <= set(COUNTS)
+def test_a_fault_says_what_it_does_and_excuses_only_what_is_counted() -> None:
+    for fault in FAULTS.values():
+        assert fault.__doc__
+        assert fault.__doc__.endswith(".")
+        assert set(fault.excused) <= set(COUNTS)
 
 
 def test_the_short_selection_is_one_of_faults() -> None:

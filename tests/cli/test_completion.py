@@ -31,7 +31,7 @@ def complete(line: str) -> list[str]:
         ("taintwarden plan --repl", ["--replacement-seconds"]),
         (
             "taintwarden status -o ",
-            ["table", "wide", "json", "yaml", "name"],
+            ["table", "json", "yaml"],
         ),
     ],
 )
@@ -56,10 +56,8 @@ def test_kubectl_completes_commands_and_flags():
     ]
     assert complete_for_kubectl("status", "-o", "") == [
         "table\t",
-        "wide\t",
         "json\t",
         "yaml\t",
-        "name\t",
         ":4",
     ]
 

@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.devices import DRIVER, GPU_0, GPU_1, KEY, claim, for_devices, rule, serve, sick, slice_of
+from cli.devices import GPU_0, GPU_1, KEY, claim, for_devices, rule, serve, sick, slice_of
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import Json, answers, explained, namespace, node, only_taint, pod, policy, reasons, taint
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
-from taintwarden.kube.wire.resources import DEVICES_PATH
 from taintwarden_cli.explain.explanation import Fate
 from taintwarden_cli.explain.explanation_table import table
-from taintwarden_cli.rehearsal.changes import device_id
-from taintwarden_cli.rehearsal.manifests import BadInput
+from taintwarden_devices.objects import DEVICES_PATH
 
 SICK = slice_of(gpu_0=[sick()], gpu_1=[])
 EXISTS: Json = {"key": KEY, "operator": "Exists", "effect": "NoSchedule"}
@@ -235,93 +233,28 @@ async def test_slices_of_other_nodes_are_not_read_to_explain_a_pod(cluster, run)
 # -- plan ------------------------------------------------------------------------------------------------------------
 
 
-async def test_plan_says_who_leaves_if_a_device_gets_a_taint(cluster, run):
-    fill(cluster)
+async def test_plan_says_who_leaves_because_of_a_device(cluster, run):
+    fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
-    plan = await told(run, "plan", "--device", GPU_0, "--taint", f"{KEY}=79:NoSchedule")
+    plan = await told(run, "plan")
     assert [(one["name"], one["replacedOn"]) for one in plan["pods"]] == [("web-0", "spare")]
-    assert plan["changes"] == [f"{KEY}=79:NoSchedule on device {GPU_0}"]
-    assert (plan["changedNodes"], plan["changedDevices"]) == (0, 1)
     assert plan["notes"] == [
         "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
     ]
 
 
 async def test_the_replacement_may_get_another_device_of_the_same_node(cluster, run):
-    fill(cluster)
+    fill(cluster, gpu_0=[sick()])
     cluster.store.delete("nodes", "spare")
     cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
-    plan = await told(run, "plan", "--device", GPU_0, *ON)
+    plan = await told(run, "plan")
     assert [(one["name"], one["replacedOn"], one["returnsTo"]) for one in plan["pods"]] == [("web-0", "n1", None)]
-
-
-async def test_plan_removes_a_taint_of_a_device(cluster, run):
-    fill(cluster, gpu_0=[sick()])
-    cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
-    plan = await told(run, "plan", "--device", GPU_0, "--remove", KEY)
-    assert (plan["leaving"], plan["cancelled"]) == (0, ["shop/web-0"])
-
-
-async def test_plan_says_that_nobody_has_the_device_or_acts_on_it(cluster, run):
-    serve(cluster)
-    cluster.create("resourceslices", slice_of(gpu_0=[]))
-    cluster.create(POLICIES, for_devices())
-    plan = await told(run, "plan", "--device", GPU_0, "--taint", f"{KEY}=79:NoSchedule")
-    assert plan["notes"] == [f"no pod has device {GPU_0}"]
-    cluster.create("resourceclaims", claim(uids=("web-0",)))
-    plan = await told(run, "plan", "--device", GPU_0, "--taint", f"{KEY}=79:None")
-    assert plan["notes"] == [f"no policy acts on {KEY}=79:None of device {GPU_0}: it is left to Kubernetes"]
-
-
-ON = ("--taint", f"{KEY}=79:NoSchedule")
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (("--device", "gpu-0", *ON), 2, "is no device: write DRIVER/POOL/DEVICE"),
-        (("--device", GPU_0, "--node", "n1", *ON), 2, "nodes and devices are two changes"),
-        (("--device", GPU_0, "--taint", f"{KEY}=79:PreferNoSchedule"), 2, "write NoExecute, NoSchedule, None"),
-        (("--node", "n1", "--taint", f"{KEY}=79:None"), 2, "write NoSchedule, PreferNoSchedule, NoExecute"),
-        (("--device", GPU_0), 2, "nodes and changes belong together"),
-        (("--device", GPU_0, "--sweep", "a=1..2"), 2, "--sweep is a plan of its own"),
-        (("--device", f"{DRIVER}/n1/gpu-9", *ON), 1, f"there is no device {DRIVER}/n1/gpu-9"),
-        (("--device", GPU_0, "--remove", "other"), 1, "no taint other to remove on device"),
-    ],
-)
-async def test_plan_refuses(cluster, run, args, code, words):
-    fill(cluster)
-    cluster.create(POLICIES, for_devices())
-    result = await run("plan", *args)
-    assert (result.exit_code, words in " ".join(result.stderr.split())) == (code, True), result.stderr
-
-
-async def test_plan_of_a_device_without_a_policy_for_devices(cluster, run):
-    fill(cluster)
-    cluster.create(POLICIES, policy())
-    result = await run("plan", "--device", GPU_0, *ON)
-    assert (result.exit_code, "no policy selects taints of devices" in result.stderr) == (1, True)
 
 
 async def test_plan_tells_what_is_not_known(cluster, run):
     cluster.create(POLICIES, for_devices())
     plan = await told(run, "plan")
     assert plan["notes"][-1].startswith("no taint of a device evicts a pod: the API server does not serve resource")
-    result = await run("plan", "--device", GPU_0, *ON)
-    assert (result.exit_code, "does not serve" in result.stderr) == (1, True)
-
-
-async def test_the_table_of_a_plan_counts_devices(cluster, run):
-    fill(cluster)
-    cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
-    result = await run("plan", "--device", GPU_0, *ON)
-    assert "Changed 1 device" in " ".join(result.stdout.split())
-
-
-def test_a_pool_may_have_slashes():
-    assert device_id("gpu.example.com/racks/1/gpu-0") == ("gpu.example.com", "racks/1", "gpu-0")
-    with pytest.raises(BadInput, match="is no device"):
-        device_id("gpu.example.com/gpu-0")
 
 
 # -- what is about nodes does not take them for taints of a node -------------------------------------------------------
@@ -381,12 +314,11 @@ async def test_status_names_devices_that_are_not_known(cluster, run):
     cluster.create(POLICIES, for_devices())
     set_status(cluster, "gpu", conditions=conditions("False", "no taint of a device evicts a pod: 403 Forbidden"))
     (found,) = (await told(run, "status"))["policies"]
-    assert found["devicesProblem"] == "no taint of a device evicts a pod: 403 Forbidden"
-    assert found["problem"] == f"condition DevicesKnown is False: {found['devicesProblem']}"
+    assert found["problem"] == "condition DevicesKnown is False: no taint of a device evicts a pod: 403 Forbidden"
 
 
 async def test_status_is_fine_where_devices_are_known(cluster, run):
     cluster.create(POLICIES, for_devices())
     set_status(cluster, "gpu", conditions=conditions("True", "2 pods with devices"))
     (found,) = (await told(run, "status"))["policies"]
-    assert (found["problem"], found["devicesProblem"]) == ("", None)
+    assert found["problem"] == ""

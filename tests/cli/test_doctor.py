@@ -11,7 +11,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.test_plan import add_node
 from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
 from taintwarden.engine.placement import node_labels
 from taintwarden.kube.calls.lease import LEASE_NAME
@@ -24,7 +24,6 @@ STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 FINE = [condition("Accepted", "True"), condition("GuardTripped", "False", reason="Armed")]
 SYSTEM = "taintwarden-system"
-PUBLISHERS = "/apis/taintwarden.io/v1alpha1/taintpublishers"
 
 
 def placed(value: str) -> dict[str, str]:
@@ -38,7 +37,7 @@ def hold_lease(cluster: LocalCluster) -> None:
     spec = {
         "holderIdentity": "taintwarden-0",
         "leaseDurationSeconds": 15,
-        "renewTime": wording.exactly(cluster.store.clock().timestamp()),
+        "renewTime": rfc3339.exactly(cluster.store.clock().timestamp()),
     }
     cluster.create("leases", {"metadata": {"name": LEASE_NAME, "namespace": SYSTEM}, "spec": spec})
 
@@ -140,46 +139,10 @@ async def test_what_is_only_useful_makes_a_check_partial(cluster, run):
     assert found["checks"] == 1
 
 
-async def test_publishers_that_may_not_be_listed_are_asked_once_and_not_told(cluster, run):
-    cluster.faults.answer(403, path=PUBLISHERS, times=1_000)
-    found = await told(run)
-    assert not [one for one in found["notChecked"] if "publisher" in one["reason"]]
-    assert [one.path for one in cluster.faults.requests].count(PUBLISHERS) == 1
-
-
-async def test_only_checks_of_publishers_that_may_not_be_listed_fail(cluster, run):
-    cluster.faults.answer(403, path=PUBLISHERS, times=1_000)
-    result = await run("doctor", "--only", "publisher-stuck")
-    assert (result.exit_code, "you may not read taintpublishers" in result.stderr) == (1, True)
-
-
-async def test_cluster_without_publishers_is_asked_once_and_not_told(cluster, run):
-    cluster.faults.answer(404, path=PUBLISHERS, times=1_000)
-    found = await told(run, "--only", "publisher-stuck")
-    assert (found["notChecked"], found["findings"]) == ([], [])
-    assert [one.path for one in cluster.faults.requests].count(PUBLISHERS) == 1
-
-
-async def test_publishers_that_cannot_be_read_for_another_reason_are_told(cluster, run):
-    cluster.faults.answer(500, path=PUBLISHERS, times=1_000)
-    found = await told(run, "--only", "publisher-stuck", "--only", "policy-problem")
-    assert [one["checks"] for one in found["notChecked"]] == [["publisher-stuck"]]
-
-
-async def test_publishers_are_read(cluster, run):
-    spec = {"key": "sla", "url": "http://prometheus", "query": "up", "round": 1}
-    made = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": "one"}}
-    cluster.create("taintpublishers", made | {"spec": spec})
-    conditions = [condition("Publishing", "False", "no right", "WriteRefused")]
-    cluster.store.modify("taintpublishers", "one", "", lambda one: one.update(status={"conditions": conditions}))
-    found = await told(run, "--only", "publisher-stuck")
-    assert [(one["kind"], one["name"]) for one in found["findings"]] == [("TaintPublisher", "one")]
-
-
 def flap(cluster: LocalCluster, pod_name: str, value: str) -> None:
     event = {
         "metadata": {"name": f"{pod_name}-{value}", "namespace": "shop"},
-        "eventTime": wording.exactly(cluster.store.clock().timestamp()),
+        "eventTime": rfc3339.exactly(cluster.store.clock().timestamp()),
         "reportingComponent": "taintwarden.io/taintwarden",
         "reason": "EvictionCancelled",
         "message": f"Stays on a1: taint sla={value}:NoExecute no longer evicts it",

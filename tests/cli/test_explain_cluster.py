@@ -13,7 +13,7 @@ from click.testing import Result
 
 from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
-from taintwarden.controller.words.wording import at
+from taintwarden.engine.rfc3339 import at
 
 DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
 GRACE = toleration("Gt", "950", tolerationSeconds=300)

@@ -78,40 +78,6 @@ async def test_node_without_pods_has_its_taints(cluster, run):
     assert (told["taints"], told["pods"]) == (["sla=900:NoExecute"], [])
 
 
-def record(cluster: LocalCluster, at: str) -> None:
-    """As the publisher sla writes it."""
-    found = {
-        "publisher": "sla",
-        "effects": ["NoExecute"],
-        "value": "900",
-        "from": 939.6,
-        "at": at,
-        "keeps": [898, None],
-    }
-    written = {"published.taintwarden.io/sla": json.dumps(found)}
-    cluster.store.modify("nodes", "a1", "", lambda one: one["metadata"].update(annotations=written))
-
-
-async def test_taint_of_a_publisher_has_a_line(cluster, run):
-    record(cluster, "2020-01-31T12:00:00Z")
-    shown = " ".join((await run("explain", "node", "a1")).stdout.split())
-    assert "Published sla=900:NoExecute published " in shown
-    assert " ago by publisher sla from 939.6 " in shown
-
-
-async def test_taint_of_a_publisher_for_scripts(cluster, run):
-    record(cluster, "2020-01-31T12:00:00Z")
-    told = json.loads((await run("explain", "node", "a1", "-o", "json")).stdout)
-    names = {"key": "sla", "value": "900", "effect": "NoExecute", "publisher": "sla"}
-    assert told["published"] == [names | {"from": 939.6, "at": "2020-01-31T12:00:00Z"}]
-
-
-async def test_workload_names_no_publisher(cluster, run):
-    record(cluster, "2020-01-31T12:00:00Z")
-    told = json.loads((await run("explain", "deployment", "shop/web", "-o", "json")).stdout)
-    assert told["published"] == []
-
-
 async def staying(run: Run, *subject: str) -> tuple[int, str]:
     result = await run("explain", *subject)
     return result.exit_code, " ".join(result.stdout.partition("POD ")[0].split())
@@ -187,6 +153,12 @@ async def test_what_is_not_there_is_one_line(run, arguments, told):
 async def test_namespace_is_that_of_the_context(cluster, run):
     result = await run("explain", "deployment", "web")
     assert "there is no Deployment default/web" in result.stderr
+
+
+def test_a_pod_that_terminates_is_not_said_to_stay():
+    ending = pod(metadata={"deletionTimestamp": "2026-01-31T11:00:00Z"})
+    told = table(explain_pods(snapshot(ending, node(taint()), policy()), "Node n1", Gates()))
+    assert ("No action   1 pod: it is terminating" in told, "Staying" in told) == (True, False)
 
 
 def test_a_profile_by_which_pods_of_a_node_stay_is_named():

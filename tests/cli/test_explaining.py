@@ -378,9 +378,8 @@ def test_limit_that_the_operator_reports_is_named(limit, told):
 
 def test_what_a_guard_counts_and_which_nodes_are_bad_is_told_without_its_advice():
     says = "since 2026-07-01T11:59:00Z no pod is evicted: 12 pods due, 3 are allowed. Still bad: node c1 sla=0"
-    condition = {"type": "GuardTripped", "status": "True", "message": f"{says}. {guard_advice('sla')}"}
     held = listed(limit="guard")
-    held["status"]["conditions"] = [condition]
+    held["status"]["conditions"] = [condition("GuardTripped", "True", f"{says}. {guard_advice('sla')}")]
     assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds it: {says}"
 
 

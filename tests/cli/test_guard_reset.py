@@ -10,7 +10,7 @@ import pytest
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
 from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
+from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 from taintwarden_cli.change import guard_reset
 
 SINCE = "2026-01-31T12:00:00.250000Z"
@@ -28,7 +28,7 @@ def cluster() -> LocalCluster:
     set_status(
         cluster,
         guard=GUARD,
-        limits=[held("guard", 117)],  # three of what it counted were evicted before
+        limits=[held("guard", 100), held("zone", 17)],  # three of what it counted were evicted before
         conditions=[condition("GuardTripped", "True", "120 pods would leave", "MassEviction")],
     )
     return cluster

@@ -74,20 +74,6 @@ async def test_the_kubeconfig_stands_before_the_command(run):
 # -- formats ----------------------------------------------------------------------------------------------------------
 
 
-async def test_names(run):
-    assert (await run("status", "-o", "name")).stdout == "taintevictionpolicy.taintwarden.io/sla\n"
-    assert (await run("explain", "node", "a1", "-o", "name")).stdout == "pod/web-0\n"
-    assert (await run("plan", "-o", "name")).stdout == "pod/web-0\n"
-    assert (await run("history", "-o", "name")).exit_code == 2
-
-
-async def test_wide_is_not_fitted(run, monkeypatch):
-    for name, value in (("FORCE_COLOR", "1"), ("COLUMNS", "40"), ("LINES", "20")):
-        monkeypatch.setenv(name, value)
-    wide, fitted = [(await run("status", "-o", form)).stdout for form in ("wide", "table")]
-    assert max(map(len, wide.splitlines())) > max(map(len, fitted.splitlines()))
-
-
 async def test_a_form_that_is_not_known(run):
     result = await run("status", "-o", "xml")
     assert (result.exit_code, "json" in result.stderr) == (2, True)

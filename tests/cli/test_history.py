@@ -10,7 +10,7 @@ import pytest
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden.controller.words.wording import at, exactly
+from taintwarden.engine.rfc3339 import at, exactly
 from taintwarden_cli.status.event_timeline import Happening, Timeline, table
 
 NOW = time.time()

@@ -8,6 +8,7 @@ from cli.policies import condition
 from cli.world import policy
 from monitoring.rules import alerts
 from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.outcomes import Outcome
 from taintwarden_cli.status.policy_status import summarize
 
@@ -20,7 +21,7 @@ def problem(limit: str, seconds: float, enforces: str = "True") -> str:
     status = {
         "observedGeneration": 1,
         "conditions": [condition("Accepted", "True"), condition("Enforcing", enforces)],
-        "limits": [{"limit": limit, "pods": 14, "since": wording.at(NOW - seconds)}],
+        "limits": [{"limit": limit, "pods": 14, "since": rfc3339.at(NOW - seconds)}],
     }
     stored = policy() | {"status": status}
     stored["metadata"]["generation"] = 1

@@ -179,10 +179,6 @@ def test_labels_of_a_future_node(cli, taints, expected):
     assert dict(line.split("=") for line in result.stdout.splitlines()) == expected
 
 
-def test_labels_in_one_line(cli):
-    assert cli("placement", "labels", "sla", "--separator", ",").stdout.count(",") == len(SLA) - 1
-
-
 @pytest.mark.parametrize(
     "taint", ["sla=950", "sla=1:Soft", "a/=1:NoExecute", "sla=a b:NoExecute", "sla=0950:NoExecute"]
 )

@@ -15,7 +15,7 @@ from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.handlers.stream_handlers import NodeHandler
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.kube.calls.own_kinds import POLICIES
-from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.resources import NAMESPACES, NODES
 from taintwarden.telemetry.metrics import Metrics
 

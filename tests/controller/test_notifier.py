@@ -1,7 +1,7 @@
 """Each notice as a metric, a log line and an Event: the table, row by row."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 from controller import NOW, pod, policy, verdict
 from taintwarden.api.field_errors import FieldError
 from taintwarden.controller.decoding.decoding import PodIssue
-from taintwarden.controller.words.notifier import Notifier
+from taintwarden.controller.words.issues import Issues
+from taintwarden.controller.words.notifier import ROWS, Notifier
 from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.machine import commands
@@ -55,10 +56,12 @@ class Told:
         self.events: list[Message] = []
         self.logs: list[Any] = []
         self.about = Notifier(Events(self.events), self.metrics, gates or Gates())
+        self.issues = Issues(self.about)
+        self.issues.lead(True)
 
     def notice(self, *notices: commands.Notice) -> "Told":
         with capture_logs() as self.logs:
-            self.about.tell(notices)
+            self.about.report(notices)
         return self
 
     def counted(self, name: str, **labels: str) -> float:
@@ -86,6 +89,10 @@ def event(kind: str, reason: str, action: str, note: str, subject: EventSubject 
 
 def info(name: str, **more: Any) -> dict[str, Any]:
     return {"event": name, "log_level": "info"} | FACTS | more
+
+
+def test_every_notice_has_a_row():
+    assert {*ROWS, commands.Scheduled} == set(get_args(commands.Notice))
 
 
 def test_scheduled(told):
@@ -116,7 +123,7 @@ def test_a_note_that_is_made_late_holds_at_most_a_kibibyte_until_then():
     messages: list[Message] = []
     long = verdict(kind=Kind.TOLERATED, toleration=Toleration(key="k" * 5_000, operator="Exists"))
     recorder = SimpleNamespace(record=messages.append)
-    Notifier(recorder, Metrics(), Gates()).tell([commands.Scheduled(pod(), long, NOW)])
+    Notifier(recorder, Metrics(), Gates()).report([commands.Scheduled(pod(), long, NOW)])
     assert len(messages[0].note()) < MAX_NOTE_BYTES + 200
 
 
@@ -179,6 +186,12 @@ def test_evicted(told):
     assert told.event == event(NORMAL, "Evicted", "Evict", f"Evicted from n1: {WHY} (policy sla)", policy="sla")
     assert told.counted("taintwarden_evictions_total", policy="sla", outcome="evicted") == 1
     assert told.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
+
+
+def test_a_pod_that_was_deleted_is_not_said_to_be_evicted(told):
+    told.notice(commands.Evicted(pod(), verdict(), 0.0, deletes=True))
+    note = f"Deleted, whatever PodDisruptionBudgets allow, from n1: {WHY} (policy sla)"
+    assert told.event == event(NORMAL, "Evicted", "Evict", note, policy="sla")
 
 
 def test_blocked(told):
@@ -429,7 +442,7 @@ def test_a_change_of_a_policy(told):
     for kind, reason in zip(ChangeKind, ("PolicyPaused", "PolicyResumed", "PolicyChanged"), strict=True):
         told.events.clear()
         with capture_logs() as told.logs:
-            told.about.policy_change(PolicyChange("sla", "uid-sla", kind, "Paused by ann at noon"))
+            told.issues.policy_change(PolicyChange("sla", "uid-sla", kind, "Paused by ann at noon"))
         assert (told.log["event"], told.log["kind"]) == ("policy-changed", kind)
         assert told.event == event(NORMAL, reason, "Change", "Paused by ann at noon", OUR_POLICY)
 
@@ -507,7 +520,7 @@ def test_gates_are_told_as_they_are():
 def test_a_pod_with_faults(told):
     fault = FieldError("metadata.annotations[x][0].value", "0950", "leading zeros are not allowed")
     with capture_logs() as logs:
-        told.about.pod_issue(PodIssue("web-1", "shop", "uid-web-1", (fault, fault)))
+        told.issues.pod(PodIssue("web-1", "shop", "uid-web-1", (fault, fault)))
     assert logs[0]["event"] == "toleration-invalid"
     assert (told.event.subject, told.event.type, told.event.reason) == (POD, WARNING, "InvalidToleration")
     assert told.event.note.count("leading zeros") == 2
@@ -517,7 +530,7 @@ def test_a_pod_with_faults(told):
 def test_a_pod_with_values_that_have_no_effect(told):
     fault = FieldError("metadata.annotations[x]", "yes", "has no effect")
     with capture_logs() as logs:
-        told.about.pod_issue(PodIssue("web-1", "shop", "uid-web-1", (), (fault,)))
+        told.issues.pod(PodIssue("web-1", "shop", "uid-web-1", (), (fault,)))
     assert [(line["event"], line["pod"]) for line in logs] == [("pod-value-ignored", "shop/web-1")]
     note = f"These values of the pod have no effect: {fault}"
     assert told.events == [event(WARNING, "IgnoredValue", "Evaluate", note)]
@@ -525,7 +538,7 @@ def test_a_pod_with_values_that_have_no_effect(told):
 
 def test_a_policy_with_faults(told):
     with capture_logs() as logs:
-        told.about.policy_issue("sla", "uid-sla", "spec.mode is wrong")
+        told.issues.policy("sla", "uid-sla", "spec.mode is wrong")
     assert logs == [
         {"event": "policy-invalid", "log_level": "warning", "policy": "sla", "reason": "spec.mode is wrong"}
     ]
@@ -535,7 +548,7 @@ def test_a_policy_with_faults(told):
 
 def test_a_profile_with_faults(told):
     with capture_logs() as logs:
-        told.about.profile_issue("shop/fast", "uid-fast", "spec.tolerations is wrong")
+        told.issues.profile("shop/fast", "uid-fast", "spec.tolerations is wrong")
     assert logs == [
         {
             "event": "profile-invalid",
@@ -553,7 +566,7 @@ def test_a_profile_with_faults(told):
 
 def test_a_reset_of_another_version_of_the_policy(told):
     with capture_logs() as logs:
-        told.about.guard_reset_outdated("sla", "uid-sla", "2", 3)
+        told.issues.guard_reset("sla", "uid-sla", "2", 3)
     assert logs == [
         {"event": "guard-reset-outdated", "log_level": "warning", "policy": "sla", "asked": "2", "generation": 3}
     ]
@@ -579,7 +592,7 @@ def test_a_toleration_that_was_used_is_named(told):
 def test_the_faults_of_a_pod_are_one_short_line(told):
     faults = tuple(FieldError(f"f{number}", "x" * 500, "y" * 500) for number in range(10))
     with capture_logs() as logs:
-        told.about.pod_issue(PodIssue("web-1", "shop", "uid-web-1", faults))
+        told.issues.pod(PodIssue("web-1", "shop", "uid-web-1", faults))
     [line] = logs
     assert len(line["errors"]) < 1_100
     assert len(told.events[0].note) < 1_200

@@ -75,15 +75,6 @@ def test_what_a_list_does_not_name_is_gone(store):
     assert set(store.observed) == {"b"}
 
 
-def test_a_list_that_was_cut_off_keeps_nothing(store):
-    store.load([stored("a"), stored("b")])
-    for name in "ab":
-        store.list_began()
-        store.listed([stored(name)])
-    store.list_ended()
-    assert store.modes == {"b": Mode.ENFORCE}
-
-
 def test_what_was_never_valid_goes_without_a_word(store):
     store.load([stored("a"), stored("b", "Wrong")])
     store.load([stored("a")])

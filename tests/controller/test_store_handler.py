@@ -81,6 +81,14 @@ async def test_what_another_list_does_not_name_is_gone(stage):
     assert stage.known == {"b": "sla"}
 
 
+async def test_a_list_that_was_cut_off_keeps_nothing(stage):
+    stage.list(profile("a", 1), profile("b", 2))
+    stage.handler.list_began()
+    stage.handler.listed([profile("a", 1)])
+    stage.list(profile("b", 2), version=20)
+    assert stage.known == {"b": "sla"}
+
+
 async def test_changes_are_told(stage):
     stage.list(profile("a", 1))
     deliver(stage.handler, profile("a", 11, "version"))

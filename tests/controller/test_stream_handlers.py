@@ -26,7 +26,7 @@ from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector
-from taintwarden.kube.wire.kinds import Identity
+from taintwarden.kube.wire.kinds import MAX_TAINTS, Identity
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -215,6 +215,19 @@ def test_changed_nodes_are_seen_and_deleted_ones_gone(fed):
     assert fed.events[1] == events.NodeGone("n2")
 
 
+def test_of_a_node_with_too_many_taints_the_first_ones_count(fed):
+    taints = [{"key": f"k{number}", "effect": "NoExecute"} for number in range(MAX_TAINTS + 1)]
+    with capture_logs() as logs:
+        for few in (taints[:-1], taints):
+            deliver(fed.nodes, node_object(taints=few))
+    assert [[taint.key for taint, _ in event.node.taints] for event in fed.events] == [
+        [one["key"] for one in taints[:-1]] for _ in range(2)
+    ]
+    [said] = logs
+    assert (said["name"], said["reason"]) == ("n1", "has more than 250 taints, and only the first 250 count")
+    assert fed.counted("taintwarden_undecodable_objects_total", resource="nodes") == 1
+
+
 def test_a_list_of_nodes_that_was_cut_off_names_nobody(fed):
     for name in "ab":
         fed.nodes.list_began()
@@ -226,8 +239,9 @@ def test_a_list_of_nodes_that_was_cut_off_names_nobody(fed):
 def test_a_node_of_a_list_counts_even_if_it_is_older(fed):
     fed.nodes.list_began()
     fed.nodes.listed([node_object("n1")])
+    fed.nodes.list_ended("10")
     deliver(fed.nodes, node_object("n1"))
-    assert [event.listed for event in fed.events] == [True, False]
+    assert [event.listed for event in fed.events if isinstance(event, events.NodeSeen)] == [True, False]
 
 
 def test_a_deleted_node_that_does_not_decode_is_gone(fed):

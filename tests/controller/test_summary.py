@@ -1,50 +1,26 @@
 """What the status says of a report, and whether it answers: why is nothing happening?"""
 
-import math
 from typing import Any
 
 import msgspec
 import pytest
 
-from controller import NOW, pod, policy, verdict
-from taintwarden.api.status import MAX_BLOCKED_BUDGETS, MAX_LIMITS, MAX_ZONES, NextPod, PodState
-from taintwarden.controller.status.summary import MAX_MESSAGE_CHARACTERS, conditions, summary
+from controller import NOW, policy
+from taintwarden.controller.status.summary import conditions
 from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import (
-    BadNode,
-    BadNodes,
-    ClaimView,
-    GuardReport,
-    LimitReport,
-    Outcome,
-    Phase,
-    PolicyReport,
-    SourceReport,
-    ZoneReport,
-)
-from taintwarden.engine.model import (
-    GuardAction,
-    GuardSettings,
-    Instant,
-    Limits,
-    Mode,
-    MonotonicTime,
-    Reclaim,
-    Taint,
-    WallTime,
-)
-
-AT = Instant(WallTime(NOW), MonotonicTime(1_000.0))
-
+from taintwarden.engine.machine import BadNode, BadNodes, GuardReport, PolicyReport, SourceReport
+from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Taint
+from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
 
 DUE = "2023-11-14T22:13:20Z"
 LATER = "2023-11-14T22:13:25Z"
-RATE = LimitReport("policy-rate", 97, NOW, NOW + 5)
-BUDGET = LimitReport("budget", 9, NOW, None)
+RATE = LimitStatus("policy-rate", 97, DUE, LATER)
+BUDGET = LimitStatus("budget", 9, DUE)
 
 
 def entry(**more: Any) -> PolicyReport:
-    return PolicyReport(more.pop("in_policy", policy()), **more)
+    beyond = {name: more.pop(name) for name in PolicyReport.__struct_fields__ if name in more}
+    return PolicyReport(more.pop("in_policy", policy()), ReportedStatus(**more), **beyond)
 
 
 def told(kind: str, **more: Any) -> tuple[str, str, str]:
@@ -67,7 +43,7 @@ def test_nobody_has_to_leave():
 
 
 def test_nobody_is_due_yet():
-    assert progress(pending=2, next_deadline=NOW) == ("Pending", f"2 pods have to leave, the first at {DUE}")
+    assert progress(pending=2, next_deadline=DUE) == ("Pending", f"2 pods have to leave, the first at {DUE}")
 
 
 def test_streams_that_are_cut_off_are_told():
@@ -82,7 +58,7 @@ def test_one_pod_is_one():
 
 def test_in_a_dry_run_pods_would_have_to_leave():
     dry = policy(mode=Mode.DRY_RUN)
-    assert progress(in_policy=dry, pending=2, next_deadline=NOW)[1] == f"2 pods would have to leave, the first at {DUE}"
+    assert progress(in_policy=dry, pending=2, next_deadline=DUE)[1] == f"2 pods would have to leave, the first at {DUE}"
     assert progress(in_policy=dry, pending=1, limits=(RATE,))[1].startswith(
         "1 pod would have to leave; policy-rate holds"
     )
@@ -99,13 +75,13 @@ def test_a_limit_says_how_many_since_when_why_and_until_when():
 
 
 def test_of_several_limits_the_main_one_is_told():
-    other = LimitReport("node", 3, NOW, None)
+    other = LimitStatus("node", 3, DUE)
     assert "policy-rate holds 97" in progress(pending=120, limits=(RATE, other))[1]
 
 
 def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
-    failing = LimitReport("failing", 1, NOW, NOW + 5)
-    said = progress(pending=4, limits=(LimitReport("workload", 3, NOW, None), failing))
+    failing = LimitStatus("failing", 1, DUE, LATER)
+    said = progress(pending=4, limits=(LimitStatus("workload", 3, DUE), failing))
     assert said == (
         "Limited",
         (
@@ -117,8 +93,8 @@ def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
 
 
 def test_budgets_say_how_many_and_which():
-    budgets = (("shop/web", 8), ("shop/db", 1))
-    assert progress(pending=9, blocked=9, limits=(BUDGET,), budgets=budgets) == (
+    budgets = (BlockedBudget("shop", "web", 8), BlockedBudget("shop", "db", 1))
+    assert progress(pending=9, blocked=9, limits=(BUDGET,), blocked_budgets=budgets) == (
         "Blocked",
         f"9 pods have to leave; PodDisruptionBudgets block 9 since {DUE}, most of them shop/web",
     )
@@ -141,7 +117,7 @@ def test_budgets_that_hold_more_than_a_limit_are_told():
 
 
 def test_an_api_server_that_refuses_is_told():
-    refused = LimitReport("failing", 2, WallTime(NOW), None)
+    refused = LimitStatus("failing", 2, DUE)
     assert progress(pending=3, limits=(refused,)) == (
         "Failing",
         "3 pods have to leave; failing holds 2 since 2023-11-14T22:13:20Z: calls for their eviction fail or hang",
@@ -218,7 +194,7 @@ def test_a_policy_without_a_guard():
     assert told("GuardTripped") == ("False", "NoGuard", "the policy has no guard")
 
 
-FULL = (ZoneReport("eu/a", "Full", 3, 3), ZoneReport("eu/b", "Full", 9, 9))
+FULL = (ZoneStatus("eu/a", "Full", 3, 3), ZoneStatus("eu/b", "Full", 9, 9))
 
 
 def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
@@ -251,7 +227,6 @@ def test_without_a_guard_there_is_nothing_to_reset():
     [
         {"pending": 9},
         {"due": 7, "in_policy": policy(mode=Mode.PAUSED)},
-        {"due": 7, "in_policy": policy(reclaim=Reclaim(120))},
     ],
 )
 def test_full_zones_that_hold_nobody_are_no_trouble(more):
@@ -269,101 +244,6 @@ def test_of_a_policy_that_was_never_valid_only_that_is_told():
 @pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
 def test_a_policy_that_enforces_nothing_says_so(mode):
     assert told("Enforcing", in_policy=policy(mode=mode))[:2] == ("False", mode.value)
-
-
-# -- fields -----------------------------------------------------------------------------------------------------------
-
-
-def test_limits_are_told_with_their_times():
-    status = summary(entry(limits=(RATE, BUDGET)), AT)
-    assert status.limited_by == "policy-rate"
-    rate, budget = status.limits
-    assert (rate.limit, rate.pods, rate.since, rate.until) == ("policy-rate", 97, DUE, LATER)
-    assert budget.until is None
-
-
-def test_a_window_that_never_opens_has_no_time():
-    never = LimitReport("window", 5, NOW, math.inf)
-    assert summary(entry(limits=(never,)), AT).limits[0].until is None
-    assert progress(pending=5, limits=(never,))[1].endswith(": it is outside the windows of the policy")
-
-
-def test_budgets_are_told_by_namespace_and_name():
-    [one] = summary(entry(budgets=(("shop/web", 8),)), AT).blocked_budgets
-    assert (one.namespace, one.name, one.pods) == ("shop", "web", 8)
-
-
-def test_zones_are_told():
-    [one] = summary(entry(zones=(ZoneReport("eu/a", "Degraded", 9, 6),)), AT).zones
-    assert (one.zone, one.state, one.nodes, one.unhealthy_nodes) == ("eu/a", "Degraded", 9, 6)
-
-
-def test_what_grows_is_bounded():
-    status = summary(
-        entry(
-            limits=(RATE,) * 99,
-            budgets=tuple((f"shop/{number}", 1) for number in range(99)),
-            zones=tuple(ZoneReport(f"z{number:02}", "Normal", 1, 0) for number in range(99)),
-        ),
-        NOW,
-    )
-    assert (len(status.limits), len(status.blocked_budgets), len(status.zones)) == (
-        MAX_LIMITS,
-        MAX_BLOCKED_BUDGETS,
-        MAX_ZONES,
-    )
-
-
-# -- the next pods ----------------------------------------------------------------------------------------------------
-
-
-def state(phase: Phase, *, due_in: float = -1.0, limit: str = "", outcome: Outcome | None = None) -> PodState:
-    claim = ClaimView(pod(), verdict(), WallTime(NOW + due_in), phase, limit, outcome=outcome)
-    [one] = summary(entry(next_pods=(claim,)), AT).next_pods
-    return one.state
-
-
-def held(**more: Any) -> NextPod:
-    claim = ClaimView(pod(), verdict(), WallTime(NOW), Phase.READY, "window", **more)
-    [one] = summary(entry(next_pods=(claim,)), AT).next_pods
-    return one
-
-
-def test_before_its_deadline_a_pod_is_scheduled():
-    assert state(Phase.WAITING, due_in=10.0) is PodState.SCHEDULED
-
-
-@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.READY, Phase.CHECKING, Phase.IN_FLIGHT])
-def test_a_due_pod_waits(phase):
-    assert state(phase) is PodState.WAITING
-
-
-@pytest.mark.parametrize("limit", ["budget"])
-def test_a_pod_that_a_budget_holds_is_blocked(limit):
-    assert state(Phase.BLOCKED, limit=limit) is PodState.BLOCKED
-
-
-@pytest.mark.parametrize("limit", ["workload", "node"])
-def test_a_pod_that_another_limit_holds_waits(limit):
-    assert state(Phase.BLOCKED, limit=limit) is PodState.WAITING
-
-
-def test_a_pod_that_is_held_says_by_what_and_until_when():
-    found = held(detail="x" * 1_000, until=MonotonicTime(1_005.0))
-    assert (found.limit, found.until) == ("window", LATER)
-    assert found.message == "x" * MAX_MESSAGE_CHARACTERS + "..."
-
-
-def test_a_pod_that_is_held_for_ever_has_no_time():
-    assert held(until=MonotonicTime(math.inf)).until is None
-
-
-@pytest.mark.parametrize(
-    ("outcome", "limit", "wanted"),
-    [(Outcome.BLOCKED, "budget", PodState.BLOCKED), (Outcome.REFUSED, "failing", PodState.WAITING)],
-)
-def test_only_a_budget_blocks_a_pod(outcome, limit, wanted):
-    assert state(Phase.DELAYED, limit=limit, outcome=outcome) is wanted
 
 
 # -- values that are read from nodes ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.controller.decoding.times import latest_moment, moment
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 
 NOW = 1_700_000_000.5
 TEN = 1_699_999_990.0  # 2023-11-14T22:13:10Z
@@ -50,4 +50,4 @@ def test_what_is_no_timestamp_is_an_error(text):
 @given(st.integers(0, 4 * 10**12).map(lambda milliseconds: milliseconds / 1000))
 def test_nothing_starts_before_it_happened(moment):
     """A time is written cut off to the second: what is read from it is never earlier than what happened."""
-    assert moment < latest_moment(wording.at(moment)) <= moment + 1
+    assert moment < latest_moment(rfc3339.at(moment)) <= moment + 1

@@ -65,13 +65,6 @@ async def test_what_was_overdue_before_the_start_goes(scene: Whole) -> None:
     await finished(scene)
 
 
-async def test_nobody_goes_while_nothing_changes(scene: Whole) -> None:
-    await leads(scene)
-    await asyncio.sleep(0.3)
-    assert scene.evictions == {}
-    assert scene.observed() == {*WAVE, *ROCKS}
-
-
 async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
     await leads(scene)
     for code in (500, 429, 503):
@@ -85,14 +78,6 @@ async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
 async def test_a_wave_while_every_watch_is_cut(scene: Whole) -> None:
     await leads(scene)
     scene.faults.cut_watch(times=6)
-    drop(scene)
-    await finished(scene)
-
-
-@pytest.mark.parametrize("code", [410, 500])
-async def test_a_wave_while_watches_fail(scene: Whole, code: int) -> None:
-    await leads(scene)
-    scene.faults.fail_watch(code, times=6)
     drop(scene)
     await finished(scene)
 
@@ -166,18 +151,6 @@ async def test_a_crash_in_the_middle_of_a_wave(scene: Whole) -> None:
     await scene.until(lambda: scene.evictions)
     await scene.crash(app)
     await scene.start("two")
-    await finished(scene)
-
-
-async def test_crashes_again_and_again(scene: Whole) -> None:
-    scene.faults.slow(0.05, method="POST", path="/eviction$", times=1_000)
-    drop(scene)
-    for number in range(3):
-        app = await scene.start("same")  # the lease is its own: it need not wait
-        await scene.until(lambda app=app: app.machine.view.is_leading)
-        await asyncio.sleep(0.05 * number)
-        await scene.crash(app)
-    await scene.start("same")
     await finished(scene)
 
 
@@ -430,21 +403,6 @@ async def test_policies_are_followed_while_it_runs(running: Whole) -> None:
     await finished(scene)
 
 
-async def test_a_policy_that_is_deleted_in_a_gap_acts_no_more(running: Whole) -> None:
-    scene = running
-    away = scene.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
-    scene.cluster.drop_watches("taintevictionpolicies")
-    await scene.until(lambda: away.struck)
-    scene.cluster.delete("taintevictionpolicies", "sla")
-    scene.cluster.expire_history("taintevictionpolicies")
-    await asyncio.sleep(TIMINGS.streams.gap)  # what was up to date so shortly before still counts
-    drop(scene)
-    away.times = 0
-    await scene.until(lambda: scene.cluster.open_watches("taintevictionpolicies"))
-    await asyncio.sleep(0.3)
-    assert scene.evictions == {}
-
-
 async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -> None:
     """One of them may have been paused or deleted meanwhile."""
     scene = running
@@ -456,18 +414,6 @@ async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -
     await asyncio.sleep(0.3)
     assert scene.evictions == {}
     away.times = 0
-    await finished(scene)
-
-
-async def test_a_store_that_was_restored_replaces_the_policies(running: Whole) -> None:
-    """The policy that was paused after the backup enforces again."""
-    scene = running
-    scene.cluster.store.modify("taintevictionpolicies", "sla", "", lambda one: one["spec"].update(paused=True))
-    await scene.until(lambda: condition(scene, "Enforcing") == "False")
-    scene.cluster.store.modify("taintevictionpolicies", "sla", "", lambda one: one["spec"].update(paused=False))
-    scene.cluster.drop_watches("taintevictionpolicies")
-    scene.cluster.expire_history("taintevictionpolicies")
-    drop(scene)
     await finished(scene)
 
 

@@ -78,18 +78,6 @@ async def test_a_guard_opens_before_anybody_leaves_and_says_so(guarded: Whole) -
     assert guarded.evictions == {}
 
 
-async def test_an_open_guard_stays_open_for_the_next_leader(guarded: Whole) -> None:
-    first = await leads(guarded)
-    await opened(guarded)
-    since = guard(guarded)["trippedAt"]
-    await guarded.crash(first)
-    await leads(guarded, "two")
-    await guarded.until(lambda: condition(guarded, "GuardTripped") == "True")
-    await asyncio.sleep(0.3)
-    assert guard(guarded)["trippedAt"] == since
-    assert guarded.evictions == {}
-
-
 async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(guarded: Whole) -> None:
     first = await leads(guarded)
     second = await guarded.start("two")
@@ -128,16 +116,6 @@ async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:
     stored = lambda: guarded.cluster.store.get("taintevictionpolicies", "sla")["metadata"]  # noqa: E731
     await guarded.until(lambda: RESET not in stored().get("annotations", {}))
     await guarded.until(lambda: "trippedAt" not in guard(guarded))
-
-
-async def test_a_reset_of_another_generation_does_nothing_and_says_why(guarded: Whole) -> None:
-    await leads(guarded)
-    await opened(guarded)
-    annotate(guarded, "7")
-    events = guarded.cluster.store
-    await guarded.until(lambda: "GuardResetOutdated" in {one["reason"] for one in events.list("events")})
-    assert guard(guarded)["trippedAt"]
-    assert guarded.evictions == {}
 
 
 async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:

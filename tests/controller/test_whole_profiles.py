@@ -1,6 +1,5 @@
 """The whole operator and TolerationProfiles: they save pods, condemn them, change and go, and say what they do."""
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -66,24 +65,6 @@ async def test_profiles_come_and_go_while_it_runs(world: Whole) -> None:
     await world.until(lambda: world.observed() == set())
 
 
-async def test_a_refused_version_leaves_the_last_valid_one_in_force(world: Whole) -> None:
-    world.profile("p", GT_900)
-    world.node("n1", "940")
-    plain_pods(world, "a")
-    app = await world.start()
-    await world.until(lambda: accepted(world, "p") == "True")
-    broken = world.cluster.store.get("tolerationprofiles", "p", "default")
-    broken["spec"]["tolerations"][0]["value"] = "0900"  # the embedded server has no rules: a real one refuses it
-    world.cluster.store.update("tolerationprofiles", broken)
-    await world.until(lambda: accepted(world, "p") == "False")
-    (condition,) = profile_status(world, "p")["conditions"]
-    assert "spec.tolerations[0].value" in condition["message"]
-    assert "write 900, not 0900" in condition["message"]
-    assert world.observed() == {"a"}
-    assert app.machine.view.profiles
-    await world.until(lambda: "InvalidProfile" in {one["reason"] for one in world.cluster.store.list("events")})
-
-
 async def test_a_new_leader_knows_the_profiles(world: Whole) -> None:
     world.profile("p", GT_900)
     world.node("n1", "940")
@@ -104,15 +85,3 @@ async def test_without_the_definition_it_does_not_start_and_says_what_to_do(worl
     world.cluster.delete("customresourcedefinitions", "tolerationprofiles.taintwarden.io")
     with pytest.raises(MissingDefinitionError, match=r"TolerationProfile .*kubectl apply -f crds/"):
         await App.connect(world.settings())
-
-
-async def test_a_profile_and_an_annotation_together(world: Whole) -> None:
-    """The annotation goes first."""
-    world.profile("strict", GT_950)
-    world.node("n1", "940")
-    body = pod_body("a", nodeName="n1", tolerations=[{"operator": "Exists"}])
-    body["metadata"]["annotations"] = {"taintwarden.io/tolerations": json.dumps([GT_900])}
-    world.cluster.create("pods", body)
-    plain_pods(world, "b")
-    await world.start()
-    await world.until(lambda: world.observed() == {"a"})

@@ -67,18 +67,3 @@ async def test_a_source_that_is_named_later_is_read_of_nodes_that_are_known(scen
     await scene.until(lambda: scene.observed() == {"of-gpu", "unaware"})
     scene.policy("gpu", **HEALTHY)
     await scene.until(lambda: scene.observed() == {"unaware"})
-
-
-async def test_the_history_of_the_value_is_kept(scene: Whole) -> None:
-    scene.policy("gpu", **HEALTHY, timing={"violationGraceSeconds": 3600})
-    healthy(scene, "False")
-    await leads(scene)
-    await scene.until(lambda: "gpu:NoExecute" in scene.annotations("n1").get("taintwarden.io/taint-history", ""))
-
-
-async def test_no_taint_is_written(scene: Whole) -> None:
-    scene.policy("rack", **RACK)
-    rack(scene, "12")
-    await leads(scene)
-    await scene.until(lambda: "of-rack" not in scene.observed())
-    assert scene.cluster.store.get("nodes", "n1")["spec"].get("taints", []) == []

@@ -21,8 +21,8 @@ from localcluster import LocalCluster
 from patience import PATIENCE_SECONDS
 from taintwarden.app import App, AppTimings
 from taintwarden.engine.machine import Outcome, Timings
-from taintwarden.kube.calls.lease_timings import LeaseTimings
-from taintwarden.kube.watch.stream_timings import StreamTimings
+from taintwarden.kube.calls.lease import LeaseTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.settings import Settings
 
 DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 FOLDER = Path(os.environ["ENGINE_DOUBLE"])
 LOG = FOLDER / "commands"
-VERSION = "v1.36.3"
+VERSION = "v1.37.1"
 INFO = {"CgroupDriver": "systemd", "CgroupVersion": "2", "MemoryLimit": True, "PidsLimit": True, "CPUShares": True}
 
 

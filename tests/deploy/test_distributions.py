@@ -13,7 +13,7 @@ from controlplane.binaries import ROOT
 from deploy.rendering import run
 
 DISTRIBUTIONS = {
-    "taintwarden": {"taintwarden", "taintwarden_cli", "taintwarden_placement"},
+    "taintwarden": {"taintwarden", "taintwarden_cli", "taintwarden_devices", "taintwarden_placement"},
     "taintwarden_demo": {"taintwarden_demo"},
     "taintwarden_localcluster": {"localcluster"},
     "taintwarden_publisher": {"taintwarden_publisher"},

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controlplane.binaries import ROOT, binary, minor_of, node_version
+from controlplane.binaries import ROOT, binary, minor_of, node_version, pinned_version
 from controlplane.target import ALLOWED_CONTEXTS
 from deploy.rendering import tool
 
@@ -143,8 +143,8 @@ def test_the_published_node_is_of_the_minor_version_of_the_built_one():
     assert minor_of(image) == minor_of(node_version())
 
 
-def test_the_built_node_has_a_control_plane_of_its_version():
-    assert (ROOT / "tests" / "controlplane" / "versions" / f"{node_version()}.mod").is_file()
+def test_the_built_node_is_of_the_version_of_the_control_plane():
+    assert node_version() == pinned_version()
 
 
 # -- the script -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ from pathlib import Path
 import yaml
 
 from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
+from taintwarden.controller.effector import COMPLAINTS
+from taintwarden.controller.words.issues import CHANGES, EVENTS
+from taintwarden.controller.words.notifier import ROWS
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine import Outcome
 from taintwarden.engine.outcomes import OUTCOMES
@@ -77,15 +80,19 @@ def _texts(node: ast.expr, function: ast.AST) -> set[str]:
 
 
 def event_reasons() -> set[str]:
-    """The third argument of whatever makes an Event."""
+    """Those of rows, and the third argument of what records an Event without one."""
+    listed = {reason for row in ROWS.values() for reason in row.reasons}
+    return listed | {reason for reason, _ in EVENTS.values()} | set(CHANGES.values()) | _recorded()
+
+
+def _recorded() -> set[str]:
     tree = ast.parse((PACKAGE / "controller" / "words" / "notifier.py").read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    makers = ("self._pod_event", "self._node_event", "self._policy_event", "Message")
     return {
         text
         for function in functions
         for node in ast.walk(function)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in makers
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "self.record"
         for text in _texts(node.args[2], function)
     }
 
@@ -110,9 +117,11 @@ def logged(path: Path) -> Iterator[tuple[str, str]]:
 
 def test_the_log_events_are_those_that_are_written():
     rooms = ("app.py", "leadership.py", "controller", "serving", "kube", "telemetry")
-    places = [*(PACKAGE / room for room in rooms), ROOT / "packages" / "placement"]
+    places = [*(PACKAGE / room for room in rooms), ROOT / "packages" / "devices", ROOT / "packages" / "placement"]
     files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))]
-    written = {pair for file in files for pair in logged(file)}
+    listed = {(line, row.level) for row in ROWS.values() for line in row.lines}
+    of_tables = {(line, "warning") for line in (*EVENTS, *COMPLAINTS.values())}
+    written = {pair for file in files for pair in logged(file)} | listed | of_tables
     table = OPERATING.table("Logs")
     listed = {
         (name, level)

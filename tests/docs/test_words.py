@@ -55,7 +55,14 @@ WORDS = {
 }
 """Phrases that have a plain word, by regular expression without the word boundaries around it, each with that word."""
 
-COMPILED = {re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE): plain for phrase, plain in WORDS.items()}
+
+def compiled(phrase: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{phrase})\b".replace(" ", r"[ \0]+"), re.IGNORECASE)
+
+
+COMPILED = {compiled(phrase): plain for phrase, plain in WORDS.items()}
+ANY = compiled("|".join(WORDS))
+"""One search for all is several times as fast."""
 NAMES = re.compile(r"`[^`]*`|\]\([^)]*\)|\b[\w-]+(?:[_/.][\w-]+)+|\b\w+-(?:\w+-)*\w+\b")
 """Code spans, link targets, paths and hyphenated identifiers: names are not sentences."""
 
@@ -66,7 +73,7 @@ def files() -> Iterator[Path]:
     yield from sorted((ROOT / "crds").glob("*.yaml"))
     yield from sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file() and not path.is_symlink())
     yield from sorted((ROOT / "operator").rglob("*.py"))
-    for package in ("cli", "demo", "placement"):
+    for package in ("cli", "demo", "devices", "placement"):
         yield from sorted((ROOT / "packages" / package).rglob("*.py"))
 
 
@@ -78,17 +85,19 @@ def found(text: str) -> list[tuple[int, str, str]]:
     plain = NAMES.sub(lambda name: "\n" * name[0].count("\n") + " ", text)
     joined = re.sub(r"\n[ #*>|]*(?=\w)", lambda end: "\0", plain)
     hits = []
-    for pattern, replacement in COMPILED.items():
-        for match in re.finditer(pattern.pattern.replace(" ", r"[ \0]+"), joined, re.IGNORECASE):
+    for pattern, replacement in COMPILED.items() if ANY.search(joined) else ():
+        for match in pattern.finditer(joined):
             before = joined[: match.start()]
             hits.append((before.count("\n") + before.count("\0") + 1, match[0].replace("\0", " "), replacement))
     return sorted(hits)
 
 
-@pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_words_are_plain(path):
-    name = path.relative_to(ROOT).as_posix()
-    hits = [f"{name}:{line}: {phrase!r}: write {plain!r}" for line, phrase, plain in found(path.read_text("utf-8"))]
+def test_words_are_plain():
+    hits = [
+        f"{path.relative_to(ROOT)}:{line}: {phrase!r}: write {plain!r}"
+        for path in CHECKED
+        for line, phrase, plain in found(path.read_text("utf-8"))
+    ]
     assert hits == [], "\n" + "\n".join(hits)
 
 

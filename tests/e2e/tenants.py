@@ -20,11 +20,6 @@ ROLE = {
 }
 """Nothing fills Kubernetes' role `edit` here: that is a controller's work."""
 THREADS = 4
-LATEST_SECONDS = 5.0
-"""How late an eviction of others may be. It is a second at most where nothing else runs, and 18 s or more without what
-limits an attack; a bound between the two holds on a busy machine.
-"""
-MOST_BYTES = 300 * 2**20
 PART = 50
 POD_BYTES = 1_000_000
 TOLERATION = {"key": "sla", "operator": "Gt", "value": "950"}

@@ -21,24 +21,19 @@ from controlplane.operator_process import BYTECODE, LEAD_SECONDS
 from e2e.replay.pod_watch import PodWatch
 from e2e.stories import (
     EARLY_SECONDS,
-    NO_LIMITS,
     PATIENCE_SECONDS,
-    SLACK_SECONDS,
     PodRef,
     Scene,
     accepted,
     complaints,
-    conditions,
     denials,
     policies,
     taint,
     toleration,
 )
 
-POLICY, GUARDED = "led", "led-guarded"
-ALLOWED = 5
-GUARD = {"minPods": ALLOWED, "maxPercent": 1, "settleSeconds": 2}
-POLICIES: dict[str, Json] = {POLICY: {}, GUARDED: {"limits": {**NO_LIMITS, "guard": GUARD}}}
+POLICY = "led"
+POLICIES: dict[str, Json] = {POLICY: {}}
 LEASE_SECONDS, RETRY_SECONDS = 15, 2  # how long a lease outlives its holder, and how often others look
 TAKEOVER_SECONDS = LEASE_SECONDS + RETRY_SECONDS
 HANDOVER_SECONDS = RETRY_SECONDS + 1
@@ -58,10 +53,6 @@ class Life:
     pods: dict[str, PodRef] = field(default_factory=dict)
     exit_code: int | None = None
     evictions: dict[str, float] = field(default_factory=dict)
-    held: list[PodRef] = field(default_factory=list)
-    """Pods that a guard holds before the first leader is killed."""
-    tripped: list[Json] = field(default_factory=list)
-    """The condition of that guard under the first leader, and under its successor."""
     denied: int = 0
 
     def note(self, what: str) -> float:
@@ -129,11 +120,9 @@ def live(life: Life) -> None:
     life.evictions = {name: evictions(operator) for name, operator in life.operators.items()}
 
     scene = life.scene
-    trip(life)
     node = scene.node(name="patient")
     life.pods["missed"] = scene.pod("missed", node, toleration("Exists", "", MISSED_SECONDS))
     life.pods["kept"] = scene.pod("kept", node, toleration("Exists", "", KEPT_SECONDS))
-    life.pods["tolerant"] = scene.pod("tolerant", node, toleration("Gt", "900"))
     life.moments["tainted"] = scene.taint(node, taint("940"))
     scene.event(life.pods["kept"], "EvictionScheduled")
     life.note("killed")
@@ -142,10 +131,8 @@ def live(life: Life) -> None:
     successor = life.wait_leader(but=leader)
     life.note("succeeded")
     evict(life, "of-the-successor")
-    life.tripped.append(conditions(scene.cluster, GUARDED)["GuardTripped"])
     life.operators[leader].start()  # it follows now
-    settled = life.moments["tainted"] + KEPT_SECONDS + SLACK_SECONDS
-    scene.stays(life.pods["tolerant"], until=settled)
+    scene.leaves(life.pods["kept"], life.moments["tainted"], KEPT_SECONDS, slack=PATIENCE_SECONDS)
 
     life.note("told to stop")
     life.exit_code = life.operators[successor].process.stop()
@@ -166,16 +153,6 @@ def evict(life: Life, name: str) -> None:
     life.pods[name] = life.scene.pod(name, node)
     tainted = life.scene.taint(node, taint("940"))
     life.scene.leaves(life.pods[name], tainted, slack=PATIENCE_SECONDS)
-
-
-def trip(life: Life) -> None:
-    """Have a guard hold more pods than may leave."""
-    node = life.scene.node(taint("980"), name="held", policy=GUARDED)
-    life.held = [life.scene.pod(f"held-{index}", node, toleration("Gt", "950")) for index in range(2 * ALLOWED)]
-    life.scene.taint(node, taint("940"))
-    condition = lambda: conditions(life.scene.cluster, GUARDED).get("GuardTripped", {})  # noqa: E731
-    wait_until(lambda: condition().get("status") == "True", PATIENCE_SECONDS, "the guard to trip")
-    life.tripped.append(condition())
 
 
 def evictions(operator: Operator) -> float:
@@ -205,16 +182,6 @@ def test_a_deadline_that_nobody_kept_is_made_up_for(life: Life) -> None:
 def test_a_deadline_is_the_same_for_the_successor(life: Life) -> None:
     after, slack = life.evicted_after("kept", "tainted"), life.slack("kept", "tainted")
     assert KEPT_SECONDS - EARLY_SECONDS <= after <= KEPT_SECONDS + slack
-
-
-def test_the_successor_evicts_nobody_who_may_stay(life: Life) -> None:
-    assert life.scene.watch.evicted_at(life.pods["tolerant"].uid) is None
-
-
-def test_a_guard_that_has_tripped_holds_under_the_successor(life: Life) -> None:
-    before, after = life.tripped
-    assert (after["status"], after["lastTransitionTime"]) == ("True", before["lastTransitionTime"])
-    assert [pod.name for pod in life.held if life.scene.watch.evicted_at(pod.uid) is not None] == []
 
 
 def test_a_leader_that_is_told_to_stop_ends_well(life: Life) -> None:

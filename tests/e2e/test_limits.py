@@ -1,8 +1,8 @@
 """Each limit on a cluster that lives: whom it holds, that the others go on, and what the status says.
 
 Pods that left are replaced by the real controllers, and an observer counts who is missing at every moment. All stories
-are played side by side. `view` is in test_stale_view.py, releases by a person in test_commands.py; `calls`, releases,
-repairs and nodes that will be gone are in tests/blackbox, too.
+are played side by side. `view` is in test_stale_view.py, `budget` in test_budgets.py, releases by a person in
+test_commands.py; `calls`, `failing`, releases, repairs and nodes that will be gone are in tests/blackbox.
 """
 
 import datetime
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, EvictionDenial, Json
+from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, Json
 from controlplane.comparisons import known_gates
 from e2e.limit_scenes import ALL_SECONDS, DEMANDING, GOOD, LEAVE_SECONDS, LimitScene
 from e2e.replay.pod_watch import RUN_LABEL
@@ -59,8 +59,6 @@ POLICIES = {
     "limit-node": only(perNode={"maxConcurrent": 2}),
     "limit-workload": only(perWorkload={"maxUnavailable": "25%"}),
     "limit-bounce": only(bounce={}),
-    "limit-budget": only(),
-    "limit-failing": only(),
 }
 STORIES = Stories()
 
@@ -181,27 +179,6 @@ def a_namespace_does_not_wait_for_the_rate_of_another(scene: LimitScene) -> None
         moments = wait_gone(scene, crowded)
     assert_slow(moments)
     assert left < moments[-1]
-
-
-@STORIES.under("limit-failing")
-def a_namespace_whose_calls_fail_waits_alone(scene: LimitScene) -> None:
-    denial = EvictionDenial(scene.cluster)
-    denial.install()
-    [node] = scene.nodes(GOOD, a=1)
-    denied = scene.fill([node], 10)
-    with elsewhere(scene) as other:
-        free = fill_other(scene, other, node, 3)
-        try:
-            denial.deny(scene.namespace)
-            fell = scene.degrade(node)
-            for pod in free:
-                scene.leaves(pod, fell, slack=LEAVE_SECONDS)
-            scene.wait_limit("failing", len(denied))
-            assert scene.departures(fell) == []
-            denial.allow(scene.namespace)
-            wait_gone(scene, denied)
-        finally:
-            denial.remove()
 
 
 # -- a zone -----------------------------------------------------------------------------------------------------------
@@ -342,22 +319,3 @@ def a_workload_that_comes_back_is_held_after_three_evictions(scene: LimitScene) 
     assert f"was evicted from node {node} by taint sla=940:NoExecute 3 times in a row" in note
     scene.recover(node)
     scene.ground.wait_complete(workload)
-
-
-@STORIES.under("limit-budget")
-def a_budget_is_not_asked_in_vain_and_then_drained_one_by_one(scene: LimitScene) -> None:
-    old = scene.zones(GOOD, old=2)["old"]
-    workload = scene.deploy("web", 6)
-    scene.zones(GOOD, new=2)
-    scene.budget("web", "web", maxUnavailable=0)
-    fell = scene.degrade(*old)
-    entry = scene.wait_limit("budget", 6)
-    assert "until" not in entry, "no clock ends it"
-    assert scene.status()["blockedBudgets"] == [{"namespace": scene.namespace, "name": "web", "pods": 6}]
-    assert f"{scene.namespace}/web" in scene.event(scene.pods_on(old)[0], "EvictionBlocked")["note"]
-    assert not calls(scene.ground, scene.namespace)
-    scene.cluster.patch("poddisruptionbudgets", "web", {"spec": {"maxUnavailable": 1}}, scene.namespace)
-    left = scene.wait_departures(6, fell)
-    scene.ground.wait_complete(workload)
-    assert all(one.evicted for one in left)
-    assert scene.worst(workload, fell) == 1

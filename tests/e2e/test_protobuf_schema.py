@@ -15,8 +15,6 @@ MODULES = Path(__file__).parents[1] / "controlplane"
 SOURCES = {
     "core.v1": ("k8s.io/api", "core/v1"),
     "apps.v1": ("k8s.io/api", "apps/v1"),
-    "batch.v1": ("k8s.io/api", "batch/v1"),
-    "policy.v1": ("k8s.io/api", "policy/v1"),
     "meta.v1": ("k8s.io/apimachinery", "pkg/apis/meta/v1"),
     "runtime": ("k8s.io/apimachinery", "pkg/runtime"),
 }

@@ -11,43 +11,33 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from controlplane import ApiError, Cluster, ControlPlane, Json, Operator
 from controlplane.operator_process import BYTECODE, EXECUTABLE
-from e2e.answered import lateness
+from e2e.answered import FIRST_SECONDS, LATEST_SECONDS, TAINT, Seen, Unharmed
 from e2e.stories import policy
-from e2e.tenants import LATEST_SECONDS, MOST_BYTES
-from e2e.test_attacks import peak_bytes
 
 pytestmark = pytest.mark.timeout(300)  # the first test waits for the whole story
 
 NAMESPACE, NODE, WRITING, POLICY = "slices", "evicting", "writing", "slices"
 SLICES, DEVICES, THREADS = 2_000, 64, 8
-VICTIMS, FIRST_SECONDS, EVERY_SECONDS = 20, 10.0, 0.5
+VICTIMS, EVERY_SECONDS = 20, 0.5
 EXPLAINED_SECONDS = 20.0
 """As `LATEST_SECONDS`: it is two seconds where nothing else runs, and a minute if each slice costs what all have."""
-TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
 
 
 @dataclass
-class Story:
-    """What was seen."""
-
+class Story(Seen):
     refused: str = ""
     """Why the node may write no slice of another one."""
     renamed: int = 0
-    lateness: list[float] = field(default_factory=list)
-    probes: list[float] = field(default_factory=list)
-    """Seconds for an answer of /livez, infinite for none."""
-    lost: int = 0
     explained: subprocess.CompletedProcess[str] | None = None
     explained_seconds: float = 0.0
     left_out: float = 0.0
-    bytes_at_most: int = 0
 
 
 def slice_of(name: str, node: str = WRITING) -> Json:
@@ -82,27 +72,17 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
         operator = stack.enter_context(Operator(own_control_plane.operator_kubeconfig(), folder))
         operator.wait_leading()
         play(told, own_control_plane, operator, kubelet)
-        told.lateness = lateness(operator.logs, "/victim-", VICTIMS)
-        told.lost = sum(line.get("event") == "leadership-lost" for line in operator.logs())
+        told.judge(operator)
         told.left_out = operator.metric("taintwarden_undecodable_objects_total", resource="resourceslices")
-        told.bytes_at_most = peak_bytes(operator)
-        print(  # noqa: T201 - figures of a run by hand
-            f"{SLICES} slices, {told.renamed} renamed: late by {max(told.lateness, default=-1):.2f} s at most, probes "
-            f"{max(told.probes):.2f} s, explain {told.explained_seconds:.2f} s, {told.left_out:.0f} left out, "
-            f"{told.bytes_at_most / 2**20:.0f} MiB, lost {told.lost}"
-        )
         yield told
 
 
 def play(told: Story, target: ControlPlane, operator: Operator, kubelet: Cluster) -> None:
     cluster, ended = target.client, threading.Event()
-    for number in range(VICTIMS):
-        seconds = int(FIRST_SECONDS + number * EVERY_SECONDS)
-        tolerations = [{**TAINT, "operator": "Equal", "tolerationSeconds": seconds}]
-        cluster.create_pod(f"victim-{number}", NAMESPACE, NODE, tolerations=tolerations, grace_seconds=0)
+    told.make_due(cluster, NAMESPACE, NODE, VICTIMS, EVERY_SECONDS)
     threads = [
         threading.Thread(target=rename, args=(told, kubelet, ended)),
-        threading.Thread(target=probe, args=(told, operator, ended)),
+        threading.Thread(target=told.probe, args=(operator, ended)),
     ]
     for thread in threads:
         thread.start()
@@ -129,12 +109,6 @@ def rename(told: Story, kubelet: Cluster, ended: threading.Event) -> None:
         told.renamed += 1
 
 
-def probe(told: Story, operator: Operator, ended: threading.Event) -> None:
-    while not ended.wait(0.5):
-        began = time.monotonic()
-        told.probes.append(time.monotonic() - began if operator.is_live() else float("inf"))
-
-
 def explain(pod: str, kubeconfig: Path) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **BYTECODE, "KUBECONFIG": str(kubeconfig)}
     command = [str(EXECUTABLE), "explain", "pod", f"{NAMESPACE}/{pod}"]
@@ -145,17 +119,8 @@ def test_a_kubelet_may_write_slices_of_its_own_node_alone(story):
     assert "can only create ResourceSlice with the same NodeName" in story.refused
 
 
-def test_no_eviction_is_late(story):
-    assert len(story.lateness) == VICTIMS
-    assert max(story.lateness) < LATEST_SECONDS
-
-
-def test_the_operator_answers_probes_all_the_while(story):
-    assert max(story.probes) < 5  # the kubelet's timeoutSeconds
-
-
-def test_leadership_is_kept(story):
-    assert story.lost == 0
+class TestOthers(Unharmed):
+    pass
 
 
 def test_the_command_answers(story):
@@ -165,7 +130,3 @@ def test_the_command_answers(story):
 
 def test_what_is_not_kept_is_counted(story):
     assert story.left_out > SLICES / 2
-
-
-def test_memory_is_bounded(story):
-    assert story.bytes_at_most < MOST_BYTES

@@ -7,23 +7,19 @@ another node makes all pods of its node leave.
 """
 
 import json
-import re
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from controlplane import ApiError, Client, Cluster, ControlPlane, Json, Operator, wait_until
-from e2e.answered import lateness
+from controlplane import ApiError, Client, Cluster, ControlPlane, Operator
+from e2e.answered import TAINT, Seen, Unharmed
 from e2e.stories import NO_LIMITS, annotation
 from e2e.tenants import (
-    LATEST_SECONDS,
-    MOST_BYTES,
     TOLERATION,
     Tenant,
     at_once,
@@ -40,28 +36,19 @@ HOSTILE, OTHERS, NODE, QUIET, POLICY = "hostile", "others", "evicting", "calm", 
 RECLAIMED, RECREATED = "reclaimed", 60
 KUBELET_NODE, OF_KUBELET = "compromised", 60
 NEVER = annotation({**TOLERATION, "value": "999999"})
-TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
 LARGE_PROFILES, ANNOTATION_BYTES = 600, 250_000
 LARGE_PODS, SMALL_PROFILES = 150, 1_000
 NESTED, DEPTH = "nested", 9_000
 WIDE_PODS, TOLERATIONS = 20, 20_000
-VICTIMS, FIRST_SECONDS, EVERY_SECONDS = 40, 10.0, 0.5
+VICTIMS, EVERY_SECONDS = 40, 0.5
 
 
 @dataclass
-class Story:
-    """What was seen."""
-
+class Story(Seen):
     is_nested: bool = False
     patches: int = 0
     recreated: int = 0
     annotated: int = 0
-    lateness: list[float] = field(default_factory=list)
-    probes: list[float] = field(default_factory=list)
-    """Seconds for an answer of /livez, infinite for none."""
-    lost: int = 0
-    bytes_at_most: list[int] = field(default_factory=list)
-    """Of each replica."""
 
 
 def creations(tenant: Tenant) -> list[Any]:
@@ -106,12 +93,6 @@ def is_nested(tenant: Tenant) -> bool:
     return False
 
 
-def probe(seen: Story, operator: Operator, ended: threading.Event) -> None:
-    while not ended.wait(0.5):
-        began = time.monotonic()
-        seen.probes.append(time.monotonic() - began if operator.is_live() else float("inf"))
-
-
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """On a control plane of its own, which ends with all that is stored: to delete it would take a minute."""
@@ -141,10 +122,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 def play(seen: Story, target: ControlPlane, tenant: Tenant, folder: Path) -> None:
     cluster, kubeconfig = target.client, target.operator_kubeconfig()
-    for number in range(VICTIMS):
-        seconds = int(FIRST_SECONDS + number * EVERY_SECONDS)
-        tolerations = [{"key": "sla", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}]
-        cluster.create_pod(f"victim-{number}", OTHERS, NODE, tolerations=tolerations, grace_seconds=0)
+    seen.make_due(cluster, OTHERS, NODE, VICTIMS, EVERY_SECONDS)
     ended = threading.Event()
     with ExitStack() as stack:
         leader = stack.enter_context(Operator(kubeconfig, folder))
@@ -155,14 +133,13 @@ def play(seen: Story, target: ControlPlane, tenant: Tenant, folder: Path) -> Non
         flooding = pool.submit(change_labels, tenant, SMALL_PROFILES, ended)
         coming_back = pool.submit(come_back, tenant, ended)
         annotating = pool.submit(annotate_through_status, target)
-        pool.submit(probe, seen, leader, ended)
+        pool.submit(seen.probe, leader, ended)
         try:
-            last = f"victim-{VICTIMS - 1}"
-            wait_until(lambda: not cluster.find("pods", last, OTHERS), 120, "the last pod to be evicted")
+            seen.wait(cluster, OTHERS)
         finally:
             ended.set()
         seen.patches, seen.recreated, seen.annotated = (one.result() for one in (flooding, coming_back, annotating))
-        judge(seen, leader, follower)
+        seen.judge(leader, follower)
 
 
 def come_back(tenant: Tenant, ended: threading.Event) -> int:
@@ -193,41 +170,8 @@ def annotate_through_status(target: ControlPlane) -> int:
     return OF_KUBELET
 
 
-def judge(seen: Story, *replicas: Operator) -> None:
-    def logs() -> list[Json]:
-        return [line for one in replicas for line in one.logs()]
-
-    seen.lateness = lateness(logs, "/victim-", VICTIMS)
-    lines = logs()
-    seen.lost = sum(line.get("event") == "leadership-lost" for line in lines)
-    seen.bytes_at_most = [peak_bytes(one) for one in replicas]
-    print(  # noqa: T201 - docs/security.md has these figures
-        f"{seen.patches} patches, late by {max(seen.lateness, default=-1):.2f} s at most, "
-        f"probes {max(seen.probes, default=-1):.2f} s, "
-        f"MiB {[one >> 20 for one in seen.bytes_at_most]}, lost {seen.lost}"
-    )
-
-
-def peak_bytes(process: Operator) -> int:
-    status = Path(f"/proc/{process.process.pid}/status").read_text()
-    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024
-
-
-def test_no_eviction_of_others_is_late(story):
-    assert len(story.lateness) == VICTIMS
-    assert max(story.lateness) < LATEST_SECONDS
-
-
-def test_leadership_is_kept(story):
-    assert story.lost == 0
-
-
-def test_probes_are_answered(story):
-    assert max(story.probes) < 5  # the kubelet's timeoutSeconds
-
-
-def test_memory_is_bounded(story):
-    assert max(story.bytes_at_most) < MOST_BYTES
+class TestOthers(Unharmed):
+    pass
 
 
 def test_tenant_and_kubelet_did_what_they_could(story):

@@ -17,13 +17,13 @@ from controlplane.manifests import ACCESS_KINDS
 from controlplane.operator_process import EXECUTABLE
 from controlplane.waiting import wait_until
 from deploy.rendering import BASE, chart
-from e2e.test_accounts_limited import ELSEWHERE, PREFIX, overlay
+from deploy.test_moved import moved
 
 SECONDS = 60
+ELSEWHERE = "platform"
+OVERLAY = {"namespace": ELSEWHERE, "namePrefix": "our-", "nameSuffix": "-two"}
 MOVED: dict[str, Any] = {
-    "base with all of it": lambda folder: overlay(
-        folder, BASE, namespace=ELSEWHERE, namePrefix=PREFIX, nameSuffix="-two"
-    ),
+    "base with all of it": lambda folder: moved(BASE, folder, OVERLAY, components=False),
     "chart in another namespace": lambda _: chart(namespace=ELSEWHERE),
 }
 CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

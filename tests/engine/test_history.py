@@ -236,3 +236,10 @@ def test_values_that_do_not_fit_are_told_apart_less():
     found = decode_histories(encode_histories(many(30, MAX_SPANS)))
     assert all(1 < len(one.spans) < MAX_SPANS for one in found.values())
     assert {one.added_at for one in found.values()} == {0.0}
+
+
+def test_a_taint_added_again_in_a_gap_counts_from_when_its_last_value_was_seen():
+    """Whatever a writer's clock says: it was there then, so it was added after that."""
+    history = TaintHistory.begin("980", 100.0, 90.0).observe("940", 120.0)
+    assert history.seen("940", 110.0, 130.0, gap_from=105.0).added_at == 120.0
+    assert history.seen("940", 125.0, 130.0, gap_from=105.0).added_at == 125.0

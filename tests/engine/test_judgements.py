@@ -5,11 +5,12 @@ import pytest
 from engine.kept import kept
 from engine.rig import Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.evaluate import Evaluator, judge
+from taintwarden.engine.evaluate import Concern, Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import InvalidTaint, events
+from taintwarden.engine.machine import events
 from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
+from taintwarden.engine.reported_status import InvalidTaint
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
 
@@ -101,7 +102,7 @@ def test_the_first_toleration_that_holds_is_used():
 
 def verdicts(evaluator: Evaluator, value: str, *tolerations: Toleration):
     pod_class = Interner().pod_class("shop", {}, Tolerations(tolerations))
-    taints = [(Taint("sla", value), TaintHistory.begin(value, 0.0))]
+    taints = [Concern(Taint("sla", value), TaintHistory.begin(value, 0.0))]
     return evaluator.verdicts(pod_class, pod_class.tolerations, taints, (policy(),))
 
 
@@ -151,7 +152,10 @@ def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded():
         acting = policy(name=f"p{number}")
         history = TaintHistory.begin("940", 0.0)
         [verdict] = evaluator.verdicts(
-            Interner().pod_class("shop", {}, Tolerations()), Tolerations(), [(Taint("sla", "940"), history)], (acting,)
+            Interner().pod_class("shop", {}, Tolerations()),
+            Tolerations(),
+            [Concern(Taint("sla", "940"), history)],
+            (acting,),
         )
         assert verdict.policy is acting
         del verdict, acting
@@ -161,7 +165,7 @@ def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded():
 def test_whether_a_policy_acts_depends_on_the_effect():
     evaluator, pod_class = Evaluator(), Interner().pod_class("shop", {}, Tolerations())
     for effect, expected in (("NoExecute", 1), ("NoSchedule", 0), ("NoExecute", 1)):
-        taints = [(Taint("sla", "940", effect), TaintHistory.begin("940", 0.0))]
+        taints = [Concern(Taint("sla", "940", effect), TaintHistory.begin("940", 0.0))]
         assert len(evaluator.verdicts(pod_class, Tolerations(), taints, (policy(),))) == expected
 
 
@@ -174,7 +178,7 @@ def test_a_report_tells_which_limit_holds_the_queue():
     for name in "abc":
         rig.pod(name, gt())
     [told] = rig.view.report(rig.now)
-    assert (told.limited_by, told.pending) == ("policy-rate", 3)
+    assert (told.status.limited_by, told.status.pending) == ("policy-rate", 3)
 
 
 def test_a_report_leaves_out_policies_that_are_gone():
@@ -182,7 +186,7 @@ def test_a_report_leaves_out_policies_that_are_gone():
     rig.node("n1", "sla=940", "other=high")
     rig.pod("a", gt())
     rig.feed(events.PoliciesChanged((policy("new"),)))
-    assert [(one.policy.name, one.pending) for one in rig.view.report(rig.now)] == [("new", 0)]
+    assert [(one.policy.name, one.status.pending) for one in rig.view.report(rig.now)] == [("new", 0)]
 
 
 def test_a_report_counts_held_pods_by_taint_and_policy():
@@ -193,8 +197,8 @@ def test_a_report_counts_held_pods_by_taint_and_policy():
     rig.pod("c", exists(), exists("other"))
     rig.node("n1", "sla=high", "other=high")
     rig.pod("on-nothing", node="n9")
-    assert {one.policy.name: one.held_invalid for one in rig.view.report(rig.now)} == {"a": 2, "b": 2}
-    assert {one.policy.name: one.invalid for one in rig.view.report(rig.now)} == {
+    assert {one.policy.name: one.status.retained for one in rig.view.report(rig.now)} == {"a": 2, "b": 2}
+    assert {one.policy.name: one.status.invalid_taints for one in rig.view.report(rig.now)} == {
         "a": (InvalidTaint("n1", "sla=high:NoExecute", 2),),
         "b": (InvalidTaint("n1", "other=high:NoExecute", 2),),
     }
@@ -208,4 +212,4 @@ def test_the_invalid_taint_that_affects_most_pods_comes_first():
             rig.pod(f"{node}-{number}", gt(), node=node)
         rig.node(node, "sla=high")
     [report] = rig.view.report(rig.now)
-    assert [(one.node, one.pods) for one in report.invalid] == [("n2", 3), ("n1", 1), ("n3", 1)]
+    assert [(one.node, one.pods) for one in report.status.invalid_taints] == [("n2", 3), ("n1", 1), ("n3", 1)]

@@ -10,7 +10,7 @@ from engine.rig import Rig, exists, gt, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import BounceSettings, GuardSettings, Pod, Policy, Reclaim, Share, ZoneHealth
 
-SEEDS = 150
+SEEDS = 60
 KEYS = {"p": "sla", "q": "x"}
 NODES = ("n1", "n2", "n3", "n4")
 OWNERS = (owner("web"), owner("db", "StatefulSet"), owner("other", "Custom"), None)

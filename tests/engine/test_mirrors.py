@@ -66,34 +66,20 @@ def test_taint_that_no_placement_selects_is_left_alone():
     assert written(rig) == []
 
 
-def test_other_labels_of_the_node_are_not_touched():
+WRITTEN = {
+    "other labels of the node are not touched": ("x", {"zone": "a"}, says("x")),
+    "a changed value is written": ("x", says("y"), says("x")),
+    "a label goes with the taint": (None, {**says("x"), "zone": "a"}, {SLA: None, **NOT_THERE}),
+    "a label comes with the taint": ("x", NOT_THERE, instead("x")),
+    "labels that are right are not written": ("x", says("x"), None),
+}
+
+
+@pytest.mark.parametrize(("value", "labels", "expected"), WRITTEN.values(), ids=WRITTEN)
+def test_labels_follow_the_taint(value, labels, expected):
     rig = Rig(placing())
-    rig.node("n1", "sla=x", labels={"zone": "a"})
-    assert written(rig) == [("n1", says("x"))]
-
-
-def test_changed_value_is_written():
-    rig = Rig(placing())
-    rig.node("n1", "sla=x", labels=says("y"))
-    assert written(rig) == [("n1", says("x"))]
-
-
-def test_label_goes_with_the_taint():
-    rig = Rig(placing())
-    rig.node("n1", labels={**says("x"), "zone": "a"})
-    assert written(rig) == [("n1", {SLA: None, **NOT_THERE})]
-
-
-def test_label_comes_with_the_taint():
-    rig = Rig(placing())
-    rig.node("n1", "sla=x", labels=NOT_THERE)
-    assert written(rig) == [("n1", instead("x"))]
-
-
-def test_labels_that_are_right_are_not_written():
-    rig = Rig(placing())
-    rig.node("n1", "sla=x", labels=says("x"))
-    assert written(rig) == []
+    rig.node("n1", *([f"sla={value}"] if value else []), labels=labels)
+    assert written(rig) == ([] if expected is None else [("n1", expected)])
 
 
 def test_label_that_somebody_removed_comes_back():

@@ -50,90 +50,12 @@ def stage() -> Stage:
 # -- whom they reach --------------------------------------------------------------------------------------------------
 
 
-def test_a_profile_keeps_a_pod(stage):
-    stage.give("fast", gt("900"))
-    stage.node("n1", "sla=940")
-    stage.pod("a")
-    assert stage.deadline("a") is None
-
-
-def test_a_profile_of_another_namespace_does_not_count(stage):
-    stage.give("fast", gt("900"), namespace="bank")
-    stage.node("n1", "sla=940")
-    stage.pod("a")
-    assert stage.evictions() == ["a"]
-
-
-def test_a_profile_matches_in_its_own_namespace_only():
-    pod_class = Interner().pod_class("shop", {"app": "web"}, Tolerations())
-    mine, other = profile("a", gt(), app="web"), profile("a", gt(), namespace="bank")
-    assert matching([other, mine], pod_class) == (mine,)
-
-
-def test_only_selected_pods_are_reached(stage):
-    stage.give("fast", gt("900"), app="web")
-    stage.node("n1", "sla=940")
-    stage.pod("a", labels={"app": "web", "tier": "x"})
-    stage.pod("b", labels={"app": "db"})
-    stage.pod("c")
-    assert stage.evictions() == ["b", "c"]
-
-
 def test_a_pod_that_loses_its_label_loses_the_tolerations(stage):
     stage.give("fast", gt("900"), app="web")
     stage.node("n1", "sla=940")
     stage.pod("a", labels={"app": "web"})
     stage.pod("a", labels={"app": "db"})
     assert stage.evictions() == ["a"]
-
-
-# -- narrowing and order ----------------------------------------------------------------------------------------------
-
-
-def test_a_profile_narrows_the_pods_own_tolerations(stage):
-    stage.give("strict", gt("950"))
-    stage.node("n1", "sla=940")
-    stage.pod("a", exists())
-    assert stage.evictions() == ["a"]
-
-
-def test_other_keys_are_not_narrowed(stage):
-    stage.give("strict", gt("950"))
-    stage.node("n1", "pool=gold")
-    stage.pod("a", exists("pool"))
-    assert stage.deadline("a") is None
-
-
-def test_a_toleration_without_a_key_narrows_nothing(stage):
-    stage.give("everything", Toleration(operator="Exists", toleration_seconds=5))
-    stage.node("n1", "sla=940", added=START)
-    stage.pod("a", exists(toleration_seconds=60))
-    assert stage.deadline("a") == 60
-
-
-def test_the_annotation_goes_before_profiles(stage):
-    stage.give("a", exists(toleration_seconds=5))
-    stage.node("n1", "sla=940", added=START)
-    stage.pod("a", extended=[exists(toleration_seconds=60)])
-    assert stage.deadline("a") == 60
-
-
-@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
-def test_profiles_count_by_name_whenever_they_came(stage, names):
-    seconds = {"a": 60, "b": 5}
-    for name in names:
-        stage.give(name, exists(toleration_seconds=seconds[name]))
-    stage.node("n1", "sla=940", added=START)
-    stage.pod("a")
-    assert stage.deadline("a") == 60
-
-
-def test_the_grace_is_the_first_comparisons_wherever_it_comes_from(stage):
-    stage.give("b", gt("990", violation_grace_seconds=90))
-    stage.give("a", GRACE)
-    stage.node("n1", "sla=940", added=START)
-    stage.pod("a")
-    assert stage.deadline("a") == 30
 
 
 # -- coming, changing and going ---------------------------------------------------------------------------------------
@@ -169,17 +91,6 @@ def test_a_profile_that_goes_sets_a_pod_free_that_it_condemned(stage):
     assert stage.evictions() == []
 
 
-def test_a_changed_profile_times_the_pod_anew(stage):
-    stage.give("p", GRACE)
-    stage.node("n1", "sla=940", added=START)
-    stage.pod("a")
-    stage.advance(10)
-    stage.give("p", gt("950", violation_grace_seconds=90))
-    assert stage.deadline("a") == 90
-    stage.give("p", gt("950", violation_grace_seconds=20))
-    assert stage.deadline("a") == 20
-
-
 def test_a_changed_selector_lets_go_of_some_and_takes_others(stage):
     stage.give("p", gt("900"), app="web")
     stage.node("n1", "sla=940")
@@ -196,27 +107,6 @@ def test_a_deleted_profile_nobody_knew_is_nothing(stage):
     stage.notices()
     stage.take_away("p")
     assert stage.notices() == []
-
-
-def test_one_of_two_profiles_goes_and_the_other_still_holds(stage):
-    stage.give("a", gt("900"))
-    stage.give("b", gt("900"))
-    stage.node("n1", "sla=940")
-    stage.pod("x")
-    stage.take_away("a")
-    assert stage.deadline("x") is None
-    stage.take_away("b")
-    assert stage.evictions() == ["x"]
-
-
-def test_profiles_seen_before_the_start_count():
-    stage = Stage(synced=False)
-    stage.feed(events.ProfileSeen(profile("fast", gt("900"))))
-    stage.node("n1", "sla=940")
-    stage.pod("a")
-    stage.feed(events.Synced())
-    stage.wake()
-    assert stage.evictions() == []
 
 
 # -- while evictions wait ---------------------------------------------------------------------------------------------

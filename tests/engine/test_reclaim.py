@@ -4,9 +4,11 @@ import msgspec
 import pytest
 
 from engine.rig import START, Rig, gt, limited
-from taintwarden.engine.machine import NodeEnd, Outcome, commands, events
+from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.machine.reclaims import REMEMBERED_NODES, REMEMBERED_SECONDS
 from taintwarden.engine.model import Node, Policy, Reclaim
+from taintwarden.engine.reported_status import ReclaimStatus
+from taintwarden.engine.rfc3339 import at
 
 SECONDS = 120
 
@@ -139,6 +141,18 @@ def test_it_is_told_once():
         warn(rig)
         rig.advance(5)
     assert len(told(rig, commands.DeadlineAtRisk)) == 1
+
+
+def test_it_is_told_again_when_the_node_is_in_danger_again():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=200, ready=True)
+    rig.budget(allowed=0)
+    for number in (1, 2):
+        warn(rig)
+        rig.advance(5)
+        assert len(told(rig, commands.DeadlineAtRisk)) == number
+        rig.node("n1")
+        rig.advance(5)
 
 
 def risks(rig: Rig) -> list[tuple[float, str]]:
@@ -333,29 +347,33 @@ def test_a_policy_that_only_rehearses_misses_nothing():
     assert missed(rig) == []
 
 
-def ends(rig: Rig) -> list[NodeEnd]:
-    return list(rig.view.report(rig.now)[0].ends)
+def end(pods: int = 0, at_risk: int = 0, missed: int = 0) -> ReclaimStatus:
+    return ReclaimStatus("n1", at(START + SECONDS), pods, at_risk, missed)
+
+
+def ends(rig: Rig) -> list[ReclaimStatus]:
+    return list(rig.view.report(rig.now)[0].status.reclaims)
 
 
 def test_the_end_of_a_node_is_reported_with_the_pods_that_cannot_leave_it():
     rig = held()
-    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1, at_risk=1)]
+    assert ends(rig) == [end(pods=1, at_risk=1)]
 
 
 def test_a_pod_that_is_deleted_in_time_in_spite_of_its_budget_is_not_at_risk():
     rig = held(spot(spec={"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 600}}))
-    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1)]
+    assert ends(rig) == [end(pods=1)]
     rig.advance(SECONDS - 1, step=1.0)
     assert [one.delete for one in told(rig, commands.Evict)] == [True]
     rig.settle("a", Outcome.REFUSED)
-    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1, at_risk=1)]
+    assert ends(rig) == [end(pods=1, at_risk=1)]
 
 
 def test_a_pod_that_has_time_is_not_at_risk():
     rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
     rig.pod("a", grace_seconds=40)
     warn(rig)
-    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=1)]
+    assert ends(rig) == [end(pods=1)]
 
 
 def test_a_pod_that_was_still_there_is_reported_for_ten_minutes_after_its_node():
@@ -363,7 +381,7 @@ def test_a_pod_that_was_still_there_is_reported_for_ten_minutes_after_its_node()
     rig.advance(SECONDS, step=1.0)
     rig.feed(events.NodeGone("n1"))
     rig.gone("a")
-    assert ends(rig) == [NodeEnd("n1", START + SECONDS, missed=1)]
+    assert ends(rig) == [end(missed=1)]
     rig.advance(REMEMBERED_SECONDS - 1, step=1.0)
     assert len(ends(rig)) == 1
     rig.advance(1)
@@ -375,9 +393,9 @@ def test_the_end_of_a_node_is_reported_with_all_pods_that_are_on_it():
     for name in "bc":
         rig.pod(name, ready=True, labels={"app": "other"})
     rig.budget(allowed=0)
-    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=3, at_risk=3)]
+    assert ends(rig) == [end(pods=3, at_risk=3)]
     rig.advance(SECONDS, step=1.0)
-    assert ends(rig) == [NodeEnd("n1", START + SECONDS, pods=3, at_risk=3, missed=3)]
+    assert ends(rig) == [end(pods=3, at_risk=3, missed=3)]
 
 
 def test_the_last_of_many_nodes_with_pods_that_missed_are_reported():
@@ -387,7 +405,7 @@ def test_the_last_of_many_nodes_with_pods_that_missed_are_reported():
         rig.feed(events.NodeSeen(Node(f"m{number}", "", {}, rig.make_taints("spot=1", added=START + 1), rig.version())))
     rig.advance(SECONDS + 1, step=SECONDS + 1)
     rig.feed(events.NodesListed(frozenset(), 0), events.PodsListed({}, 0))
-    found = ends(rig)
+    [found] = rig.machine._reclaims.ended(rig.now).values()
     assert len(found) == REMEMBERED_NODES
     assert "n1" not in [one.node for one in found]
 

@@ -9,27 +9,43 @@ from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import (
     ClaimView,
-    LimitReport,
     Outcome,
     Phase,
     PolicyReport,
     Timings,
-    ZoneReport,
     commands,
     events,
 )
-from taintwarden.engine.machine.reports import NEXT_PODS
 from taintwarden.engine.model import GuardSettings, Instant, Policy, Share, Toleration, Window, ZoneHealth
 from taintwarden.engine.order import OrderKey, place_of
+from taintwarden.engine.reported_status import (
+    MAX_MESSAGE_CHARACTERS,
+    MAX_ZONES,
+    NEXT_PODS,
+    BlockedBudget,
+    LimitStatus,
+    PodState,
+    ReportedStatus,
+    ZoneStatus,
+)
+from taintwarden.engine.rfc3339 import at, until
 
 ONE = Share(number=1)
 
 
-def told(rig: Rig, name: str = "p") -> PolicyReport:
-    """The report, whose limits have no details."""
-    found = next(one for one in rig.view.report(rig.now) if one.policy.name == name)
-    bare = tuple(msgspec.structs.replace(one, detail="") for one in found.limits)
+def report(rig: Rig, name: str = "p") -> PolicyReport:
+    return next(one for one in rig.view.report(rig.now) if one.policy.name == name)
+
+
+def told(rig: Rig, name: str = "p") -> ReportedStatus:
+    """The status, whose limits have no messages."""
+    found = report(rig, name).status
+    bare = tuple(msgspec.structs.replace(one, message="") for one in found.limits)
     return msgspec.structs.replace(found, limits=bare)
+
+
+def held(limit: str, pods: int, since: float, ends: float | None) -> tuple[LimitStatus, ...]:
+    return (LimitStatus(limit, pods, at(since), None if ends is None else until(ends)),)
 
 
 def limits(rig: Rig) -> list[tuple[str, int]]:
@@ -51,17 +67,17 @@ def crowd(given: Policy, *names: str, **options) -> Rig:
 
 def test_without_limits_nothing_holds_anybody():
     rig = crowd(limited(), "a", "b")
-    assert (told(rig).limits, told(rig).limited_by) == ((), "")
+    assert (told(rig).limits, told(rig).limited_by) == ((), None)
 
 
 def test_a_rate_holds_all_that_stand_in_line_until_the_next_token():
     rig = crowd(limited(evictions_per_second=0.5, burst=1), *"abcd")
-    assert told(rig).limits == (LimitReport("policy-rate", 3, START, START + 2),)
+    assert told(rig).limits == held("policy-rate", 3, START, START + 2)
 
 
 def test_a_workload_holds_until_something_changes():
     rig = crowd(limited(max_unavailable=ONE), *"abcd")
-    assert told(rig).limits == (LimitReport("workload", 3, START, None),)
+    assert told(rig).limits == held("workload", 3, START, None)
 
 
 def test_since_when_is_the_oldest_pods():
@@ -71,14 +87,14 @@ def test_since_when_is_the_oldest_pods():
     rig.advance(10)
     rig.node("n2", "sla=940")
     rig.advance(10)
-    assert told(rig).limits == (LimitReport("workload", 2, START, None),)
+    assert told(rig).limits == held("workload", 2, START, None)
 
 
 def test_a_pod_that_is_asked_again_waits_since_it_was_due():
     rig = crowd(limited(max_unavailable=ONE), "a", "b")
     rig.advance(10)
     rig.wants(owner(), 2)
-    assert told(rig).limits[0].since == START
+    assert told(rig).limits[0].since == at(START)
 
 
 def test_pods_whose_node_is_read_again_wait_since_they_were_due():
@@ -88,25 +104,25 @@ def test_pods_whose_node_is_read_again_wait_since_they_were_due():
     rig.pod("e", owner=owner(), ready=True)
     rig.feed(events.NodeChecked("n1", node.resource_version, REACHED))
     rig.wake()
-    assert told(rig).limits == (LimitReport("guard", 5, START, None),)
+    assert told(rig).limits == held("guard", 5, START, None)
 
 
 def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
     rig = crowd(limited(guard=GuardSettings(min_pods=9, settle_seconds=300)), *"abcd")
     due = rig.wall
     rig.advance(10)
-    assert told(rig).limits == (LimitReport("guard", 4, due, due + 300),)
+    assert told(rig).limits == held("guard", 4, due, due + 300)
 
 
 def test_what_a_limit_says_is_told():
-    [limit] = crowd(limited(max_unavailable=ONE), *"ab").view.report(Instant(START, 0.0))[0].limits
-    assert limit.detail.endswith("is missing, and at most 1 (1) may be")
+    [limit] = crowd(limited(max_unavailable=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
+    assert limit.message.endswith("is missing, and at most 1 (1) may be")
 
 
 def test_pods_whose_wave_is_too_large_already_wait_for_a_guard_that_has_tripped():
     rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=300)), *"abcd")
     rig.advance(10)
-    assert told(rig).limits == (LimitReport("guard", 4, rig.wall - 10, None),)
+    assert told(rig).limits == held("guard", 4, rig.wall - 10, None)
 
 
 def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
@@ -134,17 +150,19 @@ def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.why and one is not Outcome.NOT_SENT])
 def test_a_pod_whose_call_failed_is_told_while_the_next_one_is_not_answered(outcome):
     rig = crowd(limited(), "a")
-    first = told(rig)
-    assert (first.limits, first.blocked_by, first.next_pods[0].limit) == ((), {}, "")
+    first = report(rig)
+    assert (first.status.limits, first.blocked_by, first.status.next_pods[0].limit) == ((), {}, "")
     rig.budget("mine", 1)
     rig.settle("a", outcome, message="why")
-    before = told(rig)
+    before = report(rig)
     rig.advance(100)
     assert rig.phase("a") is Phase.IN_FLIGHT
-    now = told(rig)
-    assert (now.blocked_by, now.blocked, now.budgets) == (before.blocked_by, before.blocked, before.budgets)
-    (next_pod,) = now.next_pods
-    assert (next_pod.outcome, next_pod.limit) == (outcome, "")
+    now = report(rig)
+    assert now.blocked_by == before.blocked_by
+    assert now.status.blocked == before.status.blocked
+    assert now.status.blocked_budgets == before.status.blocked_budgets
+    assert now.status.next_pods[0].limit == ""
+    assert rig.view.claims("uid-a")[0].outcome is outcome
 
 
 def test_the_limit_that_holds_the_most_is_first():
@@ -166,14 +184,14 @@ def test_the_earliest_release_of_a_limit_is_told():
             rig.pod(f"{namespace}-{name}", namespace=namespace)
     rig.node("n1", "sla=940")
     rig.advance(0.5)
-    assert told(rig).limits == (LimitReport("namespace-rate", 2, START, START + 2),)
+    assert told(rig).limits == held("namespace-rate", 2, START, START + 2)
 
 
 def test_a_limit_that_is_over_is_not_told_in_the_past():
     rig = crowd(limited(evictions_per_second=0.5, burst=1), "a", "b")
     rig.wall += 60
     rig.monotonic += 60
-    assert told(rig).limits[0].until == rig.wall
+    assert told(rig).limits[0].until == at(rig.wall)
 
 
 def test_an_open_guard_holds_all():
@@ -197,7 +215,7 @@ def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
 def test_a_closed_window_is_told_with_its_end():
     given = msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 60),))
     rig = crowd(given, "a")
-    assert told(rig).limits == (LimitReport("window", 1, START, 1_704_067_200.0),)
+    assert told(rig).limits == held("window", 1, START, 1_704_067_200.0)
 
 
 def test_a_blind_machine_tells_that_it_does_not_know():
@@ -220,7 +238,19 @@ def test_policies_are_told_apart():
     for name in "ab":
         rig.pod(name)
     assert told(rig, "slow").limited_by == "policy-rate"
-    assert told(rig, "p").limited_by == ""
+    assert told(rig, "p").limited_by is None
+
+
+def test_a_window_that_never_opens_has_no_end():
+    rig = crowd(msgspec.structs.replace(limited(), windows=(Window("0 2 */20 * 1L", 60),)), "a")
+    assert told(rig).limits == held("window", 1, START, None)
+
+
+def test_of_a_long_message_the_beginning_is_told():
+    rig = crowd(limited(), "a")
+    rig.settle("a", Outcome.REFUSED, message="x" * 1_000)
+    assert [one.message[-4:] for one in told(rig).next_pods] == ["x..."]
+    assert [len(one.message) for one in report(rig).status.limits] == [MAX_MESSAGE_CHARACTERS + 3]
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
@@ -233,8 +263,8 @@ def test_budgets_are_told_with_how_many_each_holds():
     for name, app in (("a", "web"), ("b", "db"), ("c", "db")):
         rig.pod(name, labels={"app": app}, ready=True)
     rig.node("n1", "sla=940")
-    assert told(rig).budgets == (("shop/db", 2), ("shop/web", 1))
-    assert (told(rig).blocked, told(rig).blocked_by) == (3, {"blocked": 3})
+    assert told(rig).blocked_budgets == (BlockedBudget("shop", "db", 2), BlockedBudget("shop", "web", 1))
+    assert (told(rig).blocked, report(rig).blocked_by) == (3, {"blocked": 3})
 
 
 def test_several_budgets_of_a_pod_are_all_told():
@@ -243,8 +273,8 @@ def test_several_budgets_of_a_pod_are_all_told():
     rig.budget("two", allowed=5)
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
-    assert told(rig).budgets == (("shop/one", 1), ("shop/two", 1))
-    assert (told(rig).blocked, told(rig).blocked_by) == (1, {"blocked": 1})
+    assert told(rig).blocked_budgets == (BlockedBudget("shop", "one", 1), BlockedBudget("shop", "two", 1))
+    assert (told(rig).blocked, report(rig).blocked_by) == (1, {"blocked": 1})
 
 
 def test_that_a_pod_has_several_budgets_is_told_also_when_only_the_api_server_knows():
@@ -254,7 +284,7 @@ def test_that_a_pod_has_several_budgets_is_told_also_when_only_the_api_server_kn
     rig.node("n1", "sla=940")
     rig.settle("a", Outcome.MISCONFIGURED, message="This pod has more than one PodDisruptionBudget")
     assert limits(rig) == [("budget", 1)]
-    assert (told(rig).blocked, told(rig).blocked_by) == (1, {"misconfigured": 1})
+    assert (told(rig).blocked, report(rig).blocked_by) == (1, {"misconfigured": 1})
 
 
 def test_a_budget_that_the_api_server_named_is_told():
@@ -263,7 +293,7 @@ def test_a_budget_that_the_api_server_named_is_told():
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
     rig.settle("a", Outcome.BLOCKED)
-    assert told(rig).budgets == (("shop/pdb", 1),)
+    assert told(rig).blocked_budgets == (BlockedBudget("shop", "pdb", 1),)
     assert told(rig).blocked == 1
 
 
@@ -274,14 +304,14 @@ def test_a_budget_is_not_told_for_what_it_did_not_do(outcome):
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
     rig.settle("a", outcome)
-    assert told(rig).budgets == ()
-    assert told(rig).blocked_by == {outcome.value: 1}
+    assert told(rig).blocked_budgets == ()
+    assert report(rig).blocked_by == {outcome.value: 1}
 
 
 def test_a_pod_that_another_limit_holds_is_not_blocked():
     rig = crowd(limited(max_unavailable=ONE), "a", "b")
     rig.budget(allowed=5)
-    assert (told(rig).blocked, told(rig).budgets) == (0, ())
+    assert (told(rig).blocked, told(rig).blocked_budgets) == (0, ())
 
 
 # -- zones -------------------------------------------------------------------------------------------------------------
@@ -292,7 +322,7 @@ def test_zones_are_told_by_name():
     rig.node("fine", labels={ZONE: "b"})
     for number in range(3):
         rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
-    assert told(rig).zones == (ZoneReport("a", "Full", 3, 3), ZoneReport("b", "Normal", 1, 0))
+    assert told(rig).zones == (ZoneStatus("a", "Full", 3, 3), ZoneStatus("b", "Normal", 1, 0))
 
 
 def test_without_zone_health_no_zones_are_told():
@@ -301,24 +331,42 @@ def test_without_zone_health_no_zones_are_told():
     assert told(rig).zones == ()
 
 
+def test_of_many_zones_those_in_trouble_are_told():
+    rig = Rig(limited(zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),))))
+    for number in range(MAX_ZONES + 9):
+        for node in "abc":
+            rig.node(f"n{number}{node}", *(["sla=940"] if number == 55 else []), labels={ZONE: f"z{number:02}"})
+    zones = told(rig).zones
+    assert (len(zones), [one.zone for one in zones if one.state == "Full"]) == (MAX_ZONES, ["z55"])
+
+
+def test_with_reclaim_zones_have_no_health():
+    rig = Rig(
+        limited(zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),)), spec={"reclaim": {"deadlineSeconds": 900}})
+    )
+    for number in range(3):
+        rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
+    assert (told(rig).zones, report(rig).all_zones_full) == ((), False)
+
+
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_closed_guard_is_told():
-    guard = told(Rig(limited(guard=GuardSettings()))).guard
+    guard = report(Rig(limited(guard=GuardSettings()))).guard
     assert (guard.record, guard.halts) == (GuardRecord(), False)
 
 
 def test_an_open_guard_is_told_with_what_would_leave_now():
     rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd")
-    before = told(rig).guard
+    before = report(rig).guard
     rig.pod("e", owner=owner(), ready=True)
-    now = told(rig).guard
+    now = report(rig).guard
     assert (before.record.tripped_at, before.due, now.due, now.record.counted) == (START, 4, 5, (("shop", 5),))
 
 
 def test_without_a_guard_none_is_told():
-    assert told(Rig(limited())).guard is None
+    assert report(Rig(limited())).guard is None
 
 
 # -- next --------------------------------------------------------------------------------------------------------------
@@ -330,7 +378,30 @@ def test_the_next_pods_are_told_in_the_order_in_which_they_go():
         rig.pod(name, priority=priority)
     rig.pod("soon", gt(violation_grace_seconds=30))
     rig.node("n1", "sla=940")
-    assert [one.pod.name for one in told(rig).next_pods] == ["soon", "low", "middle", "high"]
+    assert [one.name for one in told(rig).next_pods] == ["soon", "low", "middle", "high"]
+
+
+def test_a_pod_is_scheduled_and_then_waits():
+    rig = Rig(limited(max_unavailable=ONE, spec={"timing": {"violationGraceSeconds": 10}}), leading=False)
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    assert [one.state for one in told(rig).next_pods] == [PodState.SCHEDULED]
+    rig.advance(10)
+    assert [one.state for one in told(rig).next_pods] == [PodState.WAITING]
+
+
+def test_only_a_budget_blocks_a_pod():
+    rig = crowd(limited(max_unavailable=ONE), "a", "b")
+    assert [(one.limit, one.state) for one in told(rig).next_pods] == [
+        ("", PodState.WAITING),
+        ("workload", PodState.WAITING),
+    ]
+    rig = Rig(limited())
+    rig.budget("mine")
+    rig.pod("a", ready=True)
+    rig.node("n1", "sla=940")
+    [blocked] = told(rig).next_pods
+    assert (blocked.limit, blocked.state) == ("budget", PodState.BLOCKED)
 
 
 PODS = st.tuples(st.integers(-1, 1), st.integers(550, 650), st.sampled_from(["n1", "n2"]))
@@ -347,7 +418,7 @@ def test_the_next_pods_are_the_first_of_all_claims(pods: list[tuple[int, int, st
     rig.node("n2", "sla=940")
     claims = list(rig.view.all_claims())
     expected = sorted(claims, key=lambda one: (_place(one), one.due_at, one.pod.uid))[:NEXT_PODS]
-    assert [one.pod.uid for one in told(rig).next_pods] == [one.pod.uid for one in expected]
+    assert [one.name for one in told(rig).next_pods] == [one.pod.name for one in expected]
 
 
 def _place(claim: ClaimView) -> OrderKey:
@@ -364,7 +435,7 @@ def test_pods_on_their_way_out_are_not_told_any_more():
 
 def test_a_held_pod_is_still_pending():
     rig = crowd(limited(max_unavailable=ONE), *"abc")
-    assert (told(rig).pending, told(rig).evicting_nodes, told(rig).next_deadline) == (3, 1, START)
+    assert (told(rig).pending, told(rig).evicting_nodes, told(rig).next_deadline) == (3, 1, at(START))
 
 
 def test_a_report_changes_nothing():
@@ -390,9 +461,9 @@ def test_a_report_in_slices_says_the_same():
     rig = crowd(limited(evictions_per_second=0.5, burst=1), *"abcdefg")
     slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     assert next(slices) is None
-    report = finish(slices)
-    assert report == told(rig)
-    assert (report.pending, report.limits[0].pods) == (7, 6)
+    found = finish(slices)
+    assert found == report(rig)
+    assert (found.status.pending, found.status.limits[0].pods) == (7, 6)
 
 
 def test_what_leaves_between_two_slices_is_not_counted():
@@ -401,7 +472,7 @@ def test_what_leaves_between_two_slices_is_not_counted():
     next(slices)
     for name in "de":
         rig.gone(name)
-    assert finish(slices).pending == 3
+    assert finish(slices).status.pending == 3
 
 
 def test_what_was_counted_and_left_is_not_listed_as_next():
@@ -409,7 +480,7 @@ def test_what_was_counted_and_left_is_not_listed_as_next():
     slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
     rig.node("n1")
-    assert finish(slices).next_pods == ()
+    assert finish(slices).status.next_pods == ()
 
 
 def test_a_policy_that_comes_between_two_slices_is_reported_without_counts():
@@ -417,5 +488,5 @@ def test_a_policy_that_comes_between_two_slices_is_reported_without_counts():
     slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
     rig.change(limited(name="a"), limited(name="p"))
-    report = finish(slices)
-    assert (report.policy.name, report.pending) == ("a", 0)
+    found = finish(slices)
+    assert (found.policy.name, found.status.pending) == ("a", 0)

@@ -99,10 +99,6 @@ def test_of_equally_full_domains_the_lowest_uid(rig):
     assert rig.group(*pods).first().uid == "u1"
 
 
-def test_in_one_domain_the_lowest_uid(rig):
-    assert rig.group(*reversed(rig.fill("a1 a2 a3", BY_ZONE))).first().uid == "uid-000"
-
-
 def test_without_constraints_by_uid(rig):
     group = rig.group(*reversed(rig.fill("a1 b1 b2")))
     assert rig.nodes_left_by(group) == "a1 b1 b2"
@@ -188,38 +184,12 @@ def test_candidates_may_be_outside_their_own_selector(rig):
     assert rig.nodes_left_by(group) == "b1 a1 a2"
 
 
-def test_a_pod_that_never_left_and_stays_counts_once(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    for _ in range(3):
-        rig.spread.stay(pods[0])
-    assert rig.evict(rig.group(*pods)).node == "b1"
-
-
 def test_a_pod_that_stays_counts_again_once(rig):
     pods = rig.fill("a1 b1 b2", BY_ZONE)
     rig.spread.leave(pods[0])
     for _ in range(3):
         rig.spread.stay(pods[0])
     assert rig.evict(rig.group(*pods)).node == "b1"
-
-
-def test_a_newer_version_of_a_pod_is_the_same_pod(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    group = rig.group(*pods)
-    group.first()
-    rig.run(pods[0].uid, "a1", BY_ZONE)
-    assert rig.evict(group).node == "b1"
-
-
-def test_a_pod_leaves_once(rig):
-    staying = rig.fill("b7 b8", BY_ZONE)
-    group = rig.group(*rig.fill("a1 a2 b1", BY_ZONE))
-    for _ in range(3):
-        rig.spread.leave(staying[0])
-    rig.spread.gone(staying[0])
-    assert group.first().node == "a1"
-    rig.fill("b9", BY_ZONE)
-    assert group.first().node == "b1"
 
 
 def test_a_pod_that_changes_while_it_leaves_counts_as_what_it_is_if_it_stays(rig):
@@ -233,41 +203,7 @@ def test_a_pod_that_changes_while_it_leaves_counts_as_what_it_is_if_it_stays(rig
     assert group.first().node == "b1"
 
 
-@pytest.mark.parametrize("asked_before", [False, True])
-def test_a_pod_with_other_labels_counts_as_what_it_is_now(rig, asked_before):
-    others = rig.fill("a7 a8", labels=CHECKOUT)
-    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
-    if asked_before:
-        assert group.first().node == "a1"
-    for pod in others:
-        rig.run(pod.uid, pod.node, labels={"app": "other"})
-    assert group.first().node == "b1"
-
-
 # -- while others come and go
-
-
-def test_a_replacement_makes_its_domain_fuller(rig):
-    group = rig.group(*rig.fill("a1 a2 b1 b2", BY_ZONE))
-    assert rig.evict(group).node == "a1"
-    rig.fill("a9 a9", BY_ZONE)
-    assert rig.evict(group).node == "a2"
-
-
-def test_pods_that_are_no_candidates_leave_their_domain_emptier(rig):
-    staying = rig.fill("b7 b8", BY_ZONE)
-    group = rig.group(*rig.fill("a1 a2 b1", BY_ZONE))
-    assert group.first().node == "b1"
-    for pod in staying:
-        rig.spread.gone(pod)
-    assert group.first().node == "a1"
-
-
-def test_a_class_that_comes_later_is_counted(rig):
-    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
-    assert group.first().node == "b1"
-    rig.fill("a7 a8", labels={**CHECKOUT, "track": "canary"})
-    assert group.first().node == "a1"
 
 
 def test_a_class_that_comes_later_to_another_namespace_is_not_counted(rig):
@@ -275,31 +211,6 @@ def test_a_class_that_comes_later_to_another_namespace_is_not_counted(rig):
     assert group.first().node == "b1"
     rig.fill("a7 a8", namespace="other")
     assert group.first().node == "b1"
-
-
-def test_a_class_that_ended_and_came_again_is_counted(rig):
-    canary = {**CHECKOUT, "track": "canary"}
-    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
-    rig.spread.gone(*rig.fill("a7", labels=canary))
-    assert group.first().node == "b1"
-    rig.fill("a7 a8", labels=canary)
-    assert group.first().node == "a1"
-
-
-def test_two_groups_see_each_others_pods_leave(rig):
-    one, two = (rig.group(*rig.fill(nodes, BY_ZONE)) for nodes in ("b1 b2", "a1 a2 b3"))
-    assert two.first().node == "b3"
-    rig.evict(one)
-    rig.evict(one)
-    assert two.first().node == "a1"
-
-
-def test_candidates_may_come_after_the_first_question(rig):
-    pods = rig.fill("a1 b1 b2 c1 c2 c3", BY_ZONE)
-    group = rig.group(*pods[:3])
-    assert group.first().node == "b1"
-    group.add(pods[3])
-    assert group.first().node == "c1"
 
 
 # -- the set of candidates
@@ -310,58 +221,11 @@ def test_an_empty_group_has_no_first(rig):
         rig.group().first()
 
 
-def test_a_group_knows_how_many_it_has(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    group = rig.group(*pods, *pods)
-    assert len(group) == 3
-    group.remove(pods[0])
-    assert len(group) == 2
-
-
 def test_removing_somebody_else_is_no_error(rig):
     group = rig.group(*rig.fill("a1 b1", BY_ZONE))
     group.first()
     group.remove(rig.pod("stranger", "a1", BY_ZONE))
     assert len(group) == 2
-
-
-def test_who_was_removed_is_not_chosen(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    group = rig.group(*pods)
-    assert group.first() is pods[1]
-    group.remove(pods[1])
-    assert group.first() is pods[2]
-
-
-def test_a_group_that_was_empty_can_be_filled_again(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    group = rig.group(*pods)
-    group.first()
-    for pod in pods:
-        group.remove(pod)
-    rig.fill("a7 a8 a9", BY_ZONE)
-    for pod in pods:
-        group.add(pod)
-    assert group.first() is pods[0]
-
-
-def test_the_newest_version_of_a_candidate_is_handed_out(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    group = rig.group(*pods)
-    group.first()
-    newer = rig.pod(pods[1].uid, "b1", BY_ZONE)
-    group.add(newer)
-    assert group.first() is newer
-
-
-def test_a_candidate_that_comes_again_elsewhere_stands_there(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    group = rig.group(*pods)
-    assert group.first() is pods[1]
-    for pod in pods[1:]:
-        group.add(rig.run(pod.uid, "c1", BY_ZONE))
-    group.add(rig.run(pods[0].uid, "c1", BY_ZONE))
-    assert group.first().uid == pods[0].uid
 
 
 # -- nodes
@@ -379,10 +243,41 @@ def test_an_empty_label_is_a_domain(rig):
     assert rig.evict(group).node == "x1"
 
 
-def test_nodes_without_one_label_count_by_the_other(rig):
-    rig.labels = {"x1": {HOST: "x1"}}
-    group = rig.group(*rig.fill("a1 a2 x1 x1 x1", BY_ZONE, BY_HOST))
-    assert rig.evict(group).node == "x1"
+def test_pods_that_stay_move_with_their_node(rig):
+    rig.fill("b7 b7 b7", BY_ZONE)
+    group = rig.group(*rig.fill("a1 a2 b1", BY_ZONE))
+    assert group.first().node == "b1"
+    rig.labels["b7"] = {ZONE: "a"}
+    rig.spread.relabel("b7")
+    assert group.first().node == "a1"
+
+
+# -- what it costs
+
+
+def test_a_pod_that_never_left_and_stays_counts_once(rig):
+    pods = rig.fill("a1 b1 b2", BY_ZONE)
+    for _ in range(3):
+        rig.spread.stay(pods[0])
+    assert rig.evict(rig.group(*pods)).node == "b1"
+
+
+def test_two_groups_see_each_others_pods_leave(rig):
+    one, two = (rig.group(*rig.fill(nodes, BY_ZONE)) for nodes in ("b1 b2", "a1 a2 b3"))
+    assert two.first().node == "b3"
+    rig.evict(one)
+    rig.evict(one)
+    assert two.first().node == "a1"
+
+
+def test_a_candidate_that_comes_again_elsewhere_stands_there(rig):
+    pods = rig.fill("a1 b1 b2", BY_ZONE)
+    group = rig.group(*pods)
+    assert group.first() is pods[1]
+    for pod in pods[1:]:
+        group.add(rig.run(pod.uid, "c1", BY_ZONE))
+    group.add(rig.run(pods[0].uid, "c1", BY_ZONE))
+    assert group.first().uid == pods[0].uid
 
 
 def test_a_node_that_changes_its_zone_takes_its_pods_along(rig):
@@ -402,15 +297,6 @@ def test_who_moved_is_no_longer_chosen_from_the_domain_left(rig):
     assert rig.nodes_left_by(group) == "b2 b3 a1 b1 b4"
 
 
-def test_pods_that_stay_move_with_their_node(rig):
-    rig.fill("b7 b7 b7", BY_ZONE)
-    group = rig.group(*rig.fill("a1 a2 b1", BY_ZONE))
-    assert group.first().node == "b1"
-    rig.labels["b7"] = {ZONE: "a"}
-    rig.spread.relabel("b7")
-    assert group.first().node == "a1"
-
-
 def test_a_node_that_went_is_in_no_domain(rig):
     group = rig.group(*rig.fill("a1 b1 b1", BY_ZONE))
     assert group.first().node == "b1"
@@ -426,25 +312,6 @@ def test_a_node_that_comes_after_its_pods_has_its_domain(rig):
     del rig.labels["b1"]
     rig.spread.relabel("b1")
     assert group.first().node == "b1"
-
-
-def test_another_label_of_a_node_changes_nothing(rig):
-    group = rig.group(*rig.fill("a1 b1 b1", BY_ZONE))
-    group.first()
-    rig.labels["b1"] = {ZONE: "b", "other": "label"}
-    rig.spread.relabel("b1")
-    assert rig.nodes_left_by(group) == "b1 a1 b1"
-
-
-def test_relabelling_before_anybody_asks_is_no_error(rig):
-    rig.spread.relabel("nobody")
-    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
-    rig.labels["a1"] = {ZONE: "b"}
-    rig.spread.relabel("a1")
-    assert group.first().node == "a1"
-
-
-# -- what it costs
 
 
 def test_nodes_are_not_asked_for_while_nobody_chooses(rig):

@@ -9,12 +9,11 @@ from engine.rig import Rig, gt, limited
 from taintwarden.engine.model import BounceSettings, Policy
 
 UNUSED = {
-    "device_inventory",
     "limits.bounces",
     "limits.zones",
-    "machine.equipping",
     "machine.mirroring",
     "machine.reclaims",
+    "machine.source",
     "placement.mirrored_labels",
 }
 MOST_MODULES = 32

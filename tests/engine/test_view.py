@@ -246,7 +246,7 @@ def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():
     rig.wake()
     claim = only(rig)
     assert (claim.phase, claim.limit) == (Phase.DELAYED, VIEW)
-    assert [one.limit for one in rig.view.report(rig.now)[0].limits] == [VIEW]
+    assert [one.limit for one in rig.view.report(rig.now)[0].status.limits] == [VIEW]
 
 
 def test_a_stream_that_is_cut_off_holds_all_that_are_due():

@@ -228,6 +228,15 @@ def test_who_does_not_lead_evicts_nobody():
     assert history.breaches() == ["leader"]
 
 
+def test_a_call_is_of_the_term_in_which_it_was_decided_on():
+    for term, found in ((1, []), (2, ["leader"])):
+        history = violated()
+        history.at(101).add("order", id=1, policy="p", pod="x", verb="POST")
+        history.state(term=term)
+        history.at(101.5).call("x")
+        assert history.breaches() == found
+
+
 def test_an_opt_out_counts():
     history = violated()
     history.at(60).pod("x", annotations={"taintwarden.io/do-not-evict": "true"})
@@ -266,13 +275,38 @@ def failing(times, *, others=True):
     history, first, second = two_namespaces({}, first=3)
     if others:
         history.at(100.5).call(second[0])
-    for at in times:
-        history.at(at).call(first[0], 403, DENIED)
+    for index, at in enumerate(times):
+        history.at(at).call(first[index % 3], 403, DENIED)
     return history
 
 
 def test_a_lane_that_fails_is_tried_again_at_increasing_times():
     assert failing([101, 102.2, 104.4, 108.6, 116.8]).breaches(125) == []
+
+
+def test_a_lane_that_fails_tries_another_pod():
+    history, first, second = two_namespaces({}, first=3)
+    history.at(100.5).call(second[0])
+    for at in (103, 104.2, 106.4):
+        history.at(at).call(first[0], 403, DENIED)
+    assert history.breaches() == ["order"]
+
+
+@pytest.mark.parametrize(("again", "found"), [(102.2, []), (101.4, ["failing"]), (115.0, ["late"])])
+def test_calls_that_were_in_the_air_count_once(again, found):
+    history, first, second = two_namespaces({}, first=8)
+    history.at(100.5).call(second[0])
+    for uid in first[:4]:
+        history.at(100.6).call(uid, 403, DENIED, takes=0.4)
+    history.at(again).calls(*first[4:], *first[:4])
+    assert history.breaches() == found
+
+
+def test_a_lane_that_fails_has_its_turn():
+    history, first, second = two_namespaces({"evictionsPerSecond": 2, "burst": 1}, first=3, second=60)
+    history.at(101).call(first[0], 403, DENIED)
+    history.at(101.5).calls(*second[:40], every=0.48)
+    assert history.breaches() == ["turns"]
 
 
 def test_a_lane_that_fails_waits():
@@ -400,6 +434,15 @@ def test_a_rate_is_kept_and_used(every, found):
     assert history.breaches() == found
 
 
+@pytest.mark.parametrize(("every", "found"), [(1.0, []), (0.1, ["policy-rate"]), (8.0, ["late"])])
+def test_a_rate_that_is_edited_adds_no_tokens(every, found):
+    history, first, _ = two_namespaces({"evictionsPerSecond": 2, "burst": 20}, first=60, second=0)
+    history.at(103).calls(*first[:20])
+    history.at(104).policy({"evictionsPerSecond": 1, "burst": 20})
+    history.at(105).calls(*first[20:36], every=every)
+    assert history.breaches() == found
+
+
 @pytest.mark.parametrize(("every", "found"), [(1.0, []), (0.4, ["namespace-rate"])])
 def test_a_rate_of_a_namespace(every, found):
     history, first, second = two_namespaces({"perNamespace": {"evictionsPerSecond": 1}})
@@ -455,6 +498,23 @@ def test_pods_that_terminate_on_a_node(at, found):
     history.at(100.1).node("n", "940")
     history.at(at).call("x")
     assert history.breaches() == found
+
+
+@pytest.mark.parametrize(("until", "found"), [(155, []), (180, ["late"])])
+def test_a_call_without_an_answer_counts_for_a_minute(until, found):
+    history = History({"perNode": {"maxConcurrent": 1}})
+    history.policy({}, name="q", taints=[{"key": "other"}])
+    history.node("n", None)
+    history.pod("x")
+    history.pod("y", tolerations=[{"key": "other", "operator": "Exists"}])
+    taints = [{"key": key, "value": "0", "effect": "NoExecute"} for key in ("sla", "other")]
+    history.at(100).object("nodes", "n", {"metadata": {"uid": "n", "labels": {}}, "spec": {"taints": taints[1:]}})
+    history.at(101.5).call("x", 0, "", policy="q")
+    history.object("policies", "q", None)
+    history.policy({"perNode": {"maxConcurrent": 1}})
+    history.at(102).object("nodes", "n", {"metadata": {"uid": "n", "labels": {}}, "spec": {"taints": taints}})
+    history.pod("x", tolerations=[{"operator": "Exists"}])
+    assert history.breaches(until) == found
 
 
 def test_a_share_of_a_workload():
@@ -567,14 +627,14 @@ def test_a_wave_within_the_allowance_goes():
 
 def test_a_wave_above_it_is_held_before_its_first_eviction():
     history, first = wave(51)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(104).call(first[0])
     assert history.breaches() == ["guard"]
 
 
 def test_two_namespaces_that_are_large_are_both_held():
     history, first, second = wave(45, 45)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(200).call(second[0])
     assert history.breaches() == ["guard"]
     history, first, second = wave(50, 45)
@@ -584,7 +644,7 @@ def test_two_namespaces_that_are_large_are_both_held():
 
 def test_ten_namespaces_are_held_together():
     history, *names = wave(*[20] * 10)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(300).call(names[3][0])
     assert history.breaches() == ["guard"]
 
@@ -630,9 +690,9 @@ def test_repair_node_by_node_does_not_arm_it():
     for index in range(80):
         history.node(f"n{index}", "940")
     for index in range(70):
-        history.at(130 + 8 * index).node(f"n{index}")
-    assert history.breaches(700) == []
-    history.at(700).call("x75")
+        history.at(130 + 4 * index).node(f"n{index}")
+    assert history.breaches(420) == []
+    history.at(420).call("x75")
     assert history.breaches() == ["guard"]
 
 
@@ -685,6 +745,33 @@ def test_pods_that_wait_for_a_budget_do_not_count():
     assert history.breaches() == []
 
 
+def test_a_release_does_not_release_what_waits_for_a_budget():
+    """It was not counted: when its budget allows it, the guard trips again."""
+    history, first, second = wave(55, 55)
+    spec, status = {"selector": {"matchLabels": {"app": "x"}}}, {"observedGeneration": 1, "disruptionsAllowed": 0}
+    history.at(50).object("budgets", "b/b", {"metadata": {"generation": 1}, "spec": spec, "status": status})
+    for uid in second:
+        history.at(50).pod(uid, "b", labels={"app": "x"})
+    history.at(110).policy(reset="1")
+    history.at(111).policy()
+    history.at(112).calls(*first)
+    history.at(120).object("budgets", "b/b", None)
+    assert history.breaches(300) == []
+    history.at(130).call(second[0])
+    assert history.breaches() == ["guard"]
+
+
+def test_while_it_holds_one_namespace_others_have_half_as_much_again():
+    """Of a namespace that alone has to leave, nearly as many had left as may."""
+    limits = {"guard": {"minPods": 10, "maxPercent": 1}}
+    history, first = wave(9, limits=limits, stay=0)
+    history.at(103).calls(*first)
+    many(history, "a", 6, prefix="r")
+    assert history.breaches(170) == []
+    many(history.at(180), "c", 4)
+    assert history.breaches(190) == ["late"]
+
+
 def test_an_allowance_is_counted_across_leaders():
     history, first = wave(40)
     history.at(103).calls(*first)
@@ -733,7 +820,7 @@ def test_a_normal_zone_has_no_rate():
 
 def test_nothing_leaves_when_every_zone_is_full():
     history, names = zones(4, 4)
-    assert history.breaches(900) == []
+    assert history.breaches(400) == []
     history.at(104).call(names[0])
     assert history.breaches() == ["zone"]
     assert zones(4, 3)[0].breaches(200) == ["late"]

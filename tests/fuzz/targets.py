@@ -260,8 +260,7 @@ def _watched_in_protobuf() -> list[bytes]:
     }
     history = {12: labels(**{"taintwarden.io/taint-history": HISTORY})}
     node = {1: metadata | history, 2: {5: [{1: "sla", 2: "940", 3: "NoExecute", 4: {1: NOW_SECONDS}}]}}
-    budget = {1: metadata | {7: 1}, 2: {2: selector, 4: "AlwaysAllow"}, 3: {1: 1, 3: 1}}
-    frames_of = [framed("ADDED", message(one)) for one in (a_pod, node, budget)]
+    frames_of = [framed("ADDED", message(one)) for one in (a_pod, node)]
     gone = framed("ERROR", message({2: "Failure", 3: "gone", 4: "Expired", 6: 410}))
     page = enveloped(message({1: {2: "9", 3: "x"}, 2: [a_pod, node]}))
     return [*frames_of, frames_of[0] + gone, page]

@@ -93,8 +93,8 @@ def helm(
     Installation(cluster).wait_complete()
 
 
-def test_the_release_runs(operator: Installation) -> None:
-    assert operator.deployment["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+def test_the_release_runs(operator: Installation, helm: list[str | Path]) -> None:
+    run(tool("helm"), "test", "taintwarden", *helm)
     assert operator.metric(operator.leader(), "taintwarden_stale_view") == 0
 
 

@@ -20,7 +20,7 @@ from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.errors import ApiError, TooLong, Unreachable
 from taintwarden.kube.http.client import MERGE_PATCH, Client
-from taintwarden.kube.http.pacing import paced
+from taintwarden.kube.http.http_session import paced
 
 BODY = b'{"kind":"Node"}'
 

@@ -11,7 +11,7 @@ import uvloop
 
 from kube import wire
 from kube.answering import BUSY, CHUNKED, EARLY, EMPTY, ENDLESS, LARGE, LAST, OK, Server, send, serving
-from taintwarden.kube.errors import Fenced
+from taintwarden.kube.errors import Fenced, TooLong, Untrusted
 from taintwarden.kube.http.http_session import HttpSession
 from taintwarden.kube.http.messages import Answer, Request
 
@@ -176,7 +176,7 @@ async def test_an_answer_without_an_end_is_given_up(head: bytes, part: bytes) ->
         writer.close()
 
     async with serving(serve) as made:
-        with pytest.raises(ConnectionError, match=r"more than \d+ bytes"):
+        with pytest.raises(TooLong, match=r"more than \d+ bytes"):
             await made.send(Request("GET", "/a", {}, {}, max_bytes=2**20), 9.0)
     assert sent < 16 * 2**20  # most of it is in the buffers of the kernel
 
@@ -312,7 +312,7 @@ async def test_the_server_proves_its_name(tls: wire.Tls, name: str) -> None:
 
 async def test_a_server_of_another_name_is_not_trusted(tls: wire.Tls) -> None:
     async with serving_tls(Server(OK).serve, tls, None) as made:
-        with pytest.raises(ConnectionError, match="certificate verify failed"):
+        with pytest.raises(Untrusted, match="certificate verify failed"):
             await send(made)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kube.leases import Candidate, LeaseStore
 from kube.scripted import foreign_404, refusal
-from taintwarden.kube.calls.lease_timings import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS
+from taintwarden.kube.calls.lease import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS
 from taintwarden.kube.errors import Unreachable
 
 pytestmark = pytest.mark.looptime

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kube.leases import Candidate, LeaseStore
 from kube.scripted import refusal
-from taintwarden.kube.calls.lease_timings import LEASE_SECONDS, RETRY_SECONDS
+from taintwarden.kube.calls.lease import LEASE_SECONDS, RETRY_SECONDS
 from taintwarden.kube.errors import Unreachable
 
 NAMES = ("a", "b", "c")
@@ -93,7 +93,7 @@ async def story(steps: list[tuple[float, str, str]]) -> None:
 
 
 @given(happenings)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_never_two_and_one_in_the_end(steps):
     loop = looptime.new_event_loop()
     try:

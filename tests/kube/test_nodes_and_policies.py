@@ -14,16 +14,16 @@ from kube.scripted import ScriptedClient, foreign_404, refusal, standing
 from localcluster import LocalCluster
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history, save_labels
-from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
-from taintwarden.kube.calls.policy_calls import (
+from taintwarden.kube.calls.own_kinds import (
     GUARD_RESET_ANNOTATION,
-    PATH,
+    POLICIES,
+    PROFILES,
     EarlierTermError,
+    check_definition,
     clear_guard_reset,
     patch_status,
     save_guard,
 )
-from taintwarden.kube.calls.profile_calls import patch_profile_status
 from taintwarden.kube.errors import ApiError, Fenced, KubeError, MissingDefinitionError
 
 DEFINITION = yaml.safe_load((Path(__file__).parents[2] / "crds" / "taintevictionpolicies.yaml").read_text())
@@ -202,16 +202,16 @@ async def test_a_kind_that_is_refused_is_an_error(error):
 
 async def test_a_status_is_merged_into_the_subresource():
     client = ScriptedClient({})
-    await patch_status(client, "p", {"pending": 1}, standing)
+    await patch_status(client, POLICIES, "p", {"pending": 1}, standing)
     [call] = client.calls
-    assert (call.method, call.path) == ("PATCH", f"{PATH}/p/status")
+    assert (call.method, call.path) == ("PATCH", f"{POLICIES.path}/p/status")
     assert call.content_type == "application/merge-patch+json"
     assert call.body == {"status": {"pending": 1}}
 
 
 async def test_the_status_of_a_profile_is_merged_in_its_namespace():
     client = ScriptedClient({})
-    await patch_profile_status(client, "shop/p", {"matchedPods": 1}, standing)
+    await patch_status(client, PROFILES, "shop/p", {"matchedPods": 1}, standing)
     [call] = client.calls
     assert call.path == "/apis/taintwarden.io/v1alpha1/namespaces/shop/tolerationprofiles/p/status"
     assert (call.method, call.body) == ("PATCH", {"status": {"matchedPods": 1}})
@@ -224,8 +224,8 @@ async def test_a_guard_is_written_into_the_version_that_was_read():
     client = ScriptedClient(STORED, {})
     assert await save_guard(client, "p", "uid-p", {"open": False}, standing)
     read, write = client.calls
-    assert (read.method, read.path, read.params) == ("GET", f"{PATH}/p", {})
-    assert (write.method, write.path) == ("PATCH", f"{PATH}/p/status")
+    assert (read.method, read.path, read.params) == ("GET", f"{POLICIES.path}/p", {})
+    assert (write.method, write.path) == ("PATCH", f"{POLICIES.path}/p/status")
     assert write.content_type == "application/merge-patch+json"
     assert write.body == {"metadata": {"resourceVersion": "7"}, "status": {"guard": {"open": False}}}
 
@@ -275,7 +275,11 @@ async def test_a_reset_is_taken_off_by_a_patch_with_the_uid():
     client = ScriptedClient({})
     await clear_guard_reset(client, "p", "uid-p", standing)
     [call] = client.calls
-    assert (call.method, call.path, call.content_type) == ("PATCH", f"{PATH}/p", "application/merge-patch+json")
+    assert (call.method, call.path, call.content_type) == (
+        "PATCH",
+        f"{POLICIES.path}/p",
+        "application/merge-patch+json",
+    )
     assert call.body == {"metadata": {"uid": "uid-p", "annotations": {GUARD_RESET_ANNOTATION: None}}}
 
 
@@ -296,7 +300,7 @@ def policy_of(cluster: LocalCluster) -> dict[str, Any]:
 async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCluster) -> None:
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
-        await patch_status(client, "p", {"pending": 3}, standing)
+        await patch_status(client, POLICIES, "p", {"pending": 3}, standing)
         assert await save_guard(
             client, "p", uid, {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1}, standing
         )
@@ -304,7 +308,7 @@ async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCl
             "pending": 3,
             "guard": {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1},
         }
-        await patch_status(client, "p", {"pending": 4}, standing)
+        await patch_status(client, POLICIES, "p", {"pending": 4}, standing)
         assert await save_guard(client, "p", uid, {"trippedAt": None, "cause": None, "term": 1}, standing)
     assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"evicted": [], "term": 1}}
 
@@ -312,8 +316,8 @@ async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCl
 async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_policy: LocalCluster) -> None:
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
-        read_before = await client.request("GET", f"{PATH}/p")
-        await patch_status(client, "p", {"pending": 3}, standing)
+        read_before = await client.request("GET", f"{POLICIES.path}/p")
+        await patch_status(client, POLICIES, "p", {"pending": 3}, standing)
         behind = ScriptedClient(
             read_before,
             lambda call: client.request(call.method, call.path, body=call.body, content_type=call.content_type),

@@ -9,22 +9,23 @@ from msgspec import inspect
 
 from kube.scripted import EndOfScriptError, ScriptedClient
 from taintwarden.api import status
-from taintwarden.kube.calls import access, lease, own_kinds, policy_calls
-from taintwarden.kube.calls.lease_timings import LeaseTimings
+from taintwarden.kube.calls import access, lease, own_kinds
+from taintwarden.kube.calls.lease import LeaseTimings
 from taintwarden.kube.errors import ApiStatus
 from taintwarden.kube.wire import kinds, resources
 from taintwarden.kube.wire.answers import read_refusal
 from taintwarden.kube.wire.kinds import version_number
 from taintwarden_placement import webhook_calls
 
-MODULES = (access, lease, kinds, policy_calls, status, webhook_calls)
+MODULES = (access, lease, kinds, own_kinds, status, webhook_calls)
 LARGE = 10**400
 
 
 def structs() -> Iterator[type[msgspec.Struct]]:
     for module in MODULES:
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, msgspec.Struct) and value.__module__ == module.__name__:
+            is_own = isinstance(value, type) and value.__module__ == module.__name__
+            if is_own and issubclass(value, msgspec.Struct) and value is not LeaseTimings:  # which is not decoded
                 yield value
     yield ApiStatus
 

@@ -7,7 +7,7 @@ from math import ceil
 
 import pytest
 
-from taintwarden.kube.http.pacing import BACKLOG_BYTES, QUIET_SECONDS, paced
+from taintwarden.kube.http.http_session import BACKLOG_BYTES, QUIET_SECONDS, paced
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime(start=0)]
 

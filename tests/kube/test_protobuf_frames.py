@@ -11,7 +11,7 @@ from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import ExpiredError, Undecodable
 from taintwarden.kube.wire.kinds import NODE_INFO, Identity, ObjectCondition, OwnerReference, PodAnnotations
-from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
+from taintwarden.kube.wire.resources import BUDGETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 
 BAD_TEXT = b"\xff\xfe"
 MOMENT = {1: 1_767_323_045}
@@ -300,50 +300,10 @@ def test_a_condition_whose_type_is_long() -> None:
     assert found.status.condition(name) == ObjectCondition(name, "True", None)
 
 
-def test_a_namespace() -> None:
-    [found] = decoded({1: {1: "shop", 11: labels(team="a")}}, resource=NAMESPACES)
-    assert (found.metadata.name, found.metadata.labels) == ("shop", {"team": "a"})
-
-
 @pytest.mark.parametrize(("spec", "replicas"), [({}, 1), ({1: 0}, 0), ({1: 3}, 3)])
 def test_a_replica_set(spec: Any, replicas: int) -> None:
     [found] = decoded({1: {5: "uid"}, 2: spec}, resource=REPLICA_SETS)
     assert (found.metadata.uid, found.spec.replicas) == ("uid", replicas)
-
-
-def test_a_daemon_set() -> None:
-    [found] = decoded({1: {5: "uid"}, 3: {1: 4, 3: 5}}, resource=DAEMON_SETS)
-    assert found.status.desired_number_scheduled == 5
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [({}, (1, None, False)), ({1: 0, 2: 0}, (0, 0, False)), ({1: 4, 2: 9, 10: True}, (4, 9, True))],
-)
-def test_a_job(spec: Any, expected: tuple[int, int | None, bool]) -> None:
-    [found] = decoded({1: {5: "uid"}, 2: spec, 3: {4: 2, 5: 3, 7: "0", 10: "1,3-5"}}, resource=JOBS)
-    assert (found.spec.parallelism, found.spec.completions, found.spec.suspend) == expected
-    assert (found.status.active, found.status.succeeded, found.status.failed_indexes) == (2, 3, "1,3-5")
-
-
-@pytest.mark.parametrize(("spec", "selects"), [({}, False), ({2: {}}, True), ({2: {1: labels(app="a")}}, True)])
-def test_a_budget(spec: Any, *, selects: bool) -> None:
-    [found] = decoded({1: {1: "b", 7: 3}, 2: spec, 3: {1: 3, 3: 1, 4: 5, 5: 4}}, resource=BUDGETS)
-    assert (found.spec.selector is not None) == selects
-    assert found.spec.unhealthy_pod_eviction_policy == "IfHealthyBudget"
-    status = found.status
-    assert (found.metadata.generation, status.observed_generation, status.disruptions_allowed) == (3, 3, 1)
-    assert (status.current_healthy, status.desired_healthy) == (5, 4)
-
-
-def test_a_budget_whose_controller_failed() -> None:
-    failed = {1: "DisruptionAllowed", 2: "False", 4: MOMENT, 5: "SyncFailed", 6: "found no controllers for pod a"}
-    [found] = decoded({1: {1: "web", 3: "shop", 7: 1}, 3: {3: 0, 7: [failed]}}, resource=BUDGETS)
-    assert found.status.problem == "found no controllers for pod a"
-
-
-def test_a_budget_without_a_status() -> None:
-    assert decoded({1: {1: "b"}, 2: {4: "AlwaysAllow"}}, resource=BUDGETS)[0].status is None
 
 
 # -- what is not as it should be --------------------------------------------------------------------------------------
@@ -382,8 +342,8 @@ def test_a_time_beyond_the_calendar(seconds: int) -> None:
 
 
 def test_an_operator_of_a_selector_that_is_none() -> None:
-    selector = {2: [{1: "tier", 2: "Like"}]}
-    _, bad = FrameDecoder(BUDGETS).page(page({1: {1: "b"}, 2: {2: selector}})).decode()
+    spread = {2: "zone", 4: {2: [{1: "tier", 2: "Like"}]}}
+    _, bad = FrameDecoder(PODS).page(page(pod(spec={33: [spread]}))).decode()
     assert "Like" in bad[0].reason
 
 
@@ -472,5 +432,6 @@ def test_what_is_asked_for() -> None:
     assert FrameDecoder(PODS).accept == "application/vnd.kubernetes.protobuf,application/json"
 
 
-def test_a_custom_resource_is_asked_for_in_json_only() -> None:
-    assert FrameDecoder(POLICIES).accept == "application/json"
+@pytest.mark.parametrize("resource", [POLICIES, NAMESPACES, JOBS, BUDGETS])
+def test_kinds_with_few_objects_are_asked_for_in_json_only(resource: Any) -> None:
+    assert FrameDecoder(resource).accept == "application/json"

@@ -17,10 +17,9 @@ from taintwarden.controller.scrapers import Scrapers
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource
-from taintwarden.kube.calls import node_calls, own_kinds, policy_calls, profile_calls
+from taintwarden.kube.calls import node_calls, own_kinds
 from taintwarden.kube.calls.evictor import Evictor
-from taintwarden.kube.calls.lease import LEASE_NAME, Lease
-from taintwarden.kube.calls.lease_timings import LeaseTimings
+from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
 from taintwarden.kube.wire.resources import Resource
 from taintwarden.settings import Settings
@@ -104,10 +103,10 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     await node_calls.save_history(client, SaveHistory("n1", "u", "{}"), standing)
     await node_calls.save_labels(client, SaveLabels("n1", "u", {}), standing)
     await Evictor(client).evict(pod(), None, standing)
-    await policy_calls.patch_status(client, "p", {}, standing)
-    await profile_calls.patch_profile_status(client, "shop/p", {}, standing)
-    await policy_calls.save_guard(client, "p", "u", {}, standing)
-    await policy_calls.clear_guard_reset(client, "p", "u", standing)
+    await own_kinds.patch_status(client, own_kinds.POLICIES, "p", {}, standing)
+    await own_kinds.patch_status(client, own_kinds.PROFILES, "shop/p", {}, standing)
+    await own_kinds.save_guard(client, "p", "u", {}, standing)
+    await own_kinds.clear_guard_reset(client, "p", "u", standing)
     calls = [*client.calls, *await lease_calls(), *await event_calls()]
     operator = app.App(Settings(identity="me"), Connection(SOURCE), system_clock)
     assert used(calls) | followed(operator.following.handlers) == shipped("rbac.yaml", "taintwarden")

@@ -13,9 +13,8 @@ from kube.scripted import EndOfScriptError, ScriptedClient, Silence, refusal
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.errors import TooLong, Unreachable
 from taintwarden.kube.watch.paging import FIRST_LIMIT, GROWTH
-from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
-from taintwarden.kube.watch.watching import FRAMES_AT_ONCE
+from taintwarden.kube.watch.watching import FRAMES_AT_ONCE, StreamTimings
 from taintwarden.kube.wire.kinds import BudgetObject, Identity, WorkloadObject
 from taintwarden.kube.wire.resources import (
     BUDGETS,

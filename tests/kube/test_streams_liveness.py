@@ -10,8 +10,8 @@ import pytest
 from kube.flowing import Server, after, at_once, expired, for_ever, refused
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.event_handler import HELD_AT_MOST
-from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.kinds import Identity, PodObject
 from taintwarden.kube.wire.resources import PODS
 
@@ -549,7 +549,10 @@ async def test_a_second_outage_needs_a_proof_of_its_own(scene: Scene) -> None:
     scene.server.watch.bookmark(50)
     await asyncio.sleep(0.1)
     scene.server.version = 60
+    scene.server.asking = for_ever
     await scene.go_away(6)
+    scene.server.watch.send(55)  # past the goal of the first one
+    await asyncio.sleep(0.1)
     assert not scene.live
 
 

@@ -11,8 +11,8 @@ from contract.api import pod
 from kube import wire
 from localcluster import LocalCluster
 from patience import until
-from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.kinds import Identity
 from taintwarden.kube.wire.resources import PODS
 

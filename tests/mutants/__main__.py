@@ -19,7 +19,11 @@ STORE = ROOT / ".cache" / "mutants"
 REASONS = Path(__file__).with_name("no_difference.toml")
 """By module, mutants that no test can find, as ``before => after``, each with the reason."""
 PACKAGE = ROOT / "operator" / "taintwarden"
-SOURCES = [PACKAGE / "engine", PACKAGE / "controller", ROOT / "packages" / "placement" / "src"]
+SOURCES = [
+    PACKAGE / "engine",
+    PACKAGE / "controller",
+    *(ROOT / "packages" / name / "src" for name in ("devices", "placement")),
+]
 
 
 def main() -> int:

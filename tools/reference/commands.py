@@ -17,7 +17,7 @@ The help of every command, in the version of this page. `kubectl taintwarden` is
 is on the `PATH`. Exit codes are part of the interface; 2 is always a wrong flag, an unusable file or kubeconfig.
 
 Most commands also have `--kubeconfig` and `--context` (by default as kubectl), `--operator-namespace`
-(`taintwarden-system`), `-o`, `--output` (`table`, `wide`, `json`, `yaml`, `name`), and `-h`.
+(`taintwarden-system`), `-o`, `--output` (`table`, `json`, `yaml`), and `-h`.
 """
 SETTINGS = """\
 A flag goes before its variable, the variable before the default. Policies are objects of the cluster, not flags.

@@ -94,7 +94,7 @@ POLICIES = (
     ),
     Panel(
         "Due pods that a PodDisruptionBudget blocks",
-        "At most 100 budgets of a policy are named.",
+        "Of a policy, 20 budgets are named.",
         (
             (
                 f"max by (policy, budget) (taintwarden_budget_blocked_evictions{OF_POLICIES})",

@@ -29,7 +29,7 @@ def system_clock() -> Instant:
 
 
 def _monotonic() -> float:
-    """Runs on while the machine sleeps: what was renewed or heard just before its sleep is old after it."""
+    """Runs on while the machine sleeps: what was renewed or came just before its sleep is old after it."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)  # of Linux
     return time.monotonic() if boot is None else time.clock_gettime(boot)
 

@@ -8,7 +8,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 import structlog
 
@@ -18,7 +18,7 @@ from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.node_calls import read_node, save_history, save_labels
-from taintwarden.kube.calls.policy_calls import EarlierTermError, clear_guard_reset, save_guard
+from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_guard
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.kinds import version_number
@@ -34,6 +34,14 @@ GUARD_TRIES = 5
 """How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
 MAX_COMPLAINTS = 1_000
 CONFLICT = 409
+OfNode = commands.SaveHistory | commands.SaveLabels
+COMPLAINTS: dict[type, str] = {
+    commands.SaveHistory: "taint-history-not-saved",
+    commands.SaveLabels: "node-labels-not-written",
+    commands.SaveGuard: "guard-not-saved",
+    commands.ClearGuardReset: "guard-reset-not-cleared",
+}
+"""The log line of a write that fails."""
 UNKNOWN_VERSION = -1
 """Of an object after a write, where it does not matter."""
 MAY_PASS = (404, 408, 429)
@@ -84,8 +92,11 @@ class Effector:
         self._spawn_minor = spawn_minor
         self._max_complaints = max_complaints
         self._reads = asyncio.Semaphore(NODE_READS)
-        self._history_writes = asyncio.Semaphore(HISTORY_WRITES)
-        self._label_writes = asyncio.Semaphore(LABEL_WRITES)
+        self._slots: dict[type, AbstractAsyncContextManager[object]] = {
+            commands.SaveHistory: asyncio.Semaphore(HISTORY_WRITES),
+            commands.SaveLabels: asyncio.Semaphore(LABEL_WRITES),
+        }
+        """Limits how many such writes are in progress."""
         self._complaints: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         """Key of a write -> why it failed, as it was logged."""
 
@@ -98,10 +109,8 @@ class Effector:
                 self._spawn_minor(self._check(order))
             case commands.SaveGuard() | commands.ClearGuardReset():
                 self._spawn(self._write(order))
-            case commands.SaveHistory() | commands.SaveLabels():
-                self._spawn_minor(self._write(order))
             case _:
-                assert_never(order)
+                self._spawn_minor(self._write(order))
 
     async def _evict(self, command: commands.Evict) -> None:
         pod, grace, fence = command.pod, command.grace_period_seconds, self._fence(command)
@@ -130,34 +139,20 @@ class Effector:
         self._feed(events.NodeChecked(command.name, version, pods_version))
 
     async def _write(self, order: commands.Write) -> None:
-        self._feed(events.Written(order, *await self._written(order)))
-
-    async def _written(self, order: commands.Write) -> tuple[WriteOutcome, int]:
-        """How the write ended, and the version of the object after it, if that matters."""
+        outcome, version = WriteOutcome.DONE, UNKNOWN_VERSION
         try:
-            async with self._slots(order):
-                version = await self._store(order)
+            async with self._slots.get(type(order), nullcontext()):
+                stored = await self._store(order)
         except Fenced:
-            return WriteOutcome.FAILED, UNKNOWN_VERSION
+            outcome = WriteOutcome.FAILED
         except KubeError as error:
             outcome = _outcome(error)
             if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, commands.SaveGuard):
                 self._complain(order, error)
-            return outcome, UNKNOWN_VERSION
-        self._complaints.pop(key_of(order), None)
-        return (WriteOutcome.GONE, UNKNOWN_VERSION) if version is None else (WriteOutcome.DONE, version)
-
-    def _slots(self, order: commands.Write) -> AbstractAsyncContextManager[object]:
-        """Limits how many such writes are in progress."""
-        match order:
-            case commands.SaveHistory():
-                return self._history_writes
-            case commands.SaveLabels():
-                return self._label_writes
-            case commands.SaveGuard() | commands.ClearGuardReset():
-                return nullcontext()
-            case _:
-                assert_never(order)
+        else:
+            self._complaints.pop(key_of(order), None)
+            outcome, version = (WriteOutcome.GONE, version) if stored is None else (outcome, stored)
+        self._feed(events.Written(order, outcome, version))
 
     async def _store(self, order: commands.Write) -> int | None:
         """Make the write. Returns the version of the node after it; None: the object is gone.
@@ -177,8 +172,6 @@ class Effector:
                 policy = order.policy
                 await clear_guard_reset(self._client, policy.name, policy.uid, self._fence(order))
                 return UNKNOWN_VERSION
-            case _:
-                assert_never(order)
 
     async def _save_guard(self, order: commands.SaveGuard) -> bool:
         """Evictions wait for it: after a conflict it is retried at once.
@@ -210,17 +203,8 @@ class Effector:
         self._complaints.move_to_end(key)
         if len(self._complaints) > self._max_complaints:
             self._complaints.popitem(last=False)
-        match order:
-            case commands.SaveHistory():
-                log.warning("taint-history-not-saved", node=order.node, reason=str(error))
-            case commands.SaveLabels():
-                log.warning("node-labels-not-written", node=order.node, reason=str(error))
-            case commands.SaveGuard():
-                log.warning("guard-not-saved", policy=order.policy.name, reason=str(error))
-            case commands.ClearGuardReset():
-                log.warning("guard-reset-not-cleared", policy=order.policy.name, reason=str(error))
-            case _:
-                assert_never(order)
+        of = {"node": order.node} if isinstance(order, OfNode) else {"policy": order.policy.name}
+        log.warning(COMPLAINTS[type(order)], **of, reason=str(error))
 
 
 def _outcome(error: KubeError) -> WriteOutcome:

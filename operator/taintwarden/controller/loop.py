@@ -20,7 +20,7 @@ class Loop:
         machine: the decisions.
         clock: both clocks.
         carry_out: starts the call of an order.
-        tell: reports the notices of a step to people.
+        report: reports the notices of a step to people.
 
     """
 
@@ -29,14 +29,14 @@ class Loop:
         machine: Machine,
         clock: Clock,
         carry_out: Callable[[commands.Order], None],
-        tell: Callable[[Sequence[commands.Notice]], None],
+        report: Callable[[Sequence[commands.Notice]], None],
     ) -> None:
         self.machine = machine
         self.newest_version = -1
         """The newest resourceVersion any pod brought: a read begun now is at least as new."""
         self._clock = clock
         self._carry_out = carry_out
-        self._tell = tell
+        self._report = report
         self._touched = asyncio.Event()
 
     def feed(self, event: Event) -> None:
@@ -87,4 +87,4 @@ class Loop:
             else:
                 notices.append(command)
         if notices:
-            self._tell(notices)
+            self._report(notices)

@@ -1,4 +1,4 @@
-"""Who may read ``/metrics``: the API server says, and what it said counts for a short time."""
+"""Who may read ``/metrics``: the API server says, and its answer counts for a short time."""
 
 import hashlib
 from collections import OrderedDict
@@ -73,18 +73,15 @@ class Scrapers:
                 return Access.BUSY
             self._bucket.take(now)
         try:
-            found = await self._review(token.strip())
+            user = await review_token(self._client, token.strip())
+            found = Access.UNKNOWN
+            if user is not None:
+                found = Access.ALLOWED if await may_get(self._client, user, METRICS_PATH) else Access.FORBIDDEN
         except KubeError as error:
             log.warning("metrics-access-unknown", reason=str(error))
             return Access.UNDECIDED
         self._remember(digest, found)
         return found
-
-    async def _review(self, token: str) -> Access:
-        user = await review_token(self._client, token)
-        if user is None:
-            return Access.UNKNOWN
-        return Access.ALLOWED if await may_get(self._client, user, METRICS_PATH) else Access.FORBIDDEN
 
     def _remember(self, digest: bytes, found: Access) -> None:
         now = self._monotonic()

@@ -1,4 +1,4 @@
-"""The verdicts on a pod: for each taint of its node and its devices, who acts, whether it is tolerated, for how long.
+"""The verdicts on a pod: for each taint that concerns it, who acts, whether it is tolerated, for how long.
 
 Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time at which it was bound.
 """
@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum, auto
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -48,8 +48,6 @@ class Kind(StrEnum):
 
 _EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 _NO_TOLERATIONS = Tolerations()
-DEVICE_SETTLE_SECONDS = 2.0
-"""A pod may come to a device just after its taint went, and be known before that is."""
 
 
 class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
@@ -72,7 +70,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
     protected_seconds: float = 0.0
     """For so long after its binding the pod opts out of disruptions."""
     settle_seconds: float = 0.0
-    """For so long after its binding the pod stays, since what is known of its devices may be older than the pod."""
+    """For so long after its binding the pod stays, since what is known of the taint may be older than the pod."""
     tolerations: Tolerations = Tolerations()
     """All tolerations of the pod class that were evaluated, from all sources."""
 
@@ -92,6 +90,19 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
         if self.hard_at is None:
             return due  # type: ignore[return-value] # wall times all
         return min(due, max(self.latest_at, bound_at))  # type: ignore[return-value]
+
+
+class Concern(NamedTuple):
+    """A taint that may concern pods of a class, with its history.
+
+    ``native``: the tolerations that take the place of the pods' native ones, which are for taints of nodes. None: those
+    count. ``settle_seconds``: for so long after its binding a pod stays, since the taint may be older than the pod.
+    """
+
+    taint: Taint
+    history: TaintHistory
+    native: tuple[Toleration, ...] | None = None
+    settle_seconds: float = 0.0
 
 
 class Grounds(msgspec.Struct, frozen=True):
@@ -273,7 +284,7 @@ class Evaluator:
         self,
         pod_class: PodClass,
         tolerations: Tolerations,
-        taints: Iterable[tuple[Taint, TaintHistory]],
+        taints: Iterable[Concern],
         policies: tuple[Policy, ...],
     ) -> tuple[TaintVerdict, ...]:
         """The verdict for each taint that one of ``policies`` acts on, and that concerns the pods.
@@ -282,20 +293,25 @@ class Evaluator:
         both node and pod class: see :func:`exclusion` and :func:`selects_node`.
         """
         found = []
-        for taint, history in taints:
+        for taint, history, native, settle_seconds in taints:
             acting = self.acting_on(taint, policies)
             if acting is None or (taint.source and not concerns(taint, tolerations)):
                 continue
             policy, selector = acting
-            counting = (tolerations,) if taint.origin is None else _of_device(pod_class, tolerations, taint.origin)
-            for one in counting:
-                counted = _NO_TOLERATIONS if policy.quarantine else one
-                verdict = self._verdict(counted, taint, history, policy, selector)
-                if taint.origin is not None and verdict.evicts:
-                    verdict = msgspec.structs.replace(verdict, settle_seconds=DEVICE_SETTLE_SECONDS)
-                if pod_class.protected_seconds and policy.exclude.respect_do_not_disrupt and verdict.evicts:
+            counted = tolerations
+            if policy.quarantine:
+                counted = _NO_TOLERATIONS
+            elif native is not None:
+                counted = Tolerations(native, tolerations.annotated, tolerations.shared)
+            verdict = self._verdict(counted, taint, history, policy, selector)
+            if verdict.evicts:
+                if settle_seconds:
+                    verdict = msgspec.structs.replace(verdict, settle_seconds=settle_seconds)
+                if pod_class.protected_seconds and policy.exclude.respect_do_not_disrupt:
                     verdict = msgspec.structs.replace(verdict, protected_seconds=pod_class.protected_seconds)
-                found.append(_reclaimed(verdict, pod_class, history) if policy.reclaim and verdict.evicts else verdict)
+                if policy.reclaim:
+                    verdict = _reclaimed(verdict, pod_class, history)
+            found.append(verdict)
         return tuple(found)
 
     def acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, AnySelector] | None:
@@ -392,16 +408,6 @@ class Evaluator:
             self._parts.clear()
             self._number = 1
         kept.setdefault(tolerations, {})[key] = value
-
-
-def _of_device(pod_class: PodClass, tolerations: Tolerations, origin: DeviceOrigin) -> Iterator[Tolerations]:
-    """What counts for the taints of a device, for each claim by which the pods have it; nothing if none does.
-
-    The claim's tolerations take the place of the pod's native ones, which are for nodes.
-    """
-    for use in pod_class.devices:
-        if use.device == origin.device:
-            yield Tolerations(use.tolerations, tolerations.annotated, tolerations.shared)
 
 
 def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory) -> TaintVerdict:

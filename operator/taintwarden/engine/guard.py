@@ -10,10 +10,8 @@
 * Unreleased, at most the allowance leaves within a window, 1.5 times of it where the guard holds one namespace.
 
 Every eviction is reserved in the stored record by the pod's UID before its call is made: after a restart those of the
-pods that are gone count as evicted, and no others.
-
-Pods are counted as they come and go: what a check costs depends on what has changed since the last one, not on their
-number.
+pods that are gone count as evicted, and no others. Pods are counted as they come and go, so what a check costs depends
+on what has changed since the last one.
 """
 
 from collections import Counter
@@ -150,8 +148,6 @@ class Guard:
         """The request for a release that was granted, until it is removed."""
         self.released: dict[str, None] = {}
         """UIDs of pods that a person released and that still have to leave."""
-        self.identified: list[str] = []
-        """Those of them that a restored record has released."""
         self.scope = ALL
         """What it holds while it is tripped: all pods, or those of this namespace."""
         self._freed, self._free_record = freed, free_record
@@ -211,7 +207,6 @@ class Guard:
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
             self.released[due.uid] = None
-            self.identified.append(due.uid)
         elif self._knows(due, now):
             return
         self._remove(due.uid)
@@ -318,7 +313,7 @@ class Guard:
             self._recount(key, group)
 
     def selectors_changed(self, namespace: str) -> None:
-        """Other budgets may select the pods of a namespace. Until these are counted anew, it refuses them."""
+        """Other budgets may select the pods of a namespace. Until these are counted again, it refuses them."""
         uids = [uid for uid, due in self._later.items() if due.namespace == namespace]
         for key, group in self._groups.items():
             if key[0] == namespace:
@@ -343,7 +338,7 @@ class Guard:
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
     def look(self, now: Instant, most: int = 500) -> Turn | None:
-        """Trip, narrow or arm the guard, if what it counts requires it. At most so many pods are counted anew."""
+        """Trip, narrow or arm the guard, if what it counts requires it. At most so many pods are counted again."""
         self._regroup(now, most)
         self._let_time_pass(now, most)
         turn: Turn | None = None
@@ -427,13 +422,13 @@ class Guard:
 
     def _arm(self) -> Turn | None:
         self.tripped_at, self.cause = None, ""
-        self._count_anew()
+        self._count_again()
         before, self.scope = self.scope, ALL
         self._freed(before)
         self._unsaved = self._changed = True
         return Turn.ARMED if self._is_reported else None
 
-    def _count_anew(self) -> None:
+    def _count_again(self) -> None:
         """Nothing is counted."""
         self._counted, self._stored_counted, self._left, self._unheld = Counter(), Counter(), {}, {}
         for group in self._groups.values() if self._standing else ():
@@ -655,7 +650,7 @@ class Guard:
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
         self.released, self.stale = {}, {}
         self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
-        self._count_anew()
+        self._count_again()
         self._stored_counted = Counter(dict(record.counted))
         self._unheld = dict.fromkeys(self._groups) if self.is_tripped else {}
         before, self.scope = self.scope, ALL

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import msgspec
 
-from taintwarden.engine.model import DeviceId
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import semantic_place
@@ -152,22 +151,30 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
         return msgspec.structs.replace(self, spans=spans)
 
 
-def is_of_device(name: str) -> bool:
-    """Whether a history of this name is of a taint of a device: ``key:effect@driver/pool/device``."""
+def observed(
+    known: TaintHistory | None, value: str, stamp: float | None, now: float, *, absent_at: float, gap: bool
+) -> TaintHistory:
+    """The history of a taint as it is seen ``now``; it may be new.
+
+    ``absent_at``: when what was known was certainly true last. ``gap``: changes since then may be missing.
+    """
+    if known is None:
+        return TaintHistory.begin(value, now, stamp, absent_at)
+    return known.seen(value, stamp, now, absent_at if gap else None)
+
+
+def joined(
+    known: Mapping[str, TaintHistory], stored: Mapping[str, TaintHistory], absent_at: float
+) -> dict[str, TaintHistory]:
+    """What this process saw, with what another one has stored. A taint that is not known was not there at that time."""
+    return {**known} | {
+        name: known[name].joined(one) if name in known else one.after(absent_at) for name, one in stored.items()
+    }
+
+
+def is_beside(name: str) -> bool:
+    """Whether a history of this name is of no taint of the node itself: what follows ``@`` says of what it is."""
     return "@" in name
-
-
-def is_of_rule(name: str) -> bool:
-    """Whether it is of a taint that a DeviceTaintRule adds: ``key:effect@driver/pool/device by rule``."""
-    return " by " in name
-
-
-def device_of(name: str) -> DeviceId | None:
-    """The device whose taint has a history of this name; None: a node's. What follows a space tells origins apart."""
-    _, _, device = name.partition("@")
-    driver, _, rest = device.partition(" ")[0].partition("/")
-    pool, _, own = rest.rpartition("/")
-    return DeviceId(driver, pool, own) if own else None
 
 
 # -- what is kept -----------------------------------------------------------------------------------------------------
@@ -287,9 +294,9 @@ def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
     """The text of the node annotation: ``{"key:effect": {"values": [[since, [value]]], "stamp": seconds}}``.
 
     It is never longer than what :func:`read_histories` reads: of many taints less is stored of each. If that is still
-    too long, histories of devices are left out, and first those that the taints themselves tell.
+    too long, those of taints beside the node's are left out, and first those that the taints themselves tell.
     """
-    names = sorted(histories, key=lambda name: (is_of_device(name), histories[name].is_stated, name))
+    names = sorted(histories, key=lambda name: (is_beside(name), histories[name].is_stated, name))
     number = MAX_SPANS
     while names:
         text = msgspec.json.encode({name: histories[name].shortened(number) for name in names}, order="sorted").decode()

@@ -92,7 +92,10 @@ class ApiError(KubeError):
         self.reason = printable(status.reason, MAX_MESSAGE_LENGTH)
         self.message = printable(status.message, MAX_MESSAGE_LENGTH) or f"HTTP status {code}"
         details = status.details or Details()
-        self.causes = tuple(map(_fit, details.causes[:MAX_CAUSES]))
+        self.causes = tuple(
+            StatusCause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (one.reason, one.message, one.field)))
+            for one in details.causes[:MAX_CAUSES]
+        )
         asked = details.retry_after_seconds if retry_after is None else retry_after
         self.retry_after = None if asked is None else max(0.0, min(float(asked), LONGEST_RETRY_AFTER_SECONDS))
         super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
@@ -131,7 +134,3 @@ class ApiError(KubeError):
     def is_conflict(self) -> bool:
         """Whether another write was faster: the object has another version, and a retry may succeed."""
         return self.code == 409 and not self.is_about_another
-
-
-def _fit(cause: StatusCause) -> StatusCause:
-    return StatusCause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (cause.reason, cause.message, cause.field)))

@@ -91,7 +91,7 @@ class Metrics:
         self.budget_blocked = Gauge(
             "taintwarden_budget_blocked_evictions",
             "Due pods that a PodDisruptionBudget (namespace/name) blocks; the series exists only while it does. "
-            "100 budgets of a policy are named; pods of all others are one series without a budget.",
+            "Of each policy, the 20 that block the most.",
             ["policy", "budget"],
             registry=operator,
         )
@@ -139,7 +139,7 @@ class Metrics:
         )
         self.zone_state = Gauge(
             "taintwarden_zone_state",
-            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. 100 zones of a policy are named, the worst.",
+            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. Of each policy, the worst 50.",
             ["policy", "zone"],
             registry=operator,
         )

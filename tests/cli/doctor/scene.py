@@ -8,14 +8,14 @@ import msgspec
 
 from cli.world import NOON, Json, node, pod
 from taintwarden.engine.model import Gates
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
 from taintwarden_cli.doctor.check import Diagnosis, Finding
-from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, PublisherObject, WebhookConfiguration
+from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden_cli.doctor.examining import chosen, diagnose
 from taintwarden_cli.doctor.inventory import Inventory
 from taintwarden_cli.rehearsal.places import PlacedVolume
 from taintwarden_cli.rehearsal.sources import WORKLOADS
+from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden_placement.admission.annotated_objects import TEMPLATES
 
 KINDS = {listing.kind: listing for listing in WORKLOADS.values()}
@@ -28,7 +28,6 @@ Taking: dict[str, tuple[str, type[Any]]] = {
     "TaintEvictionPolicy": ("policies", dict),
     "TolerationProfile": ("profiles", dict),
     "PersistentVolume": ("volumes", PlacedVolume),
-    "TaintPublisher": ("publishers", PublisherObject),
     "ResourceSlice": ("slices", SliceObject),
     "ResourceClaim": ("device_claims", DeviceClaimObject),
     "DeviceTaintRule": ("taint_rules", TaintRuleObject),

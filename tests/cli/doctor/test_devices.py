@@ -88,10 +88,6 @@ def test_the_right_to_read_devices_is_missed_where_a_policy_selects_them():
 # -- checks of nodes ---------------------------------------------------------------------------------------------------
 
 
-def test_a_policy_for_devices_alone_is_not_shielded():
-    assert asking("policy-never-acts")(for_devices(), policy(), named("n1")) == []
-
-
 def test_a_comparison_for_devices_needs_no_native_companion_in_the_pod():
     extended = [{"key": KEY, "operator": "In", "values": ["31"]}]
     pods = replicas(1, extended=extended)

@@ -4,7 +4,7 @@ import pytest
 
 from cli.doctor.scene import asking, named
 from cli.world import NOON, Json, taint
-from taintwarden.controller.words.wording import at
+from taintwarden.engine.rfc3339 import at
 from taintwarden_cli.status.event_timeline import Happening
 
 left, restarted = asking("taint-left"), asking("grace-restarted")

@@ -6,7 +6,7 @@ import pytest
 
 from cli.doctor.scene import asking
 from cli.world import NOON, policy
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 from taintwarden_cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
 from taintwarden_cli.doctor.rights import MissingRoleError, Right, shipped_rights
@@ -17,12 +17,12 @@ rights = asking("rights-missing")
 
 
 def lease(age: float, holder: str = "taintwarden-0") -> LeaseObject:
-    return LeaseObject({}, LeaseSpec(holder, 15, renew_time=wording.exactly(NOON - age)))
+    return LeaseObject({}, LeaseSpec(holder, 15, renew_time=rfc3339.exactly(NOON - age)))
 
 
 def reported(age: float) -> dict[str, Any]:
     """A policy whose status was written so long ago."""
-    return policy() | {"status": {"observedAt": wording.at(NOON - age)}}
+    return policy() | {"status": {"observedAt": rfc3339.at(NOON - age)}}
 
 
 @pytest.mark.parametrize(

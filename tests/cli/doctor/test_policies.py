@@ -1,4 +1,4 @@
-"""Policies that are invalid, asleep, about the wrong taints, or never come first."""
+"""Policies that are invalid, asleep, or about the wrong taints."""
 
 import pytest
 
@@ -92,12 +92,14 @@ def test_open_guard():
     assert found.remedy.startswith("taintwarden pause sla; correct the cause; taintwarden plan --enforce sla; ")
 
 
-def test_zones_that_are_all_full():
-    full = observed()
+@pytest.mark.parametrize(("guard", "is_released"), [({}, True), ({"maxPercent": 100}, False)])
+def test_zones_that_are_all_full(guard, is_released):
+    full = observed(limits={"guard": guard})
     waiting = condition("GuardTripped", "True", "120 pods wait", "AllZonesFull")
     full["status"] |= {"guard": {}, "conditions": [FINE[0], waiting]}
     (found,) = problem(full)
     assert (found.severity, found.message) == ("error", "every zone is Full, so nothing is evicted")
+    assert found.remedy.endswith("taintwarden guard reset sla") is is_released
 
 
 @pytest.mark.parametrize(
@@ -151,37 +153,6 @@ def test_policy_that_selects_no_node():
     assert len(idle(observed(nodeSelector=pool), named("a1"))) == 1
     assert idle(observed(nodeSelector=pool), named("a1", pool="spot")) == []
     assert idle(observed(nodeSelector=pool)) == []  # nor does it say much where there is no node
-
-
-OLDER = {"created": "2025-01-01T00:00:00Z", "name": "older"}
-
-
-@pytest.mark.parametrize(
-    ("older", "told"),
-    [
-        ({}, True),
-        ({"paused": True}, True),
-        ({"taints": [{"key": "sla"}, {"key": "more"}]}, True),
-        ({"taints": [{"key": "*"}]}, False),
-        ({"taints": [{"key": "sla", "effects": ["NoSchedule"]}]}, False),
-        ({"nodeSelector": {"matchLabels": {"pool": "spot"}}}, False),
-        ({"podSelector": {"matchLabels": {"app": "web"}}}, False),
-        ({"exclude": {"namespaces": ["kube-system", "shop"]}}, False),
-        ({"exclude": {"priorityAtLeast": 1000}}, False),
-    ],
-)
-def test_policy_that_another_shields(older, told):
-    found = idle(observed(), observed(**OLDER, **older), named("a1", taint("980")))
-    assert ("sla" in [one.name for one in found]) is told
-
-
-def test_two_policies_together_may_shield_a_third():
-    both = observed(taints=[{"key": "a"}, {"key": "example.com/*"}])
-    first = observed(name="a", created="2025-01-01T00:00:00Z", key="a")
-    second = observed(name="b", created="2025-01-01T00:00:00Z", key="example.com/*")
-    (found,) = idle(both, first, second, named("a1"))
-    assert (found.name, "a, b come first for each of its taints" in found.message) == ("sla", True)
-    assert idle(both, first, named("a1")) == []
 
 
 # -- keys that are on no node -----------------------------------------------------------------------------------------

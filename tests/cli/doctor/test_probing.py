@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cli.world import NOON, Json
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.kube.errors import ApiError, ApiStatus
 from taintwarden_cli.doctor.doctor_reading import operator_in, read_built_in, try_webhooks
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, Missing
@@ -66,7 +66,7 @@ async def test_operator_that_is_not_there(reads):
 
 
 def manager(*command: str, age: float = 1.0) -> dict[str, Json]:
-    lease = {"metadata": {}, "spec": {"holderIdentity": "m", "renewTime": wording.exactly(NOON - age)}}
+    lease = {"metadata": {}, "spec": {"holderIdentity": "m", "renewTime": rfc3339.exactly(NOON - age)}}
     pods = {"items": [{"spec": {"containers": [{"command": list(command)}]}}]} if command else {"items": []}
     return {"kube-controller-manager": lease, "pods": pods}
 

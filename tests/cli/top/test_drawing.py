@@ -5,10 +5,11 @@ import io
 import pytest
 from rich.console import Console
 
-from taintwarden.api.status import ReclaimStatus
-from taintwarden.controller.words.wording import at
+from taintwarden.api.status import Condition, ConditionStatus, GuardStatus, PolicyStatus
+from taintwarden.engine.reported_status import ReclaimStatus
+from taintwarden.engine.rfc3339 import at
 from taintwarden_cli.status.event_timeline import Happening
-from taintwarden_cli.status.policy_status import GuardSummary, PolicySummary
+from taintwarden_cli.status.policy_status import PolicySummary
 from taintwarden_cli.top.drawing import LEGEND, Picture
 from taintwarden_cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook, TaintLook
 from taintwarden_cli.top.state import State, Wish
@@ -28,11 +29,12 @@ def node(
     return NodeLook(name, zone, [TaintLook("sla", value, "NoExecute", worst, acts=True, before="980")], list(pods))
 
 
-def policy(**more: object) -> PolicyLook:
-    summary = PolicySummary(name="sla", mode="Enforce", accepted="True", guard=GuardSummary())
-    for field, value in more.items():
-        setattr(summary, field, value)
-    return PolicyLook(summary, 12, 50)
+ARMED = Condition("GuardTripped", ConditionStatus.FALSE, "Armed", "", "2026-01-31T12:00:00Z")
+
+
+def policy(problem: str = "", **status: object) -> PolicyLook:
+    found = PolicyStatus(conditions=(ARMED,), **status)
+    return PolicyLook(PolicySummary(name="sla", mode="Enforce", accepted="True", problem=problem, status=found), 12, 50)
 
 
 def look(*nodes: NodeLook, policies: tuple[PolicyLook, ...] = (), problem: str = "", **more: object) -> Look:
@@ -96,7 +98,7 @@ def test_an_operator_that_does_not_run_is_the_first_line():
 
 def test_the_guard_is_a_gauge():
     assert any("guard armed ██░░░░░░░░ 12/50" in line for line in drawn(look(BAD, policies=(policy(),))))
-    tripped = policy(guard=GuardSummary(tripped_at="2026-01-31T12:00:00Z"), problem="its guard has tripped")
+    tripped = policy(guard=GuardStatus(tripped_at="2026-01-31T12:00:00Z"), problem="its guard has tripped")
     lines = drawn(look(BAD, policies=(tripped,)))
     assert any("guard tripped" in line for line in lines)
     assert any("its guard has tripped" in line for line in lines)
@@ -177,22 +179,6 @@ def test_a_filter_is_typed_and_removed():
     assert (state.filter, state.typing) == ("we", False)
     state.press("\x1b", look(BAD))
     assert state.filter == ""
-
-
-@pytest.mark.parametrize(("key", "wish"), [("p", Wish.PAUSE), ("u", Wish.RESUME)])
-def test_a_policy_is_paused_and_resumed_only_after_a_yes(key, wish):
-    assert pressed(key, "y")[1] == [None, wish]
-    state, wishes = pressed(key, "x")
-    assert (wishes, state.message) == ([None, None], "nothing was changed")
-
-
-def test_the_question_names_the_policy():
-    state, _ = pressed("p")
-    assert drawn(look(BAD, policies=(policy(),)), state, height=30)[-1] == "Pause policy sla? y or n"
-
-
-def test_without_a_policy_there_is_nothing_to_pause():
-    assert pressed("p", "y", found=look(BAD))[1] == [None, None]
 
 
 def test_a_pod_is_selected_and_explained():

@@ -143,11 +143,11 @@ def test_keys_are_split():
 
 
 async def test_keys_on_a_terminal(cluster, tmp_path):
-    """Pause with a confirmation, then quit: the terminal is as before."""
+    """Explain a pod, then quit: the terminal is as before."""
     async with cluster.serve() as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-        done, drawn = await asyncio.to_thread(_type, kubeconfig, [("web-0", "p"), ("y or n", "y"), ("is paused", "q")])
-    assert (done, cluster.store.get(POLICIES, "sla")["spec"]["paused"]) == (0, True)
+        done, drawn = await asyncio.to_thread(_type, kubeconfig, [("web-0", "e"), ("Because", "q")])
+    assert done == 0
     assert "\x1b[?1049l" in drawn
 
 

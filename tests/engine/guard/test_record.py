@@ -234,3 +234,48 @@ def test_pods_that_are_known_before_the_record_are_counted_by_it():
     assert other.guard.expected() == 3
     other.forget(*pods(3))
     assert other.look() is Turn.ARMED
+
+
+def seen(bench, uids):
+    """What a guard says of itself and of these pods."""
+    guard = bench.guard
+    of_pods = [(uid in guard.released, guard.has_taken(uid), guard.may_take(uid)) for uid in uids]
+    held = [guard.holds(namespace) for namespace in ("shop", "bank")]
+    numbers = guard.evicted(), guard.expected(), guard.counted(), guard.reserved
+    return numbers, guard.is_tripped, guard.scope, held, of_pods, guard.next_look(bench.now), guard.record(bench.now)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        GuardRecord(),
+        GuardRecord(WALL - 5, "a taint", (("bank", 4), ("shop", 20)), ((WALL + SLOT, (("bank", 2),)),)),
+        GuardRecord(reserved=(("q0", "shop"), ("x", "bank")), released=3, released_at=WALL, reset="7"),
+    ],
+)
+def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
+    """It restores what a new process does, whatever it counted, held, reserved, released and called before."""
+    former = Bench(wall=WALL)
+    former.expect(*pods(3, "r"))
+    former.release()
+    former.reserve("t0", "t1")
+    former.call("t0")
+    former.want("w0")
+    former.expect(*pods(14, "q"))
+    former.expect(*pods(2, "b"), namespace="bank")
+    former.look()
+    former.forget("b0", "b1")
+    former.look()
+    assert (former.guard.is_tripped, former.guard.scope) == (True, "shop")
+    new = Bench(wall=WALL)
+    new.expect(*pods(3, "r"))
+    new.expect(*pods(14, "q"))
+    uids = [*pods(3, "r"), "t0", "t1", "w0", *pods(14, "q")]
+    for bench in (former, new):
+        bench.guard.know_causes(known=False)
+        bench.guard.restore(record, bench.now)
+        for uid in [*pods(3, "r"), *pods(14, "q")]:
+            bench.expect(uid)
+        bench.expect("other", namespace="bank")
+        bench.resolve(*uids)
+    assert seen(former, uids) == seen(new, uids)

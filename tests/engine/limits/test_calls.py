@@ -544,10 +544,11 @@ def test_a_new_leader_knows_of_no_failures():
     bench.call(LANE_FAILS, "bank")
     bench.begin()
     bench.call(SERVER_FAILS)
-    bench.calls.forget_failures()
+    bench.freed.take()
+    assert bench.calls.forget_failures() == [("p", "bank")]
+    assert bench.freed.take() == ["lane/p/bank"]
     assert [bench.refuse("bank"), bench.refuse()] == [None, None]
     assert not bench.calls.is_failing(("p", "bank"))
-    bench.freed.take()
     assert kept(bench.calls, "bank") == []
 
 

@@ -346,10 +346,13 @@ def test_a_record_that_came_before_its_policy_applies():
     assert bench.guard.is_tripped
 
 
-def test_a_record_of_a_policy_that_is_gone_is_forgotten():
+@pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])
+def test_a_record_of_a_policy_that_is_gone_is_forgotten(meanwhile):
     bench = Bench()
     bench.guards.keep("p", TRIPPED, bench.now)
-    bench.configure()
+    if meanwhile:
+        bench.configure(*meanwhile)
+    bench.guards.configure((), bench.now)
     assert kept(bench.guards, "p") == []
 
 

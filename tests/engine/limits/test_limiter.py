@@ -4,10 +4,9 @@ from typing import Any
 
 import msgspec
 
-from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import ZONE, budget, limited, owner
-from taintwarden.engine.guard import Due, Guard, GuardRecord
+from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Limiter, Refusal, Settlement, refusal
 from taintwarden.engine.model import (
@@ -48,11 +47,6 @@ class Bench:
     @property
     def guard(self) -> Guard:
         return self.limiter.guards.by_policy["p"]
-
-    def restore(self, record: GuardRecord) -> None:
-        """Another process stored it, and this one leads now."""
-        self.limiter.guards.keep("p", record, LATER)
-        self.limiter.guards.restore(LATER)
 
     def pod(self, name: str = "a", *, of: str = "web", node: str = "n1", namespace: str = "shop") -> Pod:
         shared = self.interner.pod_class(namespace, {}, Tolerations(), owner=owner(of))
@@ -138,76 +132,10 @@ def test_a_released_pod_passes_the_guard_and_full_zones():
     assert bench.ask(bench.pod("b")) == refusal.ZONE
 
 
-def test_a_pod_that_a_person_released_is_known():
-    bench = Bench(GUARDED)
-    bench.trip()
-    bench.guard.release(bench.now)
-    known = [bench.limiter.guards.is_released(*one) for one in (("p", "wave-0"), ("p", "later"), ("q", "wave-0"))]
-    assert known == [True, False, False]
-
-
 def test_a_guard_without_a_record_refuses():
     bench = Bench(GUARDED)
     assert bench.ask(bench.pod()) == refusal.GUARD
     assert reserved(bench).ask(bench.pod()) == ""
-
-
-def test_a_released_pod_waits_until_the_next_leader_would_know_of_the_release():
-    bench = Bench(GUARDED)
-    bench.guard.grant("2026-01-01")
-    assert bench.ask(bench.pod(), released=True) == refusal.GUARD
-
-
-def test_a_rehearsal_needs_no_record():
-    bench = Bench(limited(guard=GuardSettings(), spec={"mode": "DryRun"}))
-    assert bench.ask(bench.pod()) == ""
-
-
-def test_the_policys_rate_refuses_until_a_token_is_there():
-    bench = Bench(limited(evictions_per_second=0.5, burst=1))
-    assert bench.ask(bench.pod()) == ""
-    refused = bench.refuse(bench.pod("b"))
-    assert refused == Refusal(refusal.POLICY_RATE, LATER.monotonic + 2)
-
-
-def test_the_overall_rate_refuses_the_whole_policy():
-    bench = Bench(limited(), overall_rate=1.0)
-    assert bench.ask(bench.pod()) == ""
-    refused = bench.refuse(bench.pod("b"))
-    assert refused == Refusal(refusal.OVERALL_RATE, LATER.monotonic + 1)
-
-
-def test_a_budget_refuses_its_pods():
-    bench = Bench(limited())
-    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
-    assert bench.ask(bench.pod()) == refusal.BUDGET
-    assert bench.ask(bench.pod("b", namespace="office")) == ""
-
-
-def test_a_workload_refuses_its_pods():
-    bench = Bench(limited(max_unavailable=Share(number=1)))
-    assert bench.ask(bench.pod()) == refusal.WORKLOAD
-    bench.limiter.workloads.want(("shop", owner().uid), 2)
-    assert bench.ask(bench.pod("b")) == ""
-
-
-def test_a_node_refuses_its_pods():
-    bench = Bench(limited(node_max_concurrent=1))
-    bench.reserve(bench.pod())
-    assert bench.ask(bench.pod("b")) == refusal.NODE
-    assert bench.ask(bench.pod("c", node="n2")) == ""
-
-
-def test_zones_have_rates_of_their_own():
-    bench = Bench(limited(zone_evictions_per_second=1.0))
-    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.ZONE_RATE]
-    assert bench.ask(bench.pod("c"), "z2") == ""
-
-
-def test_namespaces_have_rates_of_their_own():
-    bench = Bench(limited(namespace_evictions_per_second=1.0))
-    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.NAMESPACE_RATE]
-    assert bench.ask(bench.pod("c", namespace="office")) == ""
 
 
 # -- together ----------------------------------------------------------------------------------------------------------
@@ -353,62 +281,3 @@ def test_a_pod_that_is_gone_is_missing_but_no_more_on_its_way_out():
     assert bench.ask(second) == refusal.WORKLOAD
     bench.limiter.workloads.want(("shop", owner().uid), 1)
     assert bench.ask(second) == ""
-
-
-# -- policies change ---------------------------------------------------------------------------------------------------
-
-OPEN = GuardRecord(LATER.wall - 60, "a taint", (("shop", 400),))
-
-
-def test_a_guard_goes_on_through_changes_of_its_policy():
-    bench = Bench(GUARDED)
-    guard = bench.guard
-    bench.configure(limited(guard=GuardSettings(max_percent=1)))
-    assert bench.guard is guard
-    assert guard.settings.max_percent == 1
-
-
-def test_a_namesake_inherits_no_guard():
-    bench = Bench(GUARDED)
-    bench.restore(OPEN)
-    bench.configure(msgspec.structs.replace(GUARDED, uid="another"))
-    assert not bench.guard.halts
-
-
-def test_a_policy_made_again_after_it_was_gone_inherits_no_guard():
-    bench = Bench(GUARDED)
-    bench.restore(OPEN)
-    bench.configure()
-    bench.configure(msgspec.structs.replace(GUARDED, uid="another"))
-    assert not bench.guard.halts
-
-
-def test_a_guard_switched_off_and_on_again_remembers():
-    bench = reserved(Bench(GUARDED), "a")
-    bench.call(bench.pod(), Settlement.EVICTED)
-    bench.configure(limited())
-    assert bench.limiter.guards.by_policy == {}
-    bench.configure(GUARDED)
-    assert bench.spent() == [1]
-
-
-def test_a_record_that_came_before_its_policy_counts():
-    bench = Bench(limited("other"))
-    bench.restore(OPEN)
-    bench.configure(limited("other"), GUARDED)
-    assert bench.guard.halts
-
-
-def test_nothing_is_remembered_of_policies_that_are_gone():
-    bench = Bench(GUARDED)
-    bench.restore(OPEN)
-    bench.configure()
-    bench.limiter.freed.take()
-    assert kept(bench.limiter.guards, "p") == []
-
-
-def test_nothing_is_remembered_of_a_policy_that_went_with_its_guard_off():
-    bench = Bench(GUARDED)
-    for given in ([limited()], []):
-        bench.configure(*given)
-    assert kept(bench.limiter.guards, "p") == []

@@ -17,22 +17,24 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.decoding import decoding
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
-from taintwarden.controller.handlers.device_handlers import (
-    EVERY_DRIVER,
-    DeviceClaimHandler,
-    DeviceHandler,
-    SliceHandler,
-    TaintRuleHandler,
-)
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.calls.evictor import outcome_of
 from taintwarden.kube.wire.answers import read_refusal
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import BudgetObject, NodeObject, PodObject
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_devices import events as device_events
+from taintwarden_devices.handlers import (
+    EVERY_DRIVER,
+    ClaimHandler,
+    DeviceHandler,
+    SliceHandler,
+    TaintRuleHandler,
+)
+from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden_devices.source import Devices
 
 Json = dict[str, Any]
 SERVED = {
@@ -94,7 +96,7 @@ class Engine:
     def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float], **options: Any) -> None:
         self._wall = wall
         self._monotonic = monotonic
-        self.machine = Machine(**options)
+        self.machine = Machine(source=Devices, **options)
         self.issues: list[PodIssue] = []
         self.reported: dict[str, int] = {}
         """UIDs of pods about whose annotations something was reported."""
@@ -104,7 +106,7 @@ class Engine:
         parts, drivers = (self._pending.append, Metrics()), frozenset((EVERY_DRIVER,))
         self._devices: dict[str, DeviceHandler[Any]] = {
             "slices": SliceHandler("resourceslices", *parts, drivers),
-            "claims": DeviceClaimHandler("resourceclaims", *parts, drivers),
+            "claims": ClaimHandler("resourceclaims", *parts, drivers),
             "rules": TaintRuleHandler("devicetaintrules", *parts),
         }
         self._newest = -1
@@ -185,7 +187,7 @@ class Engine:
 
     def devices_known(self) -> list[Order | Notice]:
         """Slices, claims and rules were listed."""
-        return self.step(events.DevicesKnown(known=True))
+        return self.step(device_events.DevicesKnown(known=True))
 
     def node(self, obj: world.Node) -> Any:
         """A node in the words of the engine."""
@@ -225,7 +227,8 @@ class Engine:
 
     def live(self, kind: str, *, live: bool) -> list[Order | Notice]:
         """Whether a stream is up to date."""
-        return self.step(events.ViewChanged(kind, live, of_devices=kind in _DEVICES))
+        of_devices = device_events.StreamChanged(kind, live)
+        return self.step(of_devices if kind in _DEVICES else events.ViewChanged(kind, live))
 
     def synced(self) -> list[Order | Notice]:
         """Everything was listed once."""

@@ -198,7 +198,7 @@ class Draw:
         """A process that writes values: its key, its kind, and how often it writes."""
         key, kind = self.pick(PROCESSES)
         given = {"begin": self.pick((985, 955, 949, 60, 90)), "step": self.pick((-1, -1, -7, 1, 3))}
-        return {"key": key, "kind": kind, "every": self.pick((1.0, 5.0, 17.0, 30.0)), **given}
+        return {"key": key, "kind": kind, "every": self.pick((3.0, 5.0, 17.0, 30.0)), **given}
 
     # -- disturbances -------------------------------------------------------------------------------------------------
 

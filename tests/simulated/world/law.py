@@ -4,7 +4,8 @@ A history is a list of facts in the order of their times, each a mapping with ``
 
 object   ``kind``, ``name`` and the ``object`` as the API server stores it; None: it is gone. Kinds: nodes, pods (named
          by UID), policies, profiles, namespaces, workloads (by UID), budgets; devices (``pool/device``, with taints in
-         the spec as nodes have) and claims (by UID of the pod: for each device the tolerations)
+         the spec as nodes have, and ``isAbsent`` while they are in no slice) and claims (by UID of the pod: for each
+         device the tolerations)
 state    ``leader`` and its ``term``; ``there``: it follows nodes without a gap, and what it saw is kept; ``well``:
          nothing else hinders it
 forgot   what was kept of the node ``name``, or of all (""), is lost
@@ -12,10 +13,11 @@ read     the node ``name`` is read, or that has ``ended``
 order    a call was decided on: ``id``, ``policy``, ``pod`` (UID) and ``verb``; without it, when ``call`` says so
 call     it went out: the same, and ``by`` whom; or it will not, if it is ``withheld``
 effect   the API server carried out the call ``id``
-answer   the ``code`` (0: none came) and the ``body`` of the answer to the call ``id``
+answer   the ``code`` (0: none came), the ``body`` and ``retry_after`` of the answer to the call ``id``
 
 Each bound has two sides. *Not before*: what no operator could decide by anything that it may have known is a breach.
-*Not later*: what no row of the table can hold is called within ``SLACK`` while all is well.
+*Not later*: what no row of the table can hold is called within ``SLACK`` while all is well. So what a row needs is a
+pair: [surely, perhaps].
 """
 
 from bisect import bisect_right
@@ -34,7 +36,9 @@ from simulated.world.when import (
     Node,
     Pod,
     Rules,
+    State,
     Toleration,
+    carried_over,
     demands,
     duration,
     holds,
@@ -56,9 +60,16 @@ KEPT = 30.0
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
 BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
+CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
+"""How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
 ROUNDS, ROW_SECONDS = 3, 600.0
-COUNTED = ("ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job")
+OTHERS_PER_FAILING = 3
+OF_LANES = ("calls", "failing")
+"""Rows that hold whole lanes, in whatever order their pods are."""
+LIMITS: dict[str, Any] = {"evictionsPerSecond": 10.0, "burst": 20, "guard": {}, "bounce": {}, "perWorkload": {}}
+GUARD: dict[str, Any] = {"maxPercent": 20, "minPods": None, "maxPods": None, "windowSeconds": 600, "settleSeconds": 2}
+HEALTH: dict[str, Any] = {"unhealthy": (), "threshold": 0.55, "evictionsPerSecond": 1.0}
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,10 @@ class Want:
     zone: tuple[str, ...]
     free: float | None = None
     """Since when no row but a rate holds it."""
-    failed: int = 0
+    ready: float | None = None
+    """The same, whatever holds its lane."""
+    failed: int | None = 0
+    """Calls that failed; None: not known since another leads."""
     again: tuple[float, float] = (0.0, 0.0)
     """Since when it may be called again, and when it has to be."""
     blocked: float | None = None
@@ -106,23 +120,34 @@ class Call:
     """When it was ordered."""
     term: int
     taint: str
-    sent: float | None = None
     effect: float | None = None
     answered: float | None = None
+    doubted: float = 0.0
+    """Until when it may count as carried out, since no answer came."""
 
 
 class Bucket:
     """Tokens: how many there are at the most, and at the least. It fills from empty when a leader ``began``."""
 
     def __init__(self, rate: float, burst: float, began: float, now: float) -> None:
-        self.rate, self.burst, self.at = rate, max(1.0, burst), now
+        self.rate, self.burst, self.at = rate, burst, now
         self.most, self.least = min(self.burst, (now - began + MOMENT / 2) * rate), 0.0
         self.since: float | None = None
         """Since when there surely is one."""
+        self.former = (0.0, 0.0)
+        """Its burst before, and until when that may count."""
+
+    def resize(self, rate: float, burst: float, now: float) -> None:
+        """A changed limit is known within ``SEEN``; it adds no tokens."""
+        self.fill(now)
+        self.most += max(0.0, self.rate - rate) * SEEN
+        self.former = self.burst, now + SEEN
+        self.rate, self.burst, self.least, self.since = rate, burst, 0.0, None
 
     def fill(self, now: float) -> None:
         gained, self.at = max(0.0, now - self.at) * self.rate, max(now, self.at)
-        self.most, self.least = min(self.burst, self.most + gained), min(self.burst, self.least + gained)
+        self.most = min(max(self.burst, self.former[0] if now < self.former[1] else 0.0), self.most + gained)
+        self.least = min(self.burst, self.least + gained)
         self.since = None if self.least < 1.0 else now if self.since is None else self.since
 
     def take(self, now: float) -> bool:
@@ -134,14 +159,39 @@ class Bucket:
         return was_there
 
 
-class Lane:
+class Tries:
+    """Tries that failed in a row, and until when to wait for them: 1 s, 2 s, 4 s, to the ``longest``.
+
+    Calls that were in the air when one failed count no more.
+    """
+
+    def __init__(self, longest: float) -> None:
+        self.longest = longest
+        self.fails, self.until, self.failed_at = [0, 0], [0.0, 0.0], [0.0, 0.0]
+
+    def fail(self, call: Call, now: float, *, is_sure: bool) -> None:
+        """A call failed."""
+        counts = [not self.fails[side] or call.at >= self.failed_at[side] for side in (0, 1)]
+        for side in (0, 1):
+            if counts[side] and (is_sure or side):
+                self.fails[side], self.failed_at[side] = self.fails[side] + 1, now
+        self.fails[1] = max(self.fails)
+        for side, jitter in enumerate((EARLY, LATE)):
+            if any(counts[: side + 1]) and (is_sure or side):
+                wait = min(self.longest, 2.0 ** min(9, self.fails[side] - 1))
+                self.until[side] = max(self.until[side] if side else 0.0, now + wait * jitter)
+
+    def succeed(self, *, is_sure: bool) -> None:
+        """Another answer came."""
+        self.fails, self.until = [0, 0 if is_sure else self.fails[1]], [0.0, 0.0 if is_sure else self.until[1]]
+
+
+class Lane(Tries):
     """The due pods of a policy in a namespace. Hard deadlines have lanes of their own."""
 
     def __init__(self, key: tuple[str, str, bool]) -> None:
+        super().__init__(2.0 if key[2] else 30.0)
         self.key = key
-        self.fails, self.wait = [0, 0], [0.0, 0.0]
-        """Failed tries in a row, and until when it waits for them: at the least, and at the most."""
-        self.failed_at = 0.0
         self.air: dict[int, Call] = {}
 
     def fails_at(self, now: float, *, surely: bool) -> bool:
@@ -156,69 +206,44 @@ class Lane:
         """Calls that take slots."""
         return sum(now - one.at < 0.999 for one in self.air.values())
 
-    def fail(self, call: Call, now: float, *, is_sure: bool) -> None:
-        """A call failed. Calls that were in the air count once."""
-        counts, cap = call.at >= self.failed_at, 2.0 if self.key[2] else 30.0
-        self.fails = [self.fails[0] + (counts and is_sure), self.fails[1] + 1]
-        least, most = (min(cap, 2.0 ** max(0, min(9, one - 1))) for one in self.fails)
-        if counts and is_sure:
-            self.wait[0], self.failed_at = now + least * EARLY, now
-        self.wait[1] = max(self.wait[1], now + most * LATE)
-
-    def succeed(self, *, is_sure: bool) -> None:
-        """Another answer came."""
-        self.fails = [0, 0 if is_sure else self.fails[1]]
-        self.wait = [0.0, 0.0 if is_sure else self.wait[1]]
-
 
 def whose(code: int, body: str) -> str:
-    """Whose an answer is: ``done``, the ``pod``'s, the ``lane``'s, the ``server``'s; ``silence``: there was none."""
+    """Whose an answer is: ``done``, the ``pod``'s, the ``lane``'s, the ``server``'s, a ``pause``; ``silence``: none."""
     text = body.lower()
     if 200 <= code < 300 or code == 0:
         return "done" if code else "silence"
     if code in (404, 409) or "more than one poddisruptionbudget" in text or "disruption budget" in text:
         return "pod"
     if code == 429:
-        return "pod" if "webhook" in text else "server"
+        return "pod" if "webhook" in text else "pause"
     return "lane" if code < 500 or "webhook" in text else "server"
 
 
-def limit(rules: Rules, name: str) -> Any:
-    """A limit of a policy, with its default; None: it has none, or it is switched off by its own value."""
-    found = rules.limits.get(name, {"evictionsPerSecond": 10.0, "guard": {}, "bounce": {}, "perWorkload": {}}.get(name))
-    if rules.reclaim is not None and name != "bounce":
-        return None
-    match name:
-        case "evictionsPerSecond":
-            return None if found >= 10_000 else found
-        case "perNamespace" | "perZone":
-            return (found or {}).get("evictionsPerSecond")
-        case "perNode":
-            return (found or {}).get("maxConcurrent")
-        case "perWorkload":
-            share = found.get("maxUnavailable", "25%")
-            return None if share == "100%" else share
-        case "bounce":
-            return found.get("maxBackoffSeconds", 3600) or None
-        case "guard":
-            guard = {
-                "maxPercent": 20,
-                "minPods": None,
-                "maxPods": None,
-                "windowSeconds": 600,
-                "settleSeconds": 2,
-            } | found
-            return None if guard["maxPercent"] >= 100 or guard.get("action", "Halt") != "Halt" else guard
-        case "zoneHealth":
-            return None if found is None else {"unhealthy": (), "threshold": 0.55, "evictionsPerSecond": 1.0} | found
-    raise ValueError(name)
+def limits_of(rules: Rules) -> dict[str, Any]:
+    """The limits of a policy by the names of their rows. One that its own value switches off is not there."""
+    given = LIMITS | rules.limits
+    guard, rate, share = GUARD | given["guard"], given["evictionsPerSecond"], given["perWorkload"].get("maxUnavailable")
+    health = given.get("zoneHealth")
+    found = {
+        "policy-rate": rate if rate < 10_000 else None,
+        "namespace-rate": (given.get("perNamespace") or {}).get("evictionsPerSecond"),
+        "zone-rate": (given.get("perZone") or {}).get("evictionsPerSecond"),
+        "zone": None if health is None else HEALTH | health,
+        "node": (given.get("perNode") or {}).get("maxConcurrent"),
+        "workload": None if share == "100%" else share or "25%",
+        "release": guard["maxPercent"] < 100 or None,  # without a guard nothing is released
+        "guard": guard if guard["maxPercent"] < 100 and guard.get("action", "Halt") == "Halt" else None,
+        "burst": given["burst"],
+    }
+    found = {"bounce": given["bounce"].get("maxBackoffSeconds", 3600) or None} | (found if not rules.reclaim else {})
+    return {name: value for name, value in found.items() if value is not None}
 
 
 class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
     def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
-        self.settings, self.began = limit(rules, "guard"), now
+        self.settings, self.began = rules.limits["guard"], now
         self.people: list[tuple[float, int]] = []
         """Since when the policy could evict how many pods."""
         self.gone: list[tuple[float, str, str]] = []
@@ -232,10 +257,14 @@ class Guard:
         """What it may have counted: UID -> when last, the namespace, and when first."""
         self.grown = [now, now]
         """When one of these two grew last."""
-        self.may_be_tripped = False
-        self._may: tuple[float, dict[str, bool]] = (0.0, {})
+        self.tripped: float | None = None
+        """Since when it may be tripped."""
+        self._may: dict[str, bool] = {}
+        """Namespace -> whether its pods may be held, since the last look."""
         self.alone: dict[str, float] = {}
         """Namespace -> when it may have been the only one that is held."""
+        self.only, self.single = "", now
+        """The only one that is held, surely; and when pods of another one may have been due last."""
 
     def allowance(self, now: float, *, least: bool) -> int:
         """Of the most pods that the policy could evict within the window."""
@@ -249,23 +278,28 @@ class Guard:
         minimum = min(50, max(5, people // 2)) if minimum is None else minimum
         return int(min(max(people * self.settings["maxPercent"] // 100, minimum), self.settings["maxPods"] or NEVER))
 
+    def past(self, since: float, *, surely: bool) -> dict[str, str]:
+        """UIDs and namespaces of those evicted since then that were surely not released, or perhaps not."""
+        first, known = bisect_right(self.gone, since, key=lambda one: one[0]), self.released
+        return {uid: name for _, uid, name in self.gone[first:] if not (uid in known if surely else known.get(uid))}
+
     def look(self, wants: Iterable[Want], now: float, is_blocked: Mapping[str, bool], *, well: bool) -> None:
         """Count anew."""
-        window = self.settings["windowSeconds"]
+        window, self._may = self.settings["windowSeconds"], {}
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         surely = {
             uid: one.pod.namespace
             for uid, one in wants.items()
             if one.due.late <= now + window - SEEN and uid not in self.released and not is_blocked.get(uid)
         }
-        past = (uid for at, uid, _ in self.gone if at > now - window + STALE and uid not in self.released)
-        count = len({*surely, *past})
+        count = len({*surely, *self.past(now - window + STALE, surely=True)})
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
         if self.held and not self.held.keys() & wants.keys():
             self.held = {}
-        self.may_be_tripped = self.may_be_tripped and bool(self.maybe.keys() & wants.keys())
-        past = [uid for at, uid, _ in self.gone if at > now - window - STALE and not self.released.get(uid)]
-        if not self.may_be_tripped:
+        if not self.maybe.keys() & wants.keys():
+            self.tripped = None
+        past = self.past(now - window - STALE, surely=False)
+        if self.tripped is None:
             self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - STALE or uid in past}
         for uid, one in wants.items():
             if one.due.early <= now + window + SEEN:
@@ -275,17 +309,22 @@ class Guard:
         if self.held or (self.above is not None and now - self.above >= SEEN):
             self.held |= surely
             self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
-        if len({*self.maybe, *past}) > self.allowance(now, least=True):
-            self.may_be_tripped = True
+        if self.tripped is None and len({*self.maybe, *past}) > self.allowance(now, least=True):
+            self.tripped = now
+            self.maybe = {uid: (now, name, now) for uid, name in past.items()} | self.maybe
         left = {self.held[uid] for uid in self.held if uid in wants}
-        near = (
-            {namespace for uid, (_, namespace, _) in self.maybe.items() if uid in wants} if self.may_be_tripped else ()
-        )
+        near = {name for uid, (_, name, _) in self.maybe.items() if uid in wants and self.tripped is not None}
+        self.single = self.single if len(near) == 1 and self.held else now
+        others = [name for uid, (_, name, _) in self.maybe.items() if name != self.only]
+        if now - self.single >= SLACK:
+            (self.only,) = near
+        elif self.tripped is None or len(others) > self.allowance(now, least=True) / 2:
+            self.only = ""
         for name in {*self.held.values(), *near}:
-            rest = sum(other != name for other in self.held.values())
+            rest = [uid for uid, other in self.held.items() if other != name]
             is_quiet = now - self.grown[0] >= 60.0 - STALE
-            standing = sum(uid in wants and other != name for uid, other in self.held.items())
-            is_small = (rest if name not in self.alone else standing) <= self.allowance(now, least=False) / 2
+            counted = len(rest) if name not in self.alone else sum(uid in wants for uid in rest)
+            is_small = counted <= self.allowance(now, least=False) / 2
             is_narrow = left <= {name} or ((is_quiet or name in self.alone) and is_small)
             if near == {name} or (self.held and is_narrow):
                 self.alone[name] = now
@@ -298,21 +337,16 @@ class Guard:
 
     def may_hold(self, namespace: str, now: float) -> bool:
         """Whether it may be tripped, settle, or have no allowance left."""
-        if self._may[0] != now:
-            self._may = (now, {})
-        if namespace not in self._may[1]:
-            self._may[1][namespace] = self._may_hold(namespace, now)
-        return self._may[1][namespace]
-
-    def _may_hold(self, namespace: str, now: float) -> bool:
-        begin, allowed = now - self.settings["windowSeconds"] - SEEN, self.allowance(now, least=True)
-        past = sum(at > begin and not self.released.get(uid) for at, uid, _ in self.gone)
-        if not self.may_be_tripped:
-            return past >= allowed
-        counts = Counter(namespace for _, namespace, _ in self.maybe.values())
+        if namespace in self._may:
+            return self._may[namespace]
+        allowed = self.allowance(now, least=True)
+        past = len(self.past(now - self.settings["windowSeconds"] - SEEN, surely=False))
+        counts = Counter(name for _, name, _ in self.maybe.values())
         most = max(counts, key=lambda name: (counts[name], name), default="")
-        rest, is_quiet = sum(counts.values()) - counts[most], now - self.grown[1] >= 60.0 + SLACK
-        return namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        rest, is_quiet = counts.total() - counts[most], now - self.grown[1] >= 60.0 + SLACK or self.only == most
+        holds_it = namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        self._may[namespace] = past >= allowed if self.tripped is None else holds_it
+        return self._may[namespace]
 
     def evicted(self, pod: Pod, now: float) -> str:
         """A pod is gone. Returns what is wrong with that."""
@@ -320,7 +354,7 @@ class Guard:
         if not self.released.get(pod.uid):
             self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
         begin, allowed = now - self.settings["windowSeconds"] + 0.1, self.allowance(now, least=False)
-        past = sum(at > begin and uid not in self.released for at, uid, _ in self.gone)
+        past = len(self.past(begin, surely=True))
         allowed = int(allowed * 1.5) if any(at > begin for at in self.alone.values()) else allowed
         return f"{past} pods left within the window, {allowed} may" if past > allowed else ""
 
@@ -345,7 +379,7 @@ class Judge:
         self.evicted: list[Call] = []
         self._nodes: dict[str, list[tuple[float, Node | None]]] = defaultdict(list)
         """States of nodes and devices."""
-        self._known: dict[str, tuple[Any, list[tuple[float, float, bool, Node | None]]]] = {}
+        self._known: dict[str, tuple[Any, int, list[State]]] = {}
         self._pods: dict[str, list[tuple[float, Pod | None]]] = defaultdict(list)
         self._there: list[list[float]] = []
         """Times in which an operator follows nodes without a gap."""
@@ -354,6 +388,8 @@ class Judge:
         self._profiles: dict[str, tuple[Json, tuple[Toleration, ...]]] = {}
         self._workloads: dict[str, int] = {}
         self._budgets: dict[str, Json] = {}
+        self._allowed: dict[str, float] = {}
+        """Until when a budget allowed a disruption, or was not there."""
         self._claims: dict[str, Json] = {}
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
         """When a pod that was due was so no longer; 0: it was not."""
@@ -369,18 +405,22 @@ class Judge:
         """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
         self._leader, self._term, self._well = "", 0, 0.0
         """Who leads, and since when all is well; NEVER: it is not."""
-        self._server = [0.0, 0.0]
-        """Until when a fault of the server makes all lanes wait: at the least, at the most."""
+        self._former: dict[str, float] = {}
+        """UIDs of pods that are called for since an earlier term, and until when that may be."""
+        self._server, self._pause = Tries(5.0), [0.0, 0.0]
+        """Faults of the server, and until when it asks for a pause: they make all lanes wait."""
         self._extra = self._full_at = 0.0
         """By how many calls lanes that fail had more than a quarter; when all slots were in use last."""
         self.rows: Counter[str] = Counter()
-        """Rows of the table that may have held somebody."""
+        """Rows of the table that may have held a pod."""
         self._changed: dict[str, None] = {}
         """UIDs of pods that have to be judged anew."""
         self._is_recounted = self._is_zoned = False
         self._rules_changed = 0.0
         self._had_wants, self._ticked, self._began = False, 0.0, 0.0
         self._due_lanes: set[tuple[str, str, bool]] = set()
+        self._failing = 0
+        """How many lanes may fail."""
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -414,41 +454,42 @@ class Judge:
 
     def on_object(self, fact: Json) -> None:
         kind, name, obj = fact["kind"], fact["name"], fact["object"]
-        everyone = dict.fromkeys(uid for uid, states in self._pods.items() if states[-1][1] is not None)
+        everyone = [uid for uid, states in self._pods.items() if states[-1][1] is not None]
+        concerned: list[str] = []
         match kind:
             case "nodes" | "devices":
                 self._nodes[name].append((self.now, None if obj is None else Node(obj)))
-                self._changed |= {
-                    uid: None for uid in everyone if name == self._pod(uid).node or name in self._claims.get(uid, ())
-                }
+                concerned = [u for u in everyone if name == self._pod(u).node or name in self._claims.get(u, ())]
             case "pods":
                 self._pods[name].append((self.now, None if obj is None else Pod(obj)))
-                self._changed[name] = None
+                concerned = [name]
             case "policies":
                 self._policy(name, obj)
-                self._changed |= everyone
+                concerned = everyone
             case "profiles":
-                everyone = {uid: None for uid in everyone if self._pod(uid).namespace == name.split("/")[0]}
                 self._profiles.pop(name, None)
                 if obj is not None:
                     found = tuple(one for one in tolerations_in(obj["spec"]["tolerations"]) if is_valid(one))
                     self._profiles[name] = ((obj["spec"].get("podSelector") or {}).get("matchLabels", {}), found)
-                self._changed |= everyone
+                concerned = [uid for uid in everyone if self._pod(uid).namespace == name.split("/")[0]]
             case "namespaces":
-                everyone = {uid: None for uid in everyone if self._pod(uid).namespace == name}
                 self._namespaces[name] = {} if obj is None else obj["metadata"].get("labels") or {}
-                self._changed |= everyone
+                concerned = [uid for uid in everyone if self._pod(uid).namespace == name]
             case "workloads":
                 self._workloads.pop(name, None)
                 if obj is not None:
                     self._workloads[name] = obj["spec"].get("replicas", 1)
             case "budgets":
-                self._budgets.pop(name, None)
+                before = self._budgets.pop(name, None)
+                for one in (before, obj):
+                    if one is None or one.get("status", {}).get("disruptionsAllowed", 0) > 0:
+                        self._allowed[name] = self.now
                 if obj is not None:
                     self._budgets[name] = obj
             case "claims":
                 self._claims[name] = obj or {}
-                self._changed[name] = None
+                concerned = [name]
+        self._changed |= dict.fromkeys(concerned)
         self._is_recounted &= kind not in ("nodes", "pods", "policies", "namespaces")
         self._is_zoned &= kind not in ("nodes", "policies")
         if kind in ("policies", "profiles", "namespaces"):
@@ -459,8 +500,9 @@ class Judge:
         if obj is None:
             return
         rules = self.policies[name] = Rules(obj)
+        rules.limits = limits_of(rules)
         same = before is not None and before.uid == rules.uid
-        if limit(rules, "guard") is None:
+        if "guard" not in rules.limits:
             self._guards.pop(rules.uid, None)
         elif not same or before is None or rules.uid not in self._guards or before.spec != rules.spec:
             guard, known = Guard(rules, self._released[rules.uid], self.now), self._guards.get(rules.uid)
@@ -472,23 +514,28 @@ class Judge:
         for want in self.wants.values():
             if want.rules.name == name:
                 want.rules = rules
-        if before is None or before.limits != rules.limits:
-            self._buckets = {key: one for key, one in self._buckets.items() if rules.uid not in key}
+        if "policy-rate" not in rules.limits:
+            self._buckets.pop(("policy-rate", (rules.uid,)), None)
 
     def _release(self, rules: Rules) -> None:
         """A person releases what is held, or that was granted: what is held by then may be released, too."""
-        self._look_at_guards({want.pod.uid: self._budgets_block(want.pod) for want in self.wants.values()})
         guard, known, (zone, since) = self._guards.get(rules.uid), self._released[rules.uid], self._zone(rules.uid)
-        if not (zone == "Full" or self.now - since < SLACK or (guard is not None and guard.may_be_tripped)):
+        if "release" not in rules.limits:
+            return
+        self._look_at_guards({want.pod.uid: self._budgets_block(want.pod) for want in self.wants.values()})
+        may_be_full = zone == "Full" or self.now - since < SLACK
+        if not may_be_full and (guard is None or guard.tripped is None):
             return
         for want in [one for one in self.wants.values() if one.rules.uid == rules.uid]:
+            if not may_be_full and guard is not None and self._never_allowed(want.pod, guard.tripped or 0.0):
+                continue  # it is not counted
             is_held = self._all_full(rules) or (guard is not None and guard.has_to_hold(want.pod, self.now))
             is_sure = is_held and want.due.late < self.now and bool(rules.reset) and self._is_well(SEEN)
             known[want.pod.uid] = known.get(want.pod.uid, False) or is_sure
         if guard is not None:
             guard.held, guard.above = {}, None
-        if guard is not None and all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
-            guard.may_be_tripped, guard.maybe = False, {}
+            if all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
+                guard.tripped, guard.maybe = None, {}
 
     def on_state(self, fact: Json) -> None:
         if fact["there"] != bool(self._there and self._there[-1][1] == NEVER):
@@ -498,10 +545,14 @@ class Judge:
                 self._there[-1][1] = self.now
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
-            self._lanes, self._buckets, self._server, self._reads = {}, {}, [0.0, 0.0], {}
-            self._began = self.now
+            for call in (call for lane in self._lanes.values() for call in lane.air.values()):
+                self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
+            self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
+            self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
             for guard in self._guards.values():
-                guard.grown[1] = self.now
+                guard.grown[1], guard.only, guard.single = self.now, "", self.now
+            for want in self.wants.values():
+                want.failed, want.free, want.ready = want.failed and None, None, None
         self._leader, self._term = fact["leader"], fact["term"]
         self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
 
@@ -521,13 +572,17 @@ class Judge:
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
         call = Call(want, lane, self.now, self._term, want.due.taint.key)
-        self._order_is_due(call)
+        for row, sentence in self._rows(want, surely=True):
+            self._breach(row, want.pod.uid, f"{want.rules.name} called for {want.pod.uid} {sentence}")
+        self._turns(call)
         self.calls[fact["id"]] = lane.air[fact["id"]] = call
         for name, bucket in self._buckets_of(want):
-            is_sure = name != "zone" or self.now - self._zone(want.rules.uid, *want.zone)[1] >= SLACK
-            if not bucket.take(self.now) and is_sure:
+            was_there = bucket.take(self.now)
+            if name == "zone" and self.now - self._zone(want.rules.uid, *want.zone)[1] < SLACK:
+                bucket.most = bucket.burst  # the state of the zone may not be known yet: nothing was taken
+            elif not was_there:
                 self._breach(name, want.rules.name, f"{want.rules.name} called for {fact['pod']} without a token")
-        want.free = None
+        want.free = want.ready = None
         for other in self.wants.values():
             if self._lane_of(other) == lane.key:
                 other.passed.clear()
@@ -541,10 +596,11 @@ class Judge:
         if fact.get("withheld"):
             self._answered(fact["id"], call)
             return
-        call.sent = self.now
-        want = call.want
+        uid = call.want.pod.uid
         if self._leader and fact.get("by", self._leader) != self._leader:
-            self._breach("leader", want.pod.uid, f"{fact['by']} called for {want.pod.uid}, and {self._leader} leads")
+            self._breach("leader", uid, f"{fact['by']} called for {uid}, and {self._leader} leads")
+        if call.term != self._term:
+            self._breach("leader", uid, f"a call for {uid} was decided on in another term")
         self._call_is_right(call, fact["verb"])
 
     def on_effect(self, fact: Json) -> None:
@@ -562,52 +618,58 @@ class Judge:
         if call is None or call.answered is not None:
             return
         self._answered(fact["id"], call)
-        whom, lane, want = whose(fact["code"], fact.get("body", "")), call.lane, call.want
+        whom, lane, want, now = whose(fact["code"], fact.get("body", "")), call.lane, call.want, self.now
+        asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
         if whom == "pod":
-            want.again = self.now + 5.0 * EARLY, self.now + BUDGET_SECONDS * LATE
-        if whom in ("lane", "silence", "server"):
+            want.again = now + 5.0 * EARLY, now + max(BUDGET_SECONDS * LATE, asked)
+        if whom != "done" and fact["code"] != 409 and want.failed is not None:
             want.failed += 1
-        if whom in ("lane", "silence"):
-            lane.fail(call, self.now, is_sure=whom == "lane")
+        if whom == "silence":
+            call.doubted = now + DOUBT_SECONDS + SLACK
+        if whom in ("lane", "silence") or (whom == "server" and is_slow):
+            lane.fail(call, now, is_sure=whom == "lane")
         if whom in ("server", "silence"):
-            seconds = 5.0 * LATE + float(fact.get("retry_after") or 0)
-            self._server[1] = max(self._server[1], self.now + seconds)
-            self._server[0] = self.now + EARLY if whom == "server" else self._server[0]
+            self._server.fail(call, now, is_sure=whom == "server" and not is_slow)
+        if whom == "pause" or asked:
+            self._pause = [now + max(1.0, asked) * EARLY if whom == "pause" else 0.0, now + max(1.0, asked) * LATE]
         if whom in ("done", "pod"):
             lane.succeed(is_sure=whom == "done")
-            self._server[0] = 0.0
+        if whom in ("done", "pod", "lane"):
+            self._server.succeed(is_sure=True)
 
     def _answered(self, number: Any, call: Call) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
+        self._former.pop(call.want.pod.uid, None)
 
     # -- who, and when ------------------------------------------------------------------------------------------------
 
-    def _states(self, name: str) -> list[tuple[float, float, bool, Node | None]]:
+    def _states(self, name: str) -> list[State]:
         """The states of a node, with when an operator has seen each at the latest, and whether it surely has."""
-        raw, key = self._nodes[name], (len(self._nodes[name]), len(self._there), self._there and self._there[-1][1])
-        if name in self._known and self._known[name][0] == key:
-            return self._known[name][1]
+        raw, there = self._nodes[name], (len(self._there), self._there and self._there[-1][1])
+        known, number, found = self._known.get(name, ((), 0, []))
+        if (known, number) == (there, len(raw)):
+            return found
+        is_more = known == there and number == len(raw) - 1 and raw[-1][1] is not None and raw[-2][1] is not None
+        if is_more and raw[-1][1].uid == raw[-2][1].uid and "/" not in name:
+            begin, kept = len(raw) - 2, found[:-1]  # only the end of the last one is new
+        else:
+            last = raw[-1][1]
+            others = (i for i, (_, one) in enumerate(raw, 1) if one is None or last is None or one.uid != last.uid)
+            begin, kept = max((i for i in others if i < len(raw)), default=0), []
         forgotten = max(self._forgotten.get(name, 0.0), self._forgotten.get("", 0.0))
-        last = raw[-1][1]
-        begin = next(
-            (
-                i + 1
-                for i in range(len(raw) - 2, -1, -1)
-                if raw[i][1] is None or last is None or raw[i][1].uid != last.uid
-            ),
-            0,
-        )
-        found = []
-        for index in range(begin, len(raw)):
-            at, node = raw[index]
-            end = raw[index + 1][0] if index + 1 < len(raw) else NEVER
-            there = [(max(at, a), b) for a, b in self._there if b > at]
-            seen = there[0][0] + LAG if there else NEVER
-            sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in there)
-            found.append((at, seen, sure, node))
-        self._known[name] = (key, found)
-        return found
+        end, new = NEVER, []
+        for at, node in reversed(raw[begin:]):
+            is_followed = any(a <= at and end <= b for a, b in self._there)
+            if node is not None and node.is_absent and not is_followed:  # in memory only
+                forgotten = max(forgotten, end)
+            periods = [(max(at, a), b) for a, b in self._there if b > at]
+            seen = periods[0][0] + LAG if periods else NEVER
+            sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in periods)
+            new.append((at, seen, sure, node))
+            end = at
+        self._known[name] = (there, len(raw), kept + new[::-1])
+        return self._known[name][2]
 
     def _pod(self, uid: str, at: float = NEVER) -> Pod:
         states = self._pods[uid]
@@ -636,14 +698,14 @@ class Judge:
         yield from demands(*given, self._states(pod.node), bound)
         for device, claimed in self._claims.get(uid, {}).items():
             if device in self._nodes:
-                yield from demands(*given, self._states(device), bound, tolerations_in(claimed))
+                yield from demands(*given, carried_over(self._states(device)), bound, tolerations_in(claimed))
 
     def _settle(self) -> None:
         """Judge anew whom something has changed."""
+        self._zone()
         changed, self._changed = list(self._changed), {}
         for uid in changed:
-            states = self._pods[uid]
-            pod = states[-1][1]
+            pod = self._pods[uid][-1][1]
             best: dict[str, tuple[Rules, Due]] = {}
             taints: Counter[str] = Counter()
             for rules, one in self._demands(uid, pod) if pod is not None else ():
@@ -655,8 +717,8 @@ class Judge:
                     best[rules.name] = (rules, one)
             for key in [key for key in self.wants if key[1] == uid and key[0] not in best]:
                 ended = self.wants.pop(key)
-                if uid in (known := self._released[ended.rules.uid]):  # who recovers is released no more
-                    known[uid] = False
+                if uid in (released := self._released[ended.rules.uid]):  # who recovers is released no more
+                    released[uid] = False
                 self._ended[key] = (self.now if ended.due.early <= self.now + self.skew else 0.0, ended)
             for name, (rules, one) in best.items():
                 assert pod is not None
@@ -672,32 +734,30 @@ class Judge:
                     want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
                 want.taints = taints[name]
 
-    # -- rows of the table --------------------------------------------------------------------------------------------
+    # -- what rows need -----------------------------------------------------------------------------------------------
 
     def _lane_of(self, want: Want) -> tuple[str, str, bool]:
         return want.rules.uid, want.pod.namespace, want.rules.reclaim is not None
 
     def _buckets_of(self, want: Want) -> Iterator[tuple[str, Bucket]]:
-        rules, uid = want.rules, want.rules.uid
-        rate, health = limit(rules, "evictionsPerSecond"), limit(rules, "zoneHealth")
+        limits, uid = want.rules.limits, want.rules.uid
         rates = [("overall-rate", (), self._overall, self._overall)]
-        if rate is not None:
-            rates.append(("policy-rate", (uid,), rate, rules.limits.get("burst", 20)))
-        for name, field_, where in (
-            ("namespace-rate", "perNamespace", want.pod.namespace),
-            ("zone-rate", "perZone", want.zone),
-        ):
-            if (rate := limit(rules, field_)) is not None:
+        if (rate := limits.get("policy-rate")) is not None:
+            rates.append(("policy-rate", (uid,), rate, limits["burst"]))
+        for name, where in (("namespace-rate", want.pod.namespace), ("zone-rate", want.zone)):
+            if (rate := limits.get(name)) is not None:
                 rates.append((name, (uid, where), rate, rate))
-        if health is not None and self._zone(uid, *want.zone)[0] != "Normal":
-            rates.append(
-                ("zone", (uid, "health", want.zone), health["evictionsPerSecond"], health["evictionsPerSecond"])
-            )
-        for name, key, rate, burst in rates:
-            if (name, key) not in self._buckets:
-                self._buckets[name, key] = Bucket(rate, burst, self._began, self.now)
-            self._buckets[name, key].fill(self.now)
-            yield name, self._buckets[name, key]
+        if "zone" in limits and self._zone(uid, *want.zone)[0] != "Normal":
+            rate = limits["zone"]["evictionsPerSecond"]
+            rates.append(("zone", (uid, "health", want.zone), rate, rate))
+        for name, key, rate, most in rates:
+            bucket, burst = self._buckets.get((name, key)), max(1.0, most)
+            if bucket is None:
+                bucket = self._buckets[name, key] = Bucket(rate, burst, self._began, self.now)
+            if (bucket.rate, bucket.burst) != (rate, burst):
+                bucket.resize(rate, burst, self.now)
+            bucket.fill(self.now)
+            yield name, bucket
 
     def _zone(self, *key: str) -> tuple[str, float]:
         if not self._is_zoned:
@@ -712,69 +772,77 @@ class Judge:
     def _look_at_zones(self) -> None:
         nodes = [states[-1][1] for name, states in self._nodes.items() if "/" not in name and states[-1][1] is not None]
         for rules in self.policies.values():
-            if (health := limit(rules, "zoneHealth")) is None:
+            if (health := rules.limits.get("zone")) is None:
                 continue
             bad = [tolerations_in([{"operator": "Exists"} | one])[0] for one in health["unhealthy"]]
-            counts: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+            zones: dict[tuple[str, ...], list[bool]] = defaultdict(list)
             for node in nodes:
                 if matches(rules.nodes, node.labels):
-                    counts[node.zone][0] += 1
-                    counts[node.zone][1] += any(holds(one, taint) for one in bad for taint in node.taints)
-            found = {
-                (rules.uid, *zone): "Normal"
-                if total < FEW_NODES or ill < health["threshold"] * total
-                else "Full"
-                if ill == total
-                else "Degraded"
-                for zone, (total, ill) in counts.items()
-            }
+                    zones[node.zone].append(any(holds(one, taint) for one in bad for taint in node.taints))
+            found = {(rules.uid, *zone): "Normal" for zone in zones}
+            for zone, ill in zones.items():
+                if len(ill) >= FEW_NODES and sum(ill) >= health["threshold"] * len(ill):
+                    found[rules.uid, *zone] = "Full" if all(ill) else "Degraded"
             found[rules.uid,] = "Full" if found and all(one == "Full" for one in found.values()) else "Normal"
             for key, state in found.items():
                 if self._zones.get(key, ("Normal", 0.0))[0] != state:
                     self._zones[key] = (state, self.now)
 
-    def _budgets_block(self, pod: Pod) -> bool:
-        found = [
-            one
+    def _budgets_of(self, pod: Pod) -> list[str]:
+        return [
+            name
             for name, one in self._budgets.items()
             if name.startswith(f"{pod.namespace}/")
             and matches((one["spec"].get("selector") or {}).get("matchLabels", {}), pod.labels)
         ]
+
+    def _never_allowed(self, pod: Pod, since: float) -> bool:
+        """Whether the budget of a pod allows nothing, and never did since then."""
+        found = self._budgets_of(pod)
+        return self._budgets_block(pod) and len(found) == 1 and self._allowed[found[0]] < since - SEEN
+
+    def _budgets_block(self, pod: Pod) -> bool:
+        found = [self._budgets[name] for name in self._budgets_of(pod)]
         if len(found) != 1 or pod.phase != "Running":
             return len(found) > 1
         status, spec = found[0].get("status", {}), found[0]["spec"]
         healthy = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
         if not pod.ready and (spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy):
             return False
-        return (
-            status.get("observedGeneration", 0) < found[0]["metadata"].get("generation", 1)
-            or status.get("disruptionsAllowed", 0) <= 0
-        )
+        is_old = status.get("observedGeneration", 0) < found[0]["metadata"].get("generation", 1)
+        return is_old or status.get("disruptionsAllowed", 0) <= 0
 
-    def _stopping(self, node: str, *, least: bool) -> int:
+    def _is_blocked(self, want: Want) -> bool:
+        """Whether budgets may hold a pod: for ever, or until it is deleted."""
+        if want.blocked is None:
+            return False
+        ends = max(want.blocked, want.due.late) + want.rules.budget_seconds + BUDGET_SECONDS * LATE
+        return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
+
+    def _leaving(self, *, surely: bool) -> set[str]:
+        """UIDs of pods that are called for, or perhaps evicted by a call that had no answer."""
+        now = NEVER if surely else self.now
+        return {one.want.pod.uid for one in self.calls.values() if one.answered is None or one.doubted > now}
+
+    def _stopping(self, node: str, *, surely: bool) -> int:
         """How many pods of a node terminate, or are called for."""
-        count, margin = 0, SEEN if least else -SEEN
-        leaving = {call.want.pod.uid for call in self.calls.values() if call.answered is None}
+        count, margin, leaving = 0, SEEN if surely else -SEEN, self._leaving(surely=surely)
         for uid, states in self._pods.items():
-            pod = self._pod(uid, self.now - margin) if least else self._pod(uid)
+            pod = self._pod(uid, self.now - margin) if surely else self._pod(uid)
             gone = states[-1][0] if states[-1][1] is None else NEVER
             if pod.node == node and self.now < gone - margin:
                 count += uid in leaving if pod.stops is None else self.now < pod.stops + OVERDUE_SECONDS - margin
         return count
 
-    def _lacks(self, want: Want, at: float, *, leaving: bool) -> bool | None:
-        """Whether a workload could not spare a pod at a moment; None: not known. ``leaving``: who is called for."""
-        owner, share = want.pod.owner, limit(want.rules, "perWorkload")
+    def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
+        """Whether a workload could not spare a pod at a moment; None: not known."""
+        owner, share = want.pod.owner, want.rules.limits.get("workload")
         if owner is None or share is None or not want.pod.ready:
             return False
         if owner["uid"] not in self._workloads:
             return None
         wanted = self._workloads[owner["uid"]]
-        gone = (
-            {call.want.pod.uid for call in self.calls.values() if call.effect is not None or call.answered is None}
-            if leaving
-            else {}
-        )
+        gone = self._leaving(surely=surely) | {call.want.pod.uid for call in self.evicted}
         ready = 0
         for uid, states in self._pods.items():
             index = bisect_right(states, at, key=lambda one: one[0]) - 1
@@ -784,17 +852,22 @@ class Judge:
         spare = max(1, share if isinstance(share, int) else wanted * int(share.rstrip("%")) // 100)
         return wanted - ready + 1 > spare
 
+    def _is_uncounted(self, want: Want) -> bool:
+        """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""
+        owner = want.pod.owner
+        assert owner is not None
+        uids = [u for u in self._pods if (one := self._pod(u)).owner and one.owner["uid"] == owner["uid"]]
+        last = max(self._pods[uid][-1][0] for uid in uids)
+        is_new = self.now - max(last, want.due.late) < UNCOUNTED_SECONDS + 2 * STALE
+        return is_new or any(not self._pod(uid).ready for uid in uids)
+
     def _bounce(self, want: Want, *, least: bool) -> float:
         """Until when a pod has to wait that came back to its node, or (not ``least``) may have to."""
-        most, pod, began, last, rounds = limit(want.rules, "bounce"), want.pod, 0.0, 0.0, 0
-        place = (pod.namespace, pod.node, pod.owner and pod.owner["uid"])
+        most, pod, began, last, rounds = want.rules.limits.get("bounce"), want.pod, 0.0, 0.0, 0
+        place = (want.rules.uid, pod.namespace, pod.node, pod.owner and pod.owner["uid"])
         for call in self.evicted if most is not None else ():
             one = call.want.pod
-            if (
-                one.namespace,
-                one.node,
-                one.owner and one.owner["uid"],
-            ) != place or call.want.rules.uid != want.rules.uid:
+            if (call.want.rules.uid, one.namespace, one.node, one.owner and one.owner["uid"]) != place:
                 continue
             if least and (want.taints > 1 or call.term != self._term or call.taint != want.due.taint.key):
                 began, rounds = 0.0, 0 if call.term != self._term else rounds
@@ -814,17 +887,79 @@ class Judge:
         for one in windows:
             schedule, seconds = Schedule(one["schedule"]), duration(one["duration"])
             first = int(at - seconds) // 60 * 60 + 60
-            if any(
-                schedule.matches(datetime.fromtimestamp(t, UTC).replace(tzinfo=None))
-                for t in range(first, int(at) + 1, 60)
-            ):
+            minutes = (datetime.fromtimestamp(t, UTC).replace(tzinfo=None) for t in range(first, int(at) + 1, 60))
+            if any(map(schedule.matches, minutes)):
                 return True
         return not windows
 
-    # -- not before ---------------------------------------------------------------------------------------------------
-
     def _is_well(self, seconds: float) -> bool:
         return self.now - self._well >= seconds
+
+    # -- the table ----------------------------------------------------------------------------------------------------
+
+    def _rows(self, want: Want, *, surely: bool) -> Iterator[tuple[str, str]]:
+        """The rows but rates that hold a due pod: surely, whatever the operator may have known; or perhaps.
+
+        Those that hold its lane, in whatever order its pods are, come last.
+        """
+        rules, now, perhaps = want.rules, self.now, not surely
+        if perhaps and not self._is_well(SLACK):
+            yield "view", ""
+        if want.again[perhaps] > now and (perhaps or want.allowed is None):
+            yield "budget", f"{want.again[0] - now:.1f} s before it may be called again"
+        if perhaps and self._is_blocked(want):
+            yield "budget", ""
+        if self._bounce(want, least=surely) > now + (1.0 if surely else -SLACK):
+            yield "bounce", "though it came back to its node"
+        if rules.reclaim is None:
+            yield from self._rows_of_limits(want, surely=surely)
+        if max(self._server.until[perhaps], self._pause[perhaps]) > now:
+            yield "calls", "in a pause of all lanes"
+        lane = self._lanes.get(self._lane_of(want))
+        if lane is None:
+            return
+        if surely and sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
+            yield "calls", "and all slots are in use"
+        if perhaps and lane.fast(now) >= max(1, self.slots // 2) and len(self._due_lanes) > 1:
+            yield "calls", ""
+        if lane.slow(now if surely else now + MOMENT) >= 4:
+            yield "calls", "with four slow calls in its lane"
+        if lane.until[perhaps] > now:
+            yield "failing", f"{lane.until[0] - now:.1f} s before its lane may try again"
+        if lane.fails[perhaps] and any(perhaps or one.at > lane.failed_at[0] for one in lane.air.values()):
+            yield "failing", "though its lane tries one call already"
+
+    def _rows_of_limits(self, want: Want, *, surely: bool) -> Iterator[tuple[str, str]]:
+        """Those that do not hold pods with a hard deadline."""
+        rules, pod, now, limits, is_seen = want.rules, want.pod, self.now, want.rules.limits, self._is_well(SEEN)
+        is_released = self._released[rules.uid].get(pod.uid)
+        opened = (
+            self._is_open(rules, at) for at in ((now - self.skew, now + self.skew) if surely else (now, now - SLACK))
+        )
+        if not (any(opened) if surely else all(opened)):
+            yield "window", "and no window is open"
+        zone, since = self._zone(rules.uid)
+        has_to_stay = self._all_full(rules) and is_seen and pod.uid not in self._released[rules.uid]
+        if has_to_stay if surely else not is_released and (zone == "Full" or now - since < SLACK):
+            yield "zone", "though every zone is Full"
+        if (guard := self._guards.get(rules.uid)) is not None:
+            settles = not surely and want.due.late + guard.settings["settleSeconds"] + SEEN > now
+            holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod.namespace, now)
+            if settles or holds_it:
+                yield "guard", f"though its guard holds {len(guard.held)} pods"
+        most = limits.get("node")
+        if most is not None and (is_seen or not surely) and self._stopping(pod.node, surely=surely) >= most:
+            yield "node", f"though {most} pods of {pod.node} terminate"
+        if "workload" in limits:
+            long_ago = () if not surely or self._is_well(STALE) else (now - 5.0, now - STALE)
+            lacks = [
+                self._lacks(want, at, surely=surely)
+                for at in (now, now - SEEN, *((now - 0.5, *long_ago) if surely else ()))
+            ]
+            if all(lacks) if surely else True in lacks or (None in lacks and self._is_uncounted(want)):
+                yield "workload", "though its workload lacks pods"
+
+    # -- not before ---------------------------------------------------------------------------------------------------
 
     def _call_is_right(self, call: Call, verb: str) -> None:
         """Whether the pod had to leave, by anything that the operator may have known when the call went out."""
@@ -840,10 +975,8 @@ class Judge:
             return
         if self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None:
             return
-        sentence = f"{key[0]} called for {key[1]}, which need not leave"
-        if current is not None:
-            sentence = f"{key[0]} called for {key[1]} {current.due.early - self.now:.1f} s early"
-        self._breach("right", key[1], sentence)
+        early = "" if current is None else f" for {current.due.early - self.now:.1f} s"
+        self._breach("right", key[1], f"{key[0]} called for {key[1]}, which need not leave{early}")
 
     def _once_wanted(self, key: tuple[str, str]) -> Want | None:
         """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another.
@@ -877,138 +1010,45 @@ class Judge:
         is_known = self._is_well(STALE) and self.now - self._rules_changed > STALE
         return SEEN if is_known else STALE
 
-    def _order_is_due(self, call: Call) -> None:
-        """Whether no row of the table surely held the pod."""
-        want, lane, now = call.want, call.lane, self.now
-        rules, pod, uid = want.rules, want.pod, want.pod.uid
-
-        def breach(row: str, sentence: str) -> None:
-            self._breach(row, uid, f"{rules.name} called for {uid} {sentence}")
-
-        if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
-            breach("calls", "and all slots are in use")
-        if lane.slow(now) >= 4:
-            breach("calls", "with four slow calls in its lane")
-        if self._server[0] > now:
-            breach("calls", "in a pause of all lanes")
-        if lane.wait[0] > now:
-            breach("failing", f"{lane.wait[0] - now:.1f} s before its lane may try again")
-        if lane.fails[0] and any(one.at > lane.failed_at for one in lane.air.values()):
-            breach("failing", "though its lane tries one call already")
-        if want.again[0] > now and not (want.allowed is not None):
-            breach("budget", f"{want.again[0] - now:.1f} s before it may be called again")
-        if rules.reclaim is None:
-            if all(not self._is_open(rules, at) for at in (now - self.skew, now + self.skew)):
-                breach("window", "and no window is open")
-            guard = self._guards.get(rules.uid)
-            if guard is not None and guard.has_to_hold(pod, now):
-                breach("guard", f"though its guard holds {len(guard.held)} pods")
-            if self._all_full(rules) and self._is_well(SEEN) and uid not in self._released[rules.uid]:
-                breach("zone", "though every zone is Full")
-            most = limit(rules, "perNode")
-            if most is not None and self._is_well(SEEN) and self._stopping(pod.node, least=True) >= most:
-                breach("node", f"though {most} pods of {pod.node} terminate")
-            moments = [now, now - 0.5, now - SEEN, *(() if self._is_well(STALE) else (now - 5.0, now - STALE))]
-            if all(self._lacks(want, at, leaving=True) for at in moments):
-                breach("workload", "though its workload lacks pods")
-        if self._bounce(want, least=True) > now + 1.0:
-            breach("bounce", "though it came back to its node")
-        self._turns(call)
-
     def _turns(self, call: Call) -> None:
         """Whether it was this lane's turn, and this pod's in it."""
         mine, lane, now, others = call.want, call.lane, self.now, False
         for want in self.wants.values():
-            if want is mine or want.free is None or now - want.free < SLACK or want.rules.uid != mine.rules.uid:
+            if want is mine or want.ready is None or now - want.ready < SLACK or want.rules.uid != mine.rules.uid:
                 continue
-            if now - self._reads.get(want.pod.node, 0.0) < SEEN or None in [
-                bucket.since
+            if now - self._reads.get(want.pod.node, 0.0) < SEEN or any(
+                name in ("zone", "zone-rate", "namespace-rate") and bucket.since is None
                 for name, bucket in self._buckets_of(want)
-                if name in ("zone", "zone-rate", "namespace-rate")
-            ]:
+            ):
                 continue
             key = self._lane_of(want)
-            if key != lane.key:
-                if key in self._lanes and self._lanes[key].fails_at(now, surely=False):
-                    continue
-                others, want.passed[lane.key] = True, want.passed[lane.key] + 1
-                if want.passed[lane.key] > 3:
-                    sentence = f"{lane.key[1]} had {want.passed[lane.key]} turns while {want.pod.uid} waited"
-                    self._breach("turns", want.pod.uid, sentence)
-            elif not want.failed:
-                a, b = want.due.late // 60, mine.due.early // 60
-                same = a == b == want.due.early // 60 == mine.due.late // 60
-                is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority
-                if a < b or is_lower:
-                    self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
-        if not lane.fails_at(now, surely=True):
-            self._extra = max(0.0, self._extra - 1 / 3)
-        else:
-            self._extra = self._extra + 1.0 if others else 0.0
+            if key == lane.key:
+                self._is_first(mine, want)
+            elif want.free is not None and now - want.free >= SLACK:
+                want.passed[lane.key] += 1
+                fails = key in self._lanes and self._lanes[key].fails_at(now, surely=False)
+                others |= not fails
+                most = OTHERS_PER_FAILING * self._failing + 2 * len(self._due_lanes) if fails else 3
+                turns = want.passed.total() if fails else want.passed[lane.key]
+                if turns > most:
+                    self._breach("turns", want.pod.uid, f"others had {turns} turns while {want.pod.uid} waited")
+        self._extra = max(0.0, self._extra - 1 / 3) if not lane.fails_at(now, surely=True) else self._extra + others
         if self._extra > 2.0:
             self._breach("turns", lane.key[1], f"{lane.key[1]} fails, and has more than a quarter of the calls")
         if others and lane.fast(now) >= max(1, self.slots // 2):
             self._breach("calls", lane.key[1], f"{lane.key[1]} has {lane.fast(now)} slots, and others wait")
 
+    def _is_first(self, mine: Want, want: Want) -> None:
+        """In a lane the first goes by failed calls, then by deadline, then by priority."""
+        if mine.failed is None or want.failed is None:
+            return
+        a, b = want.due.late // 60, mine.due.early // 60
+        same = a == b == want.due.early // 60 == mine.due.late // 60
+        is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority
+        if want.failed < mine.failed or (want.failed == mine.failed and (a < b or is_lower)):
+            self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
+
     # -- not later ----------------------------------------------------------------------------------------------------
-
-    def _row(self, want: Want) -> str:
-        """The row that may hold a due pod, but for rates."""
-        rules, pod, now = want.rules, want.pod, self.now
-        lane = self._lanes.get(self._lane_of(want))
-        guard = self._guards.get(rules.uid)
-        if not self._is_well(SLACK):
-            return "view"
-        if self._server[1] > now or (lane is not None and lane.slow(now + MOMENT) >= 4):
-            return "calls"
-        if lane is not None and lane.fast(now) >= max(1, self.slots // 2) and len(self._due_lanes) > 1:
-            return "calls"
-        if lane is not None and (lane.wait[1] > now or (lane.fails[1] and lane.air)):
-            return "failing"
-        if want.again[1] > now or (rules.method != "Delete" and self._is_blocked(want)):
-            return "budget"
-        if self._bounce(want, least=False) + SLACK > now:
-            return "bounce"
-        if rules.reclaim is not None:
-            return ""
-        if not self._is_open(rules, now) or not self._is_open(rules, now - SLACK):
-            return "window"
-        if guard is not None and (
-            want.due.late + guard.settings["settleSeconds"] + SEEN > now
-            or (not self._released[rules.uid].get(pod.uid) and guard.may_hold(pod.namespace, now))
-        ):
-            return "guard"
-        if (self._zone(rules.uid)[0] == "Full" or now - self._zone(rules.uid)[1] < SLACK) and not (
-            self._released[rules.uid].get(pod.uid)
-        ):
-            return "zone"
-        most = limit(rules, "perNode")
-        if most is not None and self._stopping(pod.node, least=False) >= most:
-            return "node"
-        lacks = [self._lacks(want, at, leaving=True) for at in (now, now - SEEN)]
-        return "workload" if True in lacks or (None in lacks and self._is_uncounted(want)) else ""
-
-    def _is_blocked(self, want: Want) -> bool:
-        if want.blocked is None:
-            return False
-        ends = want.blocked + want.rules.budget_seconds + BUDGET_SECONDS * LATE
-        return want.rules.method == "Evict" or self.now < max(
-            ends, want.due.late + want.rules.budget_seconds + BUDGET_SECONDS * LATE
-        )
-
-    def _is_uncounted(self, want: Want) -> bool:
-        """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""
-        owner = want.pod.owner
-        assert owner is not None
-        uids = [
-            uid
-            for uid, states in self._pods.items()
-            if (one := self._pod(uid)).owner and one.owner["uid"] == owner["uid"]
-        ]
-        last = max(self._pods[uid][-1][0] for uid in uids)
-        return self.now - max(last, want.due.late) < UNCOUNTED_SECONDS + 2 * STALE or any(
-            not self._pod(uid).ready for uid in uids
-        )
 
     def _tick(self) -> None:
         now = self.now
@@ -1023,23 +1063,25 @@ class Judge:
         self._look_at_guards(blocked)
         self._due_lanes = {self._lane_of(want) for want in self.wants.values() if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
+        in_air |= {uid for uid, until in self._former.items() if until > now}
         if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
             self._full_at = now
-        failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
+        self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
         for want in self.wants.values():
-            row = "" if want.due.late > now or want.pod.uid in in_air else self._row(want)
+            is_due = want.due.late <= now and want.pod.uid not in in_air
+            row = next(self._rows(want, surely=False), ("", ""))[0] if is_due else ""
             self.rows[row] += 1
-            if row or want.due.late > now or want.pod.uid in in_air:
+            is_ready = is_due and (not row or row in OF_LANES)
+            want.ready = None if not is_ready else now if want.ready is None else want.ready
+            if row or not is_due:
                 want.free = None
                 want.passed.clear()
                 continue
             want.free = now if want.free is None else want.free
             lane = self._lanes.get(self._lane_of(want))
-            slack = (
-                SLACK
-                if lane is None or not lane.fails_at(now, surely=False)
-                else SLACK + 4.0 * failing / (limit(want.rules, "evictionsPerSecond") or self._overall)
-            )
+            slack = SLACK
+            if lane is not None and lane.fails_at(now, surely=False):
+                slack += 4.0 * self._failing / want.rules.limits.get("policy-rate", self._overall)
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
             if None not in tokens and now - max(want.free, self._full_at, *tokens) > slack:  # type: ignore[type-var]
                 cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
@@ -1064,10 +1106,3 @@ class Judge:
         states = self._nodes.get(pod.node)
         node = states[-1][1] if states else None
         return node is not None and selects(rules, pod, node, self._namespaces.get(pod.namespace))
-
-
-def judged(facts: Iterable[Json], **given: Any) -> list[Breach]:
-    """What is wrong with a history."""
-    judge = Judge(**given)
-    judge.feed(facts)
-    return judge.end(judge.now)

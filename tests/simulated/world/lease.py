@@ -1,4 +1,4 @@
-"""The lease: who may act, by the numbers of ``kube/calls/lease_timings.py``; requests are not simulated one by one.
+"""The lease: who may act, by the numbers of ``kube/calls/lease.py``; requests are not simulated one by one.
 
 A holder relies on the lease for ``HELD_SECONDS`` after its last renewal; others wait for ``FREE_SECONDS``.
 """

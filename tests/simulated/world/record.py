@@ -1,5 +1,6 @@
 """Writes down what happens in a world as facts, and hands them to the judge; counts requests and errors besides."""
 
+import re
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +95,8 @@ class Record:
         devices = self._world.devices.now
         for device in dict.fromkeys(devices.known):
             taints, _, is_published = devices.taints(device)
-            known = self._stored.get(("devices", device))
-            if known is not None and not is_published:
-                self._note("forgot", name=device)
             found = {
+                "isAbsent": not is_published,
                 "metadata": {"uid": device},
                 "spec": {"taints": [jsons.taint(one) | {"by": one.rule} for one in taints]},
             }
@@ -227,9 +226,10 @@ class Record:
         if request.order.what == "check":
             self._note("read", name=request.order.key, ended=True)
         elif request.order.what in ("evict", "delete") and not (request.verb == "PATCH" and 200 <= found[0] < 300):
-            self._note(
-                "answer", id=self._calls[id(request.order)], code=found[0], body=found[1].decode(errors="replace")
-            )
+            body = found[1].decode(errors="replace")
+            asked = re.search(r'"retryAfterSeconds":(\d{1,3})\b', body)
+            more = {"retry_after": int(asked[1])} if asked else {}
+            self._note("answer", id=self._calls[id(request.order)], code=found[0], body=body, **more)
 
     def crashed(self, replica: "Replica", error: Exception) -> None:
         """An error ends a process."""

@@ -259,18 +259,26 @@ def rehearsal(d: Draw) -> None:
 def zones(d: Draw) -> None:
     """Small zones that are all bad, resets, and replacements that return to the same nodes."""
     d.settings["replaced_within"] = 15.0
-    d.cluster(d.chance.randint(2, 6), d.pick((1, 2, 3)))
+    how = d.turn(("any", "full", "short"))
+    is_one_short = how == "short"
+    nodes, parts = d.chance.randint(2, 6), d.pick((1, 2, 3))
+    d.cluster(*{"short": (6, 2), "full": (4, 1), "any": (nodes, parts)}[how])
     guard = {"minPods": d.pick((2, 50)), "windowSeconds": 60, "action": d.pick(("Halt", "Halt", "Report"))}
     health = {"unhealthy": [UNFIT], "evictionsPerSecond": d.pick((1, 3))}
-    limits = {"zoneHealth": health} | ({"guard": guard} if d.maybe(0.8) else {})
+    limits = {"zoneHealth": health} | ({"guard": guard} if d.maybe(0.0 if is_one_short else 0.8) else {})
     d.policy("p", limits=NO_LIMITS | limits)
     for name in d.nodes:
         for _ in range(d.pick((1, 2))):
             d.workload(d.chance.randint(1, 5), d.pick((name, name, "any")), native=(above(),))
+        for _ in range(5 if is_one_short else 0):
+            d.pod(name, native=(above(),))
     d.operators()
     d.good(*d.nodes)
     d.wait(2.0, 10.0)
-    bad = d.nodes if d.maybe(0.7) else d.some(d.nodes)
+    bad = d.nodes[:4] if is_one_short else d.nodes if how == "full" or d.maybe(0.7) else d.some(d.nodes)
+    if is_one_short:  # one node of each zone is healthy: they are Degraded
+        d.bad(*bad)
+        d.wait(10.0, 15.0)
 
     def odd_pod() -> None:
         d.pod(d.pick(d.nodes), native=(Toleration(SLA),), extended=(above(999_999),))
@@ -515,6 +523,124 @@ def waves(d: Draw) -> None:
         ],
         (5.0, 50.0, 120.0),
     )
+
+
+def trips(d: Draw) -> None:
+    """Guards: evictions of the last window, what restarts and releases keep, and who may go beside a namespace."""
+    how = d.turn(("again", "repaired", "released", "blocked", "room"))
+    d.cluster(4, namespaces=3)
+    first, second, third, fourth = d.nodes
+    window = 300 if how == "room" else d.pick((80, 100))
+    rate = {"evictionsPerSecond": 0.5, "burst": 1} if how == "released" else {}
+    guard = {"minPods": 10, "maxPercent": 1, "windowSeconds": window}
+    d.policy("p", limits=NO_LIMITS | {"guard": guard} | rate)
+
+    def pods(node: str, number: int, *namespaces: str) -> None:
+        for index in range(number):
+            d.pod(node, namespace=namespaces[index % len(namespaces)], native=(above(),), grace=1)
+
+    if how == "again":
+        for name in (first, second, third):
+            pods(name, d.pick((7, 9)), *d.some(d.namespaces))
+    elif how in ("repaired", "released"):
+        for name in (first, second, third):
+            pods(name, 4 if how == "repaired" else 9, *d.some(d.namespaces))
+    elif how == "blocked":
+        pods(first, 12, "shop", "bank")
+        uid = d.workload(14, second, namespace="play", native=(above(),))
+        d.add("budget", namespace="play", name="b", app=uid, max_unavailable=0)
+    else:
+        pods(first, 9, "play")
+        pods(second, 6, "play")
+        pods(third, 4, "shop")
+        pods(fourth, 3, "bank")
+    d.operators(d.pick((1, 2)))
+
+    if how == "again":  # as many again before the window is over are held, and after it they go
+        d.bad(first)
+        d.wait(0.6 * window, 0.8 * window)
+        d.bad(second)
+        d.wait(5.0, 10.0)
+        d.good(second)
+        d.wait(0.6 * window, 0.8 * window)
+        d.bad(third)
+    elif how == "repaired":
+        d.bad(first, second, third)
+        for name in (first, second):
+            d.wait(5.0, 10.0)
+            d.good(name)
+        d.wait(1.0, 3.0)
+        d.add("kill", name="leader", down=d.between(0.5, 5.0))
+        d.wait(40.0, 50.0)
+        d.good(third)  # none of those has to leave any more
+        d.wait(5.0, 10.0)
+        d.bad(second)
+    elif how == "released":
+        d.bad(first, second, third)
+        d.wait(5.0, 10.0)
+        d.add("reset", name="p")
+        d.wait(5.0, 8.0)
+        d.add("kill", name="leader", down=d.between(0.5, 5.0))
+        d.wait(60.0, 70.0)
+    elif how == "blocked":
+        d.bad(first, second)
+        d.wait(5.0, 10.0)
+        d.add("reset", name="p")
+        d.wait(5.0, 10.0)
+        d.add("budget_gone", namespace="play", name="b")
+    else:
+        d.bad(first)
+        d.wait(8.0, 12.0)
+        d.bad(second)
+        d.wait(70.0, 90.0)
+        d.bad(third)
+        d.wait(15.0, 20.0)
+        d.bad(fourth)
+    d.wait(20.0, 30.0)
+    d.settings["calm_seconds"] = 150.0
+
+
+def tries(d: Draw) -> None:
+    """What begins again, and must not: rates that are edited, failures, pauses, doubts, and calls of another term."""
+    how = d.turn(("air", "edit", "lead", "doubt", "outage", "term"))
+    d.options["max_in_flight"] = {"outage": 4}.get(how, 10)
+    d.cluster(2)
+    rate = {"evictionsPerSecond": 2, "burst": 20} if how == "edit" else {}
+    d.policy("p", limits=NO_LIMITS | rate)
+    d.policy("q", (FLAG,), limits=NO_LIMITS | {"perNode": {"maxConcurrent": 1}})
+    for index in range({"edit": 60, "outage": 60, "doubt": 1}.get(how, 8)):
+        d.pod(d.nodes[0], namespace=d.namespaces[index % 2], native=(above(), Toleration(FLAG)), grace=1)
+    for _ in range(3):
+        d.pod(d.nodes[0], native=(Toleration(SLA),), grace=1)
+    d.operators(1 if how in ("lead", "term") else d.pick((1, 2)))
+    d.wait(8.0, 10.0)
+    evictions = ("evict",)
+    if how == "air":  # those that are under way at the first failure count no more
+        d.add("weather", behaviour="slow", duration=1.0, seconds=0.8, what=evictions)
+        d.add("weather", behaviour="deny", duration=d.pick((1.0, 4.0)), namespace="shop")
+    elif how == "lead":
+        d.add("weather", behaviour="deny", duration=6.0, namespace="shop")
+        d.add("weather", after=6.0, behaviour="hang", duration=3.0, seconds=25.0, namespace="shop")
+        d.add("release", after=d.between(9.0, 12.0))
+    elif how == "doubt":
+        d.add("weather", behaviour="drop", duration=3.0, seconds=0.3, what=evictions)
+        d.add("edit", after=1.0, name="p", mode="Paused")
+        d.add("taint", after=d.between(2.0, 4.0), name=d.nodes[0], key=FLAG, value="x")
+    elif how == "outage":
+        seconds = d.between(8.0, 25.0)
+        d.add("weather", behaviour="error", duration=seconds, what=evictions)
+        d.add("weather", after=seconds, behaviour="slow", duration=20.0, seconds=0.5, what=evictions)
+    elif how == "term":
+        d.add("weather", behaviour="connect", duration=1.0, seconds=d.between(5.0, 8.0), what=evictions)
+        d.add("release", after=d.between(0.3, 1.0))
+        for after, value in ((2.0, "980"), (4.0, "960")):  # the node stream is alive
+            d.add("taint", after=after, name=d.nodes[1], key=SLA, value=value)
+    d.bad(d.nodes[0])
+    for rate in (1, 4) if how == "edit" else ():
+        d.wait(5.0, 8.0)
+        d.edit("p", limits=NO_LIMITS | {"evictionsPerSecond": rate, "burst": 20})
+    d.wait(60.0, 80.0)
+    d.settings["calm_seconds"] = 100.0
 
 
 def silence(d: Draw) -> None:
@@ -1061,6 +1187,8 @@ THEMES: dict[str, Theme] = {
         webhooks,
         lanes,
         waves,
+        trips,
+        tries,
         silence,
         spot,
         budgets,

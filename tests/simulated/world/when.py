@@ -7,6 +7,7 @@ deadline two ends: it is due not before ``early``, and not later than ``late``.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -70,6 +71,8 @@ class Node:
         meta, spec = obj["metadata"], obj.get("spec", {})
         self.uid, self.labels = meta.get("uid", ""), meta.get("labels") or {}
         self.marks = meta.get("annotations") or {}
+        self.is_absent = obj.get("isAbsent", False)
+        """Whether it is a device that is in no slice."""
         self.taints = [
             Taint(one["key"], one.get("value", ""), one["effect"], moment(one.get("timeAdded")), one.get("by", ""))
             for one in spec.get("taints") or ()
@@ -303,7 +306,8 @@ def due(
     assert taint is not None
     kinds = ["absent" if one.taint is None else judged(tolerations, one.taint)[0] for one in steps]
     found = []
-    for unknown in ((), ("absent", "tolerated", "violated", "invalid"), ("absent", "tolerated"), ("violated",)):
+    perhaps = [("absent", "tolerated", "violated", "invalid"), ("absent", "tolerated"), ("violated",)]
+    for unknown in [(), *(perhaps if any(not one.sure for one in steps) else ())]:
         known = [one for one, kind in zip(steps, kinds, strict=True) if one.sure or kind not in unknown]
         found.append(
             _reading(rules, tolerations, known if known and known[-1] is steps[-1] else [*known, steps[-1]], bound)
@@ -366,8 +370,31 @@ def _grace(rules: Rules, tolerations: Sequence[Toleration], taint: Taint) -> int
     return rules.grace
 
 
-def steps_of(states: Sequence[tuple[float, float, bool, Node | None]], taint: Taint) -> list[Step]:
-    """The steps of a taint, without its value, in the states of its node: (at, seen, sure, node), the oldest first."""
+State = tuple[float, float, bool, Node | None]
+"""A node from a moment on: (at, when an operator has seen it at the latest, whether it surely has, node)."""
+
+
+def carried_over(states: Sequence[State]) -> list[State]:
+    """The states of a device as their times count: drivers replace slices.
+
+    In no slice it has only taints of rules; but one that comes back with the same time was never gone.
+    """
+    found: list[State] = []
+    for index, (at, seen, sure, node) in enumerate(states):
+        before = found[-1][3] if found else None
+        if node is not None and node.is_absent and before is not None:
+            later = next((one.taints for *_, one in states[index:] if one is not None and not one.is_absent), [])
+            back = {(one.key, one.effect, one.added) for one in later if not one.by}
+            kept = copy(node)
+            kept.taints = [*node.taints, *(t for t in before.taints if not t.by and (t.key, t.effect, t.added) in back)]
+            found.append((at, seen, sure, kept))
+        else:
+            found.append((at, seen, sure, node))
+    return found
+
+
+def steps_of(states: Sequence[State], taint: Taint) -> list[Step]:
+    """The steps of a taint, without its value, in the states of its node, the oldest first."""
     names = [(key, taint.effect, taint.by) for key in (CONDITION if taint.key in CONDITION else (taint.key,))]
     found: list[Step] = []
     for at, seen, sure, node in states:
@@ -386,7 +413,7 @@ def demands(
     node: Node,
     namespace: Json | None,
     extended: tuple[Toleration, ...],
-    states: Sequence[tuple[float, float, bool, Node | None]],
+    states: Sequence[State],
     bound: tuple[float, float],
     claim: tuple[Toleration, ...] | None = None,
 ) -> Iterator[tuple[Rules, Due]]:

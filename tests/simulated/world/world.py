@@ -91,6 +91,7 @@ class World:
         agenda.run(plan.freeze_at)
         self.freeze()
         agenda.run(agenda.now + plan.calm_seconds)
+        self.record.judge.end(wall(agenda.now))  # also of what nothing follows
         return self
 
     def happen(self, what: str, given: dict[str, Any]) -> None:

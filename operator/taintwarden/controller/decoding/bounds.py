@@ -1,4 +1,4 @@
-"""What one pod may weigh. The API server limits an object to 1.5 MB and nothing else; what counts stays in memory."""
+"""What one object may weigh. The API server limits it to 1.5 MB and nothing else; what counts stays in memory."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice

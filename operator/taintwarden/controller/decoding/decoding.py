@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from sys import intern
 from weakref import WeakKeyDictionary, ref
@@ -16,7 +16,6 @@ from taintwarden.api.opt_outs import (
     DO_NOT_EVICT,
     NONE,
     SAFE_TO_EVICT,
-    OptOuts,
     check_opt_outs,
     opt_outs,
 )
@@ -32,7 +31,6 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import (
     Budget,
     Node,
-    Owner,
     Pod,
     PodClass,
     Policy,
@@ -45,6 +43,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (
+    MAX_TAINTS,
     BudgetObject,
     NodeObject,
     OwnerReference,
@@ -95,7 +94,7 @@ class Decoder:
 
     Args:
         clock: for what has no time.
-        on_issue: told of values of pods that cannot be used, once while they do not change.
+        on_issue: gets values of pods that cannot be used, once while they do not change.
         max_reports: the number of pods whose reported errors are stored.
 
     """
@@ -138,7 +137,8 @@ class Decoder:
         errors: tuple[FieldError, ...] = ()
         if annotations.tolerations is not None:
             _, errors = self._parse(annotations.tolerations)
-        ignored = (*bounds.faults(obj), *_ignored(annotations))
+        opting_out = _opting_out(annotations)
+        ignored = (*bounds.faults(obj), *(check_opt_outs(opting_out) if opting_out else ()))
         if errors or ignored:
             self._report(PodIssue(meta.name, meta.namespace, meta.uid, errors, ignored))
         bound_at = self._bound_at(obj)
@@ -161,8 +161,10 @@ class Decoder:
         extended: tuple[Toleration, ...] = ()
         if annotations.tolerations is not None:
             extended, _ = self._parse(annotations.tolerations)
-        owner = self._owner(meta.owner_references)
-        opted = _opt_outs(annotations)
+        # Its kind is not interned: Python 3.12 never frees what is interned, and a tenant may write any kind.
+        owner = next((bounds.owner(_kind_of(one), one) for one in meta.owner_references if one.controller), None)
+        opting = _opting_out(annotations)
+        opted = opt_outs(opting.__getitem__) if opting else NONE
         labels = bounds.labels(obj)
         spread: tuple[SpreadConstraint, ...] = ()
         if spec.topology_spread_constraints:
@@ -199,13 +201,13 @@ class Decoder:
         return not self.sources <= before
 
     def node(self, obj: NodeObject) -> Node:
-        """The node with its taints. A ``timeAdded`` that is not a time counts as not set.
+        """The node with its taints, the first ones. A ``timeAdded`` that is not a time counts as not set.
 
         It may be in the future: another machine's clock has written it.
         """
         meta = obj.metadata
         taints = []
-        for taint in obj.spec.taints:
+        for taint in obj.spec.taints[:MAX_TAINTS]:
             added_at = None
             if taint.time_added is not None:
                 try:
@@ -218,13 +220,6 @@ class Decoder:
         version = version_number(meta.resource_version)
         values = values_of(obj, self.sources) if self.sources else {}
         return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values)
-
-    def _owner(self, references: Sequence[OwnerReference]) -> Owner | None:
-        for reference in references:
-            if reference.controller:
-                # Not interned: Python 3.12 never frees what is interned, and a tenant may write any kind.
-                return bounds.owner(_kind_of(reference), reference)
-        return None
 
     def _bound_at(self, obj: PodObject) -> float:
         """By its condition PodScheduled, which others may write: no pod is bound before it was created."""
@@ -257,20 +252,10 @@ def _group(obj: PodObject) -> SchedulingGroup | None:
     return SchedulingGroup(group.pod_group_name, tuple(sorted(claims)))
 
 
-def _opt_outs(annotations: PodAnnotations) -> OptOuts:
-    return opt_outs(_opting(annotations).__getitem__) if _opts(annotations) else NONE
-
-
-def _ignored(annotations: PodAnnotations) -> Iterator[FieldError]:
-    if _opts(annotations):
-        yield from check_opt_outs(_opting(annotations))
-
-
-def _opts(annotations: PodAnnotations) -> bool:
-    return bool(annotations.do_not_evict or annotations.do_not_disrupt or annotations.safe_to_evict)
-
-
-def _opting(annotations: PodAnnotations) -> dict[str, str]:
+def _opting_out(annotations: PodAnnotations) -> dict[str, str]:
+    """The annotations against disruption; empty if none is set, as of nearly every pod."""
+    if not (annotations.do_not_evict or annotations.do_not_disrupt or annotations.safe_to_evict):
+        return {}
     return {
         DO_NOT_EVICT: annotations.do_not_evict,
         DO_NOT_DISRUPT: annotations.do_not_disrupt,

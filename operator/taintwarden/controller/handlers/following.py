@@ -7,8 +7,8 @@ from typing import Any
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.resources import NODES, Resource
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]

@@ -1,9 +1,9 @@
 """Handlers that compare lists themselves, and pass existing and deleted objects to the machine one by one."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from sys import intern
-from typing import Generic, TypeVar
+from typing import Any, Generic
 
 from taintwarden.controller.decoding import decoding
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
@@ -13,68 +13,31 @@ from taintwarden.engine.model import Budget, WorkloadKey
 from taintwarden.kube.wire.kinds import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
 from taintwarden.telemetry.metrics import Metrics
 
-Key = TypeVar("Key", str, WorkloadKey)
 
-
-class KeyedHandler(StreamHandler[Object], Generic[Object, Key]):
+class KeyedHandler(StreamHandler[Object], Generic[Object]):
     """Stores by key what was passed on, so that a list can be compared with it."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
-        self._told: dict[Key, object] = {}
-        self._listed: set[Key] = set()
+        self._passed_on: dict[Any, object] = {}
 
     @abstractmethod
-    def key(self, obj: Object) -> Key:
-        """What identifies the object."""
-
-    @abstractmethod
-    def key_of(self, what: Identity) -> Key | None:
-        """The same key, of an object that was deleted or does not decode; None if too little of it is known."""
-
-    @abstractmethod
-    def see(self, key: Key, obj: Object) -> None:
-        """An object was listed, added or modified: pass it on and store that."""
-
-    @abstractmethod
-    def gone(self, key: Key) -> Event:
+    def gone(self, key: Any) -> Event:
         """The event that withdraws what was passed on."""
 
-    def lose(self, key: Key | None) -> None:
+    def lose(self, key: Any) -> None:
         """Withdraw what was passed on, if anything."""
-        if key is not None and key in self._told:
-            del self._told[key]
+        if key in self._passed_on:
+            del self._passed_on[key]
             self.feed(self.gone(key))
 
-    def lost(self, what: Identity) -> bool:
-        """Withdraw what was passed on about it."""
-        key = self.key_of(what)
-        self.lose(key)
-        return key is not None
-
-    def list_began(self) -> None:
-        """Remember from here which objects the list names."""
-        self._listed = set()
-
-    def listed(self, objects: Sequence[Object]) -> None:
-        """One page of objects."""
-        for obj in objects:
-            key = self.key(obj)
-            self._listed.add(key)
-            self.see(key, obj)
-
-    def list_ended(self, resource_version: str) -> None:
+    def compare(self, listed: Mapping[Any, Any], version: int) -> None:
         """An object that was passed on and that the list did not name is gone."""
-        for key in [key for key in self._told if key not in self._listed]:
+        for key in [key for key in self._passed_on if key not in listed]:
             self.lose(key)
-        self._listed = set()
-
-    def seen(self, obj: Object) -> None:
-        """An object was added or modified."""
-        self.see(self.key(obj), obj)
 
 
-class NamespaceHandler(KeyedHandler[NamespaceObject, str]):
+class NamespaceHandler(KeyedHandler[NamespaceObject]):
     """Receives the namespace stream."""
 
     def key(self, obj: NamespaceObject) -> str:
@@ -87,13 +50,13 @@ class NamespaceHandler(KeyedHandler[NamespaceObject, str]):
 
     def see(self, key: str, obj: NamespaceObject) -> None:
         """Pass on its labels."""
-        self._told[key] = None
+        self._passed_on[key] = None
         self.feed(events.NamespaceSeen(key, obj.metadata.labels))
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """The namespace is still there, also if a list says so."""
         super().undecodable(what, reason)
-        self._listed.add(what.name)
+        self._listed[what.name] = None
 
     def gone(self, key: str) -> Event:
         """The namespace is gone."""
@@ -110,7 +73,7 @@ DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
 """The number of desired pods of the objects of a resource."""
 
 
-class WorkloadHandler(KeyedHandler[WorkloadObject, WorkloadKey]):
+class WorkloadHandler(KeyedHandler[WorkloadObject]):
     """Receives the stream of one kind of controllers of pods."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
@@ -128,8 +91,8 @@ class WorkloadHandler(KeyedHandler[WorkloadObject, WorkloadKey]):
     def see(self, key: WorkloadKey, obj: WorkloadObject) -> None:
         """Pass on the number if it changed: most changes are of the status."""
         replicas = self._desired(obj)
-        if self._told.get(key) != replicas:
-            self._told[key] = replicas
+        if self._passed_on.get(key) != replicas:
+            self._passed_on[key] = replicas
             self.feed(events.WorkloadSeen(key, replicas))
 
     def gone(self, key: WorkloadKey) -> Event:
@@ -142,7 +105,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject, WorkloadKey]):
         super().undecodable(what, reason)
 
 
-class BudgetHandler(KeyedHandler[BudgetObject, str]):
+class BudgetHandler(KeyedHandler[BudgetObject]):
     """Receives the stream of PodDisruptionBudgets."""
 
     def key(self, obj: BudgetObject) -> str:
@@ -164,7 +127,7 @@ class BudgetHandler(KeyedHandler[BudgetObject, str]):
         if budget is None:
             self.lose(key)
         else:
-            self._tell(key, budget)
+            self._pass_on(key, budget)
 
     def gone(self, key: str) -> Event:
         """The budget is gone, or selects no pod any more."""
@@ -174,14 +137,14 @@ class BudgetHandler(KeyedHandler[BudgetObject, str]):
     def undecodable(self, what: Identity, reason: str) -> None:
         """None of the pods of its namespace may be evicted."""
         if (key := self.key_of(what)) is not None:
-            self._listed.add(key)
+            self._listed[key] = None
             self._unreadable(key, what.namespace, what.name)
         super().undecodable(what, reason)
 
     def _unreadable(self, key: str, namespace: str, name: str) -> None:
         """It may concern every pod of its namespace."""
-        self._tell(key, Budget(namespace, name, selector=None, allowed=0))
+        self._pass_on(key, Budget(namespace, name, selector=None, allowed=0))
 
-    def _tell(self, key: str, budget: Budget) -> None:
-        self._told[key] = None
+    def _pass_on(self, key: str, budget: Budget) -> None:
+        self._passed_on[key] = None
         self.feed(events.BudgetSeen(budget))

@@ -1,6 +1,6 @@
 """Passes the stream of policies or profiles to their store."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,34 +39,39 @@ class StoreHandler(StreamHandler[CustomObject]):
         """Pass on what waits."""
         await self._coalescer.run()
 
-    def list_began(self) -> None:
-        """What waits is older than the list."""
-        self._coalescer.flush()
-        self._store.list_began()
+    def key(self, obj: CustomObject) -> str:
+        """The name, after that of the namespace if it has one."""
+        return str(Identity(obj.metadata.name, obj.metadata.namespace))
 
-    def listed(self, objects: Sequence[CustomObject]) -> None:
-        """One page of objects."""
-        self._store.listed(map(_stored, objects))
-
-    def list_ended(self, resource_version: str) -> None:
-        """The store now contains exactly the objects of the list."""
-        self._store.list_ended()
-
-    def lost(self, what: Identity) -> bool:
+    def key_of(self, what: Identity) -> Identity | None:
         """The store knows objects by name and UID."""
-        if not (what.name and what.uid):
-            return False
-        self._take(what.namespace, str(what), what)
-        return True
+        return what if what.name and what.uid else None
 
-    def seen(self, obj: CustomObject) -> None:
+    def see(self, key: str, obj: CustomObject) -> None:
         """An object, which may be new."""
         meta = obj.metadata
-        key = f"{meta.namespace}/{meta.name}"
         if self._store.knows(key, meta.uid, meta.generation):
             self._store.seen(_stored(obj))
         else:
             self._take(meta.namespace, key, obj)
+
+    def lose(self, key: Identity) -> None:
+        """An object is gone."""
+        self._take(key.namespace, str(key), key)
+
+    def list_began(self) -> None:
+        """What waits is older than the list."""
+        self._coalescer.flush()
+        super().list_began()
+
+    def listed(self, objects: Sequence[CustomObject]) -> None:
+        """One page of objects, which do not wait."""
+        self._listed |= dict.fromkeys(map(self.key, objects))
+        self._store.listed(map(_stored, objects))
+
+    def compare(self, listed: Mapping[str, None], version: int) -> None:
+        """The store now contains exactly the objects of the list."""
+        self._store.list_ended(listed)
 
     def _take(self, namespace: str, key: str, change: CustomObject | Identity) -> None:
         if namespace:

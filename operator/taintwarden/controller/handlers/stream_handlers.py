@@ -4,9 +4,9 @@ Pods and nodes, whose complete lists the machine itself compares with what it kn
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sys import intern
-from typing import Generic
+from typing import Any, Generic
 
 import structlog
 
@@ -15,14 +15,16 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Pod
-from taintwarden.kube.wire.kinds import Identity, NodeObject, Object, PodObject, version_number
+from taintwarden.kube.wire.kinds import MAX_TAINTS, Identity, NodeObject, Object, PodObject, version_number
 from taintwarden.telemetry.metrics import WATCH_ENDS, Metrics
 
 log = structlog.get_logger()
 
 
 class StreamHandler(ABC, Generic[Object]):
-    """What all handlers share: telling of restarts and of objects that do not decode.
+    """What all handlers share: lists, restarts, and objects that do not decode.
+
+    Objects are known by a key: a name, or namespace and UID. What a list names is collected until its end.
 
     Args:
         resource: whose stream it receives.
@@ -37,6 +39,10 @@ class StreamHandler(ABC, Generic[Object]):
         self.metrics = metrics
         self.is_live = True
         """Whether what was delivered is up to date. Not known before the stream begins."""
+        self._listed: dict[Any, Any] = {}
+        """Keys of the objects that a list names, while it is read."""
+        self._is_listing = False
+        """Whether a list has begun and did not end. Until then no change is delivered."""
         self._complaints: dict[str, str] = {}
         metrics.undecodable.labels(resource)
         for reason in WATCH_ENDS:
@@ -46,20 +52,51 @@ class StreamHandler(ABC, Generic[Object]):
         """Do what is to be done later, if anything."""
 
     @abstractmethod
+    def key(self, obj: Object) -> Any:
+        """What identifies the object."""
+
+    @abstractmethod
+    def key_of(self, what: Identity) -> Any:
+        """The same key, of an object that was deleted or does not decode; None if too little of it is known."""
+
+    @abstractmethod
+    def see(self, key: Any, obj: Object) -> None:
+        """An object was listed, added or modified: pass it on."""
+
+    @abstractmethod
+    def lose(self, key: Any) -> None:
+        """An object is gone: withdraw what was passed on, if anything."""
+
+    @abstractmethod
+    def compare(self, listed: Mapping[Any, Any], version: int) -> None:
+        """A list of this version is complete: what it does not name is gone."""
+
     def list_began(self) -> None:
         """Remember from here what the list names."""
+        self._listed, self._is_listing = {}, True
 
-    @abstractmethod
     def listed(self, objects: Sequence[Object]) -> None:
         """One page of a list."""
+        for obj in objects:
+            key = self.key(obj)
+            self._listed[key] = None
+            self.see(key, obj)
 
-    @abstractmethod
     def list_ended(self, resource_version: str) -> None:
         """What the list did not name is gone."""
+        listed, self._listed, self._is_listing = self._listed, {}, False
+        self.compare(listed, version_number(resource_version, unreadable=-1))
 
-    @abstractmethod
     def seen(self, obj: Object) -> None:
         """An object was added or modified."""
+        self.see(self.key(obj), obj)
+
+    def lost(self, what: Identity) -> bool:
+        """An object was deleted. False: too little of it is known, and nothing was done."""
+        key = self.key_of(what)
+        if key is not None:
+            self.lose(key)
+        return key is not None
 
     def reached(self, resource_version: str) -> None:
         """Only the node stream's progress matters."""
@@ -73,10 +110,6 @@ class StreamHandler(ABC, Generic[Object]):
     def undecodable(self, what: Identity, reason: str) -> None:
         """Report it."""
         self.complain(str(what), reason)
-
-    @abstractmethod
-    def lost(self, what: Identity) -> bool:
-        """An object was deleted. False: too little of it is known, and nothing was done."""
 
     def restarted(self, reason: str, detail: str) -> None:
         """Count why a watch ended; log it unless it simply ran out."""
@@ -100,48 +133,44 @@ class PodHandler(StreamHandler[PodObject]):
     def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
         self._decoder = decoder
-        self._seen: dict[str, str] = {}
-        """UID -> node, of the pods that a list names while it is read."""
-        self._is_listing = False
 
-    def list_began(self) -> None:
-        """Remember from here which pods the list names."""
-        self._seen, self._is_listing = {}, True
+    def key(self, obj: PodObject) -> str:
+        """The UID."""
+        return obj.metadata.uid
+
+    def key_of(self, what: Identity) -> tuple[str, str] | None:
+        """UID and node, by which the machine knows pods: none that is not bound."""
+        return None if not what.uid or what.node_name is None else (what.uid, what.node_name)
+
+    def see(self, key: str, obj: PodObject) -> None:
+        """A pod, which may terminate."""
+        if (pod := self._running(obj)) is not None:
+            self.feed(events.PodSeen(pod))
+
+    def lose(self, key: tuple[str, str]) -> None:
+        """A pod that was bound."""
+        if key[1]:
+            self.feed(events.PodGone(*key))
 
     def listed(self, objects: Sequence[PodObject]) -> None:
         """One page of pods: one event for those that run."""
         running = []
         for obj in objects:
-            self._seen[obj.metadata.uid] = intern(obj.spec.node_name)
+            self._listed[obj.metadata.uid] = intern(obj.spec.node_name)
             if (pod := self._running(obj)) is not None:
                 running.append(pod)
         if running:
             self.feed(events.PodsSeen(tuple(running)))
 
-    def list_ended(self, resource_version: str) -> None:
-        """A pod that the list did not name is gone."""
-        self.feed(events.PodsListed(self._seen, version_number(resource_version, unreadable=-1)))
-        self._seen, self._is_listing = {}, False
+    def compare(self, listed: Mapping[str, str], version: int) -> None:
+        """The machine does it: which pods are on which nodes."""
+        self.feed(events.PodsListed(listed, version))
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """The pod is still there, also if a list says so."""
         super().undecodable(what, reason)
         if self._is_listing and what.uid and what.node_name:
-            self._seen[what.uid] = what.node_name
-
-    def lost(self, what: Identity) -> bool:
-        """The machine knows pods by node, and none that is not bound."""
-        if not what.uid or what.node_name is None:
-            return False
-        if what.node_name:
-            self.feed(events.PodGone(what.uid, what.node_name))
-        return True
-
-    def seen(self, obj: PodObject) -> None:
-        """A pod, which may terminate."""
-        pod = self._running(obj)
-        if pod is not None:
-            self.feed(events.PodSeen(pod))
+            self._listed[what.uid] = what.node_name
 
     def _running(self, obj: PodObject) -> Pod | None:
         """The pod if it runs; one that does not is gone for the machine, and one that cannot be read is reported."""
@@ -170,38 +199,35 @@ class NodeHandler(StreamHandler[NodeObject]):
     def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
         self._decoder = decoder
-        self._seen: set[str] = set()
 
-    def list_began(self) -> None:
-        """Remember from here which nodes the list names."""
-        self._seen = set()
+    def key(self, obj: NodeObject) -> str:
+        """The name."""
+        return obj.metadata.name
 
-    def listed(self, objects: Sequence[NodeObject]) -> None:
-        """One page of nodes."""
-        for obj in objects:
-            self._seen.add(obj.metadata.name)
-            self.feed(events.NodeSeen(self._decoder.node(obj), listed=True))
+    def key_of(self, what: Identity) -> str | None:
+        """The name."""
+        return what.name or None
 
-    def list_ended(self, resource_version: str) -> None:
-        """Whichever the list did not name is gone."""
-        self.feed(events.NodesListed(frozenset(self._seen), version_number(resource_version, unreadable=-1)))
-
-    def seen(self, obj: NodeObject) -> None:
+    def see(self, key: str, obj: NodeObject) -> None:
         """A node, which may be new."""
-        self.feed(events.NodeSeen(self._decoder.node(obj)))
+        if len(obj.spec.taints) > MAX_TAINTS:
+            self.complain(key, f"has more than {MAX_TAINTS} taints, and only the first {MAX_TAINTS} count")
+        self.feed(events.NodeSeen(self._decoder.node(obj), listed=self._is_listing))
+
+    def lose(self, key: str) -> None:
+        """A node is gone."""
+        self.feed(events.NodeGone(key))
+
+    def compare(self, listed: Mapping[str, None], version: int) -> None:
+        """The machine does it."""
+        self.feed(events.NodesListed(frozenset(listed), version))
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """What is known of the node is out of date: no pod of it is evicted until it can be read again."""
         super().undecodable(what, reason)
         if what.name:
-            self._seen.add(what.name)  # a list that says so names it
+            self._listed[what.name] = None  # a list that says so names it
             self.feed(events.NodeUnreadable(what.name))
-
-    def lost(self, what: Identity) -> bool:
-        """The machine knows nodes by name."""
-        if what.name:
-            self.feed(events.NodeGone(what.name))
-        return bool(what.name)
 
     def reached(self, resource_version: str) -> None:
         """How fresh our knowledge of nodes is."""

@@ -2,20 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from heapq import nlargest
 
-from taintwarden.controller.status.summary import all_zones_full, retained
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.notifier import MISSED
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode, Operator
+from taintwarden.engine.reported_status import ZONE_STATES
 from taintwarden.telemetry.metrics import Metrics
-
-MAX_BUDGETS = 100
-"""Of one policy, so many have a series of their own, those that hold the most pods. Tenants name them."""
-MAX_ZONES = 100
-"""The same of zones, those in trouble first. Nodes name them."""
-ZONE_STATES = {"Normal": 0, "Degraded": 1, "Full": 2}
 
 
 class Gauges:
@@ -73,26 +66,23 @@ class Gauges:
         metrics.bounces.labels(policy)
 
     def _measure_policy(self, entry: PolicyReport) -> None:
-        metrics, name = self._metrics, entry.policy.name
+        metrics, name, told = self._metrics, entry.policy.name, entry.status
         if name not in self._begun:
             self._begin(name)
         for mode in Mode:
             metrics.policy_mode.labels(name, mode).set(mode is entry.policy.mode)
-        metrics.retained.labels(name).set(retained(entry))
-        metrics.zones_full.labels(name).set(all_zones_full(entry))
-        metrics.pending.labels(name).set(entry.pending)
-        metrics.evicting_nodes.labels(name).set(entry.evicting_nodes)
+        metrics.retained.labels(name).set(told.retained)
+        metrics.zones_full.labels(name).set(entry.all_zones_full)
+        metrics.pending.labels(name).set(told.pending)
+        metrics.evicting_nodes.labels(name).set(told.evicting_nodes)
         metrics.bouncing.labels(name).set(entry.bouncing)
         for reason, pods in entry.blocked_by.items():
             metrics.blocked.labels(name, reason).set(pods)
-        for limit in entry.limits:
+        for limit in told.limits:
             metrics.limited.labels(name, limit.limit).set(limit.pods)
-        for budget, pods in entry.budgets[:MAX_BUDGETS]:
-            metrics.budget_blocked.labels(name, budget).set(pods)
-        if rest := entry.budgets[MAX_BUDGETS:]:
-            metrics.budget_blocked.labels(name, "").set(sum(pods for _, pods in rest))
-        zones = entry.zones if entry.policy.reclaim is None else ()  # which takes no notice of them
-        for zone in nlargest(MAX_ZONES, zones, key=lambda one: ZONE_STATES[one.state]):
+        for budget in told.blocked_budgets:
+            metrics.budget_blocked.labels(name, budget).set(budget.pods)
+        for zone in told.zones:
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.devices is not None:
             metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))

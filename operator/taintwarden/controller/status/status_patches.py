@@ -2,19 +2,18 @@
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import structlog
 
-from taintwarden.api.status import Condition, ConditionStatus, PolicyStatus, ProfileStatus
+from taintwarden.api.status import Condition, ConditionStatus
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.status.summary import ConditionRow
 from taintwarden.controller.stores.object_store import ObservedObject
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
+from taintwarden.engine.reported_status import Status
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
-
-S = TypeVar("S", PolicyStatus, ProfileStatus)
 
 log = structlog.get_logger()
 
@@ -45,7 +44,7 @@ class StatusPatcher:
         self._clock = clock
         self._report_seconds = report_seconds
         self._written_at: dict[str, float] = {}
-        self._written: dict[str, PolicyStatus | ProfileStatus] = {}
+        self._written: dict[str, dict[str, Any]] = {}
         """The one that was written longest ago comes first."""
         self._since: dict[str, dict[str, tuple[str, str]]] = {}
 
@@ -67,26 +66,25 @@ class StatusPatcher:
     async def tell(
         self,
         key: str,
-        told: S,
+        told: Status,
         observed: ObservedObject,
         said: Sequence[ConditionRow],
-        more: Mapping[str, Any] | None = None,
+        more: dict[str, Any] | None = None,
     ) -> bool:
         """Write ``told`` with the conditions in ``said``, and with fields that are not compared (``more``).
 
         Returns whether it was time to: it had changed, or was not reported for ``report_seconds``.
         """
-        status = msgspec.structs.replace(
-            told,
-            observed_generation=observed.generation,
-            conditions=tuple(self._condition(key, observed, *one) for one in said),
-        )
+        status = msgspec.to_builtins(told) | {
+            "observedGeneration": observed.generation,
+            "conditions": [msgspec.to_builtins(self._condition(key, observed, *one)) for one in said],
+        }
         now = self._clock()
         is_reported = now.monotonic - self._written_at.get(key, -math.inf) < self._report_seconds
         if status == self._written.get(key) and is_reported:
             return False
         try:
-            await self._write(key, {**msgspec.to_builtins(status), **(more or {})})
+            await self._write(key, status | (more or {}))
         except Fenced:  # another replica may write by now
             pass
         except KubeError as error:
@@ -105,6 +103,6 @@ class StatusPatcher:
         since = self._since.setdefault(key, dict(observed.conditions))
         known = since.get(kind)
         if known is None or known[0] != value:
-            known = (value, wording.at(self._clock().wall))
+            known = (value, rfc3339.at(self._clock().wall))
         since[kind] = known
         return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], observed.generation)

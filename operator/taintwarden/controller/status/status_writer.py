@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.api.status import PolicyStatus, ProfileStatus
+from taintwarden.api.status import ProfileStatus
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.status.gauges import Gauges
 from taintwarden.controller.status.status_patches import StatusPatcher
-from taintwarden.controller.status.summary import accepted, conditions, summary
+from taintwarden.controller.status.summary import accepted, conditions
 from taintwarden.controller.stores.object_store import ObservedObject
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import PolicyReport, View
 from taintwarden.engine.model import Instant
-from taintwarden.kube.calls.policy_calls import patch_status
-from taintwarden.kube.calls.profile_calls import patch_profile_status
+from taintwarden.engine.reported_status import ReportedStatus
+from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, patch_status
 from taintwarden.kube.http.client import Client
 from taintwarden.telemetry.metrics import Metrics
 
@@ -86,10 +86,10 @@ class StatusWriter:
         self._dry_run = dry_run
         self._refresh_seconds = refresh_seconds
         self._of_policies = StatusPatcher(
-            "policy", partial(patch_status, client, fence=may_write), observed, clock, REPORT_SECONDS
+            "policy", partial(patch_status, client, POLICIES, fence=may_write), observed, clock, REPORT_SECONDS
         )
         self._of_profiles = StatusPatcher(
-            "profile", partial(patch_profile_status, client, fence=may_write), profiles, clock
+            "profile", partial(patch_status, client, PROFILES, fence=may_write), profiles, clock
         )
         self._wanted = asyncio.Event()
 
@@ -141,9 +141,9 @@ class StatusWriter:
 
     async def _write(self, name: str, observed: ObservedObject, latest: _Round) -> None:
         entry = latest.reports.get(name)
-        told = PolicyStatus() if entry is None else summary(entry, latest.at)
+        told = ReportedStatus() if entry is None else entry.status
         said = conditions(entry, observed.problem, dry_run=self._dry_run)
-        more: dict[str, Any] = {"observedAt": wording.at(latest.at.wall)}
+        more: dict[str, Any] = {"observedAt": rfc3339.at(latest.at.wall)}
         if entry is not None and self._view.guard(name, self._clock()) is None:
             more["guard"] = None  # no other writer removes a guard that no longer exists
         await self._of_policies.tell(name, told, observed, said, more)

@@ -17,7 +17,7 @@ from taintwarden.api.status import (
     PastEvictions,
     ReservedEviction,
 )
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.guard import Evictions, GuardRecord
 
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -26,13 +26,13 @@ _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 def written(record: GuardRecord) -> dict[str, Any]:
     """The record as a merge patch of ``status.guard``."""
     status = GuardStatus(
-        tripped_at=None if record.tripped_at is None else wording.exactly(record.tripped_at),
+        tripped_at=None if record.tripped_at is None else rfc3339.exactly(record.tripped_at),
         cause=None if record.tripped_at is None else record.cause[:MAX_CAUSE_LENGTH],
         counted=_largest(record.counted),
-        evicted=tuple(PastEvictions(wording.exactly(at), _largest(pods)) for at, pods in _bounded(record.evicted)),
+        evicted=tuple(PastEvictions(rfc3339.exactly(at), _largest(pods)) for at, pods in _bounded(record.evicted)),
         reserved=tuple(ReservedEviction(*one) for one in record.reserved[:MAX_RESERVED]),
         released=record.released,
-        released_at=None if record.released_at is None else wording.exactly(record.released_at),
+        released_at=None if record.released_at is None else rfc3339.exactly(record.released_at),
         reset_granted=record.reset or None,
         term=record.term,
     )

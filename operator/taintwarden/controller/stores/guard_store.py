@@ -11,7 +11,7 @@ from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words.issues import Issues
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
-from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
+from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 
 log = structlog.get_logger()
 

@@ -1,7 +1,7 @@
 """Objects of our kinds: what is stored, what of it is valid, and the last valid version of what is not."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -40,7 +40,7 @@ class Store(ABC, Generic[T]):
 
     Args:
         parse: the value of a stored object; raises InvalidObject.
-        issue: told key, UID and reason when an object cannot be accepted.
+        issue: called with key, UID and reason when an object cannot be accepted.
 
     """
 
@@ -53,34 +53,27 @@ class Store(ABC, Generic[T]):
         self._known: dict[str, KnownVersion] = {}
         self._issued: dict[str, tuple[int, str]] = {}
         """Generation and reason that were reported of an object that is not accepted."""
-        self._listed: set[str] = set()
         self._before: dict[str, T | None] = {}
-        """What was in force before the changes that were not told yet."""
+        """What was in force before the changes that were not passed on yet."""
 
     # -- a list ---------------------------------------------------------------------------------------------------
-
-    def list_began(self) -> None:
-        """A list begins: what it will not name is gone."""
-        self._listed = set()
 
     def listed(self, stored: Iterable[Mapping[str, Any]]) -> None:
         """One page of it."""
         for obj in stored:
-            self._listed.add(key_of(obj))
             self._take(obj)
 
-    def list_ended(self) -> None:
-        """It is complete. Reports once if anything changed."""
-        for key in [key for key in self._known if key not in self._listed]:
+    def list_ended(self, listed: Container[str]) -> None:
+        """It is complete, and names these keys: what else is stored is gone. Reports once if anything changed."""
+        for key in [key for key in self._known if key not in listed]:
             self._forget(key)
-        self._listed = set()
         self._publish()
 
     def load(self, stored: Iterable[Mapping[str, Any]]) -> None:
         """Replace the content by a complete list."""
-        self.list_began()
-        self.listed(stored)
-        self.list_ended()
+        listed = {key_of(obj): obj for obj in stored}
+        self.listed(listed.values())
+        self.list_ended(listed)
 
     # -- changes --------------------------------------------------------------------------------------------------
 
@@ -106,7 +99,7 @@ class Store(ABC, Generic[T]):
     # -- what kinds differ in -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _tell(self, changes: Mapping[str, T | None]) -> None:
+    def _apply(self, changes: Mapping[str, T | None]) -> None:
         """These are in force now, None for what is not any more."""
 
     def _met(self, obj: Mapping[str, Any]) -> None:
@@ -172,7 +165,7 @@ class Store(ABC, Generic[T]):
         changes = {key: self.valid.get(key) for key, before in self._before.items() if self.valid.get(key) != before}
         self._before = {}
         if changes:
-            self._tell(changes)
+            self._apply(changes)
 
 
 def key_of(obj: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ class PolicyStore(Store[Policy]):
         if self._changes is not None:
             self._changes.gone(key)
 
-    def _tell(self, changes: Mapping[str, Policy | None]) -> None:
+    def _apply(self, changes: Mapping[str, Policy | None]) -> None:
         before, self._rivals = self._rivals, rivals(self.valid.values())
         for name in self.valid:
             if self.observed[name].problem not in ("", before.get(name)):

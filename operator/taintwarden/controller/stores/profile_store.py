@@ -46,7 +46,7 @@ class _Namespace:
         self.stored: dict[str, _Stored] = {}
         self.oldest = Oldest(MAX_ENTRIES_IN_NAMESPACE, size_of)
         self.touched: dict[str, None] = {}
-        """Those whose changes were not told yet."""
+        """Those whose changes were not passed on yet."""
         self.too_many = (
             f"the profiles of namespace {name} may have {MAX_ENTRIES_IN_NAMESPACE} entries together, and the oldest "
             "count (tolerations, labels and values of podSelector and nodeAffinity): delete profiles that are not "
@@ -88,8 +88,8 @@ class ProfileStore(Store[Profile]):
 
     Args:
         feed: takes the events.
-        issue: told ``namespace/name``, UID and reason when a profile cannot be accepted. Of those that are too many in
-            a namespace, only the oldest.
+        issue: called with ``namespace/name``, UID and reason when a profile cannot be accepted. Of those that are too
+            many in a namespace, only with the oldest.
         max_waiting_bytes: the size of what is kept of profiles of a namespace that do not count.
 
     """
@@ -178,7 +178,7 @@ class ProfileStore(Store[Profile]):
                 key
             ].fault = "it may count now, but was not kept while it did not: change its labels to have it read"
 
-    def _tell(self, changes: Mapping[str, Profile | None]) -> None:
+    def _apply(self, changes: Mapping[str, Profile | None]) -> None:
         for key, profile in changes.items():
             namespace, _, name = key.partition("/")
             self._feed(events.ProfileGone(namespace, name) if profile is None else events.ProfileSeen(profile))

@@ -1,20 +1,41 @@
-"""Errors in users' objects, reported once and by the leader, also those found before it led."""
+"""What is wrong with users' objects, reported once and by the leader, also what was found before it led."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 
+import structlog
+
+from taintwarden.api.text import printable
 from taintwarden.controller.decoding.decoding import PodIssue
-from taintwarden.controller.words.notifier import Notifier
-from taintwarden.controller.words.policy_changes import PolicyChange
+from taintwarden.controller.words import wording
+from taintwarden.controller.words.notifier import Notifier, policy_subject
+from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
+from taintwarden.kube.calls.recorder import NORMAL, WARNING, EventSubject
 
 MAX_WAITING = 1_000
+MAX_FAULTS_CHARACTERS = 1_000
+"""Of the errors of one pod: about the limit of an Event's note. Tenants must not fill the log."""
+EVENTS = {
+    "toleration-invalid": ("InvalidToleration", "Evaluate"),
+    "pod-value-ignored": ("IgnoredValue", "Evaluate"),
+    "policy-invalid": ("InvalidPolicy", "Validate"),
+    "profile-invalid": ("InvalidProfile", "Validate"),
+    "guard-reset-outdated": ("GuardResetOutdated", "Guard"),
+}
+"""Log line of an issue -> reason and action of its Event."""
+COUNTED = ("toleration-invalid", "profile-invalid")
+"""As tolerations that are invalid."""
+CHANGES = {ChangeKind.PAUSED: "PolicyPaused", ChangeKind.RESUMED: "PolicyResumed", ChangeKind.EDITED: "PolicyChanged"}
+"""Reasons of Events."""
+
+log = structlog.get_logger()
 
 
 class Issues:
     """Keeps issues while another replica leads, because that replica reports them.
 
     Args:
-        notifier: reports them.
+        notifier: records their Events.
         max_waiting: how many issues are kept, the newest.
 
     """
@@ -23,28 +44,45 @@ class Issues:
         self._notifier = notifier
         self._max_waiting = max_waiting
         self._leading = False
-        self._waiting: OrderedDict[str, Callable[[], None]] = OrderedDict()
+        self._waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = OrderedDict()
 
     def pod(self, issue: PodIssue) -> None:
-        """A pod's annotation has entries which cannot be used."""
-        self._tell_or_keep(issue.uid, lambda: self._notifier.pod_issue(issue))
+        """A pod has values which cannot be used."""
+        subject = EventSubject("Pod", issue.name, issue.uid, issue.namespace)
+        for line, faults, effect in (
+            ("toleration-invalid", issue.errors, "These tolerations count as absent"),
+            ("pod-value-ignored", issue.ignored, "These values of the pod have no effect"),
+        ):
+            if faults:
+                errors = printable("; ".join(map(str, faults)), MAX_FAULTS_CHARACTERS)
+                pod = f"{issue.namespace}/{issue.name}"
+                self._report_or_keep(line, subject, f"{effect}: {errors}", pod=pod, errors=errors)
 
     def policy(self, name: str, uid: str, reason: str) -> None:
         """A policy cannot be accepted."""
-        self._tell_or_keep(f"policy {name}", lambda: self._notifier.policy_issue(name, uid, reason))
+        self._report_or_keep("policy-invalid", policy_subject(name, uid), reason, policy=name, reason=reason)
 
     def policy_change(self, change: PolicyChange) -> None:
-        """A policy was changed, which is no issue. The leader of that time reports it, and no later one."""
+        """A policy was paused, resumed or edited, which is no issue. The leader of that time reports it."""
         if self._leading:
-            self._notifier.policy_change(change)
+            log.info("policy-changed", policy=change.name, kind=change.kind.value, change=change.note)
+            subject = policy_subject(change.name, change.uid)
+            self._notifier.record(subject, NORMAL, CHANGES[change.kind], "Change", printable(change.note))
 
     def profile(self, key: str, uid: str, reason: str) -> None:
         """The profile ``namespace/name`` cannot be accepted."""
-        self._tell_or_keep(f"profile {key}", lambda: self._notifier.profile_issue(key, uid, reason))
+        namespace, _, name = key.partition("/")
+        subject = EventSubject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
+        self._report_or_keep("profile-invalid", subject, reason, profile=key, reason=reason)
 
     def guard_reset(self, name: str, uid: str, asked: str, generation: int) -> None:
         """A policy's guard is to be reset for another version of the policy than the stored one."""
-        self._tell_or_keep(f"reset {name}", lambda: self._notifier.guard_reset_outdated(name, uid, asked, generation))
+        note = (
+            f"The annotation requests a reset of the guard of generation {asked}, and the policy is at generation "
+            f"{generation}: check it again, then run: {wording.guard_reset(name, generation)}"
+        )
+        subject = policy_subject(name, uid)
+        self._report_or_keep("guard-reset-outdated", subject, note, policy=name, asked=asked, generation=generation)
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed: a replica that gains it reports what it kept."""
@@ -52,10 +90,18 @@ class Issues:
         while leading and self._waiting:
             self._waiting.popitem(last=False)[1]()
 
-    def _tell_or_keep(self, key: str, tell: Callable[[], None]) -> None:
+    def _report_or_keep(self, line: str, subject: EventSubject, note: str, **facts: object) -> None:
+        """Report an issue, or keep it. Of one object the newest of each kind is kept."""
+
+        def report() -> None:
+            if line in COUNTED:
+                self._notifier.metrics.invalid_values.labels("toleration").inc()
+            log.warning(line, **facts)
+            self._notifier.record(subject, WARNING, *EVENTS[line], note)
+
         if self._leading:
-            tell()
+            report()
             return
-        self._waiting[key] = tell
+        self._waiting[line, subject.namespace, subject.name] = report
         if len(self._waiting) > self._max_waiting:
             self._waiting.popitem(last=False)

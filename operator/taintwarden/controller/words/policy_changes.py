@@ -45,12 +45,12 @@ class PolicyChanges:
     """Compares each version of a policy with the one before.
 
     Args:
-        tell: receives the changes of policies that were known before.
+        report: receives the changes of policies that were known before.
 
     """
 
-    def __init__(self, tell: Callable[[PolicyChange], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[PolicyChange], None]) -> None:
+        self._report = report
         self._known: dict[str, _Version] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ class PolicyChanges:
         now = self._known[name] = _Version(uid, generation, _decoded(obj.get("spec")))
         if before is not None and before.uid == uid:
             for kind, note in _differences(before.spec, now.spec, meta.get("annotations") or {}):
-                self._tell(PolicyChange(name, uid, kind, note))
+                self._report(PolicyChange(name, uid, kind, note))
 
     def gone(self, name: str) -> None:
         """It was deleted."""

@@ -1,15 +1,13 @@
 """The sentences of Events, logs, status and ``explain``: which taint, why, until when."""
 
-import math
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from taintwarden.api.status import ReclaimStatus, read_time
+from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
@@ -17,11 +15,7 @@ from taintwarden.engine.machine import BadNodes
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import Outcome
-
-END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
-_BEGINNING = datetime.min.replace(tzinfo=UTC).timestamp()
-_END = END_OF_TIME.timestamp()
+from taintwarden.engine.reported_status import LimitStatus, ReclaimStatus
 
 HOLDS = refusal.HOLDS
 """Limit -> why it delays pods."""
@@ -35,31 +29,6 @@ class Counted(NamedTuple):
     allowance: int
     window_seconds: float
     bad: BadNodes
-
-
-def at(moment: float) -> str:
-    """A time as RFC 3339 in UTC, to the second."""
-    return _written(math.floor(_within(moment)), "seconds")
-
-
-def until(moment: float) -> str:
-    """The same of the end of a wait: nothing happens before it. Less than a microsecond is the error of a sum."""
-    return _written(min(math.ceil(_within(moment) - 1e-6), math.floor(_END)), "seconds")
-
-
-def exactly(moment: float) -> str:
-    """A time as Kubernetes' MicroTime, which is read back as the same time."""
-    return _written(_within(moment), "microseconds")
-
-
-def _within(moment: float) -> float:
-    """The nearest moment that a calendar has. NaN counts as never."""
-    return _END if math.isnan(moment) else min(max(moment, _BEGINNING), _END)
-
-
-@lru_cache(maxsize=1_000)  # the pods of a wave are due at few times
-def _written(moment: float, precision: str) -> str:
-    return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def relative(at: float, now: float) -> str:
@@ -98,10 +67,10 @@ def several(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
-def held(limit: str, number: int, since: float, ends: float | None, detail: str = "") -> str:
+def held(one: LimitStatus, detail: str = "") -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
-    told = f"{limit} holds {number} since {at(since)}: {why_held(limit, number, detail)}"
-    return told if ends is None else f"{told}; {next_one(limit)} at {until(ends)}"
+    text = f"{one.limit} holds {one.pods} since {one.since}: {why_held(one.limit, one.pods, detail)}"
+    return text if one.until is None else f"{text}; {next_one(one.limit)} at {one.until}"
 
 
 def next_one(limit: str) -> str:
@@ -141,8 +110,8 @@ def hindered(outcome: Outcome) -> str:
 
 def blind(streams: Iterable[str]) -> str:
     """An operator that is cut off from some streams evicts nothing, and does not know which pods have to leave."""
-    told = ", ".join(streams)
-    return f"nothing is evicted: the operator receives no changes of {told}, so it cannot know which pods have to leave"
+    text = ", ".join(streams)
+    return f"nothing is evicted: the operator receives no changes of {text}, so it cannot know which pods have to leave"
 
 
 def no_changes(streams: Iterable[str]) -> str:
@@ -152,8 +121,8 @@ def no_changes(streams: Iterable[str]) -> str:
 
 def devices_unserved(missing: Iterable[str]) -> str:
     """The API server does not have these resources."""
-    told = " and ".join(sorted(missing))
-    return f"the API server does not serve {told} of resource.k8s.io/v1, which it does from Kubernetes 1.34"
+    text = " and ".join(sorted(missing))
+    return f"the API server does not serve {text} of resource.k8s.io/v1, which it does from Kubernetes 1.34"
 
 
 def devices_unknown(why: str) -> str:
@@ -168,29 +137,28 @@ def would_be_due(due: int, later: int) -> str:
 
 def zone_health(nodes: int, unhealthy: int, state: str) -> str:
     """The health of a zone."""
-    told = f"{state}, {unhealthy} of {several(nodes, 'node')} {'is' if unhealthy == 1 else 'are'} unhealthy"
+    text = f"{state}, {unhealthy} of {several(nodes, 'node')} {'is' if unhealthy == 1 else 'are'} unhealthy"
     few = state == ZoneState.NORMAL and 0 < nodes == unhealthy
-    return told + (" (too few nodes for another state)" if few else "")
+    return text + (" (too few nodes for another state)" if few else "")
 
 
 def node_end(end: ReclaimStatus, now: float) -> str:
     """The end of a node by ``reclaim``, and which pods it ends."""
-    gone_at = read_time(end.gone_at)
+    gone_at = rfc3339.read_time(end.gone_at)
     if gone_at is not None and gone_at <= now:
         more = f": {pods(end.missed)} {'was' if end.missed == 1 else 'were'} still on it and ended with it"
         return f"node {end.node} is gone since {end.gone_at}" + (more if end.missed else "")
-    told = f"node {end.node} is gone at {end.gone_at}"
+    text = f"node {end.node} is gone at {end.gone_at}"
     if end.at_risk:
-        return f"{told}; {pods(end.at_risk)} will be killed with it"
-    return f"{told}; {pods(end.pods)} {'has' if end.pods == 1 else 'have'} to leave it before"
+        return f"{text}; {pods(end.at_risk)} will be killed with it"
+    return f"{text}; {pods(end.pods)} {'has' if end.pods == 1 else 'have'} to leave it before"
 
 
-def due(moment: float | str, seconds_left: float) -> str:
+def due(text: str, seconds_left: float) -> str:
     """A deadline as people read it: ``at 22:58:31Z, in 36s``, or ``overdue since 22:58:31Z (36s)``."""
-    told = moment if isinstance(moment, str) else at(moment)
     if seconds_left < 0:
-        return f"overdue since {told} ({duration(-seconds_left)})"
-    return f"at {told}, {relative(seconds_left, 0)}"
+        return f"overdue since {text} ({duration(-seconds_left)})"
+    return f"at {text}, {relative(seconds_left, 0)}"
 
 
 def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
@@ -207,10 +175,10 @@ def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
     if guard.evicted:
         whole = guard.evicted + guard.due
         counted = f"{guard.evicted} evicted in the last {window} + {guard.due} due in the next {window} = {whole}"
-    told = f"{effect}: {counted}, {guard.allowance} {'is' if guard.allowance == 1 else 'are'} allowed"
+    text = f"{effect}: {counted}, {guard.allowance} {'is' if guard.allowance == 1 else 'are'} allowed"
     if holds and guard.evicted + guard.due <= guard.allowance:
-        told += "; it holds them until none of the wave has to leave any more"
-    return told + still_bad(guard.bad)
+        text += "; it holds them until none of the wave has to leave any more"
+    return text + still_bad(guard.bad)
 
 
 def still_bad(bad: BadNodes) -> str:
@@ -228,6 +196,11 @@ def still_bad(bad: BadNodes) -> str:
 def _short(taint: Taint) -> str:
     """A taint without its effect."""
     return f"{taint.key}={taint.value}" if taint.value else taint.key
+
+
+def without_advice(message: str, policy: str) -> str:
+    """What a tripped guard counts and which nodes are bad: its condition without the advice."""
+    return message.removesuffix(guard_advice(policy)).strip().removesuffix(".")
 
 
 def guard_advice(policy: str) -> str:
@@ -317,11 +290,11 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
             reasons = why_not(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
             # Without its seconds, which are shown as the grace: "for 30s does not hold" would mean that it then holds.
-            told = "; ".join(
+            text = "; ".join(
                 f"{replace(toleration, toleration_seconds=None)} {answer}" for toleration, answer in reasons
             )
             grace = (f", {verdict.seconds} s of grace" if verdict.seconds else "") + _protected(verdict)
-            return f"taint {taint}{judged} is not tolerated ({told or 'no toleration for it'}){grace}"
+            return f"taint {taint}{judged} is not tolerated ({text or 'no toleration for it'}){grace}"
 
 
 def _protected(verdict: TaintVerdict) -> str:

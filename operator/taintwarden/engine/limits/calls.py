@@ -218,9 +218,12 @@ class Calls(Limit):
         if self._used == self.slots - 1 or self._outage_wait:
             self._freed.add(EVERY_POLICY)
 
-    def forget_failures(self) -> None:
-        """Another process led until now."""
-        for lane in self._lanes.values():
-            lane.failures = 0
+    def forget_failures(self) -> list[LaneKey]:
+        """Another process led until now. Returns the lanes that failed: no failure holds them any more."""
+        failing = [key for key, lane in self._lanes.items() if lane.failures]
+        for key in failing:
+            self._lanes[key].failures = 0
+            self._freed.add(lane_key(key))
         self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
         self._outage_wait = 0.0
+        return failing

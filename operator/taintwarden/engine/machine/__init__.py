@@ -7,46 +7,45 @@ that is forbidden in the engine, and evictions outside ``Woke``.
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase
-from taintwarden.engine.machine.cluster import history_name
+from taintwarden.engine.machine.cluster import NodeState, TimedTaints, are_alike, history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes, Command
 from taintwarden.engine.machine.events import Event, WriteOutcome
+from taintwarden.engine.machine.intake import NewSource
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
-from taintwarden.engine.machine.reclaims import NodeEnd
-from taintwarden.engine.machine.reports import (
-    GuardReport,
-    InvalidTaint,
-    LimitReport,
-    PolicyReport,
-    SourceReport,
-    ZoneReport,
-)
+from taintwarden.engine.machine.reports import DevicesReport, GuardReport, PolicyReport, SourceReport
+from taintwarden.engine.machine.source import BLIND_KEY, NOT_LISTED, SourceHost, pending_key
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings
 from taintwarden.engine.outcomes import Outcome
 
 __all__ = [
+    "BLIND_KEY",
+    "NOT_LISTED",
     "BadNode",
     "BadNodes",
     "ClaimView",
     "Command",
+    "DevicesReport",
     "Event",
     "GuardReport",
-    "InvalidTaint",
-    "LimitReport",
     "Machine",
-    "NodeEnd",
+    "NewSource",
+    "NodeState",
     "NodeView",
     "Outcome",
     "Phase",
     "PolicyReport",
+    "SourceHost",
     "SourceReport",
+    "TimedTaints",
     "Timings",
     "View",
     "WriteOutcome",
-    "ZoneReport",
+    "are_alike",
     "commands",
     "events",
     "history_name",
     "key_of",
+    "pending_key",
 ]

@@ -15,12 +15,11 @@ from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.queues import LaneGroup
 from taintwarden.engine.machine.reclaims import Reclaims
+from taintwarden.engine.machine.source import BLIND_KEY
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, Policy, later
 from taintwarden.engine.outcomes import Outcome
 
-DEVICES_KEY = "devices"
-"""The key of a refusal, shared by all pods that leave because of devices."""
 NOT_EVALUATED = "their namespace has changes that are not evaluated yet"
 NO_DEVICES = "a stream about devices is disconnected"
 
@@ -181,7 +180,7 @@ class Acting:
                 continue
             if self._is_blind_to(claim, pod):
                 self._ask_at_next(claim, pod)
-                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, DEVICES_KEY, NO_DEVICES))
+                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, BLIND_KEY, NO_DEVICES))
                 continue
             if not self._freshness.is_proven(claim):
                 world.command(*self._freshness.check(claim))
@@ -204,8 +203,9 @@ class Acting:
         self.refused = refused
 
     def _is_blind_to(self, claim: Claim, pod: Pod) -> bool:
-        """Whether what is known of the only taints for which the pod is due may be outdated: those of devices."""
-        if not self._world.blind_to_devices:
+        """Whether what is known of the only taints for which the pod is due may be outdated: those of a source."""
+        source = self._world.source
+        if source is None or not source.blind:
             return False
         return all(one.taint.origin is not None for one in claim.grounds.due(pod.bound_at, self._world.now.wall))
 
@@ -412,7 +412,7 @@ class Acting:
             return
         self._accepted[claim.policy.name, claim.policy.uid] += 1
         lateness = max(0.0, self._world.now.wall - claim.due_at)
-        self._world.report(commands.Evicted(pod, claim.verdict, lateness))
+        self._world.report(commands.Evicted(pod, claim.verdict, lateness, call.order.delete))
         if call.grace_cut:
             self._world.report(*self._reclaims.miss(claim, pod, "grace-cut"))
 

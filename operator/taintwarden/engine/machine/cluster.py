@@ -1,18 +1,12 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
 
-from taintwarden.engine.evaluate import Grounds, TaintVerdict
-from taintwarden.engine.history import (
-    TaintHistory,
-    device_of,
-    encode_histories,
-    is_of_device,
-    read_histories,
-    until_now,
-)
-from taintwarden.engine.model import DeviceId, DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
+from taintwarden.engine.evaluate import Concern, Grounds, TaintVerdict
+from taintwarden.engine.history import TaintHistory, encode_histories, joined, observed, read_histories, until_now
+from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
 from taintwarden.engine.tally import Tally
 
 Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
@@ -30,25 +24,36 @@ PLACEMENT_DOMAIN = "taintwarden.io/"
 _CORDONED = "node.kubernetes.io/unschedulable:NoSchedule"
 """The name of the history of the taint that ``kubectl cordon`` brings."""
 
-MAX_ABSENT = 256
-"""So many histories are kept of taints of devices that no pod of a node has: a kubelet may write any number."""
 TimedTaints = tuple[tuple[Taint, float | None], ...]
+
+
+class TaintsBeside(Protocol):
+    """The taints beside those of a node that concern pods on it, as a source of taints knows them."""
+
+    def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
+        """All of them, with their histories."""
+
+    def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
+        """Those that concern pods of a class: a node may have a device for each pod."""
+
+    def awaited(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
+        """The histories of taints that are not known yet, as far as these policies may act on them."""
+
+    def lose(self) -> bool:
+        """They are not known any more; their histories wait until they are. Returns whether there were any."""
 
 
 class NodeState:
     """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods refer to it."""
 
     __slots__ = (
-        "_followed",
-        "absent",
         "alike",
         "awaited_version",
-        "awaits_devices",
+        "beside",
         "concerned",
         "confirmed_at",
         "confirmed_version",
         "degraded",
-        "device_taints",
         "grounds",
         "histories",
         "name",
@@ -57,9 +62,7 @@ class NodeState:
         "policies",
         "population",
         "reported_invalid",
-        "taints_by_device",
         "unreadable_from",
-        "uses",
         "verdicts",
     )
 
@@ -68,18 +71,8 @@ class NodeState:
         self.node: Node | None = None
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
-        self.device_taints: TimedTaints = ()
-        """Of the devices that pods here have."""
-        self.taints_by_device: dict[DeviceId, TimedTaints] = {}
-        """The same by device."""
-        self.uses: dict[DeviceId, int] = {}
-        """The devices that pods here have, and how many pods have each."""
-        self.absent: dict[str, TaintHistory] = {}
-        """The histories of taints of devices that no pod here has now: stored ones, and those that went."""
-        self._followed: frozenset[DeviceId] = frozenset()
-        """The devices whose taints were known when they were read last."""
-        self.awaits_devices = True
-        """It is not known yet which devices pods have."""
+        self.beside: TaintsBeside | None = None
+        """The taints of its pods that are not its own; None: no source has brought any."""
         self.concerned: tuple[Policy, ...] = ()
         """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
@@ -124,26 +117,32 @@ class NodeState:
         return self.node is not None and self.node.do_not_evict
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
-        """The taints of the node and of its devices, with their histories."""
+        """The taints of the node and of its pods, with their histories."""
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield taint, self.histories[history_name(taint)]
-            for taint, _ in self.device_taints:
-                yield taint, self.histories[history_name(taint)]
+            if self.beside is not None:
+                yield from self.beside.taints()
 
-    def taints_of(self, pod_class: PodClass) -> Iterator[tuple[Taint, TaintHistory]]:
-        """Those of the node, and of the devices that pods of a class have: a node may have a device for each pod."""
+    def history(self, name: str) -> TaintHistory | None:
+        """The history of a taint of the node or of its pods, by its name; None: it is not there."""
+        found = self.histories.get(name)
+        if found is None and self.beside is not None:
+            found = next((history for taint, history in self.beside.taints() if history_name(taint) == name), None)
+        return found
+
+    def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
+        """What of these concerns pods of a class."""
         if self.node is not None:
             for taint, _ in self.node.taints:
-                yield taint, self.histories[history_name(taint)]
-            for device in dict.fromkeys(use.device for use in pod_class.devices):
-                for taint, _ in self.taints_by_device.get(device, ()):
-                    yield taint, self.histories[history_name(taint)]
+                yield Concern(taint, self.histories[history_name(taint)])
+            if self.beside is not None:
+                yield from self.beside.concerns(pod_class)
 
     @property
     def is_tainted(self) -> bool:
-        """Whether it has any."""
-        return self.node is not None and bool(self.node.taints or self.device_taints)
+        """Whether there may be any."""
+        return self.node is not None and bool(self.node.taints or self.beside is not None)
 
     def is_heartbeat(self, node: Node) -> bool:
         """Whether no relevant field differs from what is known: most updates of a node change only its status.
@@ -154,7 +153,7 @@ class NodeState:
         return (
             known is not None
             and known.uid == node.uid
-            and _are_alike(known.taints, node.taints)
+            and are_alike(known.taints, node.taints)
             and known.labels == node.labels
             and known.history == node.history
             and known.do_not_evict == node.do_not_evict
@@ -171,7 +170,9 @@ class NodeState:
             name = history_name(taint)
             self.histories[name] = self.histories[name].seen(taint.value, stamp, self.histories[name].held_since)
 
-    def update(self, node: Node, now: float, *, seen_until: float, gap: bool) -> list[str]:
+    def update(
+        self, node: Node, now: float, *, seen_until: float, gap: bool
+    ) -> tuple[Mapping[str, TaintHistory], list[str]]:
         """Store the node's newest state and extend the histories.
 
         Args:
@@ -183,115 +184,28 @@ class NodeState:
                 when the node is first seen: from then on memory is newer.
 
         Returns:
-            What of the annotation could not be read, and why.
+            The histories of the annotation, if it was read; and what of it could not be read, and why.
 
         """
         faults: list[str] = []
-        known = self.histories
+        known, stored = self.histories, dict[str, TaintHistory]()
         is_new = self.node is None or self.node.uid != node.uid
         if is_new:
-            known, seen_until, gap = self._of_devices(), -math.inf, True
+            known, seen_until, gap = {}, -math.inf, True
         if is_new or (gap and self.node is not None and self.node.history != node.history):
             stored, faults = _read(node.history, now)
-            known = known | stored if is_new else _joined(known, stored, seen_until)
-            of_devices = {name: one for name, one in stored.items() if is_of_device(name)}
-            self._set_aside(_joined(self.absent, of_devices, 0.0))
+            known = stored if is_new else joined(known, stored, seen_until)
         if self.node is None or self.node.labels != node.labels or self.node.do_not_evict != node.do_not_evict:
             self.policies = None
         self.node = node
-        histories = {
-            history_name(taint): _observed(known, taint, stamp, now, seen_until, gap=gap)
+        self.histories = {
+            (name := history_name(taint)): observed(
+                known.get(name), taint.value, stamp, now, absent_at=seen_until, gap=gap
+            )
             for taint, stamp in node.taints
         }
-        if self.device_taints:
-            gaps = frozenset(known) if is_new else frozenset()
-            histories |= _observed_on_devices(known, self.device_taints, now, {}, gaps)
-        self.histories = histories
         self.forget_verdicts()
-        return faults
-
-    def update_devices(
-        self,
-        found: Mapping[DeviceId, TimedTaints],
-        followed: Set[DeviceId],
-        now: float,
-        *,
-        seen_until: float,
-        gap: bool,
-    ) -> bool:
-        """Store the newest taints of these devices, and extend their histories. Returns whether anything changed.
-
-        One that comes back with the same time is the same as before: slices are replaced, and claims read again. With
-        another time it was added again, also after a ``gap``, in which changes are missing.
-
-        Args:
-            found: the taints of each.
-            followed: those that are in a slice, and that pods here have.
-            now: seconds since the epoch.
-            seen_until: when what was known of them was certainly true last: ``now`` while they are watched.
-            gap: changes since then may be missing.
-
-        """
-        changed = {one: taints for one, taints in found.items() if taints != self.taints_by_device.get(one, ())}
-        absent_at = dict.fromkeys(self._followed, seen_until)
-        self._followed = self._followed - found.keys() | followed
-        if not changed and not self.awaits_devices:
-            return False
-        is_same = all(_are_alike(self.taints_by_device.get(one, ()), taints) for one, taints in changed.items())
-        self.awaits_devices, is_first = False, self.awaits_devices
-        left = [taint for one in changed for taint, _ in self.taints_by_device.get(one, ())]
-        before = {history_name(taint): self.histories[history_name(taint)] for taint in left}
-        come = tuple(one for taints in changed.values() for one in taints)
-        known = self.absent | before
-        gaps = frozenset(known) if gap else known.keys() - before.keys()
-        present = _observed_on_devices(known, come, now, absent_at, gaps)
-        others = {name: history for name, history in self.histories.items() if name not in before}
-        by_device = {one: taints for one, taints in (self.taints_by_device | changed).items() if taints}
-        self.histories, self.taints_by_device = others | present, dict(sorted(by_device.items()))
-        self.device_taints = tuple(one for taints in self.taints_by_device.values() for one in taints)
-        if is_same and not gap and not is_first:  # only times differ, which some drivers renew with each slice
-            return False
-        self._set_aside({name: one for name, one in (self.absent | before).items() if name not in present})
-        self.forget_verdicts()
-        return True
-
-    def lose_devices(self) -> bool:
-        """Its devices are not known any more; their histories wait until they are. Returns whether anything changed."""
-        self.awaits_devices, self._followed = True, frozenset()
-        if not self.device_taints:
-            return False
-        before = self._of_devices()
-        self._set_aside(self.absent | before)
-        self.histories = {name: one for name, one in self.histories.items() if name not in before}
-        self.device_taints, self.taints_by_device = (), {}
-        self.forget_verdicts()
-        return True
-
-    def use(self, before: PodClass | None, after: PodClass | None) -> None:
-        """A pod of this class has become one of another; None: it came, or is gone."""
-        for one, step in ((before, -1), (after, 1)):
-            for device in dict.fromkeys(use.device for use in one.devices) if one is not None else ():
-                number = self.uses.pop(device, 0) + step
-                if number:
-                    self.uses[device] = number
-
-    def forget_absent(self, devices: Collection[DeviceId], is_taken_off: Callable[[str, DeviceId], bool]) -> None:
-        """Forget the histories of absent taints of these devices of which this is true, by name and device."""
-        named = [(name, device_of(name)) for name in self.absent]
-        for name, device in named:
-            if device is not None and device in devices and is_taken_off(name, device):
-                del self.absent[name]
-
-    def succeed(self, other: "NodeState") -> None:
-        """Another node of this name had these pods, and they have their devices still."""
-        self.pods, self.uses = other.pods, other.uses
-        self._set_aside(other.absent | other._of_devices())
-
-    def _of_devices(self) -> dict[str, TaintHistory]:
-        return {history_name(taint): self.histories[history_name(taint)] for taint, _ in self.device_taints}
-
-    def _set_aside(self, absent: dict[str, TaintHistory]) -> None:
-        self.absent = dict(list(absent.items())[-MAX_ABSENT:])
+        return stored, faults
 
     def forget_verdicts(self) -> None:
         """The taints, policies or tolerations changed."""
@@ -304,9 +218,8 @@ class NodeState:
             for taint, history in self.taints()
             if any(policy.selector_for(taint) for policy in self.concerned)
         }
-        if self.awaits_devices and self.absent and any(policy.devices for policy in self.concerned):
-            selected = self.absent | selected
-        return encode_histories(selected)
+        awaited = {} if self.beside is None else self.beside.awaited(self.concerned)
+        return encode_histories({**awaited, **selected})
 
 
 class Cluster:
@@ -340,7 +253,6 @@ class Cluster:
         state.pods[pod.uid] = pod
         if known is None or known.shared is not pod.shared:
             state.population = {}
-            state.use(known.shared if known is not None else None, pod.shared)
             self.classes[pod.shared] += 1
             if known is not None:
                 self._discount(state, known)
@@ -352,7 +264,6 @@ class Cluster:
             return None
         known = state.pods.pop(uid, None)
         if known is not None:
-            state.use(known.shared, None)
             self._discount(state, known)
         if state.node is None and not state.pods:
             del self.nodes[node]
@@ -370,7 +281,9 @@ class Cluster:
         """A node is gone, or another one has its name: only the pods of the old one remain in the new state."""
         old = self.nodes[name]
         new = self.nodes[name] = NodeState(name)
-        new.succeed(old)
+        new.pods, new.beside = old.pods, old.beside
+        if new.beside is not None:
+            new.beside.lose()
         return new
 
 
@@ -385,7 +298,7 @@ def history_name(taint: Taint) -> str:
     return f"{name} from {taint.source}" if taint.source else name
 
 
-def _are_alike(one: TimedTaints, other: TimedTaints) -> bool:
+def are_alike(one: TimedTaints, other: TimedTaints) -> bool:
     """Whether they differ only in their times."""
     return one == other or [taint for taint, _ in one] == [taint for taint, _ in other]
 
@@ -397,71 +310,3 @@ def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:
     if believed != found:
         faults.append("its times lie in the future, and count from now")
     return believed, faults
-
-
-def _joined(
-    known: Mapping[str, TaintHistory], stored: Mapping[str, TaintHistory], absent_at: float
-) -> dict[str, TaintHistory]:
-    """What this process saw, with what another one has stored. A taint that is not known was not there at that time."""
-    return {**known} | {
-        name: known[name].joined(one) if name in known else one.after(absent_at) for name, one in stored.items()
-    }
-
-
-def _observed(
-    known: Mapping[str, TaintHistory], taint: Taint, stamp: float | None, now: float, absent_at: float, *, gap: bool
-) -> TaintHistory:
-    history = known.get(history_name(taint))
-    if history is None:
-        return TaintHistory.begin(taint.value, now, stamp, absent_at)
-    return history.seen(taint.value, stamp, now, absent_at if gap else None)
-
-
-def _observed_on_devices(
-    known: Mapping[str, TaintHistory],
-    taints: TimedTaints,
-    now: float,
-    absent_at: Mapping[DeviceId, float],
-    gaps: Collection[str],
-) -> dict[str, TaintHistory]:
-    """The histories of taints of devices.
-
-    ``absent_at``: until when each device that was followed was certainly without a taint that is not known. ``gaps``:
-    the histories of which changes may be missing.
-    """
-    former = _continued(known, taints)
-    mine = {name: known[one] for name, one in former.items()}
-    found = {}
-    for taint, stamp in taints:
-        assert taint.origin is not None  # noqa: S101 - devices have these
-        name, at = history_name(taint), absent_at.get(taint.origin.device, -math.inf)
-        found[name] = _observed(mine, taint, stamp, now, at, gap=former.get(name) in gaps)
-    return found
-
-
-def _continued(known: Mapping[str, TaintHistory], taints: TimedTaints) -> dict[str, str]:
-    """The names that histories of taints of devices had.
-
-    A driver may write several taints with one key and effect on a device, and in any order: the value tells which is
-    which, and the number only what the others leave.
-    """
-    alike: dict[str, list[str]] = {}
-    values: dict[str, str] = {}
-    for taint, _ in taints:
-        name = history_name(taint)
-        alike.setdefault(name.partition(" #")[0], []).append(name)
-        values[name] = taint.value
-    found = {}
-    for first, names in alike.items():
-        former = [first] if first in known else []
-        while former and (name := f"{first} #{len(former)}") in known:
-            former.append(name)
-        for name in names:
-            if (same := next((one for one in former if known[one].value == values[name]), None)) is not None:
-                found[name] = same
-                former.remove(same)
-        for name in names:
-            if name not in found and former:
-                found[name] = name if name in former else former[0]
-                former.remove(found[name])
-    return found

@@ -112,6 +112,8 @@ class Evicted(msgspec.Struct, frozen=True, gc=False):
     pod: Pod
     verdict: TaintVerdict
     lateness: float
+    deletes: bool = False
+    """It was deleted, without regard to PodDisruptionBudgets."""
 
 
 class Hindered(msgspec.Struct, frozen=True, gc=False):

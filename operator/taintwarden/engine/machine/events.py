@@ -5,7 +5,6 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.engine.device_inventory import DeviceClaim, Slice, TaintRule
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine.commands import Write
 from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey
@@ -69,14 +68,10 @@ class CheckFailed(msgspec.Struct, frozen=True):
 
 
 class ViewChanged(msgspec.Struct, frozen=True):
-    """Whether a stream has delivered all that the API server had, or is cut off from it.
-
-    ``of_devices``: it is about devices, and matters only to pods that leave because of them.
-    """
+    """Whether a stream has delivered all that the API server had, or is cut off from it."""
 
     stream: str
     live: bool
-    of_devices: bool = False
 
 
 class PodSeen(msgspec.Struct, frozen=True):
@@ -151,55 +146,8 @@ class BudgetGone(msgspec.Struct, frozen=True):
     name: str
 
 
-class SliceSeen(msgspec.Struct, frozen=True):
-    """A ResourceSlice was listed, added or modified. ``listed``: changes of it may be missing."""
-
-    name: str
-    found: Slice
-    listed: bool = False
-
-
-class SliceGone(msgspec.Struct, frozen=True):
-    """A ResourceSlice was deleted."""
-
-    name: str
-
-
-class TaintRuleSeen(msgspec.Struct, frozen=True):
-    """A DeviceTaintRule was listed, added or modified. ``listed``: changes of it may be missing."""
-
-    name: str
-    found: TaintRule
-    listed: bool = False
-
-
-class TaintRuleGone(msgspec.Struct, frozen=True):
-    """A DeviceTaintRule was deleted."""
-
-    name: str
-
-
-class DeviceClaimSeen(msgspec.Struct, frozen=True):
-    """A ResourceClaim that is allocated was listed, added or modified. ``key`` is ``namespace/name``."""
-
-    key: str
-    found: DeviceClaim
-
-
-class DeviceClaimGone(msgspec.Struct, frozen=True):
-    """A ResourceClaim was deleted, or is not allocated any more."""
-
-    key: str
-
-
-class DevicesKnown(msgspec.Struct, frozen=True):
-    """Slices, rules and claims of devices were listed; or they are not ``known``, because of a ``problem``.
-
-    Without a problem, what was delivered of them so far does not count any more.
-    """
-
-    known: bool
-    problem: str = ""
+class SourceEvent(msgspec.Struct, frozen=True):
+    """What a stream of a source of taints delivered: only the source reads it."""
 
 
 class GuardRestored(msgspec.Struct, frozen=True):
@@ -310,13 +258,7 @@ Event = (
     | WorkloadGone
     | BudgetSeen
     | BudgetGone
-    | SliceSeen
-    | SliceGone
-    | TaintRuleSeen
-    | TaintRuleGone
-    | DeviceClaimSeen
-    | DeviceClaimGone
-    | DevicesKnown
+    | SourceEvent
     | GuardRestored
     | GuardReset
     | PoliciesChanged

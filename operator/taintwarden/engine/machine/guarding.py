@@ -13,7 +13,8 @@ from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
-from taintwarden.engine.machine.world import NOT_LISTED, World
+from taintwarden.engine.machine.source import NOT_LISTED
+from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy
 
 EXAMPLES, MAX_EXAMPLES = 5, 100
@@ -80,8 +81,8 @@ class Guarding:
         """Everything is listed. What was counted before, for a record that was read early, lacks pods."""
         self._populations = {}
 
-    def devices_known(self) -> None:
-        """Devices became known, or are not any more: a policy for them may evict other pods than before."""
+    def causes_changed(self) -> None:
+        """A source of taints knows its taints, or not any more: a policy for them may evict other pods than before."""
         self._populations = {}
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
@@ -148,9 +149,6 @@ class Guarding:
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         guard.resolve(self._existing(dict(guard.unsure)), self._world.now)
-        if guard.identified:
-            self._released(policy.name, guard.identified)
-            guard.identified = []
         match guard.look(self._world.now, most):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
@@ -259,11 +257,10 @@ class Guarding:
         if not pods:
             return "evictions of the last window", ()
         name = min(pods, key=lambda one: (-pods[one], one))
-        places = [node for node in guard.nodes if name in nodes[node].histories]
+        places = [node for node in guard.nodes if nodes[node].history(name) is not None]
         state = nodes[min(places)]
-        history = state.histories[name]
+        taint, history = next(one for one in state.taints() if history_name(one[0]) == name)
         values = history.values
-        taint = next(taint for taint, _ in state.taints() if history_name(taint) == name)
         before = f", {values[1] or 'no value'} before" if len(values) > 1 else ""
         where = f"{len(places)} nodes, such as" if len(places) > 1 else "1 node:"
         sentence = f"taint {name} on {where} {taint} on {state.name}{before}"
@@ -306,6 +303,6 @@ def _claim_on(world: World, node: str, policy: Policy) -> Claim | None:
 
 def _bad_node(world: World, claim: Claim) -> BadNode:
     taint = claim.verdict.taint
-    history = world.cluster.nodes[claim.node].histories.get(history_name(taint))
+    history = world.cluster.nodes[claim.node].history(history_name(taint))
     values = () if history is None else history.values
     return BadNode(claim.node, taint, values[1] if len(values) > 1 else None)

@@ -1,7 +1,7 @@
 """What streams and reads deliver: changes what is known of nodes, pods and policies, and has pods evaluated."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -9,17 +9,16 @@ from taintwarden.engine.derived import with_derived
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.ending import Ending
-from taintwarden.engine.machine.equipping import Equipping
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox, history_key
+from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import DeviceId, Node, Pod, Profile
+from taintwarden.engine.model import Instant, Node, Pod, Profile
 
-JUDGED_AT_ONCE = 8
-"""Of so many nodes that a change concerns. Of more nodes devices are looked up, and pods evaluated, in steps."""
+NewSource = Callable[[SourceHost], TaintSource]
 
 
 class Intake:
@@ -33,6 +32,7 @@ class Intake:
         freshness: records how far the node stream has come.
         outbox: writes to nodes.
         guarding: learns of changes.
+        new_source: makes the source of taints beside those of nodes; None: there is none.
 
     """
 
@@ -45,11 +45,11 @@ class Intake:
         freshness: Freshness,
         outbox: Outbox,
         guarding: Guarding,
+        new_source: NewSource | None,
     ) -> None:
         self._world = world
-        self._devices = Equipping(world)
+        self._source = None if new_source is None else new_source(self)
         self._judging = judging
-        judging.catch_up = self._devices.catch_up
         self._ending = ending
         self._mirroring = mirroring
         self._freshness = freshness
@@ -81,9 +81,11 @@ class Intake:
         is_relabelled, cordoned_at = known is None or known.labels != node.labels, state.cordoned_at
         seen_until = min(was_unreadable or world.now.wall, world.seen_until())
         is_gap = listed or was_unreadable is not None
-        faults = state.update(node, world.now.wall, seen_until=seen_until, gap=is_gap)
-        if world.devices_known:
-            self._devices.refresh(state)
+        stored, faults = state.update(node, world.now.wall, seen_until=seen_until, gap=is_gap)
+        if stored and self._source is not None:
+            self._source.restore(state, stored, seen_until, is_new=known is None)
+        if world.source is not None:
+            world.source.refresh(state)
         if is_relabelled:
             world.spread.relabel(node.name)
         if is_relabelled or state.cordoned_at != cordoned_at:
@@ -134,19 +136,20 @@ class Intake:
 
     def see_pod(self, pod: Pod) -> None:
         """A running pod was listed, added or modified."""
-        pod, devices = self._put(pod)
+        pod, is_exchanged = self._put(pod)
         state = self._world.cluster.nodes[pod.node]
-        if devices and self._devices.refresh(state, devices):
+        if is_exchanged:
             self._judging.judge_node(state)
         else:
             self._judging.judge_pod(state, pod)
 
-    def _put(self, pod: Pod) -> tuple[Pod, Collection[DeviceId]]:
-        """Store a pod. Returns it with its devices, and those that it has now or had before, but not both."""
+    def _put(self, pod: Pod) -> tuple[Pod, bool]:
+        """Store a pod. Returns it as it is stored, and whether the taints beside the node's are others than before."""
         world = self._world
         self._leave_other_node(pod)
-        if world.devices_known or pod.shared.devices:
-            pod = self._devices.equip(pod)
+        source = self._source if world.source is not None or pod.shared.devices else None
+        if source is not None:
+            pod = source.equip(pod)
         known = world.cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
             # The object has its binding time in whole seconds; the time first observed may be more exact.
@@ -157,7 +160,7 @@ class Intake:
         self._count(pod, known)
         if known is not None:
             self._judging.changed(known, pod)
-        return pod, _exchanged(known, pod)
+        return pod, source is not None and source.exchanged(world.cluster.nodes[pod.node], known, pod)
 
     def _leave_other_node(self, pod: Pod) -> None:
         """After a restore of etcd the pod may be bound to another node than before: its claims there end.
@@ -191,10 +194,9 @@ class Intake:
         if state is not None and known is not None:
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
-            if world.devices_known:
-                self._devices.lost(known)
-            if devices := _exchanged(known, None):
-                self._refresh_at(state, devices)
+            source = self._source if world.source is not None or known.shared.devices else None
+            if source is not None and source.exchanged(state, known, None):
+                self._judging.nodes_again([node])
         self._ending.gone(uid)
 
     def pods_listed(self, event: events.PodsListed) -> None:
@@ -211,59 +213,52 @@ class Intake:
             if event.nodes.get(uid) != node:  # the pod itself was lost when it began to terminate
                 departures.terminating(uid, node, None, self._world.now)
 
-    # -- devices --------------------------------------------------------------------------------------------------
+    # -- a source of other taints -----------------------------------------------------------------------------------
 
-    def devices_known(self, *, known: bool, is_listed: bool) -> None:
-        """Slices, rules and claims of devices were listed, are still listed, or are not followed any more."""
-        for pod in self._devices.know(known=known, is_listed=is_listed):
-            self._put(pod)
-            self._judging.nodes_again([pod.node])
-        self._guarding.devices_known()
-        self._refresh()
+    def of_source(self, event: events.SourceEvent) -> None:
+        """Something that only the source of taints reads."""
+        if self._source is not None:
+            self._source.take(event)
 
     def synced(self) -> None:
         """All pods are known."""
-        self._refresh()
+        if self._world.source is not None:
+            self._world.source.look_again()
 
-    def slice_changed(self, event: events.SliceSeen | events.SliceGone) -> None:
-        """A ResourceSlice is stored like this, or is gone."""
-        found, gap = (event.found, event.listed) if isinstance(event, events.SliceSeen) else (None, False)
-        self._devices_changed(self._devices.put_slice(event.name, found), gap=gap)
+    @property
+    def nodes(self) -> Mapping[str, NodeState]:
+        """All nodes, by name."""
+        return self._world.cluster.nodes
 
-    def rule_changed(self, event: events.TaintRuleSeen | events.TaintRuleGone) -> None:
-        """A DeviceTaintRule is stored like this, or is gone."""
-        found, gap = (event.found, event.listed) if isinstance(event, events.TaintRuleSeen) else (None, False)
-        self._devices_changed(self._devices.put_rule(event.name, found), gap=gap)
+    @property
+    def now(self) -> Instant:
+        """The time of the step."""
+        return self._world.now
 
-    def _devices_changed(self, devices: Mapping[str, Collection[DeviceId]], *, gap: bool) -> None:
-        """Devices may have other taints, for the pods on these nodes."""
-        if len(devices) > JUDGED_AT_ONCE:
-            self._devices.refresh_late(devices, gap=gap)
-            self._judging.devices_again(devices)
-            return
-        for name, of_node in devices.items():
-            state = self._world.cluster.nodes.get(name)
-            if state is not None and self._devices.refresh(state, of_node, gap=gap):
-                self._judging.judge_node(state)  # at once, as for a node: drivers must not make evictions wait
+    @property
+    def is_synced(self) -> bool:
+        """Whether all pods are known."""
+        return self._world.synced
 
-    def claim_changed(self, event: events.DeviceClaimSeen | events.DeviceClaimGone) -> None:
-        """A ResourceClaim is allocated like this, or is not."""
-        found = event.found if isinstance(event, events.DeviceClaimSeen) else None
-        for pod in list(self._devices.put_claim(event.key, found)):
-            self.see_pod(pod)
+    def put(self, pod: Pod) -> None:
+        """Store a pod again, as the source equips it now."""
+        self._put(pod)
 
-    def _refresh_at(self, state: NodeState, devices: Collection[DeviceId]) -> None:
-        if self._devices.refresh(state, devices):
-            self._judging.nodes_again([state.name])
+    def judge(self, state: NodeState) -> None:
+        """Evaluate the pods of a node at once."""
+        self._judging.judge_node(state)
 
-    def _refresh(self) -> None:
-        """All devices of all nodes, or their taints, may have changed."""
-        nodes = self._world.cluster.nodes
-        if len(nodes) > JUDGED_AT_ONCE:
-            self._devices.refresh_late(nodes)
-            self._judging.nodes_again(nodes)
-        else:
-            self._judging.nodes_again([state.name for state in nodes.values() if self._devices.refresh(state)])
+    def judge_later(self, names: Iterable[str]) -> None:
+        """Evaluate the pods of these nodes before any pod is evicted."""
+        self._judging.nodes_again(names)
+
+    def release(self, key: str) -> None:
+        """Retry the pods that were refused by this key."""
+        self._world.limiter.freed.add(key)
+
+    def known(self) -> None:
+        """The source knows its taints, or not any more."""
+        self._guarding.causes_changed()
 
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 
@@ -272,6 +267,9 @@ class Intake:
         world = self._world
         before = world.verdicts.derivations
         world.verdicts.set_policies(event.policies)
+        had_source, world.source = world.source, self._source if world.verdicts.uses.devices else None
+        if world.source is not None and had_source is None:
+            world.source.look_again()
         if world.verdicts.derivations != before:
             self._derive_again()
         world.limiter.configure(world.verdicts.policies, world.now)
@@ -306,11 +304,3 @@ class Intake:
             for state in self._world.cluster.nodes.values():
                 state.population = {}
         self._judging.classes_again(changed)
-
-
-def _exchanged(before: Pod | None, after: Pod | None) -> Collection[DeviceId]:
-    """The devices that one of both has, by which claim ever."""
-    if before is not None and after is not None and before.shared is after.shared:
-        return ()
-    had, has = ({use.device: None for use in one.shared.devices} if one is not None else {} for one in (before, after))
-    return [one for one in {**had, **has} if (one in had) != (one in has)]

@@ -8,7 +8,7 @@ that namespace wait for it. The namespaces take turns, and each begins again at 
 whose profiles change all the time delays no other.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.guard import Due, Guard
@@ -19,6 +19,7 @@ from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.reclaims import Reclaims
+from taintwarden.engine.machine.source import pending_key
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, PodClass, later
 
@@ -48,12 +49,8 @@ class Judging:
         self._reclaims = reclaims
         self._mirroring = mirroring
         self._outbox = outbox
-        self.catch_up: Callable[[str], bool] = lambda _: False
-        """Called with each node that waited, before its pods are evaluated: whether its devices changed."""
         self._nodes: dict[str, None] = {}
         """Nodes to be evaluated again, in order."""
-        self._unclear: dict[str, None] = {}
-        """Nodes to be evaluated again if their devices changed: as often as drivers write, so they delay no others."""
         self._shares: dict[str, dict[str, None]] = {}
         """Namespace -> nodes where its pods are to be evaluated again."""
         self._rests_until: dict[str, MonotonicTime] = {}
@@ -69,15 +66,20 @@ class Judging:
     def is_pending(self, pod: Pod) -> bool:
         """Whether a pod waits to be evaluated again."""
         nodes = self._shares.get(pod.namespace)
-        return (nodes is not None and pod.node in nodes) or pod.node in self._unclear
+        return (nodes is not None and pod.node in nodes) or self._is_pending_at(pod.node)
+
+    def _is_pending_at(self, node: str) -> bool:
+        source = self._world.source
+        return source is not None and source.is_pending(node)
 
     def pending_key(self, pod: Pod) -> str:
         """The key of the refusal of a pod that is pending."""
-        return devices_key(pod.node) if pod.node in self._unclear else share_key(pod.namespace)
+        return pending_key(pod.node) if self._is_pending_at(pod.node) else share_key(pod.namespace)
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until something may be evaluated."""
-        if self._nodes or self._unclear:
+        source = self._world.source
+        if self._nodes or (source is not None and source.is_busy):
             return 0.0
         return min((self._rest(namespace, now) for namespace in self._shares), default=None)
 
@@ -92,11 +94,6 @@ class Judging:
         """Verdicts may have changed on these nodes."""
         if self._world.synced:
             self._nodes.update(dict.fromkeys(names))
-
-    def devices_again(self, names: Iterable[str]) -> None:
-        """Devices of these nodes may have other taints."""
-        if self._world.synced:
-            self._unclear.update(dict.fromkeys(names))
 
     def classes_again(self, classes: Collection[PodClass], *, judged: bool = False) -> None:
         """Pods of these classes may have other verdicts.
@@ -115,23 +112,18 @@ class Judging:
 
     def advance(self, budget: int) -> None:
         """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
+        source = self._world.source
         while self._nodes and budget > 0:
             name = next(iter(self._nodes))
             del self._nodes[name]
-            if name in self._world.late_devices:
-                self.catch_up(name)
+            if source is not None:
+                source.catch_up(name)
             state = self._world.cluster.nodes.get(name)
             if state is not None:
                 self.judge_node(state)
                 budget -= len(state.pods) + 1
-        while self._unclear and budget > 0:
-            name = next(iter(self._unclear))
-            del self._unclear[name]
-            state = self._world.cluster.nodes.get(name)
-            if self.catch_up(name) and state is not None:
-                self.judge_node(state)
-            budget -= 1 if state is None else len(state.pods) + 1
-            self._world.limiter.freed.add(devices_key(name))
+        if source is not None:
+            budget = source.advance(budget)
         self._advance_shares(budget)
 
     def _advance_shares(self, budget: int) -> None:
@@ -336,7 +328,10 @@ class Judging:
         since = max(pod.bound_at, claim.verdict.counts_from)
         deletes = claim.policy.eviction.method is Method.DELETE
         budget = "" if deletes else self._world.limiter.budgets.name_of(pod)
+        was_released = pod.uid in guard.released
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, since, budget), self._world.now)
+        if pod.uid in guard.released and not was_released and claim.phase in (Phase.READY, Phase.BLOCKED):
+            self._world.queues.wait(claim)  # a person released it under another leader: it changes its lane
 
     def _is_being_evicted(self, pod: Pod) -> bool:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""
@@ -359,8 +354,3 @@ class Judging:
 def share_key(namespace: str) -> str:
     """The key of a refusal, shared by the pods of a namespace that wait to be evaluated."""
     return f"evaluation/{namespace}"
-
-
-def devices_key(node: str) -> str:
-    """The key of a refusal, shared by the pods of a node whose devices may have changed."""
-    return f"devices/{node}"

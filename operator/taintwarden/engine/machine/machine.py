@@ -6,6 +6,7 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 =============== ======================================================================================
 ``world``       the state that all parts share
 ``intake``      what streams deliver changes what is known of nodes, pods and policies
+``source``      what a source of taints beside those of nodes offers, and what it may ask for
 ``judging``     verdicts create, replace and withdraw *claims*: a policy evicts a pod
 ``queues``      the place of each claim, between its deadline and the end of the pod
 ``acting``      claims that all limits admit become calls, and calls have outcomes
@@ -18,18 +19,18 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 from typing import assert_never
 
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.acting import DEVICES_KEY, Acting
+from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
-from taintwarden.engine.machine.intake import Intake
+from taintwarden.engine.machine.intake import Intake, NewSource
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.view import View
-from taintwarden.engine.machine.world import NOT_LISTED, Timings, World
+from taintwarden.engine.machine.world import Timings, World
 from taintwarden.engine.model import Gates, Instant
 
 
@@ -42,6 +43,7 @@ class Machine:
         max_in_flight: how many eviction calls may be in progress at once.
         slice_size: how many pods one step may evaluate before it returns to the loop.
         timings: the waits of the machine.
+        source: makes the source of taints beside those of nodes; None: there is none.
 
     """
 
@@ -53,6 +55,7 @@ class Machine:
         max_in_flight: int = 64,
         slice_size: int = 250,
         timings: Timings | None = None,
+        source: NewSource | None = None,
     ) -> None:
         self._slice_size = slice_size
         self._world = world = World(gates or Gates(), overall_rate, max_in_flight, timings or Timings())
@@ -65,7 +68,9 @@ class Machine:
         self._judging = Judging(world, ending, self._reclaims, mirroring, self._outbox)
         self._acting = Acting(world, self._judging, ending, self._freshness, self._reclaims)
         self._guarding = Guarding(world, self._outbox, self._acting.release)
-        self._intake = Intake(world, self._judging, ending, mirroring, self._freshness, self._outbox, self._guarding)
+        self._intake = Intake(
+            world, self._judging, ending, mirroring, self._freshness, self._outbox, self._guarding, source
+        )
         self.view = View(world, self._acting, mirroring, self._reclaims)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
@@ -121,15 +126,8 @@ class Machine:
                 self._freshness.failed(name)
             case events.ViewChanged():
                 self._see_stream(event)
-            case events.SliceSeen() | events.SliceGone():
-                intake.slice_changed(event)
-            case events.TaintRuleSeen() | events.TaintRuleGone():
-                intake.rule_changed(event)
-            case events.DeviceClaimSeen() | events.DeviceClaimGone():
-                intake.claim_changed(event)
-            case events.DevicesKnown(known, problem):
-                self._world.devices_problem = "" if known else problem or NOT_LISTED
-                intake.devices_known(known=known, is_listed=bool(problem))
+            case events.SourceEvent():
+                intake.of_source(event)
             case events.PodsListed():
                 intake.pods_listed(event)
             case events.NamespaceSeen(name, labels):
@@ -212,13 +210,10 @@ class Machine:
         self._guarding.save()
 
     def _see_stream(self, event: events.ViewChanged) -> None:
-        blind = self._world.blind_to_devices if event.of_devices else self._world.blind
-        if not event.live:
-            blind.setdefault(event.stream, self._world.now.wall)
-            return
-        blind.pop(event.stream, None)
-        if event.of_devices and not blind:
-            self._world.limiter.freed.add(DEVICES_KEY)
+        if event.live:
+            self._world.blind.pop(event.stream, None)
+        else:
+            self._world.blind.setdefault(event.stream, self._world.now.wall)
 
     def _restore_guard(self, event: events.GuardRestored) -> None:
         guards = self._world.limiter.guards
@@ -235,7 +230,8 @@ class Machine:
             return
         world.led_since = world.now.monotonic
         world.limiter.rates.restart(world.now.monotonic)
-        world.limiter.calls.forget_failures()
+        for lane in world.limiter.calls.forget_failures():
+            world.queues.failing_changed(lane)
         self._mirroring.restart()
         world.limiter.guards.restore(world.now)
         self._acting.leads()

@@ -1,13 +1,15 @@
 """What statuses and gauges say of each policy: counts of its claims, its nodes and zones, and the near future."""
 
+import math
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
-from heapq import nsmallest
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from heapq import nlargest, nsmallest
 
 import msgspec
 
 from taintwarden.engine.guard import Guard, GuardRecord
 from taintwarden.engine.limits.refusal import BUDGET, FAILING
+from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
@@ -16,42 +18,39 @@ from taintwarden.engine.machine.commands import BadNodes
 from taintwarden.engine.machine.guarding import bad_nodes
 from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import GuardAction, Instant, MonotonicTime, Pod, PodClass, Policy, ValueSource
+from taintwarden.engine.model import (
+    GuardAction,
+    Instant,
+    MonotonicTime,
+    OnInvalidValue,
+    Pod,
+    PodClass,
+    Policy,
+    ValueSource,
+)
 from taintwarden.engine.order import SAME_URGENCY_SECONDS, OrderKey, place_of
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.reported_status import (
+    MAX_BLOCKED_BUDGETS,
+    MAX_INVALID_TAINTS,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_RECLAIMS,
+    MAX_ZONES,
+    NEXT_PODS,
+    ZONE_STATES,
+    BlockedBudget,
+    InvalidTaint,
+    LimitStatus,
+    NextPod,
+    PodState,
+    ReclaimStatus,
+    ReportedStatus,
+    ZoneStatus,
+)
+from taintwarden.engine.rfc3339 import at, until
 
-NEXT_PODS = 10
-"""How many of the next pods a report lists."""
 CLAIMS_AT_ONCE = 1_000
 """Claims that are counted in one slice: it takes 2 to 4 ms."""
-
-
-class LimitReport(msgspec.Struct, frozen=True):
-    """A limit that refuses due pods of a policy: how many, since when, and when it may admit the next one if known."""
-
-    limit: str
-    pods: int
-    since: float
-    until: float | None
-    detail: str = ""
-    """What the limit says of one of them."""
-
-
-class ZoneReport(msgspec.Struct, frozen=True):
-    """The state of a zone for a policy (Normal, Degraded, Full), by the nodes it counts."""
-
-    zone: str
-    state: str
-    nodes: int
-    unhealthy_nodes: int
-
-
-class InvalidTaint(msgspec.Struct, frozen=True):
-    """A taint of a node whose value cannot be compared, and the pods of a policy that this affects."""
-
-    node: str
-    taint: str
-    pods: int
 
 
 class SourceReport(msgspec.Struct, frozen=True):
@@ -96,37 +95,20 @@ class GuardReport(msgspec.Struct, frozen=True):
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
-    """Counts and the near future of one policy."""
+    """The status of one policy, and what its conditions and gauges say beyond it."""
 
     policy: Policy
-    selected_nodes: int = 0
-    evicting_nodes: int = 0
-    pending: int = 0
-    """Pods that it evicts, now or later; of a paused policy, those that it would."""
+    status: ReportedStatus
     due: int = 0
-    """Of these, pods whose deadline has passed."""
-    blocked: int = 0
-    """Of these, pods that PodDisruptionBudgets block."""
+    """Of the pending pods, those whose deadline has passed."""
     exempt: int = 0
     """Pods that it leaves on nodes that will be removed."""
-    evicted: int = 0
-    invalid: tuple[InvalidTaint, ...] = ()
-    """Taints whose values cannot be compared, the most pods first."""
     sources: tuple[SourceReport, ...] = ()
     """In the order of the policy."""
-    next_deadline: float | None = None
     blocked_by: Mapping[str, int] = {}
     """Pods by the outcome of their last call, where that did not evict them."""
-    next_pods: tuple[ClaimView, ...] = ()
-    limits: tuple[LimitReport, ...] = ()
-    """The limits that refuse due pods, the most pods first."""
-    budgets: tuple[tuple[str, int], ...] = ()
-    """``namespace/name`` of PodDisruptionBudgets with the number of due pods each blocks, the most pods first."""
-    zones: tuple[ZoneReport, ...] = ()
-    """By name. Empty if the policy has no zoneHealth."""
     all_zones_full: bool = False
-    ends: tuple[NodeEnd, ...] = ()
-    """The nodes that ``reclaim`` expects to be gone."""
+    """Every zone is Full, so that no due pod is evicted."""
     bouncing: int = 0
     """Workloads that bounce."""
     guard: GuardReport | None = None
@@ -135,16 +117,6 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """The streams that are cut off."""
     devices: DevicesReport | None = None
     """None if the policy selects no taints of devices."""
-
-    @property
-    def held_invalid(self) -> int:
-        """Pairs of a pod and a taint whose value cannot be compared."""
-        return sum(one.pods for one in self.invalid)
-
-    @property
-    def limited_by(self) -> str:
-        """The limit that refuses the most pods; empty if none does."""
-        return self.limits[0].limit if self.limits else ""
 
 
 class Reports:
@@ -184,13 +156,13 @@ class Reports:
             self._count(claims[first : first + claims_at_once], tallies, now)
         if len(claims) > claims_at_once:
             yield
-        selected, invalid, found = self._count_nodes()
-        bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
+        self._count_nodes(tallies)
         for name, ended in self._reclaims.ended(now).items():
             if name in tallies:
                 tallies[name].end(*ended)
+        bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
         return [
-            self._report(policy, tallies.get(policy.name) or _Tally(), selected, invalid, found, bouncing, now)
+            self._report(policy, tallies.get(policy.name) or _Tally(), bouncing.get(policy.name, 0), now)
             for policy in self._world.verdicts.policies
         ]
 
@@ -215,43 +187,43 @@ class Reports:
             if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
-    def _report(
-        self,
-        policy: Policy,
-        tally: "_Tally",
-        selected: Mapping[str, int],
-        invalid: Mapping[tuple[str, str, str], int],
-        found: Mapping[tuple[str, ValueSource], int],
-        bouncing: Mapping[str, int],
-        now: Instant,
-    ) -> PolicyReport:
-        name = policy.name
+    def _report(self, policy: Policy, tally: "_Tally", bouncing: int, now: Instant) -> PolicyReport:
+        name, zones = policy.name, self._world.limiter.zones
         soonest = (one for one in tally.soonest() if one.is_standing and self._views.is_standing(one))
         views = map(self._views.view, soonest)
+        invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
+        is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
+        limits = tally.limits_at(now)
         return PolicyReport(
             policy,
-            selected_nodes=selected.get(name, 0),
-            evicting_nodes=len(tally.nodes),
-            pending=tally.pending,
+            ReportedStatus(
+                selected_nodes=tally.selected,
+                evicting_nodes=len(tally.nodes),
+                pending=tally.pending,
+                blocked=sum(pods for outcome, pods in tally.blocked_by.items() if Outcome(outcome).row.by_budget),
+                evicted=self._acting.accepted(policy),
+                retained=tally.invalid.total() if is_retained else 0,
+                invalid_taints=tuple(
+                    nsmallest(MAX_INVALID_TAINTS, invalid, key=lambda one: (-one.pods, one.node, one.taint))
+                ),
+                next_deadline=None if tally.next_deadline is None else at(tally.next_deadline),
+                limited_by=limits[0].limit if limits else None,
+                limits=limits,
+                blocked_budgets=tally.most_blocking(),
+                zones=_worst(zones.table(name)),
+                reclaims=tally.by_end(),
+                next_pods=tuple(_next_pod(view, now) for view in views if view is not None),
+            ),
             due=tally.due,
             exempt=tally.exempt,
-            blocked=sum(pods for outcome, pods in tally.blocked_by.items() if Outcome(outcome).row.by_budget),
-            evicted=self._acting.accepted(policy),
-            invalid=_invalid(name, invalid),
             sources=tuple(
-                SourceReport(one.key, str(one.source), found.get((name, one.source), 0))
+                SourceReport(one.key, str(one.source), tally.found[one.source])
                 for one in policy.taints
                 if one.source is not None
             ),
-            next_deadline=tally.next_deadline,
             blocked_by=dict(tally.blocked_by),
-            next_pods=tuple(view for view in views if view is not None),
-            limits=_limits(tally.limits, now),
-            budgets=tuple(sorted(tally.budgets.items(), key=lambda one: (-one[1], one[0]))),
-            zones=tuple(ZoneReport(*zone) for zone in self._world.limiter.zones.table(name)),
-            all_zones_full=self._world.limiter.zones.all_full(name),
-            ends=tally.by_end(),
-            bouncing=bouncing.get(name, 0),
+            all_zones_full=zones.all_full(name),
+            bouncing=bouncing,
             guard=self.guard(name, now),
             blind=tuple(sorted(self._world.blind)),
             devices=self._devices() if policy.devices else None,
@@ -284,35 +256,57 @@ class Reports:
             scope=guard.scope,
         )
 
-    def _count_nodes(self) -> tuple[Counter[str], Counter[tuple[str, str, str]], Counter[tuple[str, ValueSource]]]:
-        """By policy the nodes that it selects; by policy, node and taint the pods affected by an invalid value.
-
-        And by policy and source the nodes with a value, of those that it selects.
-        """
-        found: Counter[tuple[str, ValueSource]] = Counter()
-        selected: Counter[str] = Counter()
-        invalid: Counter[tuple[str, str, str]] = Counter()
+    def _count_nodes(self, tallies: dict[str, "_Tally"]) -> None:
+        """Of each policy the nodes that it selects, those with a value of a source, and pods with an invalid value."""
         for state in self._world.cluster.nodes.values():
             if state.node is not None:
                 for policy in state.policies or ():
-                    selected[policy.name] += 1
+                    tally = tallies.setdefault(policy.name, _Tally())
+                    tally.selected += 1
                     if state.node.values:
-                        named = {one.source: None for one in policy.taints if one.source in state.node.values}
-                        found.update((policy.name, source) for source in named if source is not None)
+                        sources = (one.source for one in policy.taints if one.source in state.node.values)
+                        tally.found.update([*dict.fromkeys(sources)])
                 if state.reported_invalid:
-                    self._count_invalid(state, invalid)
-        return selected, invalid, found
+                    self._count_invalid(state, state.node.name, tallies)
 
-    def _count_invalid(self, state: NodeState, invalid: Counter[tuple[str, str, str]]) -> None:
+    def _count_invalid(self, state: NodeState, node: str, tallies: dict[str, "_Tally"]) -> None:
         for pod in state.pods.values():
             for verdict in self._world.verdicts.of(state, pod.shared):
-                if verdict.invalid and state.node is not None:
-                    invalid[verdict.policy.name, state.node.name, str(verdict.taint)] += 1
+                if verdict.invalid:
+                    tally = tallies.setdefault(verdict.policy.name, _Tally())
+                    tally.invalid[node, str(verdict.taint)] += 1
 
 
-def _invalid(policy: str, counted: Mapping[tuple[str, str, str], int]) -> tuple[InvalidTaint, ...]:
-    of_policy = (InvalidTaint(node, taint, pods) for (name, node, taint), pods in counted.items() if name == policy)
-    return tuple(sorted(of_policy, key=lambda one: (-one.pods, one.node, one.taint)))
+def _worst(zones: Iterable[tuple[str, ZoneState, int, int]]) -> tuple[ZoneStatus, ...]:
+    """By name; of too many, those in trouble."""
+    worst = nlargest(MAX_ZONES, zones, key=lambda one: ZONE_STATES[one[1]])
+    return tuple(ZoneStatus(*zone) for zone in sorted(worst))
+
+
+def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
+    state = PodState.WAITING if claim.due_at <= now.wall else PodState.SCHEDULED
+    pod = claim.pod
+    return NextPod(
+        pod.namespace,
+        pod.name,
+        pod.node,
+        str(claim.verdict.taint),
+        at(claim.due_at),
+        PodState.BLOCKED if claim.limit == BUDGET else state,
+        limit=claim.limit,
+        message=_shortened(claim.detail),
+        attempts=claim.attempts if claim.limit and claim.failed is not None else 0,
+        until=_end(claim.until, now),
+    )
+
+
+def _end(moment: MonotonicTime | None, now: Instant) -> str | None:
+    """When a wait ends, if it does: a window may never open."""
+    return None if moment is None or math.isinf(moment) else until(max(now.wall, now.wall_at(moment)))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE_CHARACTERS else text[:MAX_MESSAGE_CHARACTERS] + "..."
 
 
 class _Held(msgspec.Struct):
@@ -335,7 +329,11 @@ class _Tally:
     """The counts of one policy's claims."""
 
     def __init__(self) -> None:
-        self.pending = self.due = self.exempt = 0
+        self.selected = self.pending = self.due = self.exempt = 0
+        self.invalid: Counter[tuple[str, str]] = Counter()
+        """Pods affected by an invalid value, by node and taint."""
+        self.found: Counter[ValueSource | None] = Counter()
+        """Selected nodes with a value, by its source."""
         self.nodes: set[str] = set()
         self.next_deadline: float | None = None
         self.blocked_by: Counter[str] = Counter()
@@ -368,9 +366,23 @@ class _Tally:
             known = self._ends.get(end.node)
             self._ends[end.node] = end if known is None else known.joined(end)
 
-    def by_end(self) -> tuple[NodeEnd, ...]:
+    def by_end(self) -> tuple[ReclaimStatus, ...]:
         """The nodes that are removed: those with pods that will not have left come first, then the earliest."""
-        return tuple(sorted(self._ends.values(), key=lambda one: (not one.is_bad, one.gone_at, one.node)))
+        first = nsmallest(MAX_RECLAIMS, self._ends.values(), key=lambda one: (not one.is_bad, one.gone_at, one.node))
+        return tuple(ReclaimStatus(one.node, at(one.gone_at), one.pods, one.at_risk, one.missed) for one in first)
+
+    def limits_at(self, now: Instant) -> tuple[LimitStatus, ...]:
+        """The limits that refuse pods: those that refuse the most first, calls that fail before others."""
+        held = sorted(self.limits.items(), key=lambda one: (-one[1].count, one[0] != FAILING, one[0]))
+        return tuple(
+            LimitStatus(limit, pods.count, at(now.wall_at(pods.since)), _end(pods.until, now), _shortened(pods.detail))
+            for limit, pods in held
+        )
+
+    def most_blocking(self) -> tuple[BlockedBudget, ...]:
+        """The budgets that block the most pods."""
+        most = nsmallest(MAX_BLOCKED_BUDGETS, self.budgets.items(), key=lambda one: (-one[1], one[0]))
+        return tuple(BlockedBudget(*name.partition("/")[::2], pods) for name, pods in most)
 
     def soonest(self) -> list[Claim]:
         """The first claims in the order of their evictions."""
@@ -384,11 +396,3 @@ class _Tally:
             if len(found) == NEXT_PODS:
                 break
         return found
-
-
-def _limits(held: Mapping[str, _Held], now: Instant) -> tuple[LimitReport, ...]:
-    found = []
-    for limit, pods in held.items():
-        at = None if pods.until is None else max(now.wall, now.wall_at(pods.until))
-        found.append(LimitReport(limit, pods.count, now.wall_at(pods.since), at, pods.detail))
-    return tuple(sorted(found, key=lambda one: (-one.pods, one.limit != FAILING, one.limit)))

@@ -29,6 +29,7 @@ class Features(NamedTuple):
     """What the policies in force use. What none of them does is not called on the way from a taint to an eviction."""
 
     bounce: bool = False
+    devices: bool = False
     placement: bool = False
     reclaim: bool = False
     zone_health: bool = False
@@ -38,6 +39,7 @@ class Features(NamedTuple):
         """What these use."""
         return cls(
             any(policy.limits.bounce is not None for policy in policies),
+            any(policy.devices for policy in policies),
             any(policy.places and (policy.version_labels or _is_placed(policy)) for policy in policies),
             any(policy.reclaim is not None for policy in policies),
             any(policy.limits.zone_health is not None for policy in policies),
@@ -192,7 +194,7 @@ class Verdicts:
             if len(state.alike) >= MAX_ALIKE:
                 state.alike.clear()
             found = state.alike[alike] = self.evaluator.verdicts(
-                pod_class, tolerations, state.taints_of(pod_class), policies
+                pod_class, tolerations, state.concerns(pod_class), policies
             )
         return found
 

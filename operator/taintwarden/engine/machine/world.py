@@ -10,12 +10,11 @@ from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Claims
 from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine.source import NOT_LISTED, TaintSource
 from taintwarden.engine.machine.verdicts import Verdicts
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, WallTime
 from taintwarden.engine.outcomes import OUTCOMES, Outcome
 from taintwarden.engine.spread import Spread
-
-NOT_LISTED = "devices were not listed yet"
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,14 +76,8 @@ class World:
         self.synced = False
         self.blind: dict[str, WallTime] = {}
         """Streams that are cut off: no pod is evicted on data that may be outdated."""
-        self.blind_to_devices: dict[str, WallTime] = {}
-        """The same of streams about devices: no pod is evicted because of those."""
-        self.devices_known = False
-        """Whether devices are followed. Without a policy that names their taints they are not, and no pod has any."""
-        self.late_devices: dict[str, bool] = {}
-        """Nodes whose devices are looked up when they are evaluated, and whether changes may be missing."""
-        self.devices_problem = NOT_LISTED
-        """Why devices are not known; empty: they are."""
+        self.source: TaintSource | None = None
+        """Of taints beside those of nodes, while a policy selects any."""
         self.overall_rate = overall_rate
         self.cluster = Cluster()
         self.claims = Claims()
@@ -97,10 +90,19 @@ class World:
         """Time has passed."""
         self.now = now
 
-    def seen_until(self, *, of_devices: bool = False) -> float:
+    def seen_until(self) -> WallTime:
         """Until when what streams delivered was all that the API server had: since then one may be cut off."""
-        cut_off = self.blind_to_devices if of_devices else self.blind
-        return min(cut_off.values(), default=self.now.wall)
+        return min(self.blind.values(), default=self.now.wall)
+
+    @property
+    def devices_problem(self) -> str:
+        """Why taints of devices are not known; empty: they are."""
+        return NOT_LISTED if self.source is None else self.source.problem
+
+    @property
+    def blind_to_devices(self) -> Mapping[str, WallTime]:
+        """Streams about devices that are cut off: no pod is evicted because of those."""
+        return {} if self.source is None else self.source.blind
 
     @property
     def may_evict(self) -> bool:

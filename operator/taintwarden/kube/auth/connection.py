@@ -199,19 +199,14 @@ def _checked_server(text: str) -> URL:
 
 def _checked_url(field: str, text: str) -> URL:
     with _named(field, text):
-        url = _url(text)
-        if url is None or url.scheme not in ("http", "https") or not url.host or not url.port:
+        try:
+            url = URL(text)
+        except ValueError:  # yarl's error may quote a part of a password
+            url = URL()
+        if url.scheme not in ("http", "https") or not url.host or not url.port:
             msg = "it is not a URL of https or http"
             raise ValueError(msg)
     return url
-
-
-def _url(text: str) -> URL | None:
-    """None for what is none. yarl's error may quote a part of a password."""
-    try:
-        return URL(text)
-    except ValueError:
-        return None
 
 
 def _checked_name(name: str | None) -> str | None:

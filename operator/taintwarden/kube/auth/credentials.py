@@ -124,12 +124,14 @@ def _ask(plugin: Plugin, now: float, timeout_seconds: float) -> Proof:
         raise _failed(plugin, f"it ended with {done.returncode}; run it yourself to see why")
     try:
         status = msgspec.json.decode(done.stdout, type=_Answer).status
-        expires_at = _moment(status.expiration_timestamp)
+        until = status.expiration_timestamp
+        left = float("inf")
+        if until is not None:
+            left = datetime.fromisoformat(until.replace("Z", "+00:00")).timestamp() - time.time() - EXPIRY_SLACK_SECONDS
     except (*NOT_JSON, ValueError) as error:
         raise _failed(plugin, f"its answer is no ExecCredential: {error}") from error
     if not status.token and not (status.certificate and status.key):
         raise _failed(plugin, "it gave neither a token nor a certificate")
-    left = float("inf") if expires_at is None else expires_at - time.time() - EXPIRY_SLACK_SECONDS
     return Proof(
         _bearer(status.token) if status.token else None,
         Material(content=status.certificate.encode()),
@@ -150,9 +152,5 @@ class _Answer(msgspec.Struct):
 
 
 def _failed(plugin: Plugin, reason: str, hint: str = "") -> CredentialsError:
-    told = f"{plugin.command[0]} gives no credentials: {reason} {hint}".strip()
-    return CredentialsError(printable(" ".join(told.split()), 300))
-
-
-def _moment(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    described = f"{plugin.command[0]} gives no credentials: {reason} {hint}".strip()
+    return CredentialsError(printable(" ".join(described.split()), 300))

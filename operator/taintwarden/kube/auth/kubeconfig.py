@@ -223,7 +223,7 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
     command, folder = str(given["command"]), str(user.get(_FOLDER, "."))
     if os.sep in command:  # as client-go: a path is relative to the kubeconfig, a name is searched for
         command = str(Path(folder, command))
-    told = {"server": server} | {
+    described = {"server": server} | {
         name: cluster[name]
         for name in ("tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
         if cluster.get(name)
@@ -234,5 +234,5 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
         tuple((str(one["name"]), str(one.get("value", ""))) for one in variables),
         folder,
         str(given.get("installHint") or ""),
-        told if given.get("provideClusterInfo") else None,
+        described if given.get("provideClusterInfo") else None,
     )

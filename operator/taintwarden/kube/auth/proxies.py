@@ -12,15 +12,12 @@ def proxy_for(server: str, environment: Mapping[str, str]) -> str | None:
     name = "HTTPS_PROXY" if url.scheme == "https" else "HTTP_PROXY"
     proxy = environment.get(name) or environment.get(name.lower())
     host = url.host or ""
+    address = _address(host)
+    is_local = host == "localhost" or (address is not None and address.is_loopback)
     excepted = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
-    if not proxy or _is_local(host) or any(_matches(one.strip(), host, url.port) for one in excepted.split(",")):
+    if not proxy or is_local or any(_matches(one.strip(), host, url.port) for one in excepted.split(",")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _is_local(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def _matches(entry: str, host: str, port: int | None) -> bool:

@@ -1,13 +1,12 @@
 """Who a token belongs to, and what they may do, as the API server says."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from taintwarden.kube.errors import NOT_JSON, Unreachable
 from taintwarden.kube.http.client import Client
+from taintwarden.kube.wire.answers import decoded
 
-T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0
 """A client waits for the answer."""
 _TOKEN_REVIEW = ("authentication.k8s.io/v1", "TokenReview", "tokenreviews")
@@ -49,7 +48,7 @@ async def review_token(client: Client, token: str) -> User | None:
         Unreachable: it did not answer, or not with a review.
 
     """
-    status = _read(await _create(client, *_TOKEN_REVIEW, {"token": token}), _TokenReview).status
+    status = decoded(await _create(client, *_TOKEN_REVIEW, {"token": token}), _TokenReview, "review").status
     return status.user if status.authenticated and status.user.username else None
 
 
@@ -68,18 +67,10 @@ async def may_get(client: Client, user: User, path: str) -> bool:
         "extra": user.extra,
         "nonResourceAttributes": {"path": path, "verb": "get"},
     }
-    status = _read(await _create(client, *_ACCESS_REVIEW, asked), _AccessReview).status
+    status = decoded(await _create(client, *_ACCESS_REVIEW, asked), _AccessReview, "review").status
     return status.allowed and not status.denied
 
 
 async def _create(client: Client, version: str, kind: str, plural: str, spec: dict[str, Any]) -> bytes:
     body = {"apiVersion": version, "kind": kind, "spec": spec}
     return await client.request("POST", f"/apis/{version}/{plural}", body=body, timeout_seconds=TIMEOUT_SECONDS)
-
-
-def _read(answer: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(answer, type=kind)
-    except NOT_JSON as error:
-        msg = "the answer is no review"
-        raise Unreachable(msg) from error

@@ -1,17 +1,15 @@
 """Evicts one pod. Three calls and one outcome: the code that decides never sees the client."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
 
 from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod
-from taintwarden.kube.errors import ApiError, Fenced, Unreachable
+from taintwarden.kube.calls.patching import Fence, patch
+from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import STRATEGIC_PATCH, Client
-from taintwarden.kube.wire.answers import decoded
-
-Fence = Callable[[], bool]
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -20,14 +18,6 @@ class Result(msgspec.Struct, frozen=True):
     outcome: Outcome
     message: str = ""
     retry_after: float | None = None
-
-
-class _NotedMeta(msgspec.Struct, rename="camel"):
-    resource_version: str
-
-
-class _Noted(msgspec.Struct):
-    metadata: _NotedMeta
 
 
 class Evictor:
@@ -48,7 +38,7 @@ class Evictor:
             "metadata": {"name": pod.name, "namespace": pod.namespace},
             "deleteOptions": _delete_options(pod, grace_period_seconds, str(pod.resource_version) if as_seen else ""),
         }
-        return (await self._call("POST", f"{_path(pod)}/eviction", body, fence))[0]
+        return await _result(self._client.request("POST", f"{_path(pod)}/eviction", body=body, fence=fence))
 
     async def delete(
         self, pod: Pod, grace_period_seconds: int | None, reason: str, fence: Fence, *, as_seen: bool = False
@@ -60,30 +50,34 @@ class Evictor:
             "reason": "DeletionByTaintwarden",
             "message": reason,
         }
-        version = {"resourceVersion": str(pod.resource_version)} if as_seen else {}
-        patch = {"metadata": {"uid": pod.uid, **version}, "status": {"conditions": [condition]}}
-        said, noted = await self._call("PATCH", f"{_path(pod)}/status", patch, fence, STRATEGIC_PATCH)
-        if said.outcome is not Outcome.EVICTED:
-            return said
-        try:  # between the two calls the pod may become Ready
-            newest = decoded(noted, _Noted, "pod").metadata.resource_version if as_seen else ""
-        except Unreachable as error:
-            return Result(Outcome.FAILED, str(error))
-        options = _delete_options(pod, grace_period_seconds, newest)
-        return (await self._call("DELETE", _path(pod), options, fence))[0]
-
-    async def _call(
-        self, method: str, path: str, body: Any, fence: Fence, content_type: str = "application/json"
-    ) -> tuple[Result, bytes]:
+        change, seen = {"status": {"conditions": [condition]}}, str(pod.resource_version) if as_seen else ""
         try:
-            answer = await self._client.request(method, path, body=body, content_type=content_type, fence=fence)
-        except ApiError as error:
-            return outcome_of(error), b""
-        except Fenced:
-            return Result(Outcome.NOT_SENT), b""
-        except Unreachable as error:
-            return Result(Outcome.FAILED, str(error)), b""
-        return Result(Outcome.EVICTED), answer
+            newest = await patch(
+                self._client, f"{_path(pod)}/status", change, fence, uid=pod.uid, version=seen, form=STRATEGIC_PATCH
+            )
+        except KubeError as error:
+            return _failed(error)
+        if as_seen and not newest:  # between the two calls the pod may become Ready
+            return Result(Outcome.FAILED, "the answer is no pod: it has no resourceVersion")
+        options = _delete_options(pod, grace_period_seconds, newest if as_seen else "")
+        return await _result(self._client.request("DELETE", _path(pod), body=options, fence=fence))
+
+
+async def _result(call: Awaitable[object]) -> Result:
+    try:
+        await call
+    except KubeError as error:
+        return _failed(error)
+    return Result(Outcome.EVICTED)
+
+
+def _failed(error: KubeError) -> Result:
+    match error:
+        case ApiError():
+            return outcome_of(error)
+        case Fenced():
+            return Result(Outcome.NOT_SENT)
+    return Result(Outcome.FAILED, str(error))
 
 
 def outcome_of(error: ApiError) -> Result:
@@ -101,7 +95,7 @@ def outcome_of(error: ApiError) -> Result:
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
     403   cause ``DisruptionBudget``     BLOCKED       from 1.37 on: its controller has to confirm evictions first
     429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
-          "disruption budget" said
+          "disruption budget" in it
     429   a webhook said it              POSTPONED     not the API server's flow control
     429   otherwise                      THROTTLED     the API server's flow control
     500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.model import Int64
-from taintwarden.kube.calls.lease_timings import LeaseTimings
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.answers import decoded
@@ -22,6 +21,22 @@ MAX_TRANSITIONS = 2**31 - 1
 """``leaseTransitions`` is an int32: API servers refuse what is greater."""
 RELEASE_SECONDS = 3.0
 """How long giving it up may take: a pod that stops has half a minute for everything."""
+
+
+LEASE_SECONDS = 15
+"""How long a lease lasts for others after its last renewal."""
+RENEW_DEADLINE_SECONDS = 10.0
+"""How long its holder relies on it. The difference is what clocks may run apart and a call may take."""
+RETRY_SECONDS = 2.0
+"""Between tries to get or renew it."""
+
+
+class LeaseTimings(msgspec.Struct, frozen=True, kw_only=True):
+    """Durations in seconds. One value that is handed in, so that tests hand in a shorter one."""
+
+    lasts: int = LEASE_SECONDS
+    renew_deadline: float = RENEW_DEADLINE_SECONDS
+    retry: float = RETRY_SECONDS
 
 
 class LeaseSpec(msgspec.Struct, rename="camel"):
@@ -204,18 +219,16 @@ class Lease:
             fresh = LeaseObject({"name": self._name}, renewed)
             return self._won(spec, await self._write("POST", self._path, fresh))
         done = await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, renewed))
-        return self._won(spec, done or await self._is_stored(renewed))
+        if not done:  # a PUT is sent again if its connection ended, and conflicts with itself if it was done
+            stored = await self._read()
+            done = stored is not None and stored.spec == renewed
+        return self._won(spec, done)
 
     def _won(self, before: LeaseSpec, won: bool) -> bool:  # noqa: FBT001 - of a write
         """Note what the lease was before, if we have it now and had not."""
         if won and not self.held:
             self.term = self._renewed(before).lease_transitions or 0
         return won
-
-    async def _is_stored(self, renewed: LeaseSpec) -> bool:
-        """After a conflict: a PUT is sent again if its connection ended, and conflicts with itself if it was done."""
-        lease = await self._read()
-        return lease is not None and lease.spec == renewed
 
     async def _read(self) -> LeaseObject | None:
         try:

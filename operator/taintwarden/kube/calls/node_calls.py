@@ -1,16 +1,15 @@
 """The calls about one node: a fresh read, the durable clock in its annotation, and labels that repeat its taints."""
 
-from typing import Any
-
 from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
-from taintwarden.kube.calls.evictor import Fence
+from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, Client
+from taintwarden.kube.http.client import APPLY_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.kinds import NodeObject, version_number
 
 FIELD_MANAGER = "taintwarden"
 HISTORY_ANNOTATION = "taintwarden.io/taint-history"
+PATH = "/api/v1/nodes"
 
 
 async def read_node(client: Client, name: str) -> NodeObject | None:
@@ -21,7 +20,7 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
 
     """
     try:
-        body = await client.request("GET", f"/api/v1/nodes/{name}")
+        body = await client.request("GET", f"{PATH}/{name}")
     except ApiError as error:
         if error.is_not_found:
             return None
@@ -38,18 +37,20 @@ async def save_history(client: Client, order: SaveHistory, fence: Fence) -> int:
         KubeError: it was not saved.
 
     """
-    metadata = {"name": order.node, "uid": order.uid} | _based_on(order.version)
-    if order.text:
-        metadata["annotations"] = {HISTORY_ANNOTATION: order.text}
-    body = await client.request(
-        "PATCH",
-        f"/api/v1/nodes/{order.node}",
-        params={"fieldManager": FIELD_MANAGER, "force": "true"},
-        body={"apiVersion": "v1", "kind": "Node", "metadata": metadata},
-        content_type=APPLY_PATCH,
-        fence=fence,
+    annotations = {"annotations": {HISTORY_ANNOTATION: order.text}} if order.text else {}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": order.node} | annotations}
+    version = str(order.version) if order.version >= 0 else ""
+    saved = await patch(
+        client,
+        f"{PATH}/{order.node}",
+        node,
+        fence,
+        uid=order.uid,
+        version=version,
+        form=APPLY_PATCH,
+        manager=FIELD_MANAGER,
     )
-    return _version(body)
+    return version_number(saved, unreadable=-1)
 
 
 async def save_labels(client: Client, order: SaveLabels, fence: Fence) -> int:
@@ -61,21 +62,6 @@ async def save_labels(client: Client, order: SaveLabels, fence: Fence) -> int:
         KubeError: they were not written.
 
     """
-    metadata = {"uid": order.uid, "labels": order.labels}
-    body = await client.request(
-        "PATCH",
-        f"/api/v1/nodes/{order.node}",
-        params={"fieldManager": FIELD_MANAGER},
-        body={"metadata": metadata},
-        content_type=MERGE_PATCH,
-        fence=fence,
-    )
-    return _version(body)
-
-
-def _based_on(version: int) -> dict[str, Any]:
-    return {"resourceVersion": str(version)} if version >= 0 else {}
-
-
-def _version(body: bytes) -> int:
-    return version_number(decoded(body, NodeObject, "node").metadata.resource_version, unreadable=-1)
+    change = {"metadata": {"labels": order.labels}}
+    saved = await patch(client, f"{PATH}/{order.node}", change, fence, uid=order.uid, manager=FIELD_MANAGER)
+    return version_number(saved, unreadable=-1)

@@ -148,13 +148,17 @@ class Recorder:
             self._waiting.clear()
 
     async def _write_next(self) -> bool:
-        """Write the first of the queue. False: that has been said already."""
+        """Write the first of the queue. False: it was written a short time ago."""
         message = self._queue.pop().complete()
         name = event_name(message)
         if self._is_written(name):
             return False
         if await self._try_to_write(name, message):
-            self._remember(name)
+            self._written[name] = now = asyncio.get_running_loop().time()
+            self._written.move_to_end(name)
+            oldest = self._written.values()
+            while len(self._written) > self._max_remembered or now - next(iter(oldest)) >= REPEAT_SECONDS:
+                self._written.popitem(last=False)
         return True
 
     async def _pause(self) -> None:
@@ -176,12 +180,6 @@ class Recorder:
     def _is_written(self, name: str) -> bool:
         """Whether this process wrote the same Event a short time ago."""
         return asyncio.get_running_loop().time() - self._written.get(name, float("-inf")) < REPEAT_SECONDS
-
-    def _remember(self, name: str) -> None:
-        self._written[name] = now = asyncio.get_running_loop().time()
-        self._written.move_to_end(name)
-        while len(self._written) > self._max_remembered or now - next(iter(self._written.values())) >= REPEAT_SECONDS:
-            self._written.popitem(last=False)
 
     async def _try_to_write(self, name: str, message: Message) -> bool:
         """Whether it is written. It is not tried again: log and metrics contain the same information.
@@ -237,8 +235,8 @@ class Recorder:
 
 def event_name(message: Message) -> str:
     """A name that is the same for the same saying about the same object, and legal."""
-    said = f"{message.subject.uid}\0{message.reason}\0{message.text()}".encode("utf-8", "replace")
-    return f"{message.subject.name[:200].rstrip('-.')}.{blake2b(said, digest_size=8).hexdigest()}"
+    content = f"{message.subject.uid}\0{message.reason}\0{message.text()}".encode("utf-8", "replace")
+    return f"{message.subject.name[:200].rstrip('-.')}.{blake2b(content, digest_size=8).hexdigest()}"
 
 
 def _now() -> str:

@@ -8,9 +8,9 @@ import msgspec
 
 from taintwarden.api.text import printable
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.errors import TooLong, Unreachable, Untrusted
+from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.http.http_session import HttpSession
-from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Request, TooLongError, UntrustedServerError
+from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Request
 from taintwarden.kube.wire.answers import read_refusal
 
 REQUEST_TIMEOUT_SECONDS = 30.0
@@ -100,7 +100,8 @@ class Client:
         if not answer.is_success:
             raise read_refusal(answer.status, answer.body, answer.retry_after)
         if accept == JSON and not answer.body.lstrip().startswith(b"{"):  # a page of a load balancer, perhaps
-            msg = f"the answer is no JSON: {_quoted(answer.body)}"
+            quoted = printable(" ".join(answer.body[:200].decode("utf-8", "replace").split()), 100)
+            msg = f"the answer is no JSON: {quoted}"
             raise Unreachable(msg)
         return answer.body
 
@@ -139,15 +140,5 @@ def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, s
     return _HEADERS | headers | given
 
 
-def _quoted(body: bytes) -> str:
-    return printable(" ".join(body[:200].decode("utf-8", "replace").split()), 100)
-
-
-def _unreachable(error: BaseException) -> Unreachable:
-    text = printable(str(error) or type(error).__name__, 200)
-    match error:
-        case TooLongError():
-            return TooLong(text)
-        case UntrustedServerError():
-            return Untrusted(text)
-    return Unreachable(text)
+def _unreachable(error: OSError) -> Unreachable:
+    return Unreachable(printable(str(error) or type(error).__name__, 200))

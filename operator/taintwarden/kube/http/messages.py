@@ -12,17 +12,6 @@ MAX_ANSWER_BYTES: Final = 8 * 2**20
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
 
 
-class UntrustedServerError(ConnectionError):
-    """The certificate of the server is of an authority that is not trusted, or for another name. Nothing was sent."""
-
-
-class TooLongError(ConnectionError):
-    """An answer has more bytes than the caller takes. The connection is closed."""
-
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__(f"the answer has more than {max_bytes} bytes")
-
-
 class Request(msgspec.Struct, frozen=True):
     """An HTTP request. The path is below that of the server.
 

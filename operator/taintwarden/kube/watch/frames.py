@@ -4,7 +4,7 @@ from typing import Generic
 
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.http.client import JSON
-from taintwarden.kube.wire.formats import PROTOBUF, Encoding, Page, Undecodable
+from taintwarden.kube.wire.formats import PROTOBUF, Page, Undecodable
 from taintwarden.kube.wire.json_frames import JsonFrames
 from taintwarden.kube.wire.kinds import Identity, Object
 from taintwarden.kube.wire.protobuf_frames import MAGIC, ProtobufFrames
@@ -24,8 +24,10 @@ class FrameDecoder(Generic[Object]):
 
     def __init__(self, resource: Resource[Object]) -> None:
         self._json = JsonFrames(resource.type)
-        self._protobuf: Encoding[Object] = ProtobufFrames(resource.message) if resource.message else self._json
-        self._watch: Encoding[Object] = self._json
+        self._protobuf: ProtobufFrames[Object] | JsonFrames[Object] = (
+            ProtobufFrames(resource.message) if resource.message else self._json
+        )
+        self._watch = self._protobuf
         self.accept = PROTOBUF if resource.message else JSON
 
     def page(self, body: bytes) -> Page[Object]:
@@ -42,10 +44,10 @@ class FrameDecoder(Generic[Object]):
         return found
 
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """As :meth:`Encoding.split`. The buffer begins with a frame."""
+        """As :meth:`JsonFrames.split`. The buffer begins with a frame."""
         self._watch = self._protobuf if buffer.startswith(b"\0") else self._json
         return self._watch.split(buffer)
 
     def frame(self, raw: bytes) -> tuple[str, Object | Identity | Undecodable]:
-        """As :meth:`Encoding.frame`, of what was split off last."""
+        """As :meth:`JsonFrames.frame`, of what was split off last."""
         return self._watch.frame(raw)

@@ -7,16 +7,11 @@ An open watch, or a delivered event, proves nothing: a backlog may follow.
 """
 
 import asyncio
-from typing import Protocol
+from typing import Any
+
+from taintwarden.kube.watch.event_handler import EventHandler
 
 NEVER = float("-inf")
-
-
-class Observer(Protocol):
-    """The receiver of the answers."""
-
-    def live(self, *, live: bool) -> None:
-        """The answer as it is now."""
 
 
 class StreamLiveness:
@@ -29,7 +24,7 @@ class StreamLiveness:
 
     def __init__(self, gap_seconds: float) -> None:
         self._gap_seconds = gap_seconds
-        self._observer: Observer | None = None
+        self._observer: EventHandler[Any] | None = None
         self._live = False
         self._complete_at = NEVER
         self._timer: asyncio.TimerHandle | None = None
@@ -37,7 +32,7 @@ class StreamLiveness:
     def __bool__(self) -> bool:
         return self._live
 
-    def tell(self, observer: Observer) -> None:
+    def report_to(self, observer: EventHandler[Any]) -> None:
         """Report the answer to it, now and at every change."""
         self._observer = observer
         observer.live(live=self._live)

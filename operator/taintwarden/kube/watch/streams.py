@@ -17,8 +17,7 @@ from taintwarden.kube.watch.event_handler import HELD_AT_MOST, EventHandler
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import FIRST_LIMIT, PageLimit
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
-from taintwarden.kube.watch.stream_timings import StreamTimings
-from taintwarden.kube.watch.watching import BackOff, Watch
+from taintwarden.kube.watch.watching import BackOff, StreamTimings, Watch
 from taintwarden.kube.wire.formats import ExpiredError, Page, expired_or
 from taintwarden.kube.wire.kinds import Object
 from taintwarden.kube.wire.resources import Resource
@@ -83,7 +82,7 @@ class Stream(Generic[Object]):
 
     async def run(self) -> NoReturn:
         """List, then watch; list again where the watch cannot be resumed."""
-        self._liveness.tell(self._handler)
+        self._liveness.report_to(self._handler)
         try:
             while True:
                 await self._follow()
@@ -115,15 +114,29 @@ class Stream(Generic[Object]):
         async with aclosing(self._pages()) as pages:
             first = await anext(pages)
             version = first.head.resource_version
-            watch = self._watch(version, began)
+            watch = Watch(
+                self._client,
+                self._resource,
+                self._decoder,
+                version=version,
+                listed_at=began,
+                timings=self._timings,
+                back_off=self._back_off,
+                max_held=self._max_held,
+            )
             watching, asked = asyncio.create_task(watch.run()), asyncio.create_task(self._again.wait())
             try:
-                await self._take(first, pages)
+                await self._listed(first)
                 del first  # it holds what it was decoded from
+                async for page in pages:
+                    await self._listed(page)
                 self._handler.list_ended(version)
                 self.listed.set()
                 self._listed_at = _now()
-                await self._adopt(watch)
+                await watch.deliver_to(self._handler)
+                self._liveness.stop()
+                self._liveness = watch.liveness  # what the watch says of being up to date counts from here on
+                self._liveness.report_to(self._handler)
                 while not asked.done():
                     if watching.done():
                         watching.result()
@@ -175,11 +188,6 @@ class Stream(Generic[Object]):
             except ApiError as error:
                 raise expired_or(error) from error  # the continue token may grow too old: begin again
 
-    async def _take(self, first: Page[Object], others: AsyncGenerator[Page[Object]]) -> None:
-        await self._listed(first)
-        async for page in others:
-            await self._listed(page)
-
     async def _listed(self, page: Page[Object]) -> None:
         if page.head.continue_:
             await asyncio.sleep(0)  # the next requests go out first
@@ -190,27 +198,6 @@ class Stream(Generic[Object]):
             if first:
                 await asyncio.sleep(0)
             self._handler.listed(good[first : first + self._objects_at_once])
-
-    # -- watch --------------------------------------------------------------------------------------------------
-
-    def _watch(self, version: str, listed_at: float) -> Watch[Object]:
-        return Watch(
-            self._client,
-            self._resource,
-            self._decoder,
-            version=version,
-            listed_at=listed_at,
-            timings=self._timings,
-            back_off=self._back_off,
-            max_held=self._max_held,
-        )
-
-    async def _adopt(self, watch: Watch[Object]) -> None:
-        """The handler receives the watch, and what the watch says of being up to date counts from here on."""
-        await watch.deliver_to(self._handler)
-        self._liveness.stop()
-        self._liveness = watch.liveness
-        self._liveness.tell(self._handler)
 
 
 def _now() -> float:

@@ -1,11 +1,11 @@
 """What lists and watches come in: protobuf or JSON, as the API server chooses among what we accept.
 
-Protobuf costs the server about half as much, and is shorter. Custom resources have no other encoding than JSON, nor
-have servers that only resemble Kubernetes' own.
+Protobuf costs the server about half as much, and is shorter: it is accepted for the kinds that have many objects.
+Servers that only resemble Kubernetes' own have no other encoding than JSON.
 """
 
 from collections.abc import Callable
-from typing import Generic, Protocol
+from typing import Generic
 
 import msgspec
 
@@ -42,30 +42,6 @@ class Page(msgspec.Struct, Generic[Object], frozen=True):
 
     head: ListMeta
     decode: Callable[[], tuple[list[Object], list[Undecodable]]]
-
-
-class Encoding(Protocol, Generic[Object]):
-    """Decodes what the API server sends of one kind of objects."""
-
-    def page(self, body: bytes) -> Page[Object]:
-        """One page of a list.
-
-        Raises:
-            Unreachable: it is no list.
-
-        """
-
-    def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """The whole frames of a watch in the buffer, and the rest, which begins with the next frame."""
-
-    def frame(self, raw: bytes) -> tuple[str, Object | Identity | Undecodable]:
-        """The type and the object of one frame of a watch; of a deleted object only its identity is read.
-
-        Raises:
-            ExpiredError: it is an ERROR frame. Mostly it is 410; whatever it is, the watch is of no more use.
-            Unreachable: it is no frame.
-
-        """
 
 
 def error_of(status: ApiStatus) -> ExpiredError:

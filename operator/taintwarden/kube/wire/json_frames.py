@@ -5,14 +5,13 @@ from typing import Any, Generic
 import msgspec
 
 from taintwarden.kube.errors import NOT_JSON, ApiStatus
-from taintwarden.kube.wire.answers import decoded
-from taintwarden.kube.wire.formats import ExpiredError, Page, Undecodable, error_of
+from taintwarden.kube.wire.answers import decoded, decoded_flat
+from taintwarden.kube.wire.formats import Page, Undecodable, error_of
 from taintwarden.kube.wire.kinds import Identity, Items, ListMeta, Object, RawItems, WatchFrame
-from taintwarden.kube.wire.nesting import decoded_flat
 
 
 class JsonFrames(Generic[Object]):
-    """Decodes JSON; see :class:`~taintwarden.kube.wire.formats.Encoding`."""
+    """Decodes what the API server sends of one kind of objects in JSON."""
 
     def __init__(self, kind: type[Object]) -> None:
         of: Any = kind
@@ -21,7 +20,12 @@ class JsonFrames(Generic[Object]):
         self._objects: msgspec.json.Decoder[Object] = msgspec.json.Decoder(of)
 
     def page(self, body: bytes) -> Page[Object]:
-        """The head is a hundredth of the work of decoding the items."""
+        """One page of a list. The head is a hundredth of the work of decoding the items.
+
+        Raises:
+            Unreachable: it is no list.
+
+        """
         return Page(decoded(body, _Head, "list").metadata, lambda: self._objects_of(body))
 
     def _objects_of(self, body: bytes) -> tuple[list[Object], list[Undecodable]]:
@@ -39,12 +43,18 @@ class JsonFrames(Generic[Object]):
         return good, bad
 
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """Each frame is a line."""
+        """The whole frames of a watch in the buffer, lines, and the rest, which begins with the next frame."""
         *lines, rest = buffer.split(b"\n")
         return [line for line in lines if line.strip()], rest
 
     def frame(self, line: bytes) -> tuple[str, Object | Identity | Undecodable]:
-        """One line."""
+        """The type and the object of one frame of a watch; of a deleted object only its identity is read.
+
+        Raises:
+            ExpiredError: it is an ERROR frame. Mostly it is 410; whatever it is, the watch is of no more use.
+            Unreachable: it is no frame.
+
+        """
         fault = ""
         try:
             frame = decoded_flat(self._frames.decode, line)
@@ -54,7 +64,7 @@ class JsonFrames(Generic[Object]):
             fault = str(error)
         raw = decoded(line, _RawFrame, "frame of a watch")
         if raw.type == "ERROR":
-            raise _error_of(line)
+            raise error_of(_read(line, _ErrorFrame, _ErrorFrame()).object)
         identity = identity_of(raw.object)
         return raw.type, identity if raw.type == "DELETED" else Undecodable(identity, fault)
 
@@ -94,7 +104,3 @@ class _RawFrame(msgspec.Struct):
 
 class _ErrorFrame(msgspec.Struct):
     object: ApiStatus = msgspec.field(default_factory=ApiStatus)
-
-
-def _error_of(line: bytes) -> ExpiredError:
-    return error_of(_read(line, _ErrorFrame, _ErrorFrame()).object)

@@ -4,13 +4,12 @@ Everything has a default, so that a ``BOOKMARK`` frame decodes with the same dec
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from taintwarden.engine.model import Int64, Toleration
 from taintwarden.engine.selectors import Requirement
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 
 Made = TypeVar("Made")
 
@@ -18,8 +17,10 @@ MAX_OF_A_POD = 250
 """So many labels of one pod count, and so many of its native tolerations. The API server has no limit but 1.5 MB, and
 what counts stays in memory.
 """
+MAX_TAINTS = 250
+"""So many taints of one node count: each is compared for each class of pods on it."""
 MAX_SPREAD_CONSTRAINTS = 32
-"""The same of its topology spread constraints."""
+"""So many topology spread constraints of one pod count."""
 
 
 class OwnerReference(msgspec.Struct, gc=False):
@@ -438,20 +439,14 @@ class CustomObject(msgspec.Struct, rename="camel"):
     status: CustomStatus | None = None
 
 
-Followed = (
-    PodObject
-    | NodeObject
-    | NamespaceObject
-    | WorkloadObject
-    | BudgetObject
-    | ClaimObject
-    | VolumeObject
-    | SliceObject
-    | TaintRuleObject
-    | DeviceClaimObject
-    | CustomObject
-)
-"""What is listed and watched."""
+class Followed(Protocol):
+    """What is listed and watched."""
+
+    @property
+    def metadata(self) -> Any:
+        """It has a name and a resourceVersion."""
+
+
 Object = TypeVar("Object", bound=Followed)
 
 

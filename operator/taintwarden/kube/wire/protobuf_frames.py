@@ -25,7 +25,7 @@ _OBJECT = MESSAGES["meta.v1.Object"]
 
 
 class ProtobufFrames(Generic[Object]):
-    """Decodes protobuf; see :class:`~taintwarden.kube.wire.formats.Encoding`."""
+    """Decodes protobuf; the methods are those of :class:`~taintwarden.kube.wire.json_frames.JsonFrames`."""
 
     def __init__(self, kind: str) -> None:
         self._make = cast("Callable[[Any], Object]", reader(kind))

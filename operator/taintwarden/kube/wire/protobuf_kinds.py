@@ -17,18 +17,9 @@ from taintwarden.engine.selectors import Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import (
     MAX_OF_A_POD,
     MAX_SPREAD_CONSTRAINTS,
-    BudgetCondition,
-    BudgetMeta,
-    BudgetObject,
-    BudgetSpec,
-    BudgetStatus,
-    ClaimMeta,
-    ClaimObject,
-    ClaimSpec,
+    MAX_TAINTS,
     EmptyDir,
     Followed,
-    NamespaceMeta,
-    NamespaceObject,
     NodeMeta,
     NodeObject,
     NodeSpec,
@@ -47,13 +38,9 @@ from taintwarden.kube.wire.kinds import (
     ShapedPod,
     SpreadObject,
     TaintObject,
-    VolumeAnnotations,
-    VolumeMeta,
-    VolumeObject,
     WorkloadMeta,
     WorkloadObject,
     WorkloadSpec,
-    WorkloadStatus,
 )
 from taintwarden.kube.wire.protobuf_schema import DecodeError, messages
 
@@ -209,7 +196,12 @@ def reader(kind: str) -> Callable[[Any], Followed]:
 
     It raises ``DecodeError`` or ``ValueError`` for one that is not what it should be.
     """
-    return PodReader() if kind == "core.v1.Pod" else _MAKERS[kind]
+    match kind:
+        case "core.v1.Pod":
+            return PodReader()
+        case "core.v1.Node":
+            return _node
+    return _replica_set
 
 
 class EncodedAnnotations(Mapping[str, str]):
@@ -255,10 +247,10 @@ class EncodedNodeStatus(NodeStatus):
 
 
 def _node(found: Any) -> NodeObject:
-    meta = found.metadata
+    meta, taints = found.metadata, found.spec.taints[: MAX_TAINTS + 1]  # one more than count, as of a pod
     return NodeObject(
         NodeMeta(meta.name, meta.uid, meta.resourceVersion, _texts(meta.labels), EncodedAnnotations(meta.annotations)),
-        NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in found.spec.taints]),
+        NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in taints]),
         EncodedNodeStatus(encoded=found.status),
     )
 
@@ -304,80 +296,11 @@ def _node_info(raw: bytes) -> Any:
         return _NODE_INFO()
 
 
-def _namespace(found: Any) -> NamespaceObject:
+def _replica_set(found: Any) -> WorkloadObject:
     meta = found.metadata
-    return NamespaceObject(NamespaceMeta(meta.name, meta.uid, meta.resourceVersion, _texts(meta.labels)))
-
-
-def _replicas(found: Any) -> WorkloadObject:
-    return WorkloadObject(_workload_meta(found), WorkloadSpec(found.spec.replicas))
-
-
-def _daemon_set(found: Any) -> WorkloadObject:
-    desired = found.status.desiredNumberScheduled
-    return WorkloadObject(_workload_meta(found), status=WorkloadStatus(desired))
-
-
-def _job(found: Any) -> WorkloadObject:
-    spec, status = found.spec, found.status
-    completions = spec.completions if spec.HasField("completions") else None
     return WorkloadObject(
-        _workload_meta(found),
-        WorkloadSpec(parallelism=spec.parallelism, completions=completions, suspend=spec.suspend),
-        WorkloadStatus(active=status.active, succeeded=status.succeeded, failed_indexes=status.failedIndexes),
+        WorkloadMeta(meta.namespace, meta.uid, meta.resourceVersion), WorkloadSpec(found.spec.replicas)
     )
-
-
-def _workload_meta(found: Any) -> WorkloadMeta:
-    metadata = found.metadata
-    return WorkloadMeta(metadata.namespace, metadata.uid, metadata.resourceVersion)
-
-
-def _budget(found: Any) -> BudgetObject:
-    meta, spec, status = found.metadata, found.spec, found.status
-    return BudgetObject(
-        BudgetMeta(meta.name, meta.namespace, meta.resourceVersion, meta.generation),
-        BudgetSpec(
-            _selector(spec.selector) if spec.HasField("selector") else None,
-            spec.unhealthyPodEvictionPolicy,
-        ),
-        BudgetStatus(
-            status.observedGeneration,
-            status.disruptionsAllowed,
-            status.currentHealthy,
-            status.desiredHealthy,
-            [BudgetCondition(_text(one.type), _text(one.reason), _text(one.message)) for one in status.conditions],
-        )
-        if found.HasField("status")
-        else None,
-    )
-
-
-def _claim(found: Any) -> ClaimObject:
-    meta = found.metadata
-    return ClaimObject(ClaimMeta(meta.name, meta.namespace, meta.resourceVersion), ClaimSpec(found.spec.volumeName))
-
-
-def _volume(found: Any) -> VolumeObject:
-    meta = found.metadata
-    affinity = meta.annotations.get(_AFFINITY)
-    annotations = None if affinity is None else VolumeAnnotations(_text(affinity))
-    return VolumeObject(VolumeMeta(meta.name, meta.resourceVersion, annotations))
-
-
-_AFFINITY = msgspec.structs.fields(VolumeAnnotations)[0].encode_name
-_MAKERS: Mapping[str, Callable[[Any], Followed]] = {
-    "core.v1.Node": _node,
-    "core.v1.Namespace": _namespace,
-    "core.v1.ReplicationController": _replicas,
-    "apps.v1.ReplicaSet": _replicas,
-    "apps.v1.StatefulSet": _replicas,
-    "apps.v1.DaemonSet": _daemon_set,
-    "batch.v1.Job": _job,
-    "policy.v1.PodDisruptionBudget": _budget,
-    "core.v1.PersistentVolumeClaim": _claim,
-    "core.v1.PersistentVolume": _volume,
-}
 
 
 def _mapping(entries: Sequence[bytes]) -> dict[str, str]:
@@ -406,7 +329,12 @@ def _toleration(raw: bytes) -> Toleration:
 
 def _spread(raw: bytes) -> SpreadObject:
     found = _SPREAD.FromString(raw)
-    selector = _selector(found.labelSelector) if found.HasField("labelSelector") else None
+    selector, given = None, found.labelSelector
+    if found.HasField("labelSelector"):
+        required = [
+            Requirement(one.key, SelectorOperator(one.operator), tuple(one.values)) for one in given.matchExpressions
+        ]
+        selector = SelectorObject(_texts(given.matchLabels), required)
     return SpreadObject(found.topologyKey, selector, list(found.matchLabelKeys))
 
 
@@ -435,13 +363,6 @@ def _may_be_local(raw: bytes) -> bool:
         return raw[end + 1] in _LOCAL_KINDS
     except IndexError:
         return True
-
-
-def _selector(found: Any) -> SelectorObject:
-    return SelectorObject(
-        _texts(found.matchLabels),
-        [Requirement(one.key, SelectorOperator(one.operator), tuple(one.values)) for one in found.matchExpressions],
-    )
 
 
 def _condition(raw: bytes) -> ObjectCondition:

@@ -17,20 +17,8 @@ Fields = Mapping[str, tuple[int, str]]
 ``map`` (of ``bytes``, by names).
 """
 
-KINDS = (
-    "core.v1.Pod",
-    "core.v1.Node",
-    "core.v1.Namespace",
-    "core.v1.ReplicationController",
-    "apps.v1.ReplicaSet",
-    "apps.v1.StatefulSet",
-    "apps.v1.DaemonSet",
-    "batch.v1.Job",
-    "policy.v1.PodDisruptionBudget",
-    "core.v1.PersistentVolumeClaim",
-    "core.v1.PersistentVolume",
-)
-"""What is listed and watched."""
+KINDS = ("core.v1.Pod", "core.v1.Node", "apps.v1.ReplicaSet")
+"""What is listed and watched in protobuf: the kinds with many objects. Others come in JSON."""
 META = "meta.v1.ObjectMeta"
 SCHEMA: Mapping[str, Fields] = {
     "runtime.Unknown": {"raw": (2, "bytes")},
@@ -55,7 +43,6 @@ SCHEMA: Mapping[str, Fields] = {
         "namespace": (3, "string"),
         "uid": (5, "string"),
         "resourceVersion": (6, "string"),
-        "generation": (7, "int64"),
         "labels": (11, "map"),
         "annotations": (12, "map"),
     },
@@ -144,38 +131,8 @@ SCHEMA: Mapping[str, Fields] = {
     },
     "core.v1.NodeSpec": {"taints": (5, "repeated core.v1.Taint")},
     "core.v1.Taint": {"key": (1, "string"), "value": (2, "string"), "effect": (3, "string"), "timeAdded": (4, "bytes")},
-    "core.v1.Namespace": {"metadata": (1, META)},
-    "core.v1.ReplicationController": {"metadata": (1, META), "spec": (2, "core.v1.ReplicationControllerSpec")},
-    "core.v1.ReplicationControllerSpec": {"replicas": (1, "int32 = 1")},
-    "core.v1.PersistentVolumeClaim": {"metadata": (1, META), "spec": (2, "core.v1.PersistentVolumeClaimSpec")},
-    "core.v1.PersistentVolumeClaimSpec": {"volumeName": (3, "string")},
-    "core.v1.PersistentVolume": {"metadata": (1, META)},
     "apps.v1.ReplicaSet": {"metadata": (1, META), "spec": (2, "apps.v1.ReplicaSetSpec")},
     "apps.v1.ReplicaSetSpec": {"replicas": (1, "int32 = 1")},
-    "apps.v1.StatefulSet": {"metadata": (1, META), "spec": (2, "apps.v1.StatefulSetSpec")},
-    "apps.v1.StatefulSetSpec": {"replicas": (1, "int32 = 1")},
-    "apps.v1.DaemonSet": {"metadata": (1, META), "status": (3, "apps.v1.DaemonSetStatus")},
-    "apps.v1.DaemonSetStatus": {"desiredNumberScheduled": (3, "int32")},
-    "batch.v1.Job": {"metadata": (1, META), "spec": (2, "batch.v1.JobSpec"), "status": (3, "batch.v1.JobStatus")},
-    "batch.v1.JobSpec": {"parallelism": (1, "int32 = 1"), "completions": (2, "int32"), "suspend": (10, "bool")},
-    "batch.v1.JobStatus": {"active": (4, "int32"), "succeeded": (5, "int32"), "failedIndexes": (10, "string")},
-    "policy.v1.PodDisruptionBudget": {
-        "metadata": (1, META),
-        "spec": (2, "policy.v1.PodDisruptionBudgetSpec"),
-        "status": (3, "policy.v1.PodDisruptionBudgetStatus"),
-    },
-    "policy.v1.PodDisruptionBudgetSpec": {
-        "selector": (2, "meta.v1.LabelSelector"),
-        "unhealthyPodEvictionPolicy": (4, "string = IfHealthyBudget"),
-    },
-    "policy.v1.PodDisruptionBudgetStatus": {
-        "observedGeneration": (1, "int64"),
-        "disruptionsAllowed": (3, "int32"),
-        "currentHealthy": (4, "int32"),
-        "desiredHealthy": (5, "int32"),
-        "conditions": (7, "repeated meta.v1.Condition"),
-    },
-    "meta.v1.Condition": {"type": (1, "bytes"), "reason": (5, "bytes"), "message": (6, "bytes")},
 }
 """``meta.v1.List`` stands for every list whose items stay encoded, ``meta.v1.Object`` for every object, and
 ``meta.v1.Entry`` for an entry of a map. A name with more parts is another view of what the first three name.

@@ -5,7 +5,6 @@ from typing import Generic
 import msgspec
 
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     ClaimObject,
@@ -17,8 +16,6 @@ from taintwarden.kube.wire.kinds import (
     WorkloadObject,
 )
 
-DEVICES_PATH = "/apis/resource.k8s.io/v1"
-
 
 class Resource(msgspec.Struct, Generic[Object], frozen=True):
     """What to follow.
@@ -26,7 +23,7 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
     Attributes:
         path: the collection.
         type: of its objects.
-        message: their message in ``protobuf_schema``; empty for custom resources, which have none.
+        message: their message in ``protobuf_schema``; empty for what is read in JSON.
         field_selector: which objects the server leaves to itself.
         definition: the kind of a custom resource; empty for others.
 
@@ -48,6 +45,11 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
         """Why the server does not list or watch it."""
         return self.missing if error.is_unserved and self.definition else str(error)
 
+    def path_in(self, namespace: str) -> str:
+        """Where those of a namespace are; the collection itself without one."""
+        group, _, plural = self.path.rpartition("/")
+        return f"{group}/namespaces/{namespace}/{plural}" if namespace else self.path
+
     @property
     def selection(self) -> dict[str, str]:
         """The parameters that a list and a watch must share to be about the same objects."""
@@ -59,14 +61,12 @@ PODS = Resource(
     "pods", "/api/v1/pods", PodObject, "core.v1.Pod", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 )
 NODES = Resource("nodes", "/api/v1/nodes", NodeObject, "core.v1.Node")
-NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject, "core.v1.Namespace")
+NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject)
 REPLICA_SETS = Resource("replicasets", "/apis/apps/v1/replicasets", WorkloadObject, "apps.v1.ReplicaSet")
-STATEFUL_SETS = Resource("statefulsets", "/apis/apps/v1/statefulsets", WorkloadObject, "apps.v1.StatefulSet")
-DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject, "apps.v1.DaemonSet")
-REPLICATION_CONTROLLERS = Resource(
-    "replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject, "core.v1.ReplicationController"
-)
-JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject, "batch.v1.Job")
+STATEFUL_SETS = Resource("statefulsets", "/apis/apps/v1/statefulsets", WorkloadObject)
+DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject)
+REPLICATION_CONTROLLERS = Resource("replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject)
+JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject)
 CONTROLLERS: tuple[Resource[WorkloadObject], ...] = (
     REPLICA_SETS,
     STATEFUL_SETS,
@@ -75,13 +75,6 @@ CONTROLLERS: tuple[Resource[WorkloadObject], ...] = (
     JOBS,
 )
 """Controllers of pods, whose numbers of replicas limits count."""
-BUDGETS = Resource(
-    "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject, "policy.v1.PodDisruptionBudget"
-)
-CLAIMS = Resource(
-    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject, "core.v1.PersistentVolumeClaim"
-)
-SLICES = Resource("resourceslices", f"{DEVICES_PATH}/resourceslices", SliceObject)
-TAINT_RULES = Resource("devicetaintrules", f"{DEVICES_PATH}/devicetaintrules", TaintRuleObject)
-DEVICE_CLAIMS = Resource("resourceclaims", f"{DEVICES_PATH}/resourceclaims", DeviceClaimObject)
-VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject, "core.v1.PersistentVolume")
+BUDGETS = Resource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject)
+CLAIMS = Resource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject)
+VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject)

@@ -5,7 +5,7 @@ Every command imports this for its help: JSON and YAML are in :mod:`data_output`
 
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import click
 
@@ -16,35 +16,13 @@ _WIDTH_CHANGES = frozenset(map(chr, [*range(0x1F3FB, 0x1F400), *range(0xFE00, 0x
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-_FORMS = ("table", "wide", "json", "yaml", "name")
-_WIDE = "taintwarden.wide"
+def output_forms(*forms: str) -> Callable[[Command], Command]:
+    """Add ``-o`` to a command, as ``output``; the first form is the default."""
+    text = f"Output format: {', '.join(forms)}."
+    return click.option("-o", "--output", type=click.Choice(forms), default=forms[0], metavar="FORM", help=text)
 
 
-class _Form(click.Choice[str]):
-    """A table, or data for scripts. ``wide`` is a table as well."""
-
-    name = "form"
-
-    def __init__(self) -> None:
-        super().__init__(_FORMS)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        form = super().convert(value, param, ctx)
-        if form == "wide":
-            click.get_current_context().find_root().meta[_WIDE] = True
-        return "table" if form == "wide" else form
-
-
-def output_option(command: Command) -> Command:
-    """Add ``-o`` to a command, as ``output``."""
-    told = "Output format: table, wide (a table that is not fitted to the terminal), json, yaml, name."
-    return click.option("-o", "--output", type=_Form(), default="table", metavar="FORM", help=told)(command)
-
-
-def is_wide() -> bool:
-    """Whether the command that runs has ``-o wide``."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.find_root().meta.get(_WIDE))
+output_option = output_forms("table", "json", "yaml")
 
 
 def write(text: str, end: str = "\n") -> None:

@@ -12,7 +12,7 @@ from taintwarden_cli.data_output import write_data
 from taintwarden_cli.output import fail, write
 from taintwarden_demo.definitions import MissingDefinitionsError
 from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage
-from taintwarden_demo.scenario import POLICY, Story, tell_story
+from taintwarden_demo.scenario import Story, tell_story
 from taintwarden_demo.summary import Report, summary
 from taintwarden_demo.timeline import Nothing, Show, Timeline
 
@@ -64,7 +64,7 @@ async def _keep(stage: Stage, show: Show) -> None:
         f"  export KUBECONFIG={stage.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
         "  kubectl get pods -n shop -o wide",
         "  kubectl taint node b2 sla=890:NoExecute --overwrite",
-        f"  taintwarden status {POLICY} --watch\n",
+        "  taintwarden top\n",
         "Ctrl-C ends.\n",
     )
     write("\n".join(lines))

@@ -1,6 +1,6 @@
 """The latest version of every object of a stream, by name, for a process that decides nothing about them itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
@@ -33,7 +33,7 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         self._on_change = changed
         self._read: Callable[[Named], Value | None] = read
         self._values: dict[str, Value] = {}
-        self._listed: dict[str, Value] = {}
+        self._of_list: dict[str, Value] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -42,42 +42,37 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         """What is known of the object with this name; ``namespace/name`` where there are namespaces."""
         return self._values.get(key)
 
-    def list_began(self) -> None:
-        """Collect the list from here. Until it is complete, the one before counts."""
-        self._listed = {}
+    def key(self, obj: Named) -> str:
+        """As of ``get``."""
+        if isinstance(obj, ClaimObject):
+            return f"{obj.metadata.namespace}/{obj.metadata.name}"
+        return obj.metadata.name
 
-    def listed(self, objects: Sequence[Named]) -> None:
-        """One page of objects."""
-        for obj in objects:
-            self._put(self._listed, obj)
-
-    def list_ended(self, resource_version: str) -> None:
-        """Exactly the objects of the list exist."""
-        self._values, self._listed = self._listed, {}
-        self._on_change()
-
-    def seen(self, obj: Named) -> None:
-        """An object, which may be new."""
-        self._put(self._values, obj)
-        self._on_change()
-
-    def lost(self, what: Identity) -> bool:
+    def key_of(self, what: Identity) -> str | None:
         """Objects are known by name."""
-        if not what.name:
-            return False
-        self._values.pop(str(what), None)
-        self._on_change()
-        return True
+        return str(what) if what.name else None
 
-    def _put(self, values: dict[str, Value], obj: Named) -> None:
-        value = self._read(obj)
+    def see(self, key: str, obj: Named) -> None:
+        """An object, which may be new. Until a list is complete, what was known before it counts."""
+        values, value = self._of_list if self._is_listing else self._values, self._read(obj)
         if value is None:
-            values.pop(_key(obj), None)
+            values.pop(key, None)
         else:
-            values[_key(obj)] = value
+            values[key] = value
+        if not self._is_listing:
+            self._on_change()
 
+    def lose(self, key: str) -> None:
+        """It is gone."""
+        self._values.pop(key, None)
+        self._on_change()
 
-def _key(obj: NodeObject | ClaimObject | VolumeObject) -> str:
-    if isinstance(obj, ClaimObject):
-        return f"{obj.metadata.namespace}/{obj.metadata.name}"
-    return obj.metadata.name
+    def compare(self, listed: Mapping[str, None], version: int) -> None:
+        """Exactly the objects of the list exist."""
+        self._values, self._of_list = self._of_list, {}
+        self._on_change()
+
+    def list_began(self) -> None:
+        """A list that had begun before does not count."""
+        super().list_began()
+        self._of_list = {}

@@ -6,8 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+from taintwarden.kube.calls.patching import patch
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, Client
+from taintwarden.kube.http.client import APPLY_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
 
 FIELD_MANAGER = "taintwarden-webhooks"
@@ -102,10 +103,9 @@ async def write_secret(
 
     """
     data = {key: None if value is None else _base64(value) for key, value in changes.items()}
-    body = {"metadata": {"resourceVersion": resource_version}, "data": data}
     path = _secret_path(namespace, name)
     try:
-        await client.request("PATCH", path, body=body, content_type=MERGE_PATCH, timeout_seconds=TIMEOUT_SECONDS)
+        await patch(client, path, {"data": data}, version=resource_version, timeout_seconds=TIMEOUT_SECONDS)
     except ApiError as error:
         if error.code == 409:
             return False
@@ -151,19 +151,14 @@ async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: C
 
     """
     applied = [{"name": name, "clientConfig": {"caBundle": _base64(bundle)}} for name in configuration.bundles]
-    await client.request(
-        "PATCH",
-        f"{kind.path}/{configuration.name}",
-        params={"fieldManager": FIELD_MANAGER, "force": "true"},
-        body={
-            "apiVersion": _GROUP_VERSION,
-            "kind": kind.value,
-            "metadata": {"name": configuration.name},
-            "webhooks": applied,
-        },
-        content_type=APPLY_PATCH,
-        timeout_seconds=TIMEOUT_SECONDS,
-    )
+    change = {
+        "apiVersion": _GROUP_VERSION,
+        "kind": kind.value,
+        "metadata": {"name": configuration.name},
+        "webhooks": applied,
+    }
+    path = f"{kind.path}/{configuration.name}"
+    await patch(client, path, change, form=APPLY_PATCH, manager=FIELD_MANAGER, timeout_seconds=TIMEOUT_SECONDS)
 
 
 def _secret_path(namespace: str, name: str) -> str:

@@ -16,7 +16,7 @@ from kubernetes.aio import client, config
 from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, VERSION
 from taintwarden.kube.errors import NOT_JSON, ConfigError
-from taintwarden.kube.wire.nesting import decoded_flat
+from taintwarden.kube.wire.answers import decoded_flat
 from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.prometheus import Access
 from taintwarden_publisher.spec import PLURAL

@@ -55,6 +55,10 @@ func (plugin) HandleError(_ context.Context, err error, what string) {
 	log.Printf("%s: %v", what, err)
 }
 
+func (plugin) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
+	return kubeletplugin.ErrHealthNotSupported
+}
+
 // publish makes one pool of the node's devices, in one slice.
 func publish(ctx context.Context, helper *kubeletplugin.Helper, node string, text []byte) error {
 	var devices []resourceapi.Device

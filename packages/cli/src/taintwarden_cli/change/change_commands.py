@@ -14,7 +14,7 @@ Exit codes:
   2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
 _ALL = """
---all {all}. It shows what would change first, and asks on a terminal; scripts pass --yes. --dry-run only shows it.
+--all {all}. It names them first, and asks on a terminal; scripts pass --yes.
 
 Needs the rights to get and patch taintevictionpolicies, and for --all to list them.
 """
@@ -40,17 +40,15 @@ with paused: true, the message names it. A policy that is not paused stays as it
 \b
 Examples:
   taintwarden resume sla
-  taintwarden resume --all --dry-run
+  taintwarden resume --all
 {_ASKING.format(done="they are not paused any more", refused="there is no such policy")}"""
 _POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="With --all: only show what would change.")
 
 
 @click.command(help=_PAUSE_HELP, short_help="Stop policies.")
 @_POLICIES
 @click.option("--all", "every", is_flag=True, help="Stop every policy.")
 @click.option("--reason", default="", help="Why: shown by `taintwarden status`.")
-@_DRY_RUN
 @yes_option
 @cluster_options
 def pause(**given: object) -> None:
@@ -61,7 +59,6 @@ def pause(**given: object) -> None:
 @click.command(help=_RESUME_HELP, short_help="Resume paused policies.")
 @_POLICIES
 @click.option("--all", "every", is_flag=True, help="Resume every policy that is paused.")
-@_DRY_RUN
 @yes_option
 @cluster_options
 def resume(**given: object) -> None:
@@ -127,7 +124,6 @@ TAINT is KEY=VALUE:EFFECT, as in kubectl taint, or KEY for a node without that t
 Examples:
   taintwarden placement labels sla=950:NoSchedule
   taintwarden placement labels sla example.com/cni=v3.27.2:NoExecute
-  taintwarden placement labels sla=950:NoSchedule --separator ,
 
 \b
 Exit codes:
@@ -153,7 +149,6 @@ def remove(**given: object) -> None:
 
 @placement.command(help=_LABELS_HELP, short_help="Print the labels of a node with these taints.")
 @click.argument("taints", metavar="TAINT...", nargs=-1, required=True)
-@click.option("--separator", default="\n", show_default="a new line", help="What stands between two labels.")
 def labels(**given: object) -> None:
     """The text of ``--help`` is above."""
     imported("taintwarden_cli.change.placement_removal:print_labels")(**given)

@@ -5,7 +5,7 @@ import msgspec
 from taintwarden.api.status import GuardStatus
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine.limits.refusal import GUARD, ZONE
-from taintwarden.kube.calls.policy_calls import GUARD_RESET_ANNOTATION
+from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 from taintwarden_cli.change.stored_policy import StoredPolicy, change_policy, read_policy, until_unchanged
 from taintwarden_cli.cluster_session import ask, confirm, settings_of
 from taintwarden_cli.output import printable, write
@@ -66,16 +66,16 @@ def _halted(session: Session, stored: StoredPolicy) -> Halted:
             " try again in some seconds, or see whether it runs"
         )
         raise ClusterError(msg)
-    condition = stored.condition("GuardTripped")
+    condition = status.condition("GuardTripped")
     message = condition.message if condition else ""
     if not stored.spec.has_guard:
         msg = f"policy {name} has no guard, so there is nothing to reset"
         raise ClusterError(msg)
     guard = status.guard or GuardStatus()
-    if guard.tripped_at is not None:
-        return Halted(session.cluster, name, generation, guard, stored.held_by(GUARD), message)
-    if condition is not None and condition.reason == "AllZonesFull":
-        return Halted(session.cluster, name, generation, guard, stored.held_by(ZONE), message, zones_full=True)
+    zones_full = condition is not None and condition.reason == "AllZonesFull" and guard.tripped_at is None
+    if zones_full or guard.tripped_at is not None:
+        held = stored.held_by(GUARD) + stored.held_by(ZONE)  # a zone holds before the guard does
+        return Halted(session.cluster, name, generation, guard, held, message, zones_full)
     msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
     raise ClusterError(msg)
 

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.engine.model import Mode
+from taintwarden.engine import rfc3339
 from taintwarden_cli.change.stored_policy import (
     StoredPolicy,
     apply_policy,
@@ -25,42 +24,9 @@ from taintwarden_cli.change.stored_policy import (
 from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
 from taintwarden_cli.output import printable, write
 from taintwarden_cli.rehearsal.session import ClusterError, Session
-from taintwarden_cli.rendering import render, rows
 
 FIELD_MANAGER = "taintwarden-pause"
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-
-
-class Switch(msgspec.Struct):
-    """The change of one policy. ``mode`` is None if nothing changes, and ``told`` is the reason."""
-
-    policy: str
-    before: str
-    mode: str | None
-    told: str
-
-
-class Switches(msgspec.Struct):
-    """The changes of several policies of a cluster."""
-
-    cluster: str
-    policies: list[Switch]
-
-    @property
-    def changed(self) -> list[Switch]:
-        """The policies that change."""
-        return [one for one in self.policies if one.mode is not None]
-
-
-async def look_all(session: Session, *, resume: bool) -> Switches:
-    """What pausing or resuming every policy would do.
-
-    Raises:
-        ClusterError: they cannot be read.
-
-    """
-    judge = _resumed if resume else _paused
-    return Switches(session.cluster, [judge(one) for one in await read_policies(session)])
 
 
 class SwitchOutcome(msgspec.Struct):
@@ -85,44 +51,32 @@ async def switch(session: Session, names: Sequence[str], *, resume: bool, reason
 
 async def _pause(session: Session, name: str, by: str) -> str:
     stored = await read_policy(session, name)
-    wanted = _paused(stored)
-    if wanted.mode is not None:
-        body = {"metadata": {"annotations": {PAUSED_BY_ANNOTATION: by}}, "spec": {"paused": True}}
-        await apply_policy(session, stored, body, FIELD_MANAGER)
-    return wanted.told
+    if stored.spec.paused:
+        before = stored.metadata.annotations.get(PAUSED_BY_ANNOTATION)
+        return f"policy {name} is paused already" + (f", by {before}" if before else "")
+    body = {"metadata": {"annotations": {PAUSED_BY_ANNOTATION: by}}, "spec": {"paused": True}}
+    await apply_policy(session, stored, body, FIELD_MANAGER)
+    return f"policy {name} is paused; its mode stays {stored.spec.mode}"
 
 
 async def _resume(session: Session, name: str) -> str:
     async def attempt() -> str:
         stored = await read_policy(session, name)
-        wanted = _resumed(stored)
-        if wanted.mode is not None:
-            body = {"metadata": {"annotations": {PAUSED_BY_ANNOTATION: None}}, "spec": {"paused": None}}
-            await change_policy(session, stored, body, FIELD_MANAGER)
-        return wanted.told
+        if not stored.spec.paused:
+            return f"policy {name} is not paused: its mode is {stored.spec.mode}"
+        body = {"metadata": {"annotations": {PAUSED_BY_ANNOTATION: None}}, "spec": {"paused": None}}
+        await change_policy(session, stored, body, FIELD_MANAGER)
+        return _resumed(stored)
 
     return await until_unchanged(attempt)
 
 
-def _paused(stored: StoredPolicy) -> Switch:
-    name, mode = stored.metadata.name, stored.spec.mode
-    if stored.spec.paused:
-        by = stored.metadata.annotations.get(PAUSED_BY_ANNOTATION)
-        told = f"policy {name} is paused already" + (f", by {by}" if by else "")
-        return Switch(name, Mode.PAUSED.value, None, told)
-    return Switch(name, mode, Mode.PAUSED.value, f"policy {name} is paused; its mode stays {mode}")
-
-
-def _resumed(stored: StoredPolicy) -> Switch:
-    name, mode = stored.metadata.name, stored.spec.mode
-    if not stored.spec.paused:
-        return Switch(name, mode, None, f"policy {name} is not paused: its mode is {mode}")
-    progress = stored.condition("Progressing")
+def _resumed(stored: StoredPolicy) -> str:
+    progress = stored.status.condition("Progressing")
     due = f"; {progress.message.removeprefix('paused, ')}" if progress and progress.reason == "Paused" else ""
     others = ", ".join(sorted(stored.metadata.owners("spec", "paused") - {FIELD_MANAGER}))
     again = f"; {others} sets spec.paused, too: remove it there, or the next apply pauses the policy again"
-    told = f"policy {name} is in mode {mode} again{due}{again if others else ''}"
-    return Switch(name, Mode.PAUSED.value, mode, told)
+    return f"policy {stored.metadata.name} is in mode {stored.spec.mode} again{due}{again if others else ''}"
 
 
 async def _told_by(session: Session, reason: str) -> str:
@@ -132,7 +86,7 @@ async def _told_by(session: Session, reason: str) -> str:
         user = (await session.review(_REVIEWS, body, _Review, "ask who you are")).status.user_info.username
     except ClusterError:
         user = ""
-    told = f"{user or 'an unknown user'} at {wording.at(time.time())}"
+    told = f"{user or 'an unknown user'} at {rfc3339.at(time.time())}"
     return f"{told}: {reason}" if reason else told
 
 
@@ -148,29 +102,30 @@ class _Review(msgspec.Struct):
     status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
 
 
+async def _look(session: Session) -> tuple[str, list[StoredPolicy]]:
+    return session.cluster, await read_policies(session)
+
+
 def switch_policies(
     policies: tuple[str, ...],
     *,
     resume: bool,
     reason: str = "",
     every: bool,
-    dry_run: bool,
     yes: bool,
     **flags: object,
 ) -> None:
     """Pause or resume policies that are named, or every policy."""
     if bool(policies) == every:
         raise click.UsageError("name policies, or pass --all")
-    if dry_run and not every:
-        raise click.UsageError("--dry-run belongs to --all")
     settings, verb = settings_of(flags), "resume" if resume else "pause"
     if every:
-        found = ask(settings, lambda session: look_all(session, resume=resume))
-        write(_table(found))
-        if dry_run or not found.changed:
+        cluster, stored = ask(settings, _look)
+        policies = tuple(one.metadata.name for one in stored if one.spec.paused is resume)
+        write(printable(f"Policies to {verb} in {cluster}: {', '.join(policies) or 'none'}"))
+        if not policies:
             return
         confirm(f"{verb.capitalize()} these policies?", f"{verb} them", yes=yes)
-        policies = tuple(one.policy for one in found.changed)
     outcomes = ask(settings, lambda session: switch(session, policies, resume=resume, reason=reason))
     for one in outcomes:
         if one.failed:
@@ -179,9 +134,3 @@ def switch_policies(
             write(printable(one.told))
     if any(one.failed for one in outcomes):
         sys.exit(REFUSED)
-
-
-def _table(found: Switches) -> str:
-    """What would change in each policy."""
-    shown = [(one.policy, one.before, one.mode or "unchanged", one.told) for one in found.policies]
-    return f"Cluster {printable(found.cluster)}\n" + render(rows(("POLICY", "MODE", "BECOMES", "THEN"), shown))

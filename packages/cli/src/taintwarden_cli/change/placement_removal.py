@@ -38,13 +38,13 @@ _Object = TypeVar("_Object")
 # -- labels -----------------------------------------------------------------------------------------------------------
 
 
-def print_labels(taints: tuple[str, ...], separator: str) -> None:
+def print_labels(taints: tuple[str, ...]) -> None:
     """Carry out ``taintwarden placement labels``."""
     try:
         found = labels_for(taints)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    write(separator.join(f"{label}={value}" for label, value in found.items()))
+    write("\n".join(f"{label}={value}" for label, value in found.items()))
 
 
 def labels_for(taints: Iterable[str]) -> dict[str, str]:

@@ -7,9 +7,9 @@ from urllib.parse import quote
 import msgspec
 
 from taintwarden.api.policies import ALL_PERCENT
-from taintwarden.api.status import Condition, GuardStatus, LimitStatus
+from taintwarden.api.status import PolicyStatus
 from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
-from taintwarden.kube.calls.policy_calls import PATH
+from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden_cli.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
 
 TRIES = 5
@@ -60,25 +60,12 @@ class StoredSpec(msgspec.Struct):
         return self.reclaim is None and guard.get("maxPercent") != ALL_PERCENT
 
 
-class StoredStatus(msgspec.Struct, rename="camel"):
-    """The fields of ``status`` about the guard and what limits hold."""
-
-    observed_generation: int = 0
-    limits: list[LimitStatus] = []
-    conditions: list[Condition] = []
-    guard: GuardStatus | None = None
-
-
 class StoredPolicy(msgspec.Struct):
     """A TaintEvictionPolicy, valid or not."""
 
     metadata: StoredMeta
     spec: StoredSpec = msgspec.field(default_factory=StoredSpec)
-    status: StoredStatus = msgspec.field(default_factory=StoredStatus)
-
-    def condition(self, kind: str) -> Condition | None:
-        """The condition of this type, if there is one."""
-        return next((one for one in self.status.conditions if one.type == kind), None)
+    status: PolicyStatus = PolicyStatus()
 
     def held_by(self, limit: str) -> int:
         """How many due pods a limit holds."""
@@ -153,4 +140,4 @@ async def until_unchanged(attempt: Callable[[], Awaitable[str]]) -> str:
 
 
 def _path(name: str) -> str:
-    return f"{PATH}/{quote(name, safe='')}"
+    return f"{POLICIES.path}/{quote(name, safe='')}"

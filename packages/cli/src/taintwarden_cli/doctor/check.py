@@ -133,11 +133,6 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
         return msgspec.structs.replace(self, findings=findings)
 
     @property
-    def resource_names(self) -> list[str]:
-        """The objects with findings, each once."""
-        return list(dict.fromkeys(f"{one.kind.lower()}/{one.name}" for one in self.findings))
-
-    @property
     def is_blind(self) -> bool:
         """Whether more checks could not be made than were made: no finding means little then."""
         left_out = {name for one in self.not_checked if not one.partly for name in one.checks}

@@ -59,7 +59,7 @@ class Context:
     @property
     def halted(self) -> set[str]:
         """The policies that a tripped guard, zones that are all Full or a pause stops while pods have deadlines."""
-        return {one.name for one in self.summaries if one.is_halted or (one.is_paused and one.pending)}
+        return {one.name for one in self.summaries if one.is_halted or (one.is_paused and one.status.pending)}
 
     @property
     def groups(self) -> Sequence[PodGroup]:

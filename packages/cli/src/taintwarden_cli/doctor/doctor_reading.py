@@ -16,7 +16,6 @@ from taintwarden_cli.doctor.doctor_snapshot import (
     DoctorSnapshot,
     FullBudget,
     OperatorSettings,
-    PublisherObject,
     WebhookConfiguration,
 )
 from taintwarden_cli.doctor.inventory import Inventory
@@ -24,7 +23,7 @@ from taintwarden_cli.doctor.rights import ACCOUNT, read_rights
 from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
 from taintwarden_cli.rehearsal.reading import Progress, Reader
-from taintwarden_cli.rehearsal.session import ClusterError, ForbiddenError, NotServedError, Session
+from taintwarden_cli.rehearsal.session import ClusterError, ForbiddenError, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
 from taintwarden_cli.status.event_timeline import read_events
@@ -73,8 +72,6 @@ class _DoctorReader(Reader):
                 found.mutating = await self._webhooks(source)
             case Source.VALIDATING:
                 found.validating = await self._webhooks(source)
-            case Source.PUBLISHERS:
-                await self._publishers(source)
             case Source.EVENTS:
                 events = await read_events(session, CANCELLED)
                 found.cancelled = [one for at, one in events if at >= found.now - CANCELLED_SECONDS]
@@ -92,15 +89,6 @@ class _DoctorReader(Reader):
                 found.rights = await read_rights(session, found.namespace, await _account(session, found.namespace))
             case _:
                 await super()._read(source)
-
-    async def _publishers(self, source: Source) -> None:
-        try:
-            self._all.publishers = await self._objects(source, PublisherObject)
-        except NotServedError:
-            return  # the kind is optional
-        except ForbiddenError:
-            self._all.publishers_hidden = True  # RBAC answers before the kind is looked up
-            raise
 
     async def _webhooks(self, source: Source) -> list[WebhookConfiguration]:
         return await self._session.items(f"{WEBHOOKS}/{source}", WebhookConfiguration, source.value)

@@ -61,47 +61,6 @@ class WebhookConfiguration(msgspec.Struct):
     webhooks: list[Webhook] = []
 
 
-class PublisherMeta(msgspec.Struct, rename="camel"):
-    """``metadata`` of a TaintPublisher."""
-
-    name: str = ""
-    creation_timestamp: str = ""
-    deletion_timestamp: str = ""
-    generation: int = 0
-
-
-class PublisherSpec(msgspec.Struct, rename="camel"):
-    """The fields of ``spec`` that checks compare."""
-
-    key: str = ""
-    interval_seconds: int = 30
-
-
-class PublisherCondition(msgspec.Struct):
-    """``status.conditions[]`` of a TaintPublisher."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-class PublisherStatus(msgspec.Struct, rename="camel"):
-    """What the publisher says of itself."""
-
-    observed_generation: int = 0
-    conditions: list[PublisherCondition] = []
-    last_answer_time: str = ""
-
-
-class PublisherObject(msgspec.Struct):
-    """A TaintPublisher."""
-
-    metadata: PublisherMeta = msgspec.field(default_factory=PublisherMeta)
-    spec: PublisherSpec = msgspec.field(default_factory=PublisherSpec)
-    status: PublisherStatus = msgspec.field(default_factory=PublisherStatus)
-
-
 class OperatorSettings(msgspec.Struct):
     """The settings in the operator's Deployment."""
 
@@ -151,9 +110,6 @@ class DoctorSnapshot(Snapshot):
     template_count: int = 0
     mutating: Sequence[WebhookConfiguration] = ()
     validating: Sequence[WebhookConfiguration] = ()
-    publishers: Sequence[PublisherObject] = ()
-    publishers_hidden: bool = False
-    """The user may not list them. Most clusters have none, so that is not reported beside other checks."""
     lease: LeaseObject | None = None
     lease_is_late: bool = False
     """It was not renewed while one looked at it."""

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
 from taintwarden.settings import Settings
 from taintwarden_cli.cluster_session import USAGE, ask, settings_of
@@ -77,7 +77,7 @@ def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) ->
     findings = [finding for check in made for finding in _merged(check, check.run(context))]
     findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
     return Diagnosis(
-        at=wording.at(snapshot.now),
+        at=rfc3339.at(snapshot.now),
         server=snapshot.server,
         scope=_scope(snapshot, checks),
         checks=len(made),
@@ -128,8 +128,6 @@ def _scope(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> Scope:
 def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:
     told: dict[tuple[str, bool], list[str]] = {}
     for source, problem in snapshot.problems.items():
-        if source is Source.PUBLISHERS and snapshot.publishers_hidden:
-            continue
         for check in checks:
             if source in check.needs:
                 told.setdefault((problem, False), []).append(check.id)

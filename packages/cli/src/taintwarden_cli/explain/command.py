@@ -124,7 +124,7 @@ def pod(**given: object) -> None:
 
 _MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for; and
 why the others stay. Those that leave first come first. `taintwarden explain pod` says more about each. Pending pods
-are counted, with what the scheduler says.{more}
+are counted, with what the scheduler says.
 
 It needs the right to get {needs}, and to list pods, namespaces, poddisruptionbudgets,
 taintevictionpolicies and tolerationprofiles; of nodes, too, if a pod is Pending.
@@ -141,13 +141,8 @@ Exit codes:
   10  some have to leave
   11  no operator is at work: the answer holds once one runs
 
-JSON and YAML have: at, subject, problem, leaving, wouldLeave, taints[], published[] (of a node: key, value,
-effect, publisher, from, at), pods[] (each as `explain pod` has it).
+JSON and YAML have: at, subject, problem, leaving, wouldLeave, taints[], pods[] (each as `explain pod` has it).
 """
-
-
-_PUBLISHED = """ Of a taint that `taintwarden publisher` wrote, a line says when,
-for which TaintPublisher and from which measured value, as the node's annotation records it."""
 
 
 def _many_help(kind: str) -> str:
@@ -156,9 +151,8 @@ def _many_help(kind: str) -> str:
     else:
         what = kind.lower()
         examples = f"  taintwarden explain {what} shop/web\n  kubectl taintwarden explain {what} web -n shop -o json"
-    more = _PUBLISHED if kind == "Node" else ""
     needs = "the node" if kind == "Node" else f"the {kind} and the nodes of its pods"
-    return _MANY_HELP.format(of=f"of a {kind}", needs=needs, examples=examples, what=what, more=more)
+    return _MANY_HELP.format(of=f"of a {kind}", needs=needs, examples=examples, what=what)
 
 
 def _workload(kind: str) -> click.Command:

@@ -1,9 +1,10 @@
 """Converts an ``Evaluation`` of a pod to the structure of :mod:`explanation`."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.history import TaintHistory
@@ -33,10 +34,10 @@ from taintwarden_cli.explain.explanation import (
     TolerationAnswer,
 )
 from taintwarden_cli.explain.waiting import Waiting, budgets_explained, waiting
-from taintwarden_cli.rehearsal.conditions import node_end, would_be_due
 from taintwarden_cli.rehearsal.evaluation import Evaluation, untouchable
 from taintwarden_cli.rehearsal.pending import diagnose
 from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.reported import status_of
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 
@@ -56,7 +57,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     evaluation = Evaluation(snapshot, gates)
     meta, pod = evaluation.object.metadata, evaluation.pod
     answer = PodExplanation(
-        at=wording.at(snapshot.now),
+        at=rfc3339.at(snapshot.now),
         pod=PodReference(meta.namespace, meta.name, meta.uid, evaluation.object.spec.node_name),
         fate=Fate.NOT_ACTED_ON,
         reason=untouchable(evaluation.object, snapshot.now),
@@ -69,7 +70,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     )
     if pod is None:
         return _explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
-    answer.pod.bound_at = wording.at(pod.bound_at)
+    answer.pod.bound_at = rfc3339.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
     answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
@@ -112,14 +113,14 @@ def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
     if hard_at is None or policy.mode is not Mode.ENFORCE:
         return None
-    reported = node_end(_document(policy, evaluation), claim.pod.node)
-    if reported is None:
-        return f"node {claim.pod.node} is gone at {wording.at(hard_at)}"
-    return wording.node_end(reported, evaluation.now)
+    for reported in _status(policy, evaluation).reclaims:
+        if reported.node == claim.pod.node:
+            return wording.node_end(reported, evaluation.now)
+    return f"node {claim.pod.node} is gone at {rfc3339.at(hard_at)}"
 
 
-def _document(policy: Policy, evaluation: Evaluation) -> Mapping[str, Any]:
-    return next((one for one in evaluation.snapshot.policies if named(one)[1] == policy.name), {})
+def _status(policy: Policy, evaluation: Evaluation) -> PolicyStatus:
+    return status_of(next((one for one in evaluation.snapshot.policies if named(one)[1] == policy.name), {}))
 
 
 def _is_enforced(policy: Policy, evaluation: Evaluation) -> bool:
@@ -137,21 +138,22 @@ def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> 
         policy=policy.name,
         mode=policy.mode,
         reason=wording.why(claim.verdict, evaluation.gates),
-        deadline=wording.at(claim.due_at),
+        deadline=rfc3339.at(claim.due_at),
         seconds_left=round(claim.due_at - evaluation.now),
         waits_for=_waits_for(answer, claim, policy, evaluation),
     )
 
 
 def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluation: Evaluation) -> str:
-    stored = _document(policy, evaluation)
+    status = _status(policy, evaluation)
     if policy.mode is Mode.PAUSED:
-        return f"policy {policy.name} is {would_be_due(stored)}: taintwarden resume {policy.name}"
+        paused = status.says("Progressing", "Paused") or "paused"
+        return f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
     if policy.mode is not Mode.ENFORCE:
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.rehearsed_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
-    found = waiting(claim.pod, policy, stored, answer.budgets, evaluation.now)
+    found = waiting(claim.pod, policy, status, answer.budgets, evaluation.now)
     if claim.due_at > evaluation.now:
         found = Waiting(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}", found.budget)
     return str(found)
@@ -182,7 +184,7 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
         reason=_not_selected(evaluation, taint),
         other_policies=list(_others(evaluation, taint, acting)),
         tolerations=list(_answers(evaluation, seen)),
-        added_at=wording.at(history.added_at) if recorded else None,
+        added_at=rfc3339.at(history.added_at) if recorded else None,
         clock_recorded=recorded,
     )
     if verdict is None or acting is None or evaluation.pod is None:
@@ -192,9 +194,9 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
     answer.judged_value, answer.invalid_value = judged_value, verdict.invalid
     due_at = verdict.due_at(evaluation.pod.bound_at)
     if due_at is not None:
-        answer.since = wording.at(max(verdict.counts_from, evaluation.pod.bound_at))
+        answer.since = rfc3339.at(max(verdict.counts_from, evaluation.pod.bound_at))
         answer.grace_seconds = verdict.seconds
-        answer.deadline = wording.at(due_at)
+        answer.deadline = rfc3339.at(due_at)
         answer.seconds_left = round(due_at - evaluation.now)
     return answer
 

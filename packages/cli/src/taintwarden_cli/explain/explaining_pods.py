@@ -1,19 +1,16 @@
-"""Explains the pods of a workload or node, and which of its taints a publisher wrote."""
+"""Explains the pods of a workload or node."""
 
 import math
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 
 import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates, Taint
-from taintwarden.kube.errors import NOT_JSON
-from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain
 from taintwarden_cli.explain.explanation import Fate, PodExplanation, TaintExplanation
 from taintwarden_cli.output import printable
@@ -22,60 +19,6 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.surroundings import around
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, render, rows
-
-DOMAIN = "published.taintwarden.io"
-
-
-class _Record(msgspec.Struct, rename={"from_value": "from"}):
-    publisher: str
-    effects: list[str]
-    value: str
-    from_value: float
-    at: datetime
-
-
-class PublishedTaint(msgspec.Struct, rename={"from_value": "from"}):
-    """One taint, and its record."""
-
-    key: str
-    value: str
-    effect: str
-    publisher: str
-    """The name of the TaintPublisher."""
-    from_value: float
-    """The value that was measured then."""
-    at: str
-    """When the taint got its value."""
-
-    def told(self, now: str) -> str:
-        """``sla=940:NoExecute published 12s ago by publisher sla from 939.6``."""
-        when = wording.ago(moment(self.at), moment(now))
-        name = f"{self.key}={self.value}:{self.effect}"
-        return f"{name} published {when} by publisher {self.publisher} from {self.from_value:.15g}"
-
-
-def annotation(key: str) -> str:
-    """The annotation of a key: ``published.taintwarden.io/sla``, or ``example.com.published.taintwarden.io/sla``."""
-    prefix, _, name = key.rpartition("/")
-    return f"{prefix}.{DOMAIN}/{name}" if prefix else f"{DOMAIN}/{name}"
-
-
-def published(node: NodeObject) -> Iterator[PublishedTaint]:
-    """The taints of a node that are as their record says. Others are not the publisher's."""
-    for taint in node.spec.taints:
-        record = _read(node.metadata.annotations.get(annotation(taint.key)))
-        if record is not None and record.value == taint.value and taint.effect in record.effects:
-            at = wording.at(record.at.timestamp())
-            yield PublishedTaint(taint.key, taint.value, taint.effect, record.publisher, record.from_value, at)
-
-
-def _read(text: str | None) -> _Record | None:
-    try:
-        record = msgspec.json.decode(text or "", type=_Record)
-    except (*NOT_JSON, UnicodeError):
-        return None
-    return record if record.at.tzinfo is not None else None
-
 
 FATES = {
     Fate.STAYS: "stays",
@@ -92,7 +35,7 @@ REASONS = 5
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
     """The whole explanation.
 
-    ``taints`` and ``published`` are those of the node; empty for a workload, whose nodes may be many.
+    ``taints`` are those of the node; empty for a workload, whose nodes may be many.
     """
 
     at: str
@@ -101,15 +44,8 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
     leaving: int
     would_leave: int
     taints: list[str]
-    published: list[PublishedTaint]
-    """The taints of the node that a publisher wrote, by its record."""
     pods: list[PodExplanation]
     """The earliest deadline first; then pods without a deadline, by name."""
-
-    @property
-    def resource_names(self) -> list[str]:
-        """The pods that have to leave."""
-        return [f"pod/{one.pod.name}" for one in self.pods if one.fate is Fate.LEAVES]
 
 
 def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanation:
@@ -122,13 +58,12 @@ def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanat
     found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
     fates, is_node = [one.fate for one in found], subject.startswith("Node")
     return PodsExplanation(
-        at=wording.at(snapshot.now),
+        at=rfc3339.at(snapshot.now),
         subject=subject,
         problem=snapshot.operator_problem or None,
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
         taints=list(_carried(snapshot, gates)) if is_node else [],
-        published=[one for node in snapshot.nodes for one in published(node)] if is_node else [],
         pods=found,
     )
 
@@ -159,8 +94,6 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("Explains", answer.subject, "bold")
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
-    for one in answer.published:
-        lines.add("Published", one.told(answer.at))
     lines.add("Leaving", f"{answer.leaving} of {wording.pods(len(answer.pods))}", "bold red" if answer.leaving else "")
     for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
         lines.add("Reclaim", Times(answer.at).within(end), "yellow")
@@ -168,8 +101,9 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
-    for why in _staying(answer):
-        lines.add("Staying", why)
+    for label, fate in (("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
+        for why in _reasons(answer, fate):
+            lines.add(label, why)
     yield lines.grid
     if answer.pods:
         yield Text("")
@@ -182,9 +116,9 @@ def _pending(answer: PodsExplanation) -> str:
     return f"{wording.pods(len(pending))}: {'; '.join(told)}" if pending else ""
 
 
-def _staying(answer: PodsExplanation) -> Iterator[str]:
-    """How many pods stay for which reasons, the most frequent first."""
-    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate in (Fate.STAYS, Fate.NOT_ACTED_ON))
+def _reasons(answer: PodsExplanation, fate: Fate) -> Iterator[str]:
+    """How many pods have this fate for which reasons, the most frequent first."""
+    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate is fate)
     shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]
     for why, number in shown:
         yield f"{wording.pods(number)}: {why}"

@@ -1,18 +1,17 @@
 """What a due pod waits for, in the words of ``explain`` and ``top``: as the operator reports it, and by its budgets."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from taintwarden.api.status import NextPod
+from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.model import Budget, Method, Pod, Policy, several_budgets
+from taintwarden.engine.reported_status import NextPod
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
-from taintwarden_cli.rehearsal.conditions import guard_says, limits_of, next_pod
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -28,19 +27,18 @@ class Waiting(msgspec.Struct, frozen=True):
         return "; then ".join(filter(None, (self.limit, self.budget))) or "for nothing: it is due now"
 
 
-def waiting(
-    pod: Pod, policy: Policy, stored: Mapping[str, Any], budgets: list[BudgetExplanation], now: float
-) -> Waiting:
-    """Of one pod. ``stored``: its policy as stored."""
-    mine = next_pod(stored, pod)
+def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[BudgetExplanation], now: float) -> Waiting:
+    """Of one pod. ``status``: that of its policy."""
+    here = (pod.namespace, pod.name, pod.node)
+    mine = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
     blocked = _blocked_by(budgets, policy) if _respects_budgets(policy, mine) else ""
     if mine is not None and mine.limit == BUDGET and blocked:
         return Waiting("", blocked)
-    told = _refused(mine, policy.name, stored, now) if mine is not None else _refused_any(policy.name, stored)
+    told = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(policy.name, status)
     return Waiting(told, blocked)
 
 
-def _refused(mine: NextPod, policy: str, stored: Mapping[str, Any], now: float) -> str:
+def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
     if not mine.limit:
         return ""
     tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
@@ -48,21 +46,21 @@ def _refused(mine: NextPod, policy: str, stored: Mapping[str, Any], now: float) 
     if mine.until_at is not None:  # which is as of the last report, and the call may be made by now
         next_one = ", the next one" if mine.limit in (FAILING, CALLS) else f"; {wording.next_one(mine.limit)}"
         again = f"{next_one} {wording.relative(max(mine.until_at, now), now)}"
-    return f"{_limit(mine.limit, mine.message, policy, stored)}{tries}{again}"
+    return f"{_limit(mine.limit, mine.message, policy, status)}{tries}{again}"
 
 
-def _refused_any(policy: str, stored: Mapping[str, Any]) -> str:
+def _refused_any(policy: str, status: PolicyStatus) -> str:
     """What refuses any pod of the policy: this one is not listed."""
-    limits = limits_of(stored)
+    limits = status.limits
     if len(limits) > 1:
         told = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {told}"
-    return _limit(limits[0].limit, limits[0].message, policy, stored) if limits else ""
+    return _limit(limits[0].limit, limits[0].message, policy, status) if limits else ""
 
 
-def _limit(limit: str, message: str, policy: str, stored: Mapping[str, Any]) -> str:
+def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
     """Of a guard, also what it counts and which nodes are bad, without the advice."""
-    says = guard_says(stored).removesuffix(wording.guard_advice(policy)).strip().removesuffix(".")
+    says = wording.without_advice(status.says("GuardTripped", "True"), policy)
     detail = "; ".join(filter(None, (message, says if limit == GUARD else "")))
     return wording.waiting(limit, policy, 1, detail)
 

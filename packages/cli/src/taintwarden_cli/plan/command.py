@@ -23,8 +23,7 @@ the current state. --enforce shows what follows when a policy that is paused or 
 at which something changes are listed. KEY=VALUE,VALUE tries single values, such as versions; :EFFECT at the end is
 another effect than NoExecute. Without nodes it is about those that carry the taint. Time and limits are not played.
 
---node, --zone and --selector each add nodes; --taint and --remove are about all of them. With --device instead, they
-are about taints that the driver of a device writes, whose effects are NoExecute, NoSchedule and None.
+--node, --zone and --selector each add nodes; --taint and --remove are about all of them.
 
 Needs the right to list taintevictionpolicies, tolerationprofiles, nodes, pods, namespaces, replicasets, statefulsets,
 daemonsets, replicationcontrollers, jobs and poddisruptionbudgets; for a policy with devices also resourceslices,
@@ -35,7 +34,6 @@ Examples:
   taintwarden plan --node a1 --taint sla=900:NoExecute
   taintwarden plan --zone zone-a --taint sla=900:NoExecute --horizon 2h
   taintwarden plan --selector pool=spot --remove maintenance -o json
-  taintwarden plan --device gpu.example.com/node-1/gpu-0 --taint gpu.example.com/xid=79:NoSchedule
   taintwarden plan --enforce sla
   taintwarden plan --sweep sla=980..900
   taintwarden plan --sweep example.com/cni-version=v1.16.0,v1.15.0 --zone zone-a
@@ -49,7 +47,7 @@ Exit codes:
   10  look first: a guard trips, pods wait at the end, end with their node, have no other node, or may come back to
       a node that they have to leave, or a new value cannot be compared
 
-JSON and YAML have: at, changes[], changedNodes, changedDevices, horizonSeconds, endedAfterSeconds, assumptions,
+JSON and YAML have: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions,
 leaving, held, later, wouldLeave, endsWithNode, nowhere, returning, pods[] (namespace, name, node, policy, taint,
 fate, deadline, already, order, at, afterSeconds, deleted, waitedSeconds, limit, reason, budgets[], replacement,
 replacedOn, returnsTo, late), cancelled[], guards[], invalid[], notes[]. With --sweep: at, key, effect, nodes, pods,
@@ -61,7 +59,6 @@ policies[], would[], steps[] (value, leaving, more, workloads, trips[]), notes[]
 @click.option("--node", "nodes", multiple=True, shell_complete=NODES, help="A node by its name.")
 @click.option("--zone", "zones", multiple=True, help="The nodes of a zone.")
 @click.option("-l", "--selector", "selectors", multiple=True, help="The nodes with these labels.")
-@click.option("--device", "devices", multiple=True, metavar="DRIVER/POOL/DEVICE", help="A device.")
 @click.option("--taint", "taints", multiple=True, help="A taint to set, KEY=VALUE:EFFECT.")
 @click.option("--remove", multiple=True, help="A taint to remove, KEY or KEY:EFFECT.")
 @click.option(

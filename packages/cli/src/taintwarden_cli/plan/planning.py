@@ -2,11 +2,14 @@
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from taintwarden.controller.words.wording import duration
+from taintwarden.kube.wire.resources import NODES
 from taintwarden.settings import Settings
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_data
@@ -20,7 +23,9 @@ from taintwarden_cli.rehearsal.plan import Plan
 from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import read_snapshot
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.rehearsal.sweep import parse_sweep, sweep
 from taintwarden_cli.rendering import Progress
 
@@ -31,7 +36,6 @@ def plan(
     nodes: tuple[str, ...],
     zones: tuple[str, ...],
     selectors: tuple[str, ...],
-    devices: tuple[str, ...],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
     enforced: tuple[str, ...],
@@ -47,19 +51,20 @@ def plan(
     """Carry out the command."""
     settings = settings_of(flags)
     if swept is not None:
-        if taints or remove or enforced or devices:
-            told = "leave out --taint, --remove, --device and --enforce"
+        if taints or remove or enforced:
+            told = "leave out --taint, --remove and --enforce"
             raise click.UsageError(f"--sweep is a plan of its own: {told}")
         _sweep(swept, (nodes, zones, selectors), output, settings)
         return
     try:
-        changes = _changes((nodes, zones, selectors, devices), taints, remove)
+        changes = _changes((nodes, zones, selectors), taints, remove)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     with Progress() as progress:
         progress.say("reading the cluster")
         now = time.time()
-        snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+        snapshot, labelled = _read(settings, selectors, now)
+        changes = [replace(one, where=replace(one.where, labelled=labelled)) for one in changes]
         assumptions = Assumptions(replacement_seconds, stop_seconds)
         try:
             answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
@@ -82,7 +87,8 @@ def _sweep(
         named.check()
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    snapshot = ask(settings, lambda session: read_snapshot(session, settings.namespace, now), max_connections=12)
+    snapshot, labelled = _read(settings, named.selectors, now)
+    named = replace(named, labelled=labelled)
     gates, clock = settings.gates, at_once(now)
     rehearsal = Rehearsal(snapshot, gates, clock)
     rehearsal.teach()
@@ -96,6 +102,19 @@ def _sweep(
         write(sweep_table(found))
     else:
         write_data(found, output)
+
+
+def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:
+    """The cluster, and the names of the nodes that have the labels of each selector."""
+
+    async def question(session: Session) -> tuple[Snapshot, dict[str, list[str]]]:
+        labelled = {}
+        for text in selectors:
+            pages = session.pages(NODES.path, Named, NODES.name, label_selector=text)
+            labelled[text] = [one.metadata.name async for page in pages for one in page]
+        return await read_snapshot(session, settings.namespace, now), labelled
+
+    return ask(settings, question, max_connections=12)
 
 
 def _play(
@@ -120,18 +139,15 @@ def _play(
 
 
 def _changes(
-    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
     taints: tuple[str, ...],
     remove: tuple[str, ...],
 ) -> list[Change]:
     if any(where) != bool(taints or remove):
-        told = (
-            "name nodes by --node, --zone or --selector, or a --device" if not any(where) else "say --taint or --remove"
-        )
+        told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
         raise click.UsageError(f"nodes and changes belong together: {told}")
     if not any(where):
         return []
     named = Where(*where)
     named.check()
-    added = tuple(parse_taint(one, named.effects) for one in taints)
-    return [Change(named, added, tuple(parse_removal(one, named.effects) for one in remove))]
+    return [Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]

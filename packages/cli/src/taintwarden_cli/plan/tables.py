@@ -43,9 +43,7 @@ def _head(plan: Plan) -> Lines:
     lines.add("As of", plan.at)
     for change in plan.changes or ["none (forecast of the current state)"]:
         lines.add("Change", change, "bold")
-    counts = ((plan.changed_nodes, "node"), (plan.changed_devices, "device"))
-    told = [several(count, what) for count, what in counts if count or (what == "node" and not plan.changed_devices)]
-    lines.add("Changed", ", ".join(told))
+    lines.add("Changed", several(plan.changed_nodes, "node"))
     lines.add("Leave", _leave(plan))
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
     ends = f"end with their node, where their policy leaves them: {pods(plan.ends_with_node)}"

@@ -12,10 +12,10 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint, Tolerations
 from taintwarden.kube.wire.kinds import PodObject
-from taintwarden_cli.rehearsal.conditions import is_kept_from_enforcing
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.node_candidates import Candidates
 from taintwarden_cli.rehearsal.rehearsal import at_once, named, taught
+from taintwarden_cli.rehearsal.reported import is_kept_from_enforcing
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 

@@ -9,8 +9,7 @@ import msgspec
 
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
-from taintwarden.kube.calls.lease import LEASE_NAME, LeaseObject
-from taintwarden.kube.calls.lease_timings import LEASE_SECONDS, RETRY_SECONDS
+from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECONDS, LeaseObject
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
 CLOCKS_APART_SECONDS = 30.0

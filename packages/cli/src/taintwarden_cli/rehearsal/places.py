@@ -1,16 +1,13 @@
-"""The nodes that match a pod's ``nodeSelector`` and required ``nodeAffinity``, or a volume's, or ``--selector``.
+"""The nodes that match a pod's ``nodeSelector`` and required ``nodeAffinity``, or a volume's.
 
 As ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity``: terms are alternatives, an empty one matches no node.
-The grammar of selectors is that of ``k8s.io/apimachinery/pkg/labels``.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from taintwarden.api.names import check_key, check_label_value
 from taintwarden.engine import affinity
 from taintwarden.engine.affinity import NodeOperator
 from taintwarden.engine.model import Gates, Taint, Toleration
@@ -18,22 +15,6 @@ from taintwarden.engine.node_matching import LabelMatch, match_label
 from taintwarden.engine.operators import Match, match
 from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
 from taintwarden_placement.scheduling.feasibility import REPELLING
-
-_COMMA = re.compile(r",(?![^()]*\))")
-_SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
-_COMPARISON = re.compile(r"(?P<key>[^\s!=<>]+)\s*(?P<operator>==|=|!=|>|<)\s*(?P<values>\S*)")
-_PRESENCE = re.compile(r"(?P<operator>!?)\s*(?P<key>[^\s!=<>(),]+)(?P<values>)")
-_OPERATORS = {
-    "in": "In",
-    "notin": "NotIn",
-    "==": "In",
-    "=": "In",
-    "!=": "NotIn",
-    ">": "Gt",
-    "<": "Lt",
-    "": "Exists",
-    "!": "DoesNotExist",
-}
 
 
 class NativeRequirement(msgspec.Struct, frozen=True):
@@ -69,33 +50,6 @@ def selector_text(selector: Mapping[str, Any]) -> str:
         forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "DoesNotExist": f"!{key}"}
         parts.append(forms.get(one.get("operator", ""), key))
     return ",".join(parts)
-
-
-def parse_selector(text: str) -> tuple[NativeRequirement, ...]:
-    """A label selector as text, for example ``pool=spot,tier in (web, api),!gpu``. All requirements must hold.
-
-    Raises:
-        ValueError: it cannot be parsed; the message names the invalid part.
-
-    """
-    return tuple(_parse(part.strip()) for part in _COMMA.split(text) if part.strip())
-
-
-def _parse(part: str) -> NativeRequirement:
-    match = _SET.fullmatch(part) or _COMPARISON.fullmatch(part) or _PRESENCE.fullmatch(part)
-    if match is None:
-        msg = f"cannot read {part!r}"
-        raise ValueError(msg)
-    presence = match["operator"] in ("", "!")
-    values = () if presence else tuple(value.strip() for value in match["values"].split(","))
-    for fault in _faults(match["key"], values):
-        raise ValueError(fault)
-    return NativeRequirement(match["key"], _OPERATORS[match["operator"]], values)
-
-
-def _faults(key: str, values: tuple[str, ...]) -> Iterator[str]:
-    yield from (fault.detail for fault in check_key(key))
-    yield from (fault.detail for value in values for fault in check_label_value(value))
 
 
 def accepts(native: Iterable[Toleration], taint: Taint, gates: Gates) -> bool:
@@ -145,6 +99,17 @@ class Place(msgspec.Struct, frozen=True):
     def fits(self, name: str, labels: Mapping[str, str]) -> bool:
         """Whether the scheduler would accept the node's labels."""
         return not list(self.failing(name, labels))
+
+    def schedules(
+        self,
+        native: Iterable[Toleration],
+        name: str,
+        labels: Mapping[str, str],
+        taints: Iterable[Taint],
+        gates: Gates,
+    ) -> bool:
+        """Whether the scheduler would accept the node for a pod with these native tolerations: labels and taints."""
+        return self.fits(name, labels) and all(accepts(native, taint, gates) for taint in taints)
 
     def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NativeRequirement | None]:
         """What the node does not match: of ``nodeSelector``, and the first of each term; None for an empty term."""

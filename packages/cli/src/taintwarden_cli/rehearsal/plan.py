@@ -104,7 +104,6 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     at: str
     changes: list[str]
     changed_nodes: int
-    changed_devices: int = 0
     horizon_seconds: float
     ended_after_seconds: float
     """When no more events were to come, or the horizon."""
@@ -132,11 +131,6 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
         pods = [one for one in self.pods if one.namespace == namespace]
         cancelled = [one for one in self.cancelled if one.startswith(f"{namespace}/")]
         return msgspec.structs.replace(self, pods=pods, cancelled=cancelled, **numbers(pods))
-
-    @property
-    def resource_names(self) -> list[str]:
-        """The pods that are evicted, in order."""
-        return [f"pod/{one.name}" for one in self.pods if one.order is not None]
 
     @property
     def needs_a_person(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.guard import NARROW_SECONDS
@@ -26,14 +27,13 @@ from taintwarden.engine.model import (
     WallTime,
 )
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_cli.rehearsal.changes import Change, apply, apply_to_devices, device_id, enforce
-from taintwarden_cli.rehearsal.conditions import cut_off, is_kept_from_enforcing, limits_of
+from taintwarden_cli.rehearsal.changes import Change, apply, enforce
 from taintwarden_cli.rehearsal.ideal import Allowances, Assumptions, Places
-from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.node_candidates import Candidates
 from taintwarden_cli.rehearsal.plan import Plan, Replacement
 from taintwarden_cli.rehearsal.recording import Recording, is_replaced
 from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
+from taintwarden_cli.rehearsal.reported import is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.returning import Returning
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.own_objects import INJECT
@@ -100,20 +100,17 @@ class Play:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
 
         Raises:
-            BadInput: a change selects nodes or devices that do not exist.
+            BadInput: a change selects nodes that do not exist.
 
         """
-        of_nodes = [one for one in changes if not one.where.devices]
-        of_devices = [one for one in changes if one.where.devices]
-        changed = apply(of_nodes, self._snapshot.nodes)
+        changed = apply(changes, self._snapshot.nodes)
         for node in changed:
-            self._rehearsal.feed(events.NodeSeen(self._planned(node, of_nodes)))
-        self._change_devices(of_devices)
+            self._rehearsal.feed(events.NodeSeen(self._planned(node, changes)))
         self._rehearsal.rest()
         candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
         self._places = Places(self._view, candidates, self._returning(), self._snapshot.pods)
         paused = list(self._paused())
-        ineffective = [*self._ineffective(of_nodes, changed), *self._ineffective_on_devices(of_devices)]
+        ineffective = list(self._ineffective(changes, changed))
         while (moment := self._next(horizon)) is not None and moment <= horizon:
             self.at = max(self.at, moment)
             while self._queue and self._queue[0][0] <= self.at:
@@ -123,12 +120,11 @@ class Play:
         ended = self.at if moment is None else horizon
         self.at = ended
         recorded = self._recording.end(self.instant, self._places)
-        recorded["invalid"] += self._unaffecting(of_nodes, changed)
+        recorded["invalid"] += self._unaffecting(changes, changed)
         return Plan(
-            at=wording.at(self._now),
+            at=rfc3339.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
             changed_nodes=len(changed),
-            changed_devices=len({name for change in of_devices for name in change.where.devices}),
             horizon_seconds=horizon,
             ended_after_seconds=round(ended, 3),
             assumptions=self._assumptions,
@@ -143,15 +139,6 @@ class Play:
         given = {derived[one.key].source: SourceValue(one.value) for one, _ in found.taints if one.key in derived}
         written = tuple([one for one in found.taints if one[0].key not in derived])
         return msgspec.structs.replace(found, taints=written, values=found.values | given)
-
-    def _change_devices(self, changes: Sequence[Change]) -> None:
-        if not changes:
-            return
-        if self._rehearsal.slices is None or self._snapshot.devices_problem:
-            msg = self._snapshot.devices_problem or "no policy selects taints of devices"
-            raise BadInput(msg)
-        for one in apply_to_devices(changes, self._snapshot.slices):
-            self._rehearsal.slices.seen(one)
 
     def _returning(self) -> Returning:
         spaces = self._snapshot.namespaces
@@ -178,24 +165,6 @@ class Play:
                 if why and not self._recording.has_reported(taint):
                     yield f"{taint} cannot be compared ({why}): no pod is affected now (policy {policy.name})"
 
-    def _ineffective_on_devices(self, changes: Sequence[Change]) -> Iterator[str]:
-        """The changed devices that no pod has, and their taints on which no policy acts."""
-        nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
-        for change in changes:
-            for device in map(device_id, change.where.devices):
-                there = [
-                    (one, node)
-                    for node in nodes
-                    for one, _ in node.device_taints
-                    if one.origin and one.origin.device == device
-                ]
-                if change.taints and not there:
-                    yield f"no pod has device {device}"
-                for taint, node in there:
-                    is_set = (taint.key, taint.effect) in {(one.key, one.effect) for one in change.taints}
-                    if is_set and not any(policy.selector_for(taint) for policy in node.policies):
-                        yield f"no policy acts on {taint}: it is left to Kubernetes"
-
     def _paused(self) -> Iterator[str]:
         """What the paused policies would do after the change."""
         soon = self.instant.wall + 1.0  # deadlines are reported in whole seconds
@@ -214,10 +183,11 @@ class Play:
             yield wording.devices_unknown(self._snapshot.devices_problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
-        yield from filter(None, dict.fromkeys(map(cut_off, self._snapshot.policies)))
-        for stored in self._snapshot.policies:
-            if any(one.limit == FAILING for one in limits_of(stored)):
-                yield f"calls for evictions of policy {named(stored)[1]} fail now; here they succeed"
+        reported = {named(one)[1]: status_of(one) for one in self._snapshot.policies}
+        yield from filter(None, dict.fromkeys(one.says("Progressing", "Blind") for one in reported.values()))
+        for name, status in reported.items():
+            if any(one.limit == FAILING for one in status.limits):
+                yield f"calls for evictions of policy {name} fail now; here they succeed"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):

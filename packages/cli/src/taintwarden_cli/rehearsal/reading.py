@@ -10,10 +10,8 @@ import msgspec
 
 from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
-from taintwarden.kube.calls.profile_calls import path_in
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, WorkloadObject
-from taintwarden.kube.wire.resources import BUDGETS, DEVICES_PATH, NODES, VOLUMES
+from taintwarden.kube.wire.resources import BUDGETS, NODES, VOLUMES
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
@@ -30,6 +28,7 @@ from taintwarden_cli.rehearsal.sources import (
     Source,
     identity,
 )
+from taintwarden_devices.objects import DEVICES_PATH, DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden_placement.scheduling.demands import claim_of
 
 MAX_BUDGETS = 500
@@ -248,7 +247,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         of_namespace(),
         budgets(),
         stored_policies(session),
-        stored_profiles(session, path_in(space)),
+        stored_profiles(session, PROFILES.path_in(space)),
     )
     found.profiles = profiles or []
     # By the clock: ``now`` may be the time of ``--at``.

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
 from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, Taint, WallTime
 from taintwarden_cli.rehearsal.ideal import Places
@@ -56,7 +57,7 @@ class Recording:
             case commands.Rehearsed():
                 told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
                 told.fate, told.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
-                told.at = wording.at(now.wall)
+                told.at = rfc3339.at(now.wall)
             case commands.DeadlineAtRisk() | commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
                 told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
@@ -85,7 +86,7 @@ class Recording:
         told = self._of(command.pod, policy, taint, now.wall)
         told.policy, told.taint = policy, taint
         told.fate, told.order, told.deleted = PlannedFate.LEAVES, order, command.delete
-        told.at, told.after_seconds = wording.at(now.wall), round(at, 3)
+        told.at, told.after_seconds = rfc3339.at(now.wall), round(at, 3)
         return told
 
     def end(self, now: Instant, places: Places) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class Recording:
                 policy=policy,
                 taint=taint,
                 fate=PlannedFate.LEAVES,
-                deadline=wording.at(due_at),
+                deadline=rfc3339.at(due_at),
                 already=pod.uid in self._already,
             )
         return told
@@ -146,7 +147,7 @@ class Recording:
         pod, policy, taint = claim.pod, claim.policy.name, str(claim.verdict.taint)
         told = self._of(pod, policy, taint, claim.due_at)
         told.policy, told.taint = policy, taint
-        told.deadline = wording.at(claim.due_at)
+        told.deadline = rfc3339.at(claim.due_at)
         is_due = claim.due_at <= now
         if claim.policy.mode is Mode.ENFORCE:
             told.fate = PlannedFate.HELD if is_due else PlannedFate.LATER

@@ -6,12 +6,6 @@ from functools import cache
 from typing import Any
 
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
-from taintwarden.controller.handlers.device_handlers import (
-    DeviceClaimHandler,
-    SliceHandler,
-    TaintRuleHandler,
-    named_drivers,
-)
 from taintwarden.controller.handlers.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.controller.stores import guard_record
@@ -19,9 +13,18 @@ from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.machine import Command, Event, Machine, Timings, events
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime
-from taintwarden.kube.wire.resources import BUDGETS, DEVICE_CLAIMS, NAMESPACES, NODES, PODS, SLICES, TAINT_RULES
+from taintwarden.kube.wire.resources import BUDGETS, NAMESPACES, NODES, PODS
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_devices import events as device_events
+from taintwarden_devices.handlers import (
+    ClaimHandler,
+    SliceHandler,
+    TaintRuleHandler,
+    named_drivers,
+)
+from taintwarden_devices.objects import CLAIMS, SLICES, TAINT_RULES
+from taintwarden_devices.source import Devices
 
 NEWEST = 2**64
 """Everything is read at one moment: no pod is newer than what is known about its node."""
@@ -69,7 +72,7 @@ class Rehearsal:
         self.pod_issues: list[PodIssue] = []
         self.slices: SliceHandler | None = None
         """Takes ResourceSlices; None: no policy selects taints of devices."""
-        self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), **options)
+        self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), source=Devices, **options)
         self.view = self._machine.view
         self.wake_after = self._machine.wake_after
         self.decoder = Decoder(clock, self.pod_issues.append)
@@ -103,9 +106,9 @@ class Rehearsal:
         self.slices = SliceHandler(SLICES.name, self.feed, metrics, drivers)
         if not problem:
             self._list(self.slices, snapshot.slices)
-            self._list(DeviceClaimHandler(DEVICE_CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
+            self._list(ClaimHandler(CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
             self._list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
-        self.feed(events.DevicesKnown(known=not problem, problem=problem))
+        self.feed(device_events.DevicesKnown(known=not problem, problem=problem))
 
     def lead(self) -> None:
         """Act as an operator that has been the leader for long."""

@@ -64,10 +64,10 @@ class Returning:
 
     def _accepts(self, pod_class: PodClass, place: Place, node: NodeView) -> bool:
         """Whether the scheduler accepts the node, once the operator has written its labels."""
-        name, taints = node.node.name, [taint for taint, _ in node.taints]
+        name, taints = node.node.name, (taint for taint, _ in node.taints)
         wanted = self._view.placement_labels(name)
-        labels, native = wanted.on(node.node.labels) if wanted else node.node.labels, pod_class.tolerations.native
-        return place.fits(name, labels) and all(accepts(native, taint, self._gates) for taint in taints)
+        labels = wanted.on(node.node.labels) if wanted else node.node.labels
+        return place.schedules(pod_class.tolerations.native, name, labels, taints, self._gates)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
         """Whether the webhook gives the pods that replace it node affinity for the key."""

@@ -11,8 +11,8 @@ from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, Client
 from taintwarden.kube.watch.paging import PageLimit
+from taintwarden.kube.wire.answers import decoded_flat
 from taintwarden.kube.wire.kinds import ListMeta
-from taintwarden.kube.wire.nesting import decoded_flat
 
 TIMEOUT_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0

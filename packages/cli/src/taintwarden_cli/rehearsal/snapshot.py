@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     ClaimObject,
@@ -15,6 +14,7 @@ from taintwarden.kube.wire.kinds import (
 )
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden_cli.rehearsal.sources import DEVICES, Source, Subject
+from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 
 
 class Snapshot(msgspec.Struct):

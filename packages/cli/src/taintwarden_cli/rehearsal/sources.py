@@ -4,19 +4,15 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.api.types import GROUP, PUBLISHER_KIND
-from taintwarden.kube.calls.own_kinds import GROUP_PATH
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     CONTROLLERS,
-    DEVICE_CLAIMS,
     NAMESPACES,
     NODES,
     PODS,
-    SLICES,
-    TAINT_RULES,
     VOLUMES,
 )
+from taintwarden_devices.objects import CLAIMS, SLICES, TAINT_RULES
 
 
 class Subject(msgspec.Struct, frozen=True, order=True):
@@ -75,7 +71,6 @@ class Source(StrEnum):
     CRON_JOBS = "cronjobs"
     POLICIES = "taintevictionpolicies"
     PROFILES = "tolerationprofiles"
-    PUBLISHERS = "taintpublishers"
     MUTATING = "mutatingwebhookconfigurations"
     VALIDATING = "validatingwebhookconfigurations"
     LEASE = "the operator's lease"
@@ -108,9 +103,8 @@ OBJECTS = {
     Source.PENDING: Listing(PODS.path, "", "Pod", "spec.nodeName=,status.phase=Pending"),
     Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
     Source.SLICES: Listing(SLICES.path, "resource.k8s.io", "ResourceSlice"),
-    Source.DEVICE_CLAIMS: Listing(DEVICE_CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
+    Source.DEVICE_CLAIMS: Listing(CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
     Source.TAINT_RULES: Listing(TAINT_RULES.path, "resource.k8s.io", "DeviceTaintRule"),
-    Source.PUBLISHERS: Listing(f"{GROUP_PATH}/taintpublishers", GROUP, PUBLISHER_KIND),
 }
 _APPS, _BATCH = "/apis/apps/v1", "/apis/batch/v1"
 WORKLOADS = {

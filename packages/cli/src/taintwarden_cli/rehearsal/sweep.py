@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import acting_policy, judge
 from taintwarden.engine.machine import NodeView, View
@@ -100,7 +100,7 @@ def sweep(
     shown = [one for number, one in enumerate(steps) if _is_shown(number, steps, wanted)]
     policies = sorted(found.policies)
     return Sweep(
-        at=wording.at(now.wall),
+        at=rfc3339.at(now.wall),
         key=wanted.key,
         effect=wanted.effect,
         nodes=len(found.nodes),

@@ -4,16 +4,15 @@ import click
 
 from taintwarden_cli.completion import POLICIES
 from taintwarden_cli.lazy import imported
-from taintwarden_cli.options import Seconds, cluster_options, operator_option
-from taintwarden_cli.output import output_option
-
-FINE, ERROR, USAGE, PERSON = 0, 1, 2, 10
+from taintwarden_cli.options import cluster_options, operator_option
+from taintwarden_cli.output import output_forms
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
-All policies in a table. Of those that are named, or of the only one, also each limit that holds pods, zones, budgets,
-the next pods and what tripped the guard. The first line says how old the data are: the operator writes them into the
-status every 20 s, and when something changes. Times are ages and countdowns; --utc, JSON and YAML have them in UTC.
+All policies in a table. Of those that are named, of the only one, and with -o wide of all, also each limit that holds
+pods, zones, budgets, the next pods and what tripped the guard. The first line says how old the data are: the operator
+writes them into the status every 20 s, and when something changes. Times are ages and countdowns; --utc, JSON and YAML
+have them in UTC.
 
 Needs the right to list taintevictionpolicies. With the right to get the operator's Lease, an operator that is dead or
 frozen is noticed after 10 seconds: it renews the Lease every 2 s, and one that looks older than 5 s is looked at for
@@ -25,7 +24,6 @@ Examples:
   taintwarden status
   taintwarden status sla
   kubectl taintwarden status -o json
-  taintwarden status sla --watch
 
 \b
 Exit codes:
@@ -39,21 +37,17 @@ Exit codes:
       because the API server fails or a workload comes back to its node, for 3 minutes because the state
       of the cluster is not known
 
-JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, devicesProblem, pausedBy,
-progress, selectedNodes, evictingNodes, pending, blocked, evicted, retained, invalidTaints[], onInvalidValue,
-nextDeadline, guard, limitedBy, limits[], zones[], reclaims[], blockedBudgets[], nextPods[]); what does not apply is
-null.
+JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
+status); status is that of the stored policy.
 """
 
 
 @click.command(help=_HELP, short_help="Show the status of policies.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
-@click.option("-w", "--watch", is_flag=True, help="Refresh until interrupted.")
 @click.option("--utc", is_flag=True, help="Times in UTC, in place of ages and countdowns.")
-@click.option("--interval", type=Seconds(0.2, 3600), default=2.0, show_default=True, help="Seconds between looks.")
 @operator_option
 @cluster_options
-@output_option
+@output_forms("table", "wide", "json", "yaml")
 def status(**given: object) -> None:
     """The text of ``--help`` is above."""
     imported("taintwarden_cli.status.showing:show")(**given)

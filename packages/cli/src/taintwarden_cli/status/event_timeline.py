@@ -12,13 +12,14 @@ from rich.text import Text
 from taintwarden.api.types import POLICY_KIND
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
+from taintwarden.engine import rfc3339
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.data_output import write_data
 from taintwarden_cli.output import printable, write
-from taintwarden_cli.rehearsal.conditions import conditions
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.reported import status_of
 from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rendering import render, rows
 
@@ -100,7 +101,7 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
     kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
     problem = (await read_liveness(session, operator, policies, now)).problem
-    return Timeline(wording.at(now), wording.at(since), problem, [one for _, one in kept])
+    return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [one for _, one in kept])
 
 
 async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
@@ -126,7 +127,7 @@ def _happening(event: _Event) -> tuple[float, Happening]:
     at = _moment(series.last_observed_time or event.event_time or event.last_timestamp)
     about = event.involved_object
     return at, Happening(
-        at=wording.at(at),
+        at=rfc3339.at(at),
         reason=event.reason,
         type=event.type,
         kind=about.kind,
@@ -139,19 +140,19 @@ def _happening(event: _Event) -> tuple[float, Happening]:
 
 def _transitions(policies: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, Happening]]:
     for policy in policies:
-        for one in conditions(policy):
-            at = _moment(one.get("lastTransitionTime"))
+        for one in status_of(policy).conditions:
+            at = _moment(one.last_transition_time)
             yield (
                 at,
                 Happening(
-                    at=wording.at(at),
+                    at=rfc3339.at(at),
                     reason="Condition",
                     type="Normal",
                     kind="TaintEvictionPolicy",
                     namespace="",
                     name=named(policy)[1],
                     # Without its message, which may be newer than the change.
-                    note=f"{one.get('type')} became {one.get('status')} ({one.get('reason')})",
+                    note=f"{one.type} became {one.status} ({one.reason})",
                 ),
             )
 

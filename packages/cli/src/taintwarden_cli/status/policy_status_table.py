@@ -3,22 +3,21 @@
 Times are ages and countdowns, which need no clock to compare with, unless UTC is requested.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.controller.words.wording import next_one, node_end, pods, waiting, zone_health
+from taintwarden.controller.words.wording import next_one, node_end, pods, several, waiting, zone_health
 from taintwarden.engine.model import OnInvalidValue
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
-from taintwarden_cli.rendering import Column, Columns, Lines
-from taintwarden_cli.status.policy_status import PolicySummary, StatusSummary
+from taintwarden_cli.rendering import Lines, rows
+from taintwarden_cli.status.policy_status import ARMED, TRIPPED, ZONES_FULL, PolicySummary, StatusSummary
 
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
-_DISPENSABLE = ("EVICTED", "NODES", "BLOCKED", "EVICTING", "ACCEPTED", "MODE")
-"""What a narrow terminal does not show, the first first. JSON has all of it."""
+_GUARDS = {TRIPPED: "bold red", ZONES_FULL: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 
 
@@ -52,21 +51,22 @@ def _first_line(found: StatusSummary, times: Times) -> Text | None:
     return Text(f"The operator reported {times.ago(found.reported_at)}.", style="yellow" if is_late else "dim")
 
 
-def _overview(found: StatusSummary) -> Columns:
-    return Columns(
-        {
-            "POLICY": Column([Text(printable(one.name)) for one in found.policies], folds_at=12),
-            "MODE": Column([_mode(one) for one in found.policies]),
-            "ACCEPTED": Column([Text(one.accepted, style=_ACCEPTED.get(one.accepted, "")) for one in found.policies]),
-            "NODES": Column([Text(str(one.selected_nodes)) for one in found.policies], is_number=True),
-            "EVICTING": Column([_number(one.evicting_nodes) for one in found.policies], is_number=True),
-            "PENDING": Column([_number(one.pending) for one in found.policies], is_number=True),
-            "BLOCKED": Column([_number(one.blocked) for one in found.policies], is_number=True),
-            "EVICTED": Column([Text(str(one.evicted)) for one in found.policies], is_number=True),
-            "GUARD": Column([_guard(one) for one in found.policies]),
-            "LIMIT": Column([Text(one.limited_by or "-") for one in found.policies], folds_at=12),
-        },
-        _DISPENSABLE,
+def _overview(found: StatusSummary) -> RenderableType:
+    header = ("POLICY", "MODE", "ACCEPTED", "PENDING", "BLOCKED", "EVICTED", "GUARD", "LIMIT")
+    return rows(header, map(_row, found.policies))
+
+
+def _row(policy: PolicySummary) -> Sequence[str | Text]:
+    status = policy.status
+    return (
+        policy.name,
+        _mode(policy),
+        Text(policy.accepted, style=_ACCEPTED.get(policy.accepted, "")),
+        _number(status.pending),
+        _number(status.blocked),
+        str(status.evicted),
+        Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
+        status.limited_by or "-",
     )
 
 
@@ -76,16 +76,6 @@ def _mode(policy: PolicySummary) -> Text:
 
 def _number(number: int) -> Text:
     return Text(str(number), style="yellow" if number else "")
-
-
-def _guard(policy: PolicySummary) -> Text:
-    if policy.guard is None:
-        return Text("-")
-    if policy.guard.is_tripped:
-        return Text("tripped", style="bold red")
-    if policy.guard.zones_full:
-        return Text("zones Full", style="bold red")
-    return Text("armed", style="green")
 
 
 def _head(policy: PolicySummary, times: Times) -> Lines:
@@ -99,26 +89,30 @@ def _head(policy: PolicySummary, times: Times) -> Lines:
 def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times)
     lines.add("Now", None if policy.is_paused else times.within(policy.progress))
-    lines.add("Next", policy.next_deadline and f"the first pod is {times.due(policy.next_deadline)}")
+    status, guard = policy.status, policy.status.guard
+    evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
+    lines.add("Nodes", evicting)
+    lines.add("Next", status.next_deadline and f"the first pod is {times.due(status.next_deadline)}")
     for invalid in _invalid(policy):
         lines.add("Invalid", invalid, "yellow")
-    if (guard := policy.guard) is not None:
-        lines.add("Guard", _guard_text(policy, times), "bold red" if guard.is_tripped or guard.zones_full else "")
-        lines.add("  cause", guard.cause and f"when it tripped: {guard.cause}")
-        if guard.is_tripped or guard.zones_full:
-            lines.add("  says", times.within(guard.message))
-    for limit in policy.limits:
+    if policy.guard is not None:
+        is_holding = policy.guard != ARMED
+        lines.add("Guard", _guard_text(policy, times), "bold red" if is_holding else "")
+        lines.add("  cause", f"when it tripped: {guard.cause}" if guard and guard.cause else None)
+        says = status.condition("GuardTripped")
+        lines.add("  says", times.within(says.message) if is_holding and says else None)
+    for limit in status.limits:
         until = f"; {next_one(limit.limit)} {times.ahead(limit.until)}" if limit.until else ""
         why = waiting(limit.limit, policy.name, limit.pods, limit.message)
         lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
-    for budget in policy.blocked_budgets:
-        lines.add("Budget", f"{pods(budget.pods)} waiting for {budget.namespace}/{budget.name}", "yellow")
-    for end in policy.reclaims:
+    for budget in status.blocked_budgets:
+        lines.add("Budget", f"{pods(budget.pods)} waiting for {budget}", "yellow")
+    for end in status.reclaims:
         lines.add("Reclaim", times.within(node_end(end, times.now)), "yellow")
-    for zone in policy.zones:
+    for zone in status.zones:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
-    for pod in policy.next_pods:
+    for pod in status.next_pods:
         told = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
         lines.add("Next pod", told)
     return lines
@@ -126,21 +120,20 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
 
 def _invalid(policy: PolicySummary) -> Iterator[str]:
     """The taints whose values cannot be compared, and what that means for pods."""
-    for taint in policy.invalid_taints:
+    for taint in policy.status.invalid_taints:
         judged = "judged by its last valid value; if it had none, it evicts none of them"
         if policy.on_invalid_value == OnInvalidValue.EVICT:
             judged = f"{'has' if taint.pods == 1 else 'have'} to leave, since onInvalidValue is Evict"
         yield f"{taint.taint} on {taint.node} cannot be compared: {pods(taint.pods)} {judged}"
-    if (more := policy.retained - sum(one.pods for one in policy.invalid_taints)) > 0:
+    if (more := policy.status.retained - sum(one.pods for one in policy.status.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
         yield f"{pods(more)} with other invalid taints: {where}"
 
 
 def _guard_text(policy: PolicySummary, times: Times) -> str:
-    guard = policy.guard
-    if guard is not None and guard.is_tripped:
-        return f"tripped {times.ago(guard.tripped_at)}" if guard.tripped_at else "tripped"
-    if guard is not None and guard.zones_full:
+    if policy.guard == TRIPPED:
+        return f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
+    if policy.guard == ZONES_FULL:
         return "no pod is evicted, as every zone is Full"
-    released = guard.released if guard else None
+    released = policy.status.guard and policy.status.guard.released
     return f"armed; a reset released {pods(released)}" if released else "armed"

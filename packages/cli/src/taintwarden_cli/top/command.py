@@ -17,14 +17,11 @@ Keys:
   /        filter by node, zone, namespace or pod; Escape removes the filter
   j, k     select a pod that has to leave; also the arrows
   e        explain it
-  n        select the next policy
-  p, u     pause or resume the selected policy; asks first
 
 --once prints one picture, and so does a pipe.
 
 Needs the rights to list nodes, pods, namespaces, taintevictionpolicies and tolerationprofiles. With those to list
-poddisruptionbudgets and events, and to get the operator's Lease, it shows more. Pausing needs the right to patch
-taintevictionpolicies.
+poddisruptionbudgets and events, and to get the operator's Lease, it shows more.
 
 \b
 Examples:

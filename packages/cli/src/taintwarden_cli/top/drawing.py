@@ -8,10 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from taintwarden.controller.decoding.times import moment
-from taintwarden.controller.words.wording import ago, at, duration, node_end, pods, several, zone_health
+from taintwarden.controller.words.wording import ago, duration, node_end, pods, several, zone_health
 from taintwarden.engine.model import Mode
+from taintwarden.engine.rfc3339 import at
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
+from taintwarden_cli.status.policy_status import ARMED, ZONES_FULL
 from taintwarden_cli.top.looking import Look, NodeLook, PodLook, PodMark, PolicyLook
 from taintwarden_cli.top.state import HELP, State
 
@@ -43,14 +45,14 @@ class Picture:
 
     def draw(self, look: Look, state: State, now: float) -> RenderableType:
         """The whole picture, at most as high as the terminal."""
-        policies = self._policies(look, state, now)
+        policies = [line for one in look.policies for line in self._policy(one, now)]
         leaving = self._leaving(state.leaving(look), state, now) if not state.text else []
         events = self._events(look, now)
         head, foot = self._head(look, state, now), self._foot(look, state)
-        fixed = sum(map(len, (head, policies, leaving, events, foot)))
+        fixed = sum(map(len, (head, policies, leaving, events, foot))) + 1
         rows = None if self._height is None else max(self._height - fixed - 2, FEWEST_NODE_ROWS)
         middle = self._text(state.text, rows) if state.text else self._nodes(state.nodes(look), rows)
-        lines = [*head, *policies, *middle, *leaving, *events, *foot]
+        lines = [*head, *policies, Text(""), *middle, *leaving, *events, *foot]
         return Group(*(lines if self._height is None else lines[: self._height - 1]))
 
     # -- parts -------------------------------------------------------------------------------------------------------
@@ -82,32 +84,24 @@ class Picture:
             self._line(("Taintwarden", "bold"), f"  {counts}  ", (due, style), (f"  {reported}  {look.cluster}", "dim"))
         ]
 
-    def _policies(self, look: Look, state: State, now: float) -> list[Text]:
-        found: list[Text] = []
-        for number, one in enumerate(look.policies):
-            is_selected = number == state.policy % len(look.policies)
-            found += self._policy(one, now, is_selected=is_selected and len(look.policies) > 1)
-        return [*found, Text("")]
-
-    def _policy(self, one: PolicyLook, now: float, *, is_selected: bool) -> Iterator[Text]:
-        summary = one.summary
+    def _policy(self, one: PolicyLook, now: float) -> Iterator[Text]:
+        summary, status = one.summary, one.summary.status
         mode = (summary.mode, "" if summary.mode == Mode.ENFORCE else "yellow")
-        counts = f"  {summary.pending} pending  {summary.blocked} blocked  {summary.evicted} evicted  "
-        mark = ("> " if self._plain else "▸ ") if is_selected else "  "
-        yield self._line(mark, (summary.name, "bold"), "  ", mode, counts, *self._guard(one))
+        counts = f"  {status.pending} pending  {status.blocked} blocked  {status.evicted} evicted  "
+        yield self._line("  ", (summary.name, "bold"), "  ", mode, counts, *self._guard(one))
         if summary.problem:
             problem = printable(Times(at(now)).within(summary.problem))
             for line in wrap(problem, self.width - 4, max_lines=PROBLEM_ROWS, placeholder=" ..."):
                 yield self._line("    ", (line, "bold red"))
         if summary.paused_by:
             yield self._line("    ", (f"paused by {summary.paused_by}", "yellow"))
-        for limit in summary.limits:
+        for limit in status.limits:
             until = f", next {_until(limit.until, now)}" if limit.until else ""
-            gauge = self._gauge(limit.pods, summary.pending)
-            yield self._line("    ", gauge, f" {limit.limit} holds {limit.pods} of {summary.pending}{until}")
-        for end in (one for one in summary.reclaims if not summary.problem):
+            gauge = self._gauge(limit.pods, status.pending)
+            yield self._line("    ", gauge, f" {limit.limit} holds {limit.pods} of {status.pending}{until}")
+        for end in (one for one in status.reclaims if not summary.problem):
             yield self._line("    ", (Times(at(now)).within(node_end(end, now)), "yellow"))
-        for zone in (one for one in summary.zones if one.state != "Normal"):
+        for zone in (one for one in status.zones if one.state != "Normal"):
             style = "bold red" if zone.state == "Full" else "yellow"
             told = zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)
             yield self._line("    ", (f"zone {zone.zone or '(no zone)'}: {told}", style))
@@ -116,9 +110,10 @@ class Picture:
         guard = one.summary.guard
         if guard is None:
             return [("no guard", "dim")]
-        state = ("guard tripped", "bold red") if guard.is_tripped else ("guard armed", "green")
-        if guard.zones_full and not guard.is_tripped:
-            state = ("every zone Full", "bold red")
+        state = (
+            "every zone Full" if guard == ZONES_FULL else f"guard {guard}",
+            "green" if guard == ARMED else "bold red",
+        )
         if one.guard_counts is None or one.guard_allows is None:
             return [state]
         return [state, " ", self._gauge(one.guard_counts, one.guard_allows), f" {one.guard_counts}/{one.guard_allows}"]
@@ -246,10 +241,7 @@ class Picture:
         found = [self._line((f"not read: {one}", "yellow")) for one in look.unread]
         if self._height is None:
             return found
-        name = state.policy_name(look)
-        if state.asked is not None:
-            found.append(self._line((f"{state.asked.value.capitalize()} policy {name}? y or n", "bold yellow")))
-        elif state.typing:
+        if state.typing:
             found.append(self._line(("filter: ", "bold"), f"{state.filter}_"))
         elif state.message:
             found.append(self._line((state.message, "bold")))

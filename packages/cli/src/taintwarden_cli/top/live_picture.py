@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.live import Live
 
 from taintwarden.engine.model import Gates
-from taintwarden_cli.change.pausing import switch
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.explain.explanation_table import table
@@ -81,8 +80,8 @@ class _Top:
                     wish = self._state.press(key, self._look)
                     if wish is Wish.QUIT:
                         return
-                    if wish is not None:
-                        await self._do(session, wish)
+                    if wish is Wish.EXPLAIN and (pod := self._state.pod(self._look)) is not None:
+                        await self._explain(session, pod.namespace, pod.name)
         finally:
             looking.cancel()
 
@@ -106,23 +105,11 @@ class _Top:
     async def _see(self, session: Session) -> None:
         self._look = await look(session, self._operator, self._gates, time.time())
 
-    async def _do(self, session: Session, wish: Wish) -> None:
-        look, state = self._look, self._state
-        assert look is not None  # noqa: S101 - as above
-        if wish is Wish.EXPLAIN:
-            pod = state.pod(look)
-            try:
-                state.text = await self._explain(session, pod.namespace, pod.name) if pod else ""
-            except ClusterError as error:
-                state.message = printable(str(error))
-            return
-        name, is_resumed = state.policy_name(look), wish is Wish.RESUME
-        [outcome] = await switch(session, [name], resume=is_resumed, reason="in taintwarden top")
-        state.message = printable(outcome.told)
-
-    async def _explain(self, session: Session, namespace: str, name: str) -> str:
-        snapshot = await read_around(session, self._operator, namespace, name, time.time())
+    async def _explain(self, session: Session, namespace: str, name: str) -> None:
         try:
-            return table(explain(snapshot, self._gates))
+            snapshot = await read_around(session, self._operator, namespace, name, time.time())
+            self._state.text = table(explain(snapshot, self._gates))
+        except ClusterError as error:
+            self._state.message = printable(str(error))
         except BadInput as error:
-            return str(error)
+            self._state.text = str(error)

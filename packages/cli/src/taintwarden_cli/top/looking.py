@@ -1,11 +1,11 @@
 """What ``top`` shows of a cluster: the verdicts are those of the operator's engine, with the rights of the user."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import Any
 
 import msgspec
 
+from taintwarden.api.status import PolicyStatus
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits.zones import ZONE_LABEL
@@ -148,10 +148,9 @@ async def look(session: Session, operator: str, gates: Gates, now: float) -> Loo
 def judged(snapshot: Snapshot, gates: Gates) -> Look:
     """The verdicts of the engine on a snapshot; a paused policy counts as one that does not enforce."""
     rehearsal, now = taught(snapshot, gates), at_once(snapshot.now)()
-    view, stored = rehearsal.view, {named(one)[1]: one for one in snapshot.policies}
-    modes = {one.name: one.mode for one in rehearsal.policies}
-    summaries = summarize([one for one in stored.values() if named(one)[1]], (), snapshot.now).policies
-    judge = _Judge(view, modes, stored, snapshot)
+    view, modes = rehearsal.view, {one.name: one.mode for one in rehearsal.policies}
+    summaries = summarize([one for one in snapshot.policies if named(one)[1]], (), snapshot.now).policies
+    judge = _Judge(view, modes, {one.name: one.status for one in summaries}, snapshot)
     leaving = _leaving(snapshot.pods)
     nodes = [judge.node(name, leaving.get(name, [])) for name in sorted(view.nodes)]
     policies = []
@@ -170,11 +169,11 @@ class _Judge:
     """What the view says of a node and its pods."""
 
     def __init__(
-        self, view: View, modes: dict[str, Mode], stored: dict[str, Mapping[str, Any]], snapshot: Snapshot
+        self, view: View, modes: dict[str, Mode], statuses: dict[str, PolicyStatus], snapshot: Snapshot
     ) -> None:
         self._view = view
         self._modes = modes
-        self._stored = stored
+        self._statuses = statuses
         self._snapshot = snapshot
 
     def node(self, name: str, leaving: list[PodLook]) -> NodeLook | None:
@@ -218,7 +217,7 @@ class _Judge:
             shown.holds = f"policy {policy.name} is {_mode(self._modes.get(policy.name))}"
         elif claim.due_at <= self._snapshot.now:
             budgets = list(budgets_explained(self._view.budgets(pod), self._snapshot.budgets))
-            found = waiting(pod, policy, self._stored[policy.name], budgets, self._snapshot.now)
+            found = waiting(pod, policy, self._statuses[policy.name], budgets, self._snapshot.now)
             shown.fate, shown.holds = PodMark.BLOCKED if found.budget else PodMark.OVERDUE, str(found)
         return shown
 

@@ -6,7 +6,7 @@ import msgspec
 
 from taintwarden_cli.top.looking import Look, NodeLook, PodLook
 
-HELP = "q quit  / filter  j k select  e explain  n next policy  p pause  u resume"
+HELP = "q quit  / filter  j k select  e explain"
 
 
 class Wish(StrEnum):
@@ -14,22 +14,18 @@ class Wish(StrEnum):
 
     QUIT = "quit"
     EXPLAIN = "explain"
-    PAUSE = "pause"
-    RESUME = "resume"
 
 
 class State(msgspec.Struct):
-    """The selection. ``typing``: the filter is being typed. ``asked``: what waits for y or n."""
+    """The selection. ``typing``: the filter is being typed."""
 
     filter: str = ""
     selected: int = 0
-    policy: int = 0
     typing: bool = False
-    asked: Wish | None = None
     unseen: str = ""
     """Why the last look failed, so that the picture is as old as the one before."""
     message: str = ""
-    """The result of the last wish."""
+    """Why the last wish was not fulfilled."""
     text: str = ""
     """An explanation, shown in place of the nodes until a key is pressed."""
 
@@ -55,16 +51,8 @@ class State(msgspec.Struct):
         leaving = self.leaving(look)
         return leaving[min(self.selected, len(leaving) - 1)] if leaving else None
 
-    def policy_name(self, look: Look) -> str:
-        """The selected policy; empty if there is none."""
-        return look.policies[self.policy % len(look.policies)].summary.name if look.policies else ""
-
     def press(self, key: str, look: Look) -> Wish | None:
         """Apply a key; returns what has to be done, if anything."""
-        if self.asked is not None:
-            asked, self.asked = self.asked, None
-            self.message = "" if key == "y" else "nothing was changed"
-            return asked if key == "y" else None
         if self.typing:
             self._type(key)
             return None
@@ -96,12 +84,8 @@ class State(msgspec.Struct):
                 self.selected = min(self.selected + 1, max(len(self.leaving(look)) - 1, 0))
             case "k" | "up":
                 self.selected = max(self.selected - 1, 0)
-            case "n" | "\t":
-                self.policy += 1
             case "e" | "\r":
                 return Wish.EXPLAIN if self.pod(look) is not None else None
-            case "p" | "u" if look.policies:
-                self.asked = Wish.PAUSE if key == "p" else Wish.RESUME
             case _:
                 pass
         return None

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from taintwarden.controller.handlers.device_handlers import device_claim, device_slice, taint_rule
-from taintwarden.engine.device_inventory import DeviceInventory
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import (
@@ -12,9 +10,11 @@ from taintwarden.engine.model import (
     Effect,
     Method,
     Mode,
+    Operator,
     Policy,
     Share,
     Taint,
+    Toleration,
     TolerationSecondsMode,
     cannot_compute,
     several_budgets,
@@ -26,6 +26,8 @@ from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, FullBudget
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.places import accepts
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
+from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
+from taintwarden_devices.inventory import DeviceInventory
 
 _NAMED = 3
 """The number of taints or owners that are named."""
@@ -93,7 +95,7 @@ def _unplaceable(context: Context, group: PodGroup, nodes: "_Nodes") -> Iterator
         return
     candidates, blocking = 0, dict[str, None]()
     for node in context.nodes.values():
-        if _suits(group, node):
+        if group.shape.place.fits(node.node.name, node.node.labels):
             taint = _blocking(context, group, node)
             if taint is None:
                 return
@@ -123,34 +125,29 @@ class _Nodes:
 
     def _takes(self, node: NodeView, group: PodGroup) -> bool:
         context = self._context
-        return (
-            _suits(group, node)
-            and all(_schedules(context, group, taint) for taint, _ in node.taints)
-            and not any(verdict.evicts for verdict in context.verdicts(node.node.name, group))
+        taints, native = (taint for taint, _ in node.taints), _natives(context, group)
+        return group.shape.place.schedules(native, node.node.name, node.node.labels, taints, context.gates) and not any(
+            verdict.evicts for verdict in context.verdicts(node.node.name, group)
         )
-
-
-def _suits(group: PodGroup, node: NodeView) -> bool:
-    return group.shape.place.fits(node.node.name, node.node.labels)
 
 
 def _blocking(context: Context, group: PodGroup, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
     evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
+    native = _natives(context, group)
     refused = (
         taint
         for taint, _ in node.taints
-        if any(policy.selector_for(taint) for policy in node.policies) and not _schedules(context, group, taint)
+        if any(policy.selector_for(taint) for policy in node.policies) and not accepts(native, taint, context.gates)
     )
     return next(evicting, None) or next(refused, None)
 
 
-def _schedules(context: Context, group: PodGroup, taint: Taint) -> bool:
-    """Whether the scheduler, which reads native tolerations only, accepts the taint."""
-    if accepts(group.pod_class.tolerations.native, taint, context.gates):
-        return True
-    every = context.view.tolerations_of(group.pod_class)
-    return context.injects(group) and any(one.key == taint.key for one in every.extended)
+def _natives(context: Context, group: PodGroup) -> tuple[Toleration, ...]:
+    """The native tolerations of the pods, with those that injection adds."""
+    native = group.pod_class.tolerations.native
+    extended = context.view.tolerations_of(group.pod_class).extended if context.injects(group) else ()
+    return (*native, *(Toleration(one.key, Operator.EXISTS) for one in extended if one.key))
 
 
 # -- the built-in controllers -----------------------------------------------------------------------------------------

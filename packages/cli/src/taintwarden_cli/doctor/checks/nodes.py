@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from taintwarden.controller.decoding.times import moment
-from taintwarden.controller.handlers.device_handlers import device_claim
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.history import TaintHistory
@@ -16,6 +15,7 @@ from taintwarden_cli.doctor.checks.evictions import devices_of, named_subjects
 from taintwarden_cli.doctor.checks.toleration_checks import comparisons
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import DEVICES, TEMPLATES, Source, Subject
+from taintwarden_devices.handlers import device_claim
 from taintwarden_placement.admission.annotated_objects import check_object
 
 _LEFT_SECONDS = 300.0

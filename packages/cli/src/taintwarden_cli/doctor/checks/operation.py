@@ -58,13 +58,15 @@ def policy_problem(context: Context) -> Iterator[Found]:
     for name in sorted({*known, *context.policy_problems}):
         one, invalid = known.get(name), context.policy_problems.get(name)
         remedy = f"taintwarden status {name}; docs/troubleshooting.md#a-limit-holds-them"
-        if invalid or (one is not None and one.is_refused):
+        if invalid or (one is not None and one.accepted == "False"):
             remedy = f"correct it: kubectl edit taintevictionpolicy {name}"
         elif one is not None and one.is_halted:
             remedy = (
                 f"taintwarden pause {name}; correct the cause; taintwarden plan --enforce {name}; then taintwarden "
-                f"resume {name}. If all these pods are to be evicted: taintwarden guard reset {name}"
+                f"resume {name}"
             )
+            if any(policy.name == name and policy.limits.guard for policy in context.policies):
+                remedy += f". If all these pods are to be evicted: taintwarden guard reset {name}"
         if problem := invalid or (one.problem if one is not None else ""):
             yield Found(Subject(POLICY, name), problem, remedy)
 

@@ -1,20 +1,16 @@
-"""Policies, profiles and publishers that do not have the effect that their spec suggests."""
+"""Policies and profiles that do not have the effect that their spec suggests."""
 
 from collections import Counter
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from taintwarden.api.types import PUBLISHER_KIND
-from taintwarden.controller.decoding.times import moment
-from taintwarden.controller.words.wording import duration, no_value, several
-from taintwarden.engine.evaluate import acting_policy
-from taintwarden.engine.model import Effect, Exclude, Operator, Policy, Profile, Taint, TaintSelector
+from taintwarden.controller.words.wording import no_value, several
+from taintwarden.engine.model import Effect, Operator, Policy, Profile, Taint, TaintSelector
 from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.profile_selection import matching
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY
 from taintwarden_cli.doctor.context import Context
-from taintwarden_cli.doctor.doctor_snapshot import PublisherObject
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 
 STATIC_MARKERS = (
@@ -28,8 +24,6 @@ STATIC_MARKERS = (
 """Taints that state the class of a node for its whole lifetime: they announce no change."""
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains whose controllers set and remove the taint, so that its value means nothing else."""
-PATIENCE_SECONDS = 180.0
-"""The publisher renews a status every minute at most; its clock may differ."""
 
 
 def of_system(key: str) -> bool:
@@ -44,7 +38,7 @@ def of_system(key: str) -> bool:
 @check(
     "policy-never-acts",
     Severity.WARNING,
-    "policies for a key that is on no node (a typo?), for no node, without a value to read, or behind other policies",
+    "policies for a key that is on no node (a typo?), for no node, or without a value to read",
     "compare its key and nodeSelector with: kubectl get nodes --show-labels; taintwarden init proposes a policy",
     needs=(Source.POLICIES, Source.NODES),
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
@@ -55,12 +49,6 @@ def never_acts(context: Context) -> Iterator[Found]:
         subject, nodes = Subject(POLICY, policy.name), context.selecting(policy)
         if policy.node_selector.requirements and not nodes:
             yield Found(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
-        elif shields := _shields(context, policy):
-            told = f"{', '.join(shields)} {'comes' if len(shields) == 1 else 'come'} first"
-            remedy = (
-                "remove one, or let it select closer: an exact key goes before a prefix, the older before the newer"
-            )
-            yield Found(subject, f"never acts: {told} for each of its taints, nodes and pods", remedy)
         else:
             for selector in policy.taints:
                 yield from _absent(context, policy, selector, nodes)
@@ -95,47 +83,6 @@ def _is_compared(context: Context, key: str) -> bool:
     """Whether pods or profiles compare values of the key: then nodes have it all the time."""
     every = (one for group in context.groups for one in context.view.tolerations_of(group.pod_class).extended)
     return any(one.key == key and is_comparison(one) for one in every)
-
-
-def _shields(context: Context, policy: Policy) -> list[str]:
-    """The policies that come first for all taints, nodes and pods of a policy; empty if none does for one of them."""
-    shields: dict[str, None] = {}
-    for key, effect in [(selector.key, effect) for selector in policy.taints for effect in selector.effects]:
-        by = [one.name for one in context.policies if one is not policy and _shields_key(one, policy, key, effect)]
-        if policy.devices or not by:
-            return []
-        shields |= dict.fromkeys(by)
-    return list(shields)
-
-
-def _shields_key(other: Policy, policy: Policy, key: str, effect: str) -> bool:
-    """Whether ``other`` comes first for all taints with this key (or pattern), for all pods of the policy."""
-    if not any(one.key == key and effect in one.effects for one in other.taints):
-        return False
-    # Any taint that the pattern selects is sufficient: both select it equally specifically.
-    example = Taint(f"{key[:-1]}x" if key.endswith("*") else key, effect=effect)
-    if acting_policy(example, (other, policy)) is not other:
-        return False
-    pairs = (
-        (other.node_selector, policy.node_selector),
-        (other.pod_selector, policy.pod_selector),
-        (other.namespace_selector, policy.namespace_selector),
-    )
-    covers = all(set(mine.requirements) <= set(theirs.requirements) for mine, theirs in pairs)
-    return covers and _excludes_no_more(other.exclude, policy.exclude)
-
-
-def _excludes_no_more(mine: Exclude, theirs: Exclude) -> bool:
-    bound, other = mine.priority_at_least, theirs.priority_at_least
-    return (
-        set(mine.namespaces) <= set(theirs.namespaces)
-        and (bound is None or (other is not None and bound >= other))
-        and (theirs.daemon_sets or not mine.daemon_sets)
-        and (theirs.respect_do_not_disrupt or not mine.respect_do_not_disrupt)
-        and (theirs.respect_do_not_evict or not mine.respect_do_not_evict)
-        and (theirs.bare or not mine.bare)
-        and (theirs.local_storage or not mine.local_storage)
-    )
 
 
 @check(
@@ -227,60 +174,3 @@ def profile_tolerates_everything(context: Context) -> Iterator[Found]:
             every = "" if profile.selector.requirements else ", which are all of its namespace"
             told = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
             yield Found(Subject("TolerationProfile", profile.name, profile.namespace), told, pods=pods)
-
-
-# -- publishers -------------------------------------------------------------------------------------------------------
-
-
-@check(
-    "publisher-stuck",
-    Severity.WARNING,
-    "TaintPublishers that do not publish, or whose status no publisher renews, or whose deletion does not end",
-    "kubectl describe taintpublisher NAME; look at the publisher's log; docs/runbooks/publisher-stuck.md",
-    needs=(Source.PUBLISHERS,),
-)
-def publisher_stuck(context: Context) -> Iterator[Found]:
-    """Values of nodes that stay as they are, whatever is measured."""
-    for one in context.snapshot.publishers:
-        if told := _trouble(one, context.snapshot.now):
-            yield Found(Subject(PUBLISHER_KIND, one.metadata.name), told)
-
-
-def _trouble(one: PublisherObject, now: float) -> str:
-    if not one.metadata.deletion_timestamp:
-        return _silence(one, now) or _refusal(one)
-    since = _seconds_since(one.metadata.deletion_timestamp, now)  # its status is not written any more
-    told = f"was deleted {duration(since)} ago, and its taints are not removed"
-    return f"{told}: its Events say why, if a publisher runs" if since > _patience(one) else ""
-
-
-def _patience(one: PublisherObject) -> float:
-    return PATIENCE_SECONDS + 2 * one.spec.interval_seconds
-
-
-def _silence(one: PublisherObject, now: float) -> str:
-    """Why its status is that of no running publisher; empty if it may be."""
-    patience, status = _patience(one), one.status
-    age = _seconds_since(one.metadata.creation_timestamp, now)
-    if not status.conditions:
-        return "has no status: no publisher has looked at it" if age > patience else ""
-    if status.observed_generation < one.metadata.generation:
-        return "has a status of an earlier version of its spec"
-    answers = any(condition.type == "Answered" and condition.status == "True" for condition in status.conditions)
-    since_answer = _seconds_since(status.last_answer_time, now)
-    if answers and since_answer > patience:
-        return f"has a status that is {duration(since_answer)} old: no publisher renews it"
-    return ""
-
-
-def _refusal(one: PublisherObject) -> str:
-    """The first condition that does not hold, as the publisher words it. DryRun is intended."""
-    failed = next((condition for condition in one.status.conditions if condition.status != "True"), None)
-    return "" if failed is None or failed.reason == "DryRun" else f"{failed.type} is {failed.status}: {failed.message}"
-
-
-def _seconds_since(time: str, now: float) -> float:
-    try:
-        return now - moment(time)
-    except ValueError:
-        return 0.0

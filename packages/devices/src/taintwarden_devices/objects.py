@@ -1,8 +1,9 @@
-"""The fields we use of the objects of Dynamic Resource Allocation (``resource.k8s.io/v1``), as in :mod:`.kinds`."""
+"""The fields we use of the objects of Dynamic Resource Allocation (``resource.k8s.io/v1``), and where these are."""
 
 import msgspec
 
 from taintwarden.engine.model import Int64
+from taintwarden.kube.wire.resources import Resource
 
 
 class DeviceMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -157,3 +158,9 @@ class DeviceClaimObject(msgspec.Struct):
     metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
     spec: DeviceClaimSpec = msgspec.field(default_factory=DeviceClaimSpec)
     status: DeviceClaimStatus = msgspec.field(default_factory=DeviceClaimStatus)
+
+
+DEVICES_PATH = "/apis/resource.k8s.io/v1"
+SLICES = Resource("resourceslices", f"{DEVICES_PATH}/resourceslices", SliceObject)
+TAINT_RULES = Resource("devicetaintrules", f"{DEVICES_PATH}/devicetaintrules", TaintRuleObject)
+CLAIMS = Resource("resourceclaims", f"{DEVICES_PATH}/resourceclaims", DeviceClaimObject)

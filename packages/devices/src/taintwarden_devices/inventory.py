@@ -247,10 +247,6 @@ class DeviceInventory:
         is_same = before is not None and found is not None and before.uses == found.uses
         return sorted(had ^ has if is_same else had | has)
 
-    def all_consumers(self) -> Iterator[str]:
-        """Those who have any device."""
-        return (consumer for _, consumer in list(self._claims_of))
-
     def uses(self, pod: Pod) -> tuple[DeviceUse, ...]:
         """The devices that a pod has, each once for each way in which its claims tolerate taints.
 
@@ -305,6 +301,19 @@ class DeviceInventory:
         driver, pool, one = device
         selectors = product((driver, None), (pool, None), (one, None))
         return sorted(name for selector in selectors for name in self._rules_for.get(selector, ()))
+
+
+def is_of_rule(name: str) -> bool:
+    """Whether a history is of a taint that a DeviceTaintRule adds: ``key:effect@driver/pool/device by rule``."""
+    return " by " in name
+
+
+def device_of(name: str) -> DeviceId | None:
+    """The device whose taint has a history of this name; None: a node's. What follows a space tells origins apart."""
+    _, _, device = name.partition("@")
+    driver, _, rest = device.partition(" ")[0].partition("/")
+    pool, _, own = rest.rpartition("/")
+    return DeviceId(driver, pool, own) if own else None
 
 
 def group_of(pod: Pod) -> str:

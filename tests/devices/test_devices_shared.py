@@ -2,13 +2,14 @@
 
 import pytest
 
-from engine.device_rig import DRIVER, GPU_0, GPU_1, KEY, POOL, WELL, Devices, for_devices, native, slice_of, tainted
+from devices.rig import DRIVER, GPU_0, GPU_1, KEY, POOL, WELL, Devices, for_devices, native, slice_of, tainted
 from engine.kept import kept
 from engine.rig import START
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice
 from taintwarden.engine.history import MAX_TEXT_LENGTH
-from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine import commands
 from taintwarden.engine.model import DeviceId, DeviceUse, SchedulingGroup, Timing
+from taintwarden_devices import events as device_events
+from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice
 
 LINK = DeviceId(DRIVER, "fabric", "link")
 
@@ -110,7 +111,7 @@ TRAINING = SchedulingGroup("training", ("links", "own"))
 
 
 def of_group(rig: Devices, *, name: str = "shop/links", group: str = "shop/training", device: DeviceId = LINK) -> None:
-    rig.feed(events.DeviceClaimSeen(name, DeviceClaim((DeviceUse(device),), frozenset({group}))))
+    rig.feed(device_events.ClaimSeen(name, DeviceClaim((DeviceUse(device),), frozenset({group}))))
     rig.wake()
 
 
@@ -166,7 +167,7 @@ def test_pods_of_a_group_have_its_devices_again_after_they_were_not_known():
     rig.pod("a", group=TRAINING)
     of_group(rig)
     broken(rig)
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.wake()
     assert rig.evicted == ["a"]
 
@@ -196,7 +197,7 @@ def test_nothing_is_left_of_a_group_whose_pods_and_claim_are_gone():
     of_group(rig)
     for name in ("a", "b"):
         rig.gone(name)
-    rig.feed(events.DeviceClaimGone("shop/links"))
+    rig.feed(device_events.ClaimGone("shop/links"))
     rig.out = []
     assert kept(rig.machine, "training") == []
 
@@ -207,6 +208,6 @@ def test_the_claim_of_a_group_is_not_allocated_any_more():
     of_group(rig)
     broken(rig)
     assert rig.claimed() == ["a"]
-    rig.feed(events.DeviceClaimGone("shop/links"))
+    rig.feed(device_events.ClaimGone("shop/links"))
     rig.wake()
     assert rig.claimed() == []

@@ -28,13 +28,14 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from engine.device_rig import DRIVER, KEY, POOL, Devices, Taints, for_devices
+from devices.rig import DRIVER, KEY, POOL, Devices, Taints, for_devices
 from engine.rig import START
-from taintwarden.controller.handlers.device_handlers import device_claim
-from taintwarden.engine.device_inventory import DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import DeviceEffect, SchedulingGroup, Timing, Toleration
-from taintwarden.kube.wire.device_kinds import DeviceClaimObject
+from taintwarden_devices import events as device_events
+from taintwarden_devices.handlers import device_claim
+from taintwarden_devices.inventory import DeviceTaint, Slice, TaintRule
+from taintwarden_devices.objects import DeviceClaimObject
 
 GRACE = 10
 AT_ONCE = GRACE
@@ -66,19 +67,19 @@ def seen(*taints: DeviceTaint, name: str = "s", device: str = "gpu-0", others: S
     """A slice with a device that has these taints, and with others."""
     devices: dict[str, Taints] = {device: taints} | dict.fromkeys(others, ())
     found = Slice(pool.get("driver", DRIVER), pool.get("pool", POOL), pool.get("generation", 1), 1, devices)
-    return lambda rig: rig.feed(events.SliceSeen(name, found))
+    return lambda rig: rig.feed(device_events.SliceSeen(name, found))
 
 
 def slice_gone(name: str = "s") -> Act:
-    return lambda rig: rig.feed(events.SliceGone(name))
+    return lambda rig: rig.feed(device_events.SliceGone(name))
 
 
 def rule(given: DeviceTaint | None = None, *, name: str = "r", **selected: Any) -> Act:
-    return lambda rig: rig.feed(events.TaintRuleSeen(name, TaintRule(given or taint(), **selected)))
+    return lambda rig: rig.feed(device_events.TaintRuleSeen(name, TaintRule(given or taint(), **selected)))
 
 
 def rule_gone(name: str = "r") -> Act:
-    return lambda rig: rig.feed(events.TaintRuleGone(name))
+    return lambda rig: rig.feed(device_events.TaintRuleGone(name))
 
 
 def claim(
@@ -92,11 +93,11 @@ def claim(
     status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved}
     body = {"metadata": {"namespace": "shop"}, "status": status}
     found = device_claim(msgspec.convert(body, DeviceClaimObject))
-    return claim_gone(name) if found is None else lambda rig: rig.feed(events.DeviceClaimSeen(name, found))
+    return claim_gone(name) if found is None else lambda rig: rig.feed(device_events.ClaimSeen(name, found))
 
 
 def claim_gone(name: str = "shop/c") -> Act:
-    return lambda rig: rig.feed(events.DeviceClaimGone(name))
+    return lambda rig: rig.feed(device_events.ClaimGone(name))
 
 
 def pod(name: str, **more: Any) -> Act:

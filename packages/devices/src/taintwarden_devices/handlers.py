@@ -7,7 +7,7 @@ of what is more than one writer may have in memory: a kubelet may write any numb
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -15,10 +15,13 @@ from msgspec.structs import replace
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
-from taintwarden.engine.machine import Event, events
+from taintwarden.engine.machine import Event
 from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration
-from taintwarden.kube.wire.device_kinds import (
+from taintwarden.kube.wire.kinds import Identity
+from taintwarden.telemetry.metrics import Metrics
+from taintwarden_devices import events
+from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
+from taintwarden_devices.objects import (
     Consumer,
     DeviceClaimObject,
     DeviceTaintObject,
@@ -26,8 +29,6 @@ from taintwarden.kube.wire.device_kinds import (
     SliceObject,
     TaintRuleObject,
 )
-from taintwarden.kube.wire.kinds import Identity
-from taintwarden.telemetry.metrics import Metrics
 
 Kind = TypeVar("Kind", SliceObject, TaintRuleObject, DeviceClaimObject)
 EVERY_DRIVER = ""
@@ -40,7 +41,7 @@ MAX_OF_A_SELECTOR = 64
 """Rules that select the same devices."""
 
 
-class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
+class DeviceHandler(KeyedHandler[Kind], Generic[Kind]):
     """What handlers for devices share.
 
     Args:
@@ -54,7 +55,6 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         super().__init__(resource, feed, metrics)
         self.problem = ""
         """Why the server does not answer, while it does not."""
-        self._is_listing = False
         self._weights: dict[str, tuple[str, int]] = {}
         """Key of what was passed on -> whose it is, and its weight."""
         self._kept: Counter[str] = Counter()
@@ -81,9 +81,9 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         event = self.event(key, obj)
         if event is None:
             self.lose(key)
-        elif self._told.get(key) != event:
+        elif self._passed_on.get(key) != event:
             if self._make_room(key, event):
-                self._told[key] = event
+                self._passed_on[key] = event
                 self.feed(self.event_of_list(event) if self._is_listing else event)
             else:
                 self.lose(key)
@@ -113,12 +113,6 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
             self._release(key)
         super().lose(key)
 
-    def listed(self, objects: Sequence[Kind]) -> None:
-        """One page of objects, of which changes may be missing."""
-        self._is_listing = True
-        super().listed(objects)  # type: ignore[arg-type] # mypy checks each of the kinds against all of them
-        self._is_listing = False
-
     def event_of_list(self, event: Event) -> Event:
         """The same event, if changes of the object may be missing."""
         return event
@@ -132,7 +126,7 @@ class DeviceHandler(KeyedHandler[Kind, str], Generic[Kind]):
         """No pod is evicted because of devices by data from before a disconnection."""
         if live != self.is_live:
             self.is_live = live
-            self.feed(events.ViewChanged(self.resource, live, of_devices=True))
+            self.feed(events.StreamChanged(self.resource, live))
         if live:
             self.problem = ""
 
@@ -199,7 +193,7 @@ class TaintRuleHandler(DeviceHandler[TaintRuleObject]):
         return events.TaintRuleGone(key)
 
 
-class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
+class ClaimHandler(DeviceHandler[DeviceClaimObject]):
     """Receives the stream of ResourceClaims.
 
     Args:
@@ -217,11 +211,11 @@ class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
     def event(self, key: str, obj: DeviceClaimObject) -> Event | None:
         """The claim, if it is allocated."""
         claim = device_claim(obj, self._drivers)
-        return None if claim is None else events.DeviceClaimSeen(key, claim)
+        return None if claim is None else events.ClaimSeen(key, claim)
 
     def share(self, event: Event) -> tuple[str, int, int]:
         """It is of its namespace."""
-        assert isinstance(event, events.DeviceClaimSeen)  # noqa: S101 - made by ``event``
+        assert isinstance(event, events.ClaimSeen)  # noqa: S101 - made by ``event``
         found = event.found
         tolerations = {id(use.tolerations): len(use.tolerations) for use in found.uses}
         weight = 1 + len(found.uses) + len(found.consumers) + sum(tolerations.values())
@@ -229,7 +223,7 @@ class DeviceClaimHandler(DeviceHandler[DeviceClaimObject]):
 
     def gone(self, key: str) -> Event:
         """The claim is gone, or has no devices."""
-        return events.DeviceClaimGone(key)
+        return events.ClaimGone(key)
 
 
 def named_drivers(policies: Iterable[Policy]) -> frozenset[str]:

@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taintwarden.engine.device_inventory import DeviceInventory, DeviceTaint, Slice, TimedTaint
 from taintwarden.engine.model import DeviceId
+from taintwarden_devices.inventory import DeviceInventory, DeviceTaint, Slice, TimedTaint
 
 Taints = tuple[DeviceTaint, ...]
 NAMES = ("a", "b", "c")

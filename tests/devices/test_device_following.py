@@ -7,13 +7,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube.scripted import Call, ScriptedClient, Silence, refusal
-from taintwarden.controller.handlers.device_following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
-from taintwarden.engine.machine import Event, events
+from taintwarden.engine.machine import Event
 from taintwarden.engine.model import DeviceTaintSelector, Policy, TaintSelector
 from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable
-from taintwarden.kube.watch.stream_timings import StreamTimings
-from taintwarden.kube.wire.resources import DEVICE_CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_devices import events as device_events
+from taintwarden_devices.following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
+from taintwarden_devices.objects import CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
 
 FOR_NODES = Policy(name="nodes", taints=(TaintSelector("sla"),))
 FOR_DEVICES = Policy(name="devices", devices=(DeviceTaintSelector("health"),))
@@ -47,8 +48,8 @@ class Followed:
         for _ in range(5):
             await asyncio.sleep(0)
 
-    def told(self) -> list[events.DevicesKnown]:
-        return [one for one in self.events if isinstance(one, events.DevicesKnown)]
+    def told(self) -> list[device_events.DevicesKnown]:
+        return [one for one in self.events if isinstance(one, device_events.DevicesKnown)]
 
     async def end(self) -> None:
         await self.change()
@@ -76,7 +77,7 @@ async def test_a_server_that_serves_no_devices_is_a_problem_that_is_told(answer,
     followed = Followed(answer)
     await followed.change(FOR_DEVICES)
     [told] = followed.events
-    assert isinstance(told, events.DevicesKnown)
+    assert isinstance(told, device_events.DevicesKnown)
     assert not told.known
     assert said in told.problem
     await followed.end()
@@ -86,7 +87,7 @@ async def test_when_the_last_policy_goes_devices_are_not_known_any_more():
     followed = Followed(NOT_SERVED)
     await followed.change(FOR_DEVICES)
     await followed.change(FOR_NODES)
-    assert followed.events[-1] == events.DevicesKnown(known=False)
+    assert followed.events[-1] == device_events.DevicesKnown(known=False)
     assert followed.tasks[0].cancelling() or followed.tasks[0].done()
     await followed.end()
 
@@ -100,7 +101,7 @@ async def test_each_time_it_is_followed_everything_is_passed_on():
     before = streams._handlers
     await followed.change(FOR_DEVICES)
     assert streams._handlers is not before
-    assert events.DevicesKnown(known=False) in followed.events
+    assert device_events.DevicesKnown(known=False) in followed.events
     await followed.end()
 
 
@@ -112,7 +113,7 @@ async def test_a_stream_that_was_cut_off_holds_nobody_once_it_is_not_followed():
     for handler in streams._handlers.values():
         handler.live(live=False)
     await followed.change(FOR_NODES)
-    views = [one for one in followed.events if isinstance(one, events.ViewChanged)]
+    views = [one for one in followed.events if isinstance(one, device_events.StreamChanged)]
     assert [one.live for one in views] == [False] * 3 + [True] * 3
     assert {one.stream for one in views[:3]} == {one.stream for one in views[3:]}
     await followed.end()
@@ -171,13 +172,13 @@ async def following(server: Server, *policies: Policy) -> Followed:
 @pytest.mark.looptime
 async def test_devices_are_known_once_they_are_listed():
     followed = await following(Server())
-    assert followed.told() == [events.DevicesKnown(known=False), events.DevicesKnown(known=True)]
+    assert followed.told() == [device_events.DevicesKnown(known=False), device_events.DevicesKnown(known=True)]
     await followed.end()
 
 
 @pytest.mark.looptime
 @pytest.mark.parametrize(
-    ("served", "listed"), [(SERVED, {SLICES, DEVICE_CLAIMS}), (WITH_RULES, {SLICES, DEVICE_CLAIMS, TAINT_RULES})]
+    ("served", "listed"), [(SERVED, {SLICES, CLAIMS}), (WITH_RULES, {SLICES, CLAIMS, TAINT_RULES})]
 )
 async def test_what_the_server_serves_is_listed_and_watched(served, listed):
     followed = await following(Server(served))
@@ -204,7 +205,7 @@ async def test_slices_of_those_drivers_are_kept_that_policies_name(driver, kept)
     server = Server()
     server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
     followed = await following(server, of_driver(driver))
-    assert len([one for one in followed.events if isinstance(one, events.SliceSeen)]) == kept
+    assert len([one for one in followed.events if isinstance(one, device_events.SliceSeen)]) == kept
     await followed.end()
 
 
@@ -215,14 +216,14 @@ async def test_a_policy_that_names_another_driver_has_everything_listed_again():
     followed = await following(server, of_driver("other"))
     await followed.change(of_driver("other"), of_driver("d"))
     await asyncio.sleep(2)
-    assert len([one for one in followed.events if isinstance(one, events.SliceSeen)]) == 1
+    assert len([one for one in followed.events if isinstance(one, device_events.SliceSeen)]) == 1
     await followed.end()
 
 
 @pytest.mark.looptime
 async def test_why_a_list_fails_is_told_once_while_it_is_the_same():
     server = Server()
-    server.lists[DEVICE_CLAIMS.path] = refusal(403, "claims are forbidden")
+    server.lists[CLAIMS.path] = refusal(403, "claims are forbidden")
     with capture_logs() as logs:
         followed = await following(server)
         await asyncio.sleep(60)
@@ -236,11 +237,11 @@ async def test_why_a_list_fails_is_told_once_while_it_is_the_same():
 @pytest.mark.looptime
 async def test_devices_are_known_when_a_list_succeeds_that_failed():
     server = Server()
-    server.lists[DEVICE_CLAIMS.path] = refusal(403, "claims are forbidden")
+    server.lists[CLAIMS.path] = refusal(403, "claims are forbidden")
     followed = await following(server)
     server.lists.clear()
     await asyncio.sleep(60)
-    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
     await followed.end()
 
 
@@ -253,7 +254,7 @@ async def test_a_server_that_serves_no_devices_is_asked_again_after_a_pause():
     assert len(followed.client.calls) == 2
     server.served = SERVED
     await asyncio.sleep(RETRY_SECONDS)
-    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
     await followed.end()
 
 
@@ -263,8 +264,8 @@ async def test_a_server_that_serves_more_after_an_upgrade_is_followed_anew():
     followed = await following(server)
     server.served = WITH_RULES
     await asyncio.sleep(UPGRADED_SECONDS + 2)
-    known = events.DevicesKnown(known=True)
-    assert followed.told() == [events.DevicesKnown(known=False), known, events.DevicesKnown(known=False), known]
+    known, unknown = device_events.DevicesKnown(known=True), device_events.DevicesKnown(known=False)
+    assert followed.told() == [unknown, known, unknown, known]
     assert TAINT_RULES.path in followed.client.paths()
     await followed.end()
 
@@ -275,10 +276,10 @@ async def test_rules_that_are_not_served_any_more_hold_nobody():
     followed = await following(server)
     server.served, server.refused = SERVED, {TAINT_RULES.path: NOT_SERVED}
     await asyncio.sleep(100)
-    views = [one for one in followed.events if isinstance(one, events.ViewChanged)]
+    views = [one for one in followed.events if isinstance(one, device_events.StreamChanged)]
     assert {one.stream: one.live for one in views}[TAINT_RULES.name]
-    known = events.DevicesKnown(known=True)
-    assert followed.told() == [events.DevicesKnown(known=False), known, events.DevicesKnown(known=False), known]
+    known, unknown = device_events.DevicesKnown(known=True), device_events.DevicesKnown(known=False)
+    assert followed.told() == [unknown, known, unknown, known]
     await followed.end()
 
 
@@ -290,7 +291,7 @@ async def test_rules_that_are_not_served_any_more_before_they_are_listed_hold_no
     assert followed.told()[-1].problem
     server.served = SERVED
     await asyncio.sleep(100)
-    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
     await followed.end()
 
 
@@ -298,12 +299,12 @@ async def test_rules_that_are_not_served_any_more_before_they_are_listed_hold_no
 async def test_devices_that_are_not_served_any_more_are_a_problem_that_is_told():
     server = Server()
     followed = await following(server)
-    server.served, server.refused = NOT_SERVED, dict.fromkeys((SLICES.path, DEVICE_CLAIMS.path), NOT_SERVED)
+    server.served, server.refused = NOT_SERVED, dict.fromkeys((SLICES.path, CLAIMS.path), NOT_SERVED)
     await asyncio.sleep(100)
     assert "does not serve" in followed.told()[-1].problem
     server.served, server.refused = SERVED, {}
     await asyncio.sleep(RETRY_SECONDS + 2)
-    assert followed.told()[-1] == events.DevicesKnown(known=True)
+    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
     await followed.end()
 
 
@@ -312,11 +313,11 @@ async def test_a_server_that_does_not_answer_for_a_while_is_followed_on():
     server = Server(WITH_RULES)
     followed = await following(server)
     server.served = Unreachable("gone")
-    server.refused = dict.fromkeys((SLICES.path, DEVICE_CLAIMS.path, TAINT_RULES.path), Unreachable("gone"))
+    server.refused = dict.fromkeys((SLICES.path, CLAIMS.path, TAINT_RULES.path), Unreachable("gone"))
     await asyncio.sleep(100)
     server.served, server.refused = WITH_RULES, {}
     await asyncio.sleep(100)
-    assert followed.told() == [events.DevicesKnown(known=False), events.DevicesKnown(known=True)]
+    assert followed.told() == [device_events.DevicesKnown(known=False), device_events.DevicesKnown(known=True)]
     await followed.end()
 
 

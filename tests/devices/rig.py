@@ -3,9 +3,11 @@
 from typing import Any
 
 from engine.rig import NO_LIMITS, Rig
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
-from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine import commands
 from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Node, Policy, Toleration
+from taintwarden_devices import events as device_events
+from taintwarden_devices import source
+from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 
 Taints = tuple[DeviceTaint, ...]
 WELL: Taints = ()
@@ -31,26 +33,26 @@ class Devices(Rig):
     """Nodes whose pods have devices."""
 
     def __init__(self, *policies: Policy, known: bool = True, history: str = "", **more: Any) -> None:
-        super().__init__(*(policies or (for_devices(),)), **more)
+        super().__init__(*(policies or (for_devices(),)), source=source.Devices, **more)
         self.node(history=history)
         if known:
-            self.feed(events.DevicesKnown(known=True))
+            self.feed(device_events.DevicesKnown(known=True))
             self.wake()
 
     def make_node(self, history: str) -> Node:
         return Node("n1", "uid-n1", {}, (), self.version(), history)
 
     def slice(self, name: str = "s", found: Slice | None = None, **devices: Taints) -> None:
-        self.feed(events.SliceSeen(name, found or slice_of(**devices)))
+        self.feed(device_events.SliceSeen(name, found or slice_of(**devices)))
         self.wake()
 
     def rule(self, name: str = "r", *, value: str = "bad", effect: str = "NoExecute", **selected: Any) -> None:
-        self.feed(events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
+        self.feed(device_events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
         self.wake()
 
     def claim(self, *uids: str, device: DeviceId = GPU_0, tolerations: Any = (), key: str = "shop/c") -> None:
         found = DeviceClaim((DeviceUse(device, tuple(tolerations)),), frozenset(f"uid-{uid}" for uid in uids))
-        self.feed(events.DeviceClaimSeen(key, found))
+        self.feed(device_events.ClaimSeen(key, found))
         self.wake()
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.device_rig import (
+from devices.rig import (
     DRIVER,
     GPU_0,
     GPU_1,
@@ -21,15 +21,11 @@ from engine.device_rig import (
 )
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, exists, limited
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.evaluate import Evaluator
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import VIEW
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.cluster import MAX_ABSENT
-from taintwarden.engine.machine.intake import JUDGED_AT_ONCE
-from taintwarden.engine.machine.world import NOT_LISTED
+from taintwarden.engine.machine import NOT_LISTED, commands, events
 from taintwarden.engine.model import (
     DeviceEffect,
     DeviceId,
@@ -43,6 +39,10 @@ from taintwarden.engine.model import (
     Toleration,
     ValueType,
 )
+from taintwarden_devices import events as device_events
+from taintwarden_devices.inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
+from taintwarden_devices.node_taints import MAX_ABSENT
+from taintwarden_devices.source import JUDGED_AT_ONCE
 
 
 def test_a_pod_with_a_tainted_device_is_evicted_and_no_other():
@@ -55,23 +55,13 @@ def test_a_pod_with_a_tainted_device_is_evicted_and_no_other():
     assert rig.evicted == ["a"]
 
 
-@pytest.mark.parametrize("order", ["claim-pod-slice", "pod-slice-claim", "slice-claim-pod", "slice-pod-claim"])
-def test_it_does_not_matter_what_is_seen_first(order):
-    rig = Devices()
-    act = {"claim": lambda: rig.claim("a"), "pod": lambda: rig.pod("a"), "slice": lambda: rig.slice(gpu_0=tainted())}
-    for one in order.split("-"):
-        assert rig.evicted == []
-        act[one]()
-    assert rig.evicted == ["a"]
-
-
 def test_nothing_is_evicted_before_devices_are_known():
     rig = Devices(known=False)
     rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
     assert rig.evicted == []
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.wake()
     assert rig.evicted == ["a"]
 
@@ -79,7 +69,7 @@ def test_nothing_is_evicted_before_devices_are_known():
 def test_before_they_are_listed_a_report_does_not_call_them_known():
     rig = Devices(known=False)
     assert rig.machine.view.report(rig.now)[0].devices.problem == NOT_LISTED
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
     assert rig.machine.view.report(rig.now)[0].devices.problem == ""
 
 
@@ -88,43 +78,19 @@ def test_what_is_not_followed_any_more_evicts_nobody():
     rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.DevicesKnown(known=False, problem="not served"))
+    rig.feed(device_events.DevicesKnown(known=False, problem="not served"))
     rig.advance(120)
     assert rig.evicted == []
     assert rig.machine.view.report(rig.now)[0].devices.problem == "not served"
-
-
-def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.claim("a")
-    rig.pod("a")
-    for known in (False, True):
-        rig.feed(events.DevicesKnown(known=known))
-    rig.wake()
-    rig.slice(gpu_0=tainted())
-    rig.advance(120)
-    assert rig.evicted == []
-
-
-def test_a_claim_that_went_after_lists_that_never_ended_evicts_nobody():
-    rig = Devices(known=False)
-    rig.claim("a")
-    rig.pod("a")
-    rig.feed(events.DevicesKnown(known=False, problem="rules are forbidden"))
-    rig.feed(events.DevicesKnown(known=False))
-    rig.slice(gpu_0=tainted())
-    rig.feed(events.DevicesKnown(known=True))
-    rig.wake()
-    assert rig.evicted == []
 
 
 def test_what_was_listed_counts_although_another_list_failed_for_a_while():
     rig = Devices(known=False)
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.DevicesKnown(known=False, problem="rules are forbidden"))
+    rig.feed(device_events.DevicesKnown(known=False, problem="rules are forbidden"))
     rig.slice(gpu_0=tainted())
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.wake()
     assert rig.evicted == ["a"]
 
@@ -137,23 +103,24 @@ def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
     rig.pod("a")
     rig.rule(value="good", driver=DRIVER)
     [pod] = rig.view.pods("n1")
-    rule = events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"), driver=DRIVER))
+    rule = device_events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"), driver=DRIVER))
     found = []
-    for event in (rule, events.DevicesKnown(known=False)):
+    for event in (rule, device_events.DevicesKnown(known=False)):
         rig.feed(event)
         found.append([one.evicts for one in rig.view.verdicts("n1", pod.shared)])
     assert found == [[False, True], []]
 
 
-def test_nodes_lose_the_taints_of_devices_that_are_not_followed_any_more():
+def test_a_claim_that_went_while_devices_were_not_followed_evicts_nobody():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
-    assert rig.claimed() == ["a"]
-    rig.feed(events.DevicesKnown(known=False))
+    for known in (False, True):
+        rig.feed(device_events.DevicesKnown(known=known))
     rig.wake()
-    assert rig.claimed() == []
+    rig.slice(gpu_0=tainted())
+    rig.advance(120)
+    assert rig.evicted == []
 
 
 def test_the_claim_gets_another_device():
@@ -171,7 +138,7 @@ def test_a_pod_that_has_two_claims_keeps_the_devices_of_the_one_that_stays():
     for key in ("shop/c", "shop/d"):
         rig.claim("a", key=key)
     rig.pod("a")
-    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.feed(device_events.ClaimGone("shop/c"))
     rig.slice(gpu_0=tainted())
     assert rig.evicted == ["a"]
 
@@ -191,7 +158,7 @@ def test_the_claim_is_deallocated_and_the_pod_stays():
     rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.feed(device_events.ClaimGone("shop/c"))
     rig.advance(120)
     assert rig.evicted == []
 
@@ -219,15 +186,6 @@ def test_a_pod_for_which_the_claim_is_reserved_no_longer_stays():
     assert rig.evicted == ["a"]
 
 
-def test_all_pods_that_share_a_device_leave():
-    rig = Devices()
-    for name in ("a", "b"):
-        rig.pod(name)
-    rig.claim("a", "b")
-    rig.slice(gpu_0=tainted())
-    assert sorted(rig.evicted) == ["a", "b"]
-
-
 def test_a_claim_of_another_namespace_concerns_nobody():
     rig = Devices()
     rig.slice(gpu_0=tainted())
@@ -236,13 +194,15 @@ def test_a_claim_of_another_namespace_concerns_nobody():
     assert rig.evicted == []
 
 
-def test_a_claim_of_another_namespace_has_nobody_judged_again():
+def test_a_claim_of_another_namespace_has_no_pod_evaluated_again(monkeypatch):
     rig = Devices()
     rig.pod("a")
-    found = DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"uid-a"}))
-    devices = rig.machine._intake._devices
-    assert list(devices.put_claim("tenant/c", found)) == []
-    assert [pod.uid for pod in devices.put_claim("shop/c", found)] == ["uid-a"]
+    seen = []
+    monkeypatch.setattr(rig.machine._intake, "see_pod", lambda pod: seen.append(pod.uid))
+    rig.claim("a", key="tenant/c")
+    assert seen == []
+    rig.claim("a", key="shop/c")
+    assert seen == ["uid-a"]
 
 
 @pytest.mark.parametrize("nodes", [1, JUDGED_AT_ONCE, JUDGED_AT_ONCE + 1])
@@ -267,22 +227,12 @@ def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
     asked = []
     taints = DeviceInventory.taints
     monkeypatch.setattr(DeviceInventory, "taints", lambda self, *args: asked.append(rig.now) or taints(self, *args))
-    rig.feed(events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"))))
+    rig.feed(device_events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"))))
     assert asked == []
     rig.feed(events.NodeGone("on-p0"))
     rig.wake()
     assert len(rig.claimed()) == 199
-    assert rig.world.late_devices == {}
-
-
-def test_pods_of_a_device_with_no_node_leave_every_node():
-    rig = Devices()
-    rig.node("n2")
-    rig.pod("a")
-    rig.pod("b", node="n2")
-    rig.claim("a", "b")
-    rig.slice(gpu_0=tainted())
-    assert sorted(rig.evicted) == ["a", "b"]
+    assert rig.world.source._late == {}
 
 
 # -- tolerations ------------------------------------------------------------------------------------------------------
@@ -347,7 +297,7 @@ def test_after_a_restore_that_binds_a_pod_to_another_node_it_has_its_device_ther
     assert [use.device for use in pod.shared.devices] == [GPU_0]
     rig.advance(61)
     assert rig.evicted == ["a"]
-    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.feed(device_events.ClaimGone("shop/c"))
     [pod] = rig.machine.view.pods("n2")
     assert pod.shared is moved.shared
 
@@ -367,7 +317,7 @@ def test_a_value_that_cannot_be_compared_evicts_nobody():
     rig.claim("a")
     rig.pod("a", extended=[above("950")])
     assert rig.evicted == []
-    [invalid] = rig.machine.view.report(rig.now)[0].invalid
+    [invalid] = rig.machine.view.report(rig.now)[0].status.invalid_taints
     assert (invalid.node, invalid.taint) == ("n1", f"{KEY}=9x0:NoExecute of device {GPU_0}")
 
 
@@ -438,7 +388,7 @@ def test_a_rule_and_the_driver_may_add_the_same_taint():
         f"{KEY}=1:NoExecute of device {GPU_0}",
         f"{KEY}=2:NoExecute of device {GPU_0}",
     ]
-    rig.feed(events.TaintRuleGone("r"))
+    rig.feed(device_events.TaintRuleGone("r"))
     rig.advance(120)
     assert rig.evicted == []
 
@@ -545,7 +495,7 @@ def test_an_incomplete_pool_keeps_the_taints_that_are_known():
     rig.pod("a")
     rig.advance(30)
     rig.slice("two", slice_of(2, 2, gpu_1=WELL))
-    rig.feed(events.SliceGone("one"))
+    rig.feed(device_events.SliceGone("one"))
     rig.advance(10)
     rig.slice("one", slice_of(2, 2, gpu_0=tainted()))
     rig.advance(21)
@@ -614,7 +564,7 @@ def test_a_pool_without_slices_has_no_devices():
     rig.slice("one", slice_of(gpu_0=tainted()))
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.SliceGone("one"))
+    rig.feed(device_events.SliceGone("one"))
     rig.advance(120)
     assert rig.evicted == []
 
@@ -664,7 +614,7 @@ def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
         if by == "slice":
             rig.slice(gpu_0=WELL)
         else:
-            rig.feed(events.TaintRuleGone("r"))
+            rig.feed(device_events.TaintRuleGone("r"))
             rig.wake()
     assert begun == START + 50
     assert rig.machine.view.node("n1").device_taints == ()
@@ -675,11 +625,11 @@ def test_a_taint_that_was_taken_off_while_devices_were_not_known_begins_again():
     rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.DevicesKnown(known=False))
+    rig.feed(device_events.DevicesKnown(known=False))
     rig.wake()
     rig.slice(gpu_0=WELL)
     rig.claim("a")
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.advance(50)
     rig.slice(gpu_0=tainted())
     rig.advance(50)
@@ -697,18 +647,18 @@ def test_a_taint_with_another_time_after_a_gap_was_added_again(by, added, leaves
 
     def put(added_at: float, *, listed: bool) -> None:
         if by == "slice":
-            rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted(added_at=added_at)), listed))
+            rig.feed(device_events.SliceSeen("s", slice_of(gpu_0=tainted(added_at=added_at)), listed))
         else:
             rule = TaintRule(DeviceTaint(KEY, "bad", "NoExecute", added_at))
-            rig.feed(events.TaintRuleSeen("r", rule, listed))
+            rig.feed(device_events.TaintRuleSeen("r", rule, listed))
         rig.wake()
 
     put(START, listed=False)
     rig.advance(10, step=10)
-    rig.feed(events.ViewChanged("of devices", live=False, of_devices=True))
+    rig.feed(device_events.StreamChanged("of devices", live=False))
     rig.advance(580, step=10)
     put(added, listed=True)
-    rig.feed(events.ViewChanged("of devices", live=True, of_devices=True))
+    rig.feed(device_events.StreamChanged("of devices", live=True))
     rig.advance(leaves_after - 600, step=10)
     assert (rig.evicted == ["a"]) == (added == START)
     rig.advance(20, step=10)
@@ -803,14 +753,14 @@ def test_a_restart_moves_no_deadline(first):
     before.slice(gpu_0=tainted("900", added_at=START - 5_000))
     rig = Devices(policy, known=False, synced=False, history=stored(before))
     rig.wall += 40
-    rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted("900", added_at=START - 5_000))))
+    rig.feed(device_events.SliceSeen("s", slice_of(gpu_0=tainted("900", added_at=START - 5_000))))
     rig.claim("a", tolerations=[native()])
     if first == "devices before pods":
-        rig.feed(events.DevicesKnown(known=True))
+        rig.feed(device_events.DevicesKnown(known=True))
         rig.claim("b", device=GPU_1, key="shop/d")
         rig.pod("b")
     rig.pod("a", extended=[above("950")])
-    known, synced = events.DevicesKnown(known=True), events.Synced()
+    known, synced = device_events.DevicesKnown(known=True), events.Synced()
     for event in (synced, known) if first == "synced" else (known, synced):
         rig.feed(event)
         rig.wake()
@@ -836,13 +786,13 @@ def test_devices_that_are_not_known_for_a_while_move_no_deadline():
     rig.slice(gpu_0=tainted("990", added_at=START - 5_000))
     rig.claim("a", tolerations=[native()])
     rig.pod("a", extended=[above("950")])
-    rig.feed(events.SliceSeen("s", bad))
+    rig.feed(device_events.SliceSeen("s", bad))
     rig.advance(20)
-    rig.feed(events.DevicesKnown(known=False))
+    rig.feed(device_events.DevicesKnown(known=False))
     rig.advance(20)
-    rig.feed(events.SliceSeen("s", bad))
+    rig.feed(device_events.SliceSeen("s", bad))
     rig.claim("a", tolerations=[native()])
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.advance(19)
     assert rig.evicted == []
     rig.advance(2)
@@ -864,7 +814,7 @@ def fallen() -> Devices:
 
 
 def slice_created_again(rig: Devices) -> None:
-    rig.feed(events.SliceGone("s"))
+    rig.feed(device_events.SliceGone("s"))
     rig.advance(1)
     rig.slice(gpu_0=tainted("900", added_at=OLD))
 
@@ -875,7 +825,7 @@ def a_generation_without_it(rig: Devices) -> None:
 
 
 def claim_read_again(rig: Devices) -> None:
-    rig.feed(events.DeviceClaimGone("shop/c"))
+    rig.feed(device_events.ClaimGone("shop/c"))
     rig.wake()
     rig.claim("a", tolerations=[native()])
 
@@ -890,19 +840,34 @@ def node_gone_and_created_again(rig: Devices) -> None:
 
 
 def an_older_annotation_while_devices_are_not_known(rig: Devices) -> None:
-    rig.feed(events.DevicesKnown(known=False))
+    rig.feed(device_events.DevicesKnown(known=False))
     history = TaintHistory.begin("900", OLD, OLD)
     node = rig.make_node(history=encode_histories({f"{KEY}:NoExecute@{GPU_0}": history}))
     rig.feed(events.NodeSeen(node, listed=True))
     rig.slice(gpu_0=tainted("900", added_at=OLD))
     rig.claim("a", tolerations=[native()])
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
+    rig.wake()
+
+
+def absent_while_devices_become_unknown(rig: Devices) -> None:
+    """And another one of the node is in a slice."""
+    other = tainted("900", added_at=OLD)
+    rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
+    rig.pod("b", extended=[above("100")])
+    rig.slice("s", slice_of(2, 1, gpu_1=other))
+    rig.feed(device_events.DevicesKnown(known=False))
+    rig.slice("s", slice_of(3, 1, gpu_0=tainted("900", added_at=OLD), gpu_1=other))
+    rig.claim("a", tolerations=[native()])
+    rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.wake()
 
 
 @pytest.mark.parametrize(
     "happens",
     [
+        absent_while_devices_become_unknown,
         slice_created_again,
         a_generation_without_it,
         claim_read_again,
@@ -941,7 +906,7 @@ def test_a_kubelet_may_write_any_number_of_names():
     for number in range(10):
         names = {f"k:NoExecute@forged-{number}-{index}": TaintHistory.begin("1", START) for index in range(100)}
         rig.feed(events.NodeSeen(rig.make_node(history=encode_histories(names)), listed=True))
-    assert len(rig.world.cluster.nodes["n1"].absent) == MAX_ABSENT
+    assert len(rig.world.cluster.nodes["n1"].beside.absent) == MAX_ABSENT
 
 
 def test_histories_of_devices_do_not_push_out_those_of_the_node():
@@ -966,7 +931,7 @@ def test_with_a_history_that_is_too_long_a_restart_makes_no_eviction_early():
     def begun(value: str, history: str = "") -> Devices:
         rig = Devices(policy, history=history)
         many = [DeviceId(DRIVER, POOL, f"{number}-{'x' * 60}") for number in range(500)]
-        rig.feed(events.DeviceClaimSeen("shop/b", DeviceClaim(tuple(map(DeviceUse, many)), frozenset({"uid-b"}))))
+        rig.feed(device_events.ClaimSeen("shop/b", DeviceClaim(tuple(map(DeviceUse, many)), frozenset({"uid-b"}))))
         rig.slice("many", slice_of(**{one.device: tainted(added_at=START + 0.5) for one in many}))
         rig.slice(found=Slice(DRIVER, "z", 1, 1, {"gpu-0": tainted(value, added_at=OLD)}))
         rig.claim("a", device=DeviceId(DRIVER, "z", "gpu-0"), tolerations=[native("Equal", "990")], key="shop/z")
@@ -1003,12 +968,12 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
     rig.slice(gpu_0=tainted())
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.ViewChanged("resourceslices", live=False, of_devices=True))
+    rig.feed(device_events.StreamChanged("resourceslices", live=False))
     rig.advance(120)
     assert rig.evicted == []
     assert rig.machine.view.claims("uid-a")[0].limit == VIEW
     assert rig.machine.view.report(rig.now)[0].devices.blind == ("resourceslices",)
-    rig.feed(events.ViewChanged("resourceslices", live=True, of_devices=True))
+    rig.feed(device_events.StreamChanged("resourceslices", live=True))
     rig.wake()
     assert rig.evicted == ["a"]
 
@@ -1036,7 +1001,7 @@ def test_a_driver_that_writes_all_the_time_makes_no_eviction_wait():
     )
     rig.claim("a", tolerations=[native()])
     rig.pod("a")
-    rig.feed(events.SliceSeen("s", slice_of(gpu_0=tainted("1"))))
+    rig.feed(device_events.SliceSeen("s", slice_of(gpu_0=tainted("1"))))
     assert rig.machine.wake_after(rig.now) != 0.0
 
 
@@ -1054,7 +1019,7 @@ def test_a_pod_that_waits_for_devices_goes_when_the_time_of_its_node_comes():
     rig.pod("a")
     rig.advance(30)
     rig.node("n1", "sla=1")
-    rig.feed(events.ViewChanged("resourceslices", live=False, of_devices=True))
+    rig.feed(device_events.StreamChanged("resourceslices", live=False))
     rig.advance(59)
     assert rig.evicted == []
     rig.advance(2)
@@ -1064,7 +1029,7 @@ def test_a_pod_that_waits_for_devices_goes_when_the_time_of_its_node_comes():
 def test_taints_of_nodes_evict_while_devices_are_out_of_date():
     both = Policy(name="p", taints=(TaintSelector("sla"),), devices=(DeviceTaintSelector(KEY),), limits=NO_LIMITS)
     rig = Devices(both)
-    rig.feed(events.ViewChanged("resourceslices", live=False, of_devices=True))
+    rig.feed(device_events.StreamChanged("resourceslices", live=False))
     rig.pod("a")
     rig.node("n1", "sla=1")
     assert rig.evicted == ["a"]
@@ -1122,7 +1087,8 @@ def test_whom_a_policy_for_devices_may_evict(drivers, more, pods):
 def test_what_a_guard_counts_is_counted_again_once_devices_are_known():
     rig = crowded(DeviceTaintSelector("*"), known=False)
     assert rig.machine.view.guard("p", rig.now).population == 0
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
+    rig.wake()
     assert rig.machine.view.guard("p", rig.now).population == 40
 
 
@@ -1138,7 +1104,7 @@ def tripped_and_half_repaired(**more: Any) -> Devices:
         rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
         rig.node(f"n{number}")
     for number in range(30):
-        rig.feed(events.SliceSeen(f"s{number}", sick(number)))
+        rig.feed(device_events.SliceSeen(f"s{number}", sick(number)))
     rig.advance(5)
     for number in range(15):
         rig.slice(f"s{number}", Slice(DRIVER, f"n{number}", 1, 1, {"gpu-0": WELL}))
@@ -1153,14 +1119,14 @@ def for_devices_guarded(**settings: Any) -> Policy:
 
 def test_a_guard_stays_tripped_while_devices_are_not_known():
     rig = tripped_and_half_repaired()
-    rig.feed(events.DevicesKnown(known=False))
+    rig.feed(device_events.DevicesKnown(known=False))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts
     for number in range(40):
         rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
     for number in range(15, 30):
-        rig.feed(events.SliceSeen(f"s{number}", sick(number)))
-    rig.feed(events.DevicesKnown(known=True))
+        rig.feed(device_events.SliceSeen(f"s{number}", sick(number)))
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts
 
@@ -1171,7 +1137,7 @@ def test_after_a_restart_a_guard_stays_tripped_until_devices_are_known():
     rig.feed(events.LeadershipChanged(leading=True))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts
-    rig.feed(events.DevicesKnown(known=True))
+    rig.feed(device_events.DevicesKnown(known=True))
     rig.advance(5)
     assert not rig.machine.view.guard("p", rig.now).halts
 
@@ -1184,7 +1150,7 @@ def test_devices_that_are_not_known_for_long_do_not_hold_pods_on_bad_nodes(probl
         rig.pod(f"a{number}", node=f"n{number}", namespace=f"ns{number}")
         rig.node(f"n{number}", "sla=1")
     rig.advance(5)
-    rig.feed(events.DevicesKnown(known=False, problem=problem))
+    rig.feed(device_events.DevicesKnown(known=False, problem=problem))
     for number in range(6):
         rig.node(f"n{number}")
     rig.advance(5)
@@ -1194,14 +1160,14 @@ def test_devices_that_are_not_known_for_long_do_not_hold_pods_on_bad_nodes(probl
 @pytest.mark.parametrize("known", [True, False])
 def test_a_guard_with_other_settings_is_armed_once_devices_are_known(known):
     rig = tripped_and_half_repaired()
-    rig.feed(events.DevicesKnown(known=False))
+    rig.feed(device_events.DevicesKnown(known=False))
     rig.feed(events.PoliciesChanged((for_devices_guarded(min_pods=25),)))
     rig.advance(1)
     for number in range(40):
         rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
     for number in range(15, 30):
-        rig.feed(events.SliceSeen(f"s{number}", sick(number)))
-    rig.feed(events.DevicesKnown(known=known))
+        rig.feed(device_events.SliceSeen(f"s{number}", sick(number)))
+    rig.feed(device_events.DevicesKnown(known=known))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts != known
 
@@ -1210,16 +1176,16 @@ def test_nothing_is_kept_of_a_pod_that_is_gone():
     rig = Devices()
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.PodGone("uid-a", "n1"), events.DeviceClaimGone("shop/c"))
+    rig.feed(events.PodGone("uid-a", "n1"), device_events.ClaimGone("shop/c"))
     assert kept(rig.machine, "uid-a") == []
 
 
 def test_nothing_is_kept_of_pods_while_devices_are_not_followed():
     rig = Devices()
     rig.pod("a")
-    rig.feed(events.DevicesKnown(known=False))
+    rig.feed(device_events.DevicesKnown(known=False))
     rig.pod("b")
-    assert rig.machine._intake._devices._nodes == {}
+    assert rig.machine._intake._source._nodes == {}
 
 
 def test_a_quarantine_heeds_no_toleration_of_a_claim():
@@ -1271,7 +1237,7 @@ def on_many_nodes(policy: Policy | None = None) -> Devices:
 
 def put_rule(rig: Devices, value: str) -> None:
     found = TaintRule(DeviceTaint(KEY, value, "NoExecute", rig.wall), driver=DRIVER)
-    rig.feed(events.TaintRuleSeen("r", found))
+    rig.feed(device_events.TaintRuleSeen("r", found))
 
 
 def test_a_rule_of_many_nodes_that_changes_all_the_time_delays_no_other_eviction():
@@ -1289,7 +1255,7 @@ def test_two_changes_of_many_nodes_between_two_looks_are_not_none():
     rig = on_many_nodes(for_devices(timing=Timing(violation_grace_seconds=100)))
     put_rule(rig, "bad")
     rig.advance(90, step=10.0)
-    rig.feed(events.TaintRuleGone("r"))
+    rig.feed(device_events.TaintRuleGone("r"))
     put_rule(rig, "bad")
     rig.advance(20, step=5.0)
     assert rig.evicted == []

@@ -7,25 +7,21 @@ from typing import Any
 import msgspec
 import structlog
 
-from taintwarden.controller.handlers.device_handlers import (
-    DeviceClaimHandler,
-    DeviceHandler,
-    SliceHandler,
-    TaintRuleHandler,
-    named_drivers,
-)
 from taintwarden.controller.handlers.following import Spawn
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.words.wording import devices_unserved
-from taintwarden.engine.machine import events
+from taintwarden.engine.machine import Event
 from taintwarden.engine.model import Policy
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.stream_timings import StreamTimings
 from taintwarden.kube.watch.streams import Stream
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.answers import decoded
-from taintwarden.kube.wire.resources import DEVICE_CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES, Resource
+from taintwarden.kube.wire.resources import Resource
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_devices import events
+from taintwarden_devices.handlers import ClaimHandler, DeviceHandler, SliceHandler, TaintRuleHandler, named_drivers
+from taintwarden_devices.objects import CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
 
 RETRY_SECONDS = 15.0
 """Between two requests whether the server serves devices."""
@@ -34,7 +30,7 @@ TOLD_SECONDS = 1.0
 UPGRADED_SECONDS = 600.0
 """Between two requests whether the server serves what it did not serve before."""
 
-NEEDED = frozenset({SLICES.name, DEVICE_CLAIMS.name})
+NEEDED = frozenset({SLICES.name, CLAIMS.name})
 """Without rules, devices have the taints of their slices alone."""
 
 log = structlog.get_logger()
@@ -94,7 +90,7 @@ class _Streams:
         parts = (self._feed, self._metrics)
         return {
             SLICES: SliceHandler(SLICES.name, *parts, self._drivers),
-            DEVICE_CLAIMS: DeviceClaimHandler(DEVICE_CLAIMS.name, *parts, self._drivers),
+            CLAIMS: ClaimHandler(CLAIMS.name, *parts, self._drivers),
             TAINT_RULES: TaintRuleHandler(TAINT_RULES.name, *parts),
         }
 
@@ -143,7 +139,7 @@ class _Streams:
         self._problem = None
         self._feed(events.DevicesKnown(known=False))
 
-    def _feed(self, event: events.Event) -> None:
+    def _feed(self, event: Event) -> None:
         if not self._has_ended:
             self._feed_on(event)
 

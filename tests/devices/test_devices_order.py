@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import NO_LIMITS, Rig
-from taintwarden.engine.device_inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import (
     DeviceId,
@@ -17,6 +16,8 @@ from taintwarden.engine.model import (
     Timing,
     Toleration,
 )
+from taintwarden_devices import events as device_events
+from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 
 KEY = "health"
 PODS = {"a": "n1", "b": "n1", "c": "n2"}
@@ -54,9 +55,9 @@ changes = st.one_of(
 
 def event_of(kind: str, name: str, found: Any) -> events.Event:
     made = {
-        "slice": (events.SliceSeen, events.SliceGone),
-        "rule": (events.TaintRuleSeen, events.TaintRuleGone),
-        "claim": (events.DeviceClaimSeen, events.DeviceClaimGone),
+        "slice": (device_events.SliceSeen, device_events.SliceGone),
+        "rule": (device_events.TaintRuleSeen, device_events.TaintRuleGone),
+        "claim": (device_events.ClaimSeen, device_events.ClaimGone),
     }
     seen, gone = made[kind]
     return gone(name) if found is None else seen(name, found)
@@ -70,7 +71,7 @@ class Cluster(Rig):
 
     def change(self, kind: str, name: str, found: Any) -> None:
         if kind == "known":
-            self.feed(events.DevicesKnown(found))
+            self.feed(device_events.DevicesKnown(found))
         elif kind == "pod" and found:
             self.pod(name, node=PODS[name], group=GROUPS.get(name))
         elif kind == "pod":

@@ -1,0 +1,14 @@
+"""Taints of devices of Dynamic Resource Allocation: a source of taints beside those of nodes.
+
+``inventory``, ``node_taints`` and ``source`` are rules without I/O; ``handlers`` and ``following`` list and watch. A
+cluster without a policy that selects such taints calls none of it.
+Forbidden here: deciding about pods.
+"""
+
+from taintwarden_devices.following import DeviceFollowing
+from taintwarden_devices.source import Devices
+
+__all__ = ["new_following", "new_source"]
+
+new_following = DeviceFollowing
+new_source = Devices
