@@ -15,7 +15,7 @@ from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import BadNodes
-from taintwarden.engine.machine.guarding import bad_nodes
+from taintwarden.engine.machine.guarding import bad_nodes, existing
 from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
@@ -247,7 +247,7 @@ class Reports:
             guard.halts,
             due=guard.expected(),
             reserved=guard.reserved,
-            evicted=guard.evicted(),
+            evicted=guard.evicted() + len(guard.made(existing(self._world, guard)) if self._world.synced else ()),
             allowance=guard.allowance(),
             population=guard.population(),
             action=guard.settings.action,
