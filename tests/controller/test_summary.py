@@ -7,6 +7,7 @@ import pytest
 
 from controller import NOW, policy
 from taintwarden.controller.status.summary import conditions
+from taintwarden.controller.words.wording import without_advice
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, GuardReport, PolicyReport, SourceReport
 from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Taint
@@ -179,6 +180,15 @@ def test_a_guard_that_only_reports_says_so():
 def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():
     message = told("GuardTripped", in_policy=policy(mode=Mode.DRY_RUN), guard=guard(TRIPPED))[2]
     assert " it holds nothing: 120 pods due" in message
+
+
+def test_the_guard_of_a_paused_policy_counts_nothing_and_advises_no_pause():
+    message = told("GuardTripped", in_policy=policy(mode=Mode.PAUSED), guard=guard(TRIPPED))[2]
+    assert message == (
+        f"since {DUE} no pod is evicted, as the policy is paused. Correct the cause, and check with taintwarden plan "
+        "what would be evicted, before you resume it (taintwarden resume sla)"
+    )
+    assert without_advice(message, "sla") == f"since {DUE} no pod is evicted, as the policy is paused"
 
 
 def test_an_armed_guard():

@@ -106,7 +106,8 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     if guard is not None and (record := guard.record).tripped_at is not None:
         counted = wording.Counted(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
         effect = wording.tripped(policy, counted, guard.scope, halts=guard.halts)
-        message = f"since {rfc3339.at(record.tripped_at)} {effect}. {wording.guard_advice(policy.name)}"
+        advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
+        message = f"since {rfc3339.at(record.tripped_at)} {effect}. {advice}"
         return "True", "MassEviction", message
     if entry.all_zones_full and entry.due and policy.mode is not Mode.PAUSED:
         return "True", "AllZonesFull", wording.all_zones_full(policy, entry.due, len(entry.status.zones))

@@ -244,7 +244,7 @@ def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds if guard else 0, n.bad)
     text = wording.tripped(policy, counted, "", halts=n.halts)
-    advice = wording.guard_advice(policy.name)
+    advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
     note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
     facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
     return Said({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)

@@ -164,8 +164,11 @@ def due(text: str, seconds_left: float) -> str:
 def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
     """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
 
+    While its policy is paused it counts no pods that are due, and knows of no nodes.
     ``scope``: the namespace that it holds; empty: all pods. ``halts``: its action is not Report.
     """
+    if policy.mode is Mode.PAUSED:
+        return "no pod is evicted, as the policy is paused"
     holds = halts and policy.mode is not Mode.DRY_RUN
     effect = f"no pod of namespace {scope} is evicted, others are" if scope else "no pod is evicted"
     if not holds:
@@ -200,11 +203,16 @@ def _short(taint: Taint) -> str:
 
 def without_advice(message: str, policy: str) -> str:
     """What a tripped guard counts and which nodes are bad: its condition without the advice."""
-    return message.removesuffix(guard_advice(policy)).strip().removesuffix(".")
+    for paused in (False, True):
+        message = message.removesuffix(guard_advice(policy, paused=paused))
+    return message.strip().removesuffix(".")
 
 
-def guard_advice(policy: str) -> str:
-    """What to do about a tripped guard, the cautious first."""
+def guard_advice(policy: str, *, paused: bool = False) -> str:
+    """What to do about a tripped guard, the cautious first. A reset of a paused policy releases no pod."""
+    if paused:
+        check = "Correct the cause, and check with taintwarden plan what would be evicted, before you resume it"
+        return f"{check} (taintwarden resume {policy})"
     return (
         f"Pause the policy (taintwarden pause {policy}), correct the cause, and check with taintwarden plan what would "
         "be evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "

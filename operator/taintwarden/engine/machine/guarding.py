@@ -138,7 +138,7 @@ class Guarding:
     def look(self, most: int) -> None:
         """Trip before the first eviction of a wave that is too large; arm again when the cause is gone.
 
-        At most ``most`` pods of each policy are counted anew.
+        At most ``most`` pods of each policy are counted again.
         """
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
