@@ -220,6 +220,12 @@ def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
     assert one.startswith("Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits.")
 
 
+def test_pods_that_a_reset_released_do_not_wait_for_full_zones():
+    full = {"all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord(released=5))}
+    assert told("GuardTripped", pending=9, due=5, released=5, **full) == ("False", "Armed", "a reset released 5 pods")
+    assert ": 2 pods wait." in told("GuardTripped", pending=9, due=7, released=5, **full)[2]
+
+
 def test_what_was_tripped_is_told_before_zones():
     said = told("GuardTripped", pending=9, due=7, all_zones_full=True, zones=FULL, guard=guard(TRIPPED))
     assert said[1] == "MassEviction"

@@ -109,8 +109,9 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
         advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
         message = f"since {rfc3339.at(record.tripped_at)} {effect}. {advice}"
         return "True", "MassEviction", message
-    if entry.all_zones_full and entry.due and policy.mode is not Mode.PAUSED:
-        return "True", "AllZonesFull", wording.all_zones_full(policy, entry.due, len(entry.status.zones))
+    waiting = entry.due - entry.released
+    if entry.all_zones_full and waiting and policy.mode is not Mode.PAUSED:
+        return "True", "AllZonesFull", wording.all_zones_full(policy, waiting, len(entry.status.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
     released = guard.record.released
