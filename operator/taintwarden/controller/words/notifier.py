@@ -154,7 +154,10 @@ def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
     to.metrics.cancelled.labels(n.verdict.policy.name).inc()
     if n.node_gone:
         return Said({}, f"Node {n.pod.node} is gone, so its taint {n.verdict.taint} evicts no pod")
-    return Said({}, f"Stays on {n.pod.node}: taint {n.verdict.taint} no longer evicts it")
+    policy, taint = n.verdict.policy, n.verdict.taint
+    if policy.mode is Mode.PAUSED:
+        return Said({}, f"Stays on {n.pod.node}: policy {policy.name} is paused, so taint {taint} evicts no pod")
+    return Said({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it")
 
 
 @_row(commands.Decided, POD, "info", "eviction-decided")
