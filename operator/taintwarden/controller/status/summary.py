@@ -75,7 +75,7 @@ def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:
 def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
     told, mode = entry.status, entry.policy.mode
     if mode is Mode.PAUSED:
-        return "False", Mode.PAUSED.value, wording.would_be_due(entry.due, told.pending - entry.due)
+        return "False", Mode.PAUSED.value, wording.paused(entry.due, told.pending - entry.due, told.next_deadline)
     if entry.blind:
         return "False", "Blind", wording.blind(entry.blind)
     if not told.pending:

@@ -135,6 +135,13 @@ def would_be_due(due: int, later: int) -> str:
     return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")
 
 
+def paused(due: int, later: int, first: str | None) -> str:
+    """The same in a message that is read later: while no deadline has passed, it counts no pods as due."""
+    if due or first is None:
+        return would_be_due(due, later)
+    return f"paused, {pods(later)} would have to leave, the first at {first}"
+
+
 def no_longer_paused(message: str, *, enforces: bool) -> str:
     """What ``message`` says of the pods of a paused policy, now that it is not paused."""
     text = message.removeprefix("paused, ")
