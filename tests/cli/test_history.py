@@ -66,6 +66,14 @@ async def test_what_happened_comes_in_order_and_pods_of_a_minute_are_one_line(ru
     assert "since 12:00" not in result.stdout  # the message of today
 
 
+async def test_a_pod_counts_once_in_a_line(cluster, run):
+    for number in range(3):
+        tell(cluster, "web-0", number, "EvictionCancelled", metadata={"name": f"flap-{number}", "namespace": "shop"})
+    tell(cluster, "web-1", 0, "EvictionCancelled")
+    lines = [line.split()[1:4] for line in (await run("history")).stdout.splitlines()]
+    assert ["EvictionCancelled", "2", "pods"] in lines
+
+
 @pytest.mark.parametrize("kind", ["TaintEvictionPolicy", "Node"])
 async def test_a_tenants_event_says_nothing_of_what_belongs_to_no_namespace(cluster, run, kind):
     """The API server lets a tenant write an Event about any kind, with the namespace of the Event."""

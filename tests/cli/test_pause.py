@@ -109,10 +109,19 @@ async def test_a_file_that_pauses_is_named(cluster, run):
     assert "; argocd-controller sets spec.paused, too: remove it there, or the next apply" in result.stdout
 
 
-async def test_resume_says_how_many_pods_are_due(cluster, run):
+@pytest.mark.parametrize(
+    ("mode", "said", "told"),
+    [
+        ("Enforce", "12 pods would be due, 3 more later", "12 pods are due, 3 more later"),
+        ("Enforce", "1 pod would be due", "1 pod is due"),
+        ("DryRun", "12 pods would be due", "12 pods would be due"),
+    ],
+)
+async def test_resume_says_how_many_pods_are_due(cluster, run, mode, said, told):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode=mode))
     await run("pause", "sla")
-    set_status(cluster, conditions=[condition("Progressing", "False", "paused, 12 pods would be due", "Paused")])
-    assert "policy sla is in mode Enforce again; 12 pods would be due" in (await run("resume", "sla")).stdout
+    set_status(cluster, conditions=[condition("Progressing", "False", f"paused, {said}", "Paused")])
+    assert f"policy sla is in mode {mode} again; {told} (" in (await run("resume", "sla")).stdout
 
 
 @pytest.fixture

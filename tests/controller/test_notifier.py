@@ -159,6 +159,11 @@ def test_cancelled(told):
     assert told.counted("taintwarden_evictions_cancelled_total", policy="sla") == 1
 
 
+def test_cancelled_by_a_pause(told):
+    told.notice(commands.Cancelled(pod(), verdict(in_policy=policy(mode=Mode.PAUSED))))
+    assert told.event.note == "Stays on n1: policy sla is paused, so taint sla=940:NoExecute evicts no pod"
+
+
 def test_decided(told):
     told.notice(commands.Decided(pod(), verdict(), NOW, 0.0, ""))
     assert told.log == info("eviction-decided", due=DUE, why=WHY)

@@ -261,7 +261,9 @@ async def test_paused_policy_tells_what_would_be_due():
     [status] = await stage.run()
     assert (status["pending"], status["evictingNodes"]) == (3, 1)
     assert status["nextDeadline"] == "2023-11-14T22:14:20Z"
-    assert conditions(status)["Progressing"]["message"] == "paused, 0 pods would be due, 3 more later"
+    assert conditions(status)["Progressing"]["message"] == (
+        "paused, 3 pods would have to leave, the first at 2023-11-14T22:14:20Z"
+    )
     stage.clock.advance(61)
     [status] = await stage.run()
     progressing = conditions(status)["Progressing"]

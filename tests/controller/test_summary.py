@@ -7,6 +7,7 @@ import pytest
 
 from controller import NOW, policy
 from taintwarden.controller.status.summary import conditions
+from taintwarden.controller.words.wording import without_advice
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, GuardReport, PolicyReport, SourceReport
 from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Taint
@@ -181,6 +182,15 @@ def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():
     assert " it holds nothing: 120 pods due" in message
 
 
+def test_the_guard_of_a_paused_policy_counts_nothing_and_advises_no_pause():
+    message = told("GuardTripped", in_policy=policy(mode=Mode.PAUSED), guard=guard(TRIPPED))[2]
+    assert message == (
+        f"since {DUE} no pod is evicted, as the policy is paused. Correct the cause, and check with taintwarden plan "
+        "what would be evicted, before you resume it (taintwarden resume sla)"
+    )
+    assert without_advice(message, "sla") == f"since {DUE} no pod is evicted, as the policy is paused"
+
+
 def test_an_armed_guard():
     assert told("GuardTripped", guard=guard(GuardRecord())) == ("False", "Armed", "")
 
@@ -208,6 +218,12 @@ def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
     assert told("GuardTripped", pending=9, due=7, **full) == ("True", "AllZonesFull", message)
     one = told("GuardTripped", pending=1, due=1, **full | {"zones": FULL[:1]})[2]
     assert one.startswith("Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits.")
+
+
+def test_pods_that_a_reset_released_do_not_wait_for_full_zones():
+    full = {"all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord(released=5))}
+    assert told("GuardTripped", pending=9, due=5, released=5, **full) == ("False", "Armed", "a reset released 5 pods")
+    assert ": 2 pods wait." in told("GuardTripped", pending=9, due=7, released=5, **full)[2]
 
 
 def test_what_was_tripped_is_told_before_zones():

@@ -8,7 +8,7 @@ from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from simulated import policy
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardSettings, Policy, Profile, Reclaim, Share, Toleration, ZoneHealth
+from taintwarden.engine.model import GuardSettings, Mode, Policy, Profile, Reclaim, Share, Toleration, ZoneHealth
 from taintwarden.engine.selectors import LabelSelector
 
 THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
@@ -33,7 +33,8 @@ def test_what_was_held_by_a_budget_is_cancelled_once_by_a_pause():
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
     rig.change(policy(paused=True))
-    assert [one.pod.name for one in rig.take(commands.Cancelled)] == ["a"]
+    told = [(one.pod.name, one.verdict.policy.mode) for one in rig.take(commands.Cancelled)]
+    assert told == [("a", Mode.PAUSED)]
     rig.node("n1")
     assert rig.claimed() == []
     assert rig.take(commands.Cancelled) == []

@@ -340,6 +340,18 @@ def test_of_many_zones_those_in_trouble_are_told():
     assert (len(zones), [one.zone for one in zones if one.state == "Full"]) == (MAX_ZONES, ["z55"])
 
 
+def test_released_pods_are_told_of_those_that_are_due():
+    health = ZoneHealth((Toleration("sla", "Lt", "950"),))
+    rig = Rig(limited(zone_health=health, guard=GuardSettings(max_percent=100, min_pods=50)))
+    for number in range(3):
+        rig.node(f"n{number}", "sla=940")
+    rig.pod("a")
+    rig.feed(events.GuardReset("p", "1"))
+    rig.wake()
+    rig.pod("b")
+    assert (report(rig).all_zones_full, report(rig).due, report(rig).released) == (True, 2, 1)
+
+
 def test_with_reclaim_zones_have_no_health():
     rig = Rig(
         limited(zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),)), spec={"reclaim": {"deadlineSeconds": 900}})

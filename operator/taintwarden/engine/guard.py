@@ -641,6 +641,7 @@ class Guard:
         for at, pods in sorted(record.evicted):
             for namespace, number in pods:
                 self._past.note(now.monotonic_at(min(at, latest)), namespace, number)
+        self._past.let_time_pass(later(now.monotonic, -self.settings.window_seconds))
         self._reserved, self._wanted, self.unsure, self._taken = {}, {}, record.reserved, {}
         self.tripped_at = None if record.tripped_at is None else WallTime(min(record.tripped_at, now.wall))
         self.cause, self.reset, self._stored_reset = record.cause, record.reset, record.reset
@@ -658,12 +659,15 @@ class Guard:
         self.follow(now)
         self._unsaved, self._changed = False, True
 
+    def made(self, existing: Container[str]) -> list[str]:
+        """Namespaces of the evictions that another process reserved and made: their pods are gone."""
+        return [namespace for uid, namespace in self.unsure if uid not in existing]
+
     def resolve(self, existing: Container[str], now: Instant) -> None:
         """All pods are known: what another process reserved was evicted if the pod is gone, and whom it released."""
         self._begin_slot(now)
-        for uid, namespace in self.unsure:
-            if uid not in existing:
-                self._past.note(self._slot, namespace)
+        for namespace in self.made(existing):
+            self._past.note(self._slot, namespace)
         self.unsure = ()
         self._quota = 0 if self.knows_causes else self._quota
 

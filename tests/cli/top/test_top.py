@@ -17,6 +17,7 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_s
 from cli.test_plan import add_node, add_pod
 from cli.world import budget, namespace, policy
 from localcluster import LocalCluster
+from taintwarden.engine import rfc3339
 from taintwarden_cli.top.keyboard import split_keys
 
 SECONDS = 120.0
@@ -92,6 +93,18 @@ async def test_a_pod_that_is_deleted_in_spite_of_its_budget_waits_for_something_
     set_status(cluster, nextPods=[next_pod(limit)])
     shown = (await run("top", "--once")).stdout
     assert (mark in shown, "limit node of policy sla" in shown) == (True, limit == "node")
+
+
+async def test_the_guard_counts_the_reserved_evictions_that_were_made_and_none_that_left_the_window(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(limits={"guard": {"minPods": 9}}))
+    past = {"until": rfc3339.at(time.time()), "namespaces": [{"namespace": "shop", "pods": 2}]}
+    old = past | {"until": SINCE}
+    [uid] = [one["metadata"]["uid"] for one in cluster.store.list("pods") if one["metadata"]["name"] == "web-2"]
+    reserved = [{"uid": one, "namespace": "shop"} for one in (uid, "gone")]
+    guard = {"evicted": [old, past], "reserved": reserved}
+    set_status(cluster, conditions=[condition("GuardTripped", "False", "", "Armed")], guard=guard)
+    assert "guard armed" in (said := (await run("top", "--once")).stdout)
+    assert " 4/9" in said  # 2 in the window, 1 that was reserved, 1 that is due
 
 
 def next_pod(limit: str) -> dict[str, str]:

@@ -75,7 +75,7 @@ def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:
 def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
     told, mode = entry.status, entry.policy.mode
     if mode is Mode.PAUSED:
-        return "False", Mode.PAUSED.value, wording.would_be_due(entry.due, told.pending - entry.due)
+        return "False", Mode.PAUSED.value, wording.paused(entry.due, told.pending - entry.due, told.next_deadline)
     if entry.blind:
         return "False", "Blind", wording.blind(entry.blind)
     if not told.pending:
@@ -106,10 +106,12 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     if guard is not None and (record := guard.record).tripped_at is not None:
         counted = wording.Counted(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
         effect = wording.tripped(policy, counted, guard.scope, halts=guard.halts)
-        message = f"since {rfc3339.at(record.tripped_at)} {effect}. {wording.guard_advice(policy.name)}"
+        advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
+        message = f"since {rfc3339.at(record.tripped_at)} {effect}. {advice}"
         return "True", "MassEviction", message
-    if entry.all_zones_full and entry.due and policy.mode is not Mode.PAUSED:
-        return "True", "AllZonesFull", wording.all_zones_full(policy, entry.due, len(entry.status.zones))
+    waiting = entry.due - entry.released
+    if entry.all_zones_full and waiting and policy.mode is not Mode.PAUSED:
+        return "True", "AllZonesFull", wording.all_zones_full(policy, waiting, len(entry.status.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
     released = guard.record.released

@@ -154,7 +154,10 @@ def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
     to.metrics.cancelled.labels(n.verdict.policy.name).inc()
     if n.node_gone:
         return Said({}, f"Node {n.pod.node} is gone, so its taint {n.verdict.taint} evicts no pod")
-    return Said({}, f"Stays on {n.pod.node}: taint {n.verdict.taint} no longer evicts it")
+    policy, taint = n.verdict.policy, n.verdict.taint
+    if policy.mode is Mode.PAUSED:
+        return Said({}, f"Stays on {n.pod.node}: policy {policy.name} is paused, so taint {taint} evicts no pod")
+    return Said({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it")
 
 
 @_row(commands.Decided, POD, "info", "eviction-decided")
@@ -244,7 +247,7 @@ def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds if guard else 0, n.bad)
     text = wording.tripped(policy, counted, "", halts=n.halts)
-    advice = wording.guard_advice(policy.name)
+    advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
     note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
     facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
     return Said({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)

@@ -135,6 +135,22 @@ def would_be_due(due: int, later: int) -> str:
     return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")
 
 
+def paused(due: int, later: int, first: str | None) -> str:
+    """The same in a message that is read later: while no deadline has passed, it counts no pods as due."""
+    if due or first is None:
+        return would_be_due(due, later)
+    return f"paused, {pods(later)} would have to leave, the first at {first}"
+
+
+def no_longer_paused(message: str, *, enforces: bool) -> str:
+    """What ``message`` says of the pods of a paused policy, now that it is not paused."""
+    text = message.removeprefix("paused, ")
+    if not enforces:
+        return text
+    be, have = ("is", "has") if text.startswith("1 pod ") else ("are", "have")
+    return text.replace("would be", be).replace("would have", have)
+
+
 def zone_health(nodes: int, unhealthy: int, state: str) -> str:
     """The health of a zone."""
     text = f"{state}, {unhealthy} of {several(nodes, 'node')} {'is' if unhealthy == 1 else 'are'} unhealthy"
@@ -164,8 +180,11 @@ def due(text: str, seconds_left: float) -> str:
 def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
     """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
 
+    While its policy is paused it counts no pods that are due, and knows of no nodes.
     ``scope``: the namespace that it holds; empty: all pods. ``halts``: its action is not Report.
     """
+    if policy.mode is Mode.PAUSED:
+        return "no pod is evicted, as the policy is paused"
     holds = halts and policy.mode is not Mode.DRY_RUN
     effect = f"no pod of namespace {scope} is evicted, others are" if scope else "no pod is evicted"
     if not holds:
@@ -200,11 +219,16 @@ def _short(taint: Taint) -> str:
 
 def without_advice(message: str, policy: str) -> str:
     """What a tripped guard counts and which nodes are bad: its condition without the advice."""
-    return message.removesuffix(guard_advice(policy)).strip().removesuffix(".")
+    for paused in (False, True):
+        message = message.removesuffix(guard_advice(policy, paused=paused))
+    return message.strip().removesuffix(".")
 
 
-def guard_advice(policy: str) -> str:
-    """What to do about a tripped guard, the cautious first."""
+def guard_advice(policy: str, *, paused: bool = False) -> str:
+    """What to do about a tripped guard, the cautious first. A reset of a paused policy releases no pod."""
+    if paused:
+        check = "Correct the cause, and check with taintwarden plan what would be evicted, before you resume it"
+        return f"{check} (taintwarden resume {policy})"
     return (
         f"Pause the policy (taintwarden pause {policy}), correct the cause, and check with taintwarden plan what would "
         "be evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "

@@ -1,7 +1,7 @@
 """The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
@@ -138,7 +138,7 @@ class Guarding:
     def look(self, most: int) -> None:
         """Trip before the first eviction of a wave that is too large; arm again when the cause is gone.
 
-        At most ``most`` pods of each policy are counted anew.
+        At most ``most`` pods of each policy are counted again.
         """
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
@@ -148,7 +148,7 @@ class Guarding:
                 self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
-        guard.resolve(self._existing(dict(guard.unsure)), self._world.now)
+        guard.resolve(existing(self._world, guard), self._world.now)
         match guard.look(self._world.now, most):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
@@ -159,11 +159,6 @@ class Guarding:
                 self._world.report(commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts))
             case None:
                 pass
-
-    def _existing(self, uids: Mapping[str, str]) -> Container[str]:
-        """Those of some pods that are still there."""
-        nodes = self._world.cluster.nodes.values() if uids else ()
-        return {uid: None for state in nodes for uid in state.pods if uid in uids}
 
     def _look_at_zones(self, policy: Policy) -> None:
         """Report once that every zone is Full and holds pods."""
@@ -284,6 +279,13 @@ class Guarding:
 
     def _is_new(self, at: float) -> bool:
         return self._world.now.wall - at < self._world.timings.change_is_new
+
+
+def existing(world: World, guard: Guard) -> Container[str]:
+    """UIDs of the pods that are still there of those whose evictions another process reserved."""
+    uids = dict(guard.unsure)
+    nodes = world.cluster.nodes.values() if uids else ()
+    return {uid: None for state in nodes for uid in state.pods if uid in uids}
 
 
 def bad_nodes(world: World, guard: Guard, policy: Policy) -> BadNodes:

@@ -15,7 +15,7 @@ from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import BadNodes
-from taintwarden.engine.machine.guarding import bad_nodes
+from taintwarden.engine.machine.guarding import bad_nodes, existing
 from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
@@ -101,6 +101,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     status: ReportedStatus
     due: int = 0
     """Of the pending pods, those whose deadline has passed."""
+    released: int = 0
+    """Of those, the ones that a person released."""
     exempt: int = 0
     """Pods that it leaves on nodes that will be removed."""
     sources: tuple[SourceReport, ...] = ()
@@ -108,7 +110,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
     blocked_by: Mapping[str, int] = {}
     """Pods by the outcome of their last call, where that did not evict them."""
     all_zones_full: bool = False
-    """Every zone is Full, so that no due pod is evicted."""
+    """Every zone is Full, so that no due pod is evicted that is not released."""
     bouncing: int = 0
     """Workloads that bounce."""
     guard: GuardReport | None = None
@@ -173,7 +175,8 @@ class Reports:
             if tally is None or not claim.is_standing or not self._views.is_standing(claim):
                 continue
             pod = self._world.cluster.pod(claim.node, claim.uid)
-            tally.add(claim, pod, now)
+            is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
+            tally.add(claim, pod, now, is_released=is_released)
             if (end := self._reclaims.end_of(claim)) is not None:
                 tally.end(end)
             if phase in (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT):
@@ -215,6 +218,7 @@ class Reports:
                 next_pods=tuple(_next_pod(view, now) for view in views if view is not None),
             ),
             due=tally.due,
+            released=tally.released,
             exempt=tally.exempt,
             sources=tuple(
                 SourceReport(one.key, str(one.source), tally.found[one.source])
@@ -247,7 +251,7 @@ class Reports:
             guard.halts,
             due=guard.expected(),
             reserved=guard.reserved,
-            evicted=guard.evicted(),
+            evicted=guard.evicted() + len(guard.made(existing(self._world, guard)) if self._world.synced else ()),
             allowance=guard.allowance(),
             population=guard.population(),
             action=guard.settings.action,
@@ -329,7 +333,7 @@ class _Tally:
     """The counts of one policy's claims."""
 
     def __init__(self) -> None:
-        self.selected = self.pending = self.due = self.exempt = 0
+        self.selected = self.pending = self.due = self.released = self.exempt = 0
         self.invalid: Counter[tuple[str, str]] = Counter()
         """Pods affected by an invalid value, by node and taint."""
         self.found: Counter[ValueSource | None] = Counter()
@@ -343,12 +347,14 @@ class _Tally:
         self._alike: dict[tuple[PodClass, float, float | None], list[Claim]] = {}
         """Claims of the same place, by what it depends on. To compute it for every pod of a wave takes 60 ms."""
 
-    def add(self, claim: Claim, pod: Pod | None, now: Instant) -> None:
+    def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
         if claim.phase is Phase.EXEMPT:
             self.exempt += 1
             return
         self.pending += 1
-        self.due += claim.due_at <= now.wall
+        is_due = claim.due_at <= now.wall
+        self.due += is_due
+        self.released += is_due and is_released
         self.nodes.add(claim.node)
         due_at = claim.due_at
         if self.next_deadline is None or due_at < self.next_deadline:

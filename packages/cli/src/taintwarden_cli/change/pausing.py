@@ -12,7 +12,9 @@ import click
 import msgspec
 
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
+from taintwarden.controller.words.wording import no_longer_paused
 from taintwarden.engine import rfc3339
+from taintwarden.engine.model import Mode
 from taintwarden_cli.change.stored_policy import (
     StoredPolicy,
     apply_policy,
@@ -73,7 +75,9 @@ async def _resume(session: Session, name: str) -> str:
 
 def _resumed(stored: StoredPolicy) -> str:
     progress = stored.status.condition("Progressing")
-    due = f"; {progress.message.removeprefix('paused, ')}" if progress and progress.reason == "Paused" else ""
+    due = ""
+    if progress and progress.reason == "Paused":
+        due = f"; {no_longer_paused(progress.message, enforces=stored.spec.mode == Mode.ENFORCE)}"
     others = ", ".join(sorted(stored.metadata.owners("spec", "paused") - {FIELD_MANAGER}))
     again = f"; {others} sets spec.paused, too: remove it there, or the next apply pauses the policy again"
     return f"policy {stored.metadata.name} is in mode {stored.spec.mode} again{due}{again if others else ''}"

@@ -201,7 +201,7 @@ def _grouped(happenings: Iterable[Happening], *, every: bool) -> Iterator[list[H
 
 def _row(group: list[Happening]) -> tuple[str, str, str, str]:
     first = group[0]
-    names = [f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group]
+    names = list(dict.fromkeys(f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group))
     about = f"{first.kind} {names[0]}"
     if len(names) > 1:
         about = wording.several(len(names), first.kind.lower())

@@ -81,6 +81,13 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
         return told.last_transition_time if told is not None and told.reason == "MassEviction" else None
 
     @property
+    def all_zones_full(self) -> str:
+        """What it means that every zone is Full."""
+        released = self.status.guard.released if self.status.guard is not None else None
+        but = f" but {wording.pods(released)} that a reset released" if released else ""
+        return f"every zone is Full, so nothing is evicted{but}"
+
+    @property
     def is_halted(self) -> bool:
         """Whether its newest version is in effect, and its guard or its zones stop it."""
         return self.accepted == "True" and self.guard in (TRIPPED, ZONES_FULL)
@@ -161,7 +168,7 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
             counted = wording.without_advice(status.says("GuardTripped", "True"), policy.name)
             yield "its guard has tripped" + (f": {counted}" if counted else "")
         elif policy.guard == ZONES_FULL:
-            yield "every zone is Full, so nothing is evicted"
+            yield policy.all_zones_full
     if unknown := status.says("DevicesKnown", "False"):
         yield f"condition DevicesKnown is False: {unknown}"
 

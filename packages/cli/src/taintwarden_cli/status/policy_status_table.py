@@ -134,6 +134,6 @@ def _guard_text(policy: PolicySummary, times: Times) -> str:
     if policy.guard == TRIPPED:
         return f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
     if policy.guard == ZONES_FULL:
-        return "no pod is evicted, as every zone is Full"
+        return policy.all_zones_full
     released = policy.status.guard and policy.status.guard.released
     return f"armed; a reset released {pods(released)}" if released else "armed"
