@@ -31,7 +31,7 @@ def complete(line: str) -> list[str]:
         ("taintwarden plan --repl", ["--replacement-seconds"]),
         (
             "taintwarden status -o ",
-            ["table", "json", "yaml"],
+            ["table", "wide", "json", "yaml"],
         ),
     ],
 )
@@ -56,6 +56,7 @@ def test_kubectl_completes_commands_and_flags():
     ]
     assert complete_for_kubectl("status", "-o", "") == [
         "table\t",
+        "wide\t",
         "json\t",
         "yaml\t",
         ":4",

@@ -3,12 +3,10 @@
 import math
 import pickle
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from taintwarden.engine import deadlines
 from taintwarden.engine.deadlines import DeadlineQueue
 
 keys = st.sampled_from([f"k{number}" for number in range(8)])
@@ -121,21 +119,28 @@ def test_scheduling_the_same_again_costs_nothing():
     assert len(pickle.dumps(queue)) == before
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 9)), max_size=200))
+@given(st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 30)), max_size=200))
 def test_parts_that_are_split_and_emptied_stay_in_order(steps):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deadlines, "LARGEST_PART", 4)
-        queue, wanted = DeadlineQueue(), {}
-        for number, stays, at in steps:
-            if stays:
-                queue.schedule(str(number), float(at))
-                wanted[str(number)] = float(at), str(number)
-            else:
-                queue.cancel(str(number))
-                wanted.pop(str(number), None)
-        assert all(len(part) in range(1, 5) for part in queue._parts)
-        drained = [queue.pop_due(math.inf) for _ in wanted]
-        assert drained == [key for _, key in sorted(wanted.values())]
+    queue, wanted = DeadlineQueue(largest_part=4), {}
+    for number, stays, at in steps:
+        if stays:
+            queue.schedule(str(number), float(at))
+            wanted[str(number)] = float(at), str(number)
+        else:
+            queue.cancel(str(number))
+            wanted.pop(str(number), None)
+        assert [part[-1] for part in queue._parts] == queue._lasts
+    assert all(len(part) in range(1, 5) for part in queue._parts)
+    drained = [queue.pop_due(math.inf) for _ in wanted]
+    assert drained == [key for _, key in sorted(wanted.values())]
+
+
+def test_the_last_of_all_that_splits_its_part_can_be_cancelled():
+    queue = DeadlineQueue(largest_part=4)
+    for at in range(5):
+        queue.schedule(str(at), float(at))
+    queue.cancel("4")
+    assert [queue.pop_due(9.0) for _ in range(5)] == ["0", "1", "2", "3", None]
 
 
 def test_to_add_or_remove_one_of_many_compares_it_with_few():

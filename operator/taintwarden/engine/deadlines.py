@@ -26,6 +26,8 @@ class Entry(msgspec.Struct, frozen=True, order=True, gc=False):
 class DeadlineQueue(Generic[Time]):
     """Keys with the time at which each is due, all on one clock. Scheduling a key again replaces its entry.
 
+    ``largest_part``: how many entries are moved at most to add or remove one.
+
     >>> queue = DeadlineQueue()
     >>> queue.schedule("pod", 20.0)
     >>> queue.schedule("pod", 10.0)
@@ -33,7 +35,8 @@ class DeadlineQueue(Generic[Time]):
     ('pod', None)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, largest_part: int = LARGEST_PART) -> None:
+        self._largest_part = largest_part
         self._current: dict[str, Entry] = {}
         self._parts: list[list[Entry]] = []
         """All of them in order. No part is empty."""
@@ -56,11 +59,11 @@ class DeadlineQueue(Generic[Time]):
             number, self._parts, self._lasts = 0, [[]], [entry]
         part = self._parts[number]
         insort(part, entry)
-        if len(part) > LARGEST_PART:
-            half = LARGEST_PART // 2
+        self._lasts[number] = part[-1]
+        if len(part) > self._largest_part:
+            half = len(part) // 2
             self._parts[number : number + 1] = part[:half], part[half:]
             self._lasts.insert(number, part[half - 1])
-        self._lasts[number] = self._parts[number][-1]
 
     def cancel(self, key: str) -> None:
         """Remove ``key``, if it is scheduled."""
