@@ -55,7 +55,7 @@ def test_the_source_distribution_holds_the_product_alone(built):
     with tarfile.open(path) as packed:
         names = [one.name.split("/")[1:] for one in packed if one.name.count("/") > 1]
     assert {first for first, *_ in names} == {"operator", "packages", "crds", "deploy"}
-    assert {second for first, second, *_ in names if first == "packages"} == {"cli", "placement"}
+    assert {second for first, second, *_ in names if first == "packages"} == {"cli", "devices", "placement"}
 
 
 def test_demo_and_publisher_are_extras(built):
