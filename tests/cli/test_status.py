@@ -156,6 +156,14 @@ async def test_invalid_taints_are_named_with_their_nodes(cluster, run):
     assert "3 pods with other invalid taints: kubectl get events" in shown
 
 
+async def test_a_value_that_cannot_be_compared_calls_for_a_person(cluster, run):
+    taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(3)]
+    set_status(cluster, "sla", invalidTaints=taints)
+    result = await run("status")
+    assert "Problem sla=98O:NoExecute on a0 cannot be compared (and 2 more taints)" in " ".join(result.stdout.split())
+    assert result.exit_code == 10
+
+
 async def test_invalid_taints_of_a_policy_that_evicts_for_them(cluster, run):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(timing={"onInvalidValue": "Evict"}))
     set_status(cluster, "sla", invalidTaints=[{"node": "a0", "taint": "sla=98O:NoExecute", "pods": 1}])

@@ -15,7 +15,7 @@ from taintwarden.engine.machine import BadNodes
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.reported_status import LimitStatus, ReclaimStatus
+from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus
 
 HOLDS = refusal.HOLDS
 """Limit -> why it delays pods."""
@@ -278,6 +278,11 @@ def invalid_effect(verdict: TaintVerdict, *, held: bool) -> str:
     if verdict.judged_value is None:
         return "it evicts no pod, as no valid value of it is known"
     return f"pods with a comparison toleration are judged by its last valid value, {verdict.judged_value}"
+
+
+def not_comparable(taint: InvalidTaint) -> str:
+    """A taint whose value no toleration can compare."""
+    return f"{taint.taint} on {taint.node} cannot be compared"
 
 
 def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Toleration]) -> str:

@@ -32,10 +32,10 @@ Exit codes:
   2   wrong flags or kubeconfig
   10  you have to act: the operator does not report, the webhook has no ready replica, a policy is not
       accepted, its newest version was not observed, calls for its evictions fail, its guard has tripped
-      (not in mode DryRun), every zone is Full, pods are killed with their node, or pods have waited: for
-      half an hour because of a PodDisruptionBudget or of pods that terminate on their node, for 5 minutes
-      because the API server fails or a workload comes back to its node, for 3 minutes because the state
-      of the cluster is not known
+      (not in mode DryRun), every zone is Full, pods are killed with their node, the value of a taint
+      cannot be compared, or pods have waited: for half an hour because of a PodDisruptionBudget or of
+      pods that terminate on their node, for 5 minutes because the API server fails or a workload comes
+      back to its node, for 3 minutes because the state of the cluster is not known
 
 JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
 status); status is that of the stored policy.

@@ -171,6 +171,9 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
             yield policy.all_zones_full
     if unknown := status.says("DevicesKnown", "False"):
         yield f"condition DevicesKnown is False: {unknown}"
+    for invalid in status.invalid_taints[:1]:
+        more = len(status.invalid_taints) - 1
+        yield wording.not_comparable(invalid) + (f" (and {wording.several(more, 'more taint')})" if more else "")
 
 
 def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:

@@ -9,7 +9,15 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.controller.words.wording import next_one, node_end, pods, several, waiting, zone_health
+from taintwarden.controller.words.wording import (
+    next_one,
+    node_end,
+    not_comparable,
+    pods,
+    several,
+    waiting,
+    zone_health,
+)
 from taintwarden.engine.model import OnInvalidValue
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
@@ -124,7 +132,7 @@ def _invalid(policy: PolicySummary) -> Iterator[str]:
         judged = "judged by its last valid value; if it had none, it evicts none of them"
         if policy.on_invalid_value == OnInvalidValue.EVICT:
             judged = f"{'has' if taint.pods == 1 else 'have'} to leave, since onInvalidValue is Evict"
-        yield f"{taint.taint} on {taint.node} cannot be compared: {pods(taint.pods)} {judged}"
+        yield f"{not_comparable(taint)}: {pods(taint.pods)} {judged}"
     if (more := policy.status.retained - sum(one.pods for one in policy.status.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
         yield f"{pods(more)} with other invalid taints: {where}"
