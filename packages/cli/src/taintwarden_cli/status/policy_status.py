@@ -172,8 +172,8 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
     if unknown := status.says("DevicesKnown", "False"):
         yield f"condition DevicesKnown is False: {unknown}"
     for invalid in status.invalid_taints[:1]:
-        more = len(status.invalid_taints) - 1
-        yield wording.not_comparable(invalid) + (f" (and {wording.several(more, 'more taint')})" if more else "")
+        others = len(status.invalid_taints) - 1
+        yield wording.not_comparable(invalid) + (f" (and {wording.several(others, 'more taint')})" if others else "")
 
 
 def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
