@@ -66,23 +66,23 @@ class Gauges:
         metrics.bounces.labels(policy)
 
     def _measure_policy(self, entry: PolicyReport) -> None:
-        metrics, name, told = self._metrics, entry.policy.name, entry.status
+        metrics, name, status = self._metrics, entry.policy.name, entry.status
         if name not in self._begun:
             self._begin(name)
         for mode in Mode:
             metrics.policy_mode.labels(name, mode).set(mode is entry.policy.mode)
-        metrics.retained.labels(name).set(told.retained)
+        metrics.retained.labels(name).set(status.retained)
         metrics.zones_full.labels(name).set(entry.all_zones_full)
-        metrics.pending.labels(name).set(told.pending)
-        metrics.evicting_nodes.labels(name).set(told.evicting_nodes)
+        metrics.pending.labels(name).set(status.pending)
+        metrics.evicting_nodes.labels(name).set(status.evicting_nodes)
         metrics.bouncing.labels(name).set(entry.bouncing)
         for reason, pods in entry.blocked_by.items():
             metrics.blocked.labels(name, reason).set(pods)
-        for limit in told.limits:
+        for limit in status.limits:
             metrics.limited.labels(name, limit.limit).set(limit.pods)
-        for budget in told.blocked_budgets:
+        for budget in status.blocked_budgets:
             metrics.budget_blocked.labels(name, budget).set(budget.pods)
-        for zone in told.zones:
+        for zone in status.zones:
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.devices is not None:
             metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))

@@ -66,18 +66,18 @@ class StatusPatcher:
     async def tell(
         self,
         key: str,
-        told: Status,
+        reported: Status,
         observed: ObservedObject,
-        said: Sequence[ConditionRow],
+        rows: Sequence[ConditionRow],
         more: dict[str, Any] | None = None,
     ) -> bool:
-        """Write ``told`` with the conditions in ``said``, and with fields that are not compared (``more``).
+        """Write ``reported`` with the conditions in ``rows``, and with fields that are not compared (``more``).
 
         Returns whether it was time to: it had changed, or was not reported for ``report_seconds``.
         """
-        status = msgspec.to_builtins(told) | {
+        status = msgspec.to_builtins(reported) | {
             "observedGeneration": observed.generation,
-            "conditions": [msgspec.to_builtins(self._condition(key, observed, *one)) for one in said],
+            "conditions": [msgspec.to_builtins(self._condition(key, observed, *one)) for one in rows],
         }
         now = self._clock()
         is_reported = now.monotonic - self._written_at.get(key, -math.inf) < self._report_seconds

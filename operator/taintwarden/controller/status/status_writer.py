@@ -141,12 +141,12 @@ class StatusWriter:
 
     async def _write(self, name: str, observed: ObservedObject, latest: _Round) -> None:
         entry = latest.reports.get(name)
-        told = ReportedStatus() if entry is None else entry.status
-        said = conditions(entry, observed.problem, dry_run=self._dry_run)
+        reported = ReportedStatus() if entry is None else entry.status
+        rows = conditions(entry, observed.problem, dry_run=self._dry_run)
         more: dict[str, Any] = {"observedAt": rfc3339.at(latest.at.wall)}
         if entry is not None and self._view.guard(name, self._clock()) is None:
             more["guard"] = None  # no other writer removes a guard that no longer exists
-        await self._of_policies.tell(name, told, observed, said, more)
+        await self._of_policies.tell(name, reported, observed, rows, more)
 
     async def _write_profiles(self) -> None:
         matched = self._view.matched_pods()
@@ -159,9 +159,9 @@ class StatusWriter:
                 break
             if observed is None:  # deleted while others were written
                 continue
-            told = ProfileStatus(matched_pods=matched.get(key, 0))
-            said = [accepted(observed.problem, in_force=key in matched)]
-            written += await self._of_profiles.tell(key, told, observed, said)
+            reported = ProfileStatus(matched_pods=matched.get(key, 0))
+            rows = [accepted(observed.problem, in_force=key in matched)]
+            written += await self._of_profiles.tell(key, reported, observed, rows)
 
 
 def in_turns(keys: Iterable[str]) -> Iterator[str]:

@@ -16,12 +16,12 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
 
     ``dry_run``: the operator lets no policy enforce.
     """
-    said = [_accepted(problem)]
+    rows = [_accepted(problem)]
     if entry is None:
         none = "no valid version of this policy is known, so it does nothing"
-        return [*said, ("Enforcing", "False", "NotAccepted", none)]
+        return [*rows, ("Enforcing", "False", "NotAccepted", none)]
     return [
-        *said,
+        *rows,
         ("Enforcing", *_enforcing(entry, dry_run=dry_run)),
         ("Progressing", *_progressing(entry)),
         ("GuardTripped", *_guard_tripped(entry)),
@@ -45,10 +45,10 @@ def _sources(entry: PolicyReport) -> list[ConditionRow]:
     if not entry.sources:
         return []
     if missing := [one for one in entry.sources if not one.nodes]:
-        told = "; ".join(wording.no_value(one.source, one.key, entry.status.selected_nodes) for one in missing)
-        return [("SourcesFound", "False", "NoNode", told)]
-    told = ", ".join(f"{one.source} on {wording.several(one.nodes, 'node')}" for one in entry.sources)
-    return [("SourcesFound", "True", "Found", told)]
+        text = "; ".join(wording.no_value(one.source, one.key, entry.status.selected_nodes) for one in missing)
+        return [("SourcesFound", "False", "NoNode", text)]
+    text = ", ".join(f"{one.source} on {wording.several(one.nodes, 'node')}" for one in entry.sources)
+    return [("SourcesFound", "True", "Found", text)]
 
 
 def _devices(entry: PolicyReport) -> list[ConditionRow]:
@@ -73,26 +73,26 @@ def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:
 
 
 def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
-    told, mode = entry.status, entry.policy.mode
+    status, mode = entry.status, entry.policy.mode
     if mode is Mode.PAUSED:
-        return "False", Mode.PAUSED.value, wording.paused(entry.due, told.pending - entry.due, told.next_deadline)
+        return "False", Mode.PAUSED.value, wording.paused(entry.due, status.pending - entry.due, status.next_deadline)
     if entry.blind:
         return "False", "Blind", wording.blind(entry.blind)
-    if not told.pending:
+    if not status.pending:
         return "False", "Idle", "no pod has to leave"
-    must = "would have" if mode is Mode.DRY_RUN else "has" if told.pending == 1 else "have"
-    have = f"{wording.pods(told.pending)} {must} to leave"
-    main = told.limits[0] if told.limits else None
-    if told.blocked and (main is None or main.limit == BUDGET or told.blocked > main.pods):
+    must = "would have" if mode is Mode.DRY_RUN else "has" if status.pending == 1 else "have"
+    have = f"{wording.pods(status.pending)} {must} to leave"
+    main = status.limits[0] if status.limits else None
+    if status.blocked and (main is None or main.limit == BUDGET or status.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
     if main is not None:
         reason = "Failing" if main.limit == FAILING else "Limited"
         # Calls that fail are named although a limit holds more pods: perhaps it does because of them.
-        failing = (one for one in told.limits if one is not main and one.limit in (FAILING, CALLS))
+        failing = (one for one in status.limits if one is not main and one.limit in (FAILING, CALLS))
         # Of the others, the message is of one pod, and changes often.
         held = (wording.held(one, one.message if one.limit == GUARD else "") for one in (main, *failing))
         return "True", reason, "; ".join([have, *held])
-    return "True", "Pending", have if told.next_deadline is None else f"{have}, the first at {told.next_deadline}"
+    return "True", "Pending", have if status.next_deadline is None else f"{have}, the first at {status.next_deadline}"
 
 
 def _by_budgets(entry: PolicyReport, main: LimitStatus | None) -> str:

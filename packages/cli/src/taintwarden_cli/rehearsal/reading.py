@@ -33,7 +33,6 @@ from taintwarden_placement.scheduling.demands import claim_of
 
 MAX_BUDGETS = 500
 Progress = Callable[[str], None]
-S = TypeVar("S", bound=Snapshot)
 T = TypeVar("T")
 
 
