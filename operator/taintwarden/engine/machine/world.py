@@ -32,10 +32,6 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a write to an object that has changed meanwhile: the stream delivers that in a moment."""
     write_refused: tuple[float, float] = (30.0, 600.0)
     """The same for a write that the API server refused: it may be allowed later."""
-    labels_contested: tuple[float, float] = (1.0, 300.0)
-    """First and longest delay before labels are written again that another client keeps changing."""
-    labels_calm: float = 1800.0
-    """How long such labels have to stay until the delays begin again."""
     forecast: float = 1.0
     """A wave arrives node by node: the forecast of all evictions is computed at most once in this time."""
     change_is_new: float = 30.0
