@@ -24,12 +24,12 @@ from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInv
 
 
 class Judging:
-    """Updates claims from verdicts, and informs guards and forecasts about them.
+    """Updates claims from verdicts, and informs guards about them.
 
     Args:
         world: the state.
         ending: ends claims.
-        reclaims: forecasts of hard deadlines.
+        reclaims: reports hard deadlines that pods miss.
         outbox: writes histories.
 
     """

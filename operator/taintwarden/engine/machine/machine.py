@@ -190,7 +190,7 @@ class Machine:
             self._outbox.retry_due()
             if self._reclaims.claims:
                 world.report(*self._reclaims.missed(world.now.wall, most))
-                world.report(*self._reclaims.forecast(world.overall_rate, world.now, most))
+                world.report(*self._reclaims.risks(world.now.wall, most))
         if not world.may_evict or not self._judging.is_complete:
             return
         self._guarding.reset()
