@@ -4,7 +4,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from engine.affinity_law import matches, weight
+from placement.affinity_law import matches, weight
 from placement.node_selector import holds
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import Gates

@@ -12,7 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from admission.patching import patched
-from engine.affinity_law import matches, weight
+from placement.affinity_law import matches, weight
 from placement.node_selector import holds
 from scheduling.scene import READ, Scene, pod_json
 from taintwarden.engine.evaluate import judge
