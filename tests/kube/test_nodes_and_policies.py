@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from contract.api import pod as pod_body
 from kube import wire
 from kube.scripted import ScriptedClient, foreign_404, refusal, standing
 from localcluster import LocalCluster
@@ -73,12 +72,6 @@ async def test_a_history_is_applied_with_the_uid_and_by_one_owner():
         "kind": "Node",
         "metadata": {"name": "n1", "uid": "uid-n1", "annotations": {HISTORY_ANNOTATION: "text"}},
     }
-
-
-async def test_an_empty_history_names_no_annotation():
-    client = ScriptedClient({})
-    await save_history(client, history("uid-n1", ""), standing)
-    assert client.calls[0].body["metadata"] == {"name": "n1", "uid": "uid-n1"}
 
 
 NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}
@@ -149,14 +142,6 @@ async def test_a_node_that_is_gone_is_not_made_anew(cluster: LocalCluster) -> No
     assert cluster.store.list("nodes") == []
 
 
-async def test_a_pod_in_the_way_is_none_of_our_business(cluster: LocalCluster) -> None:
-    cluster.create("pods", pod_body("a", nodeName="n1"))
-    async with cluster.serve() as server, wire.client(server.url) as client:
-        node = await read_node(client, "n1")
-    assert node is not None
-    assert node.metadata.uid == stored(cluster)["metadata"]["uid"]
-
-
 @pytest.mark.parametrize("resource", [POLICIES, PROFILES])
 async def test_one_object_shows_whether_the_cluster_serves_a_kind(resource):
     client = ScriptedClient({"metadata": {"resourceVersion": "42"}, "items": [{"metadata": {"name": "p"}}]})
@@ -177,15 +162,6 @@ async def test_a_kind_that_is_refused_is_an_error(error):
         await check_definition(ScriptedClient(error), POLICIES)
 
 
-async def test_a_status_is_merged_into_the_subresource():
-    client = ScriptedClient({})
-    await patch_status(client, POLICIES, "p", {"pending": 1}, standing)
-    [call] = client.calls
-    assert (call.method, call.path) == ("PATCH", f"{POLICIES.path}/p/status")
-    assert call.content_type == "application/merge-patch+json"
-    assert call.body == {"status": {"pending": 1}}
-
-
 async def test_the_status_of_a_profile_is_merged_in_its_namespace():
     client = ScriptedClient({})
     await patch_status(client, PROFILES, "shop/p", {"matchedPods": 1}, standing)
@@ -195,16 +171,6 @@ async def test_the_status_of_a_profile_is_merged_in_its_namespace():
 
 
 STORED = {"metadata": {"name": "p", "uid": "uid-p", "resourceVersion": "7", "labels": {}}, "spec": {}}
-
-
-async def test_a_guard_is_written_into_the_version_that_was_read():
-    client = ScriptedClient(STORED, {})
-    assert await save_guard(client, "p", "uid-p", {"open": False}, standing)
-    read, write = client.calls
-    assert (read.method, read.path, read.params) == ("GET", f"{POLICIES.path}/p", {})
-    assert (write.method, write.path) == ("PATCH", f"{POLICIES.path}/p/status")
-    assert write.content_type == "application/merge-patch+json"
-    assert write.body == {"metadata": {"resourceVersion": "7"}, "status": {"guard": {"open": False}}}
 
 
 async def test_the_guard_of_a_namesake_is_not_written():
@@ -246,18 +212,6 @@ async def test_a_guard_that_is_not_written_is_an_error(answers):
 async def test_a_policy_that_does_not_decode_is_an_error_of_this_room(answer):
     with pytest.raises(KubeError):
         await save_guard(ScriptedClient(answer), "p", "uid-p", {}, standing)
-
-
-async def test_a_reset_is_taken_off_by_a_patch_with_the_uid():
-    client = ScriptedClient({})
-    await clear_guard_reset(client, "p", "uid-p", standing)
-    [call] = client.calls
-    assert (call.method, call.path, call.content_type) == (
-        "PATCH",
-        f"{POLICIES.path}/p",
-        "application/merge-patch+json",
-    )
-    assert call.body == {"metadata": {"uid": "uid-p", "annotations": {GUARD_RESET_ANNOTATION: None}}}
 
 
 @pytest.fixture
