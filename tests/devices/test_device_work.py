@@ -34,8 +34,7 @@ def ground() -> Devices:
     rig = Devices(POLICY)
     rig.node("n0")
     rig.pod("p", node="n0")
-    rig.feed(claimed("shop/c", "gpu-0"))
-    rig.wake()
+    rig.process(claimed("shop/c", "gpu-0"))
     return rig
 
 
@@ -116,8 +115,7 @@ def costs(make: Make, known: int) -> dict[str, int]:
     """The steps of some events while so many objects are known."""
     rig = ground()
     for number in range(known):
-        rig.feed(make(number, "1"))
-    rig.wake()
+        rig.process(make(number, "1"))
     return {
         "comes": steps(lambda: rig.feed(make(known, "2"))),
         "changes": steps(lambda: rig.feed(make(0, "2"), make(1, "2"))),
@@ -140,10 +138,9 @@ def beside(pods: int, pool: str, *happens: Event) -> int:
     """The steps of some events while so many pods on nodes of their own have a device of this pool."""
     rig = Devices(POLICY)
     for number in range(pods):
-        rig.feed(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
+        rig.process(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
         use = DeviceUse(DeviceId(DRIVER, pool.format(number), f"link-{number}"))
         rig.feed(device_events.ClaimSeen(f"shop/c{number}", DeviceClaim((use,), frozenset({f"uid-p{number}"}))))
-    rig.wake()
     return steps(lambda: rig.feed(*happens))
 
 

@@ -46,13 +46,9 @@ from taintwarden_devices.source import JUDGED_AT_ONCE
 
 
 def test_nothing_is_evicted_before_devices_are_known():
-    rig = Devices(known=False)
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
+    rig = Devices(known=False).with_device(tainted())
     assert rig.evicted == []
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
+    rig.process(device_events.DevicesKnown(known=True))
     assert rig.evicted == ["a"]
 
 
@@ -64,10 +60,7 @@ def test_before_they_are_listed_a_report_does_not_call_them_known():
 
 
 def test_what_is_not_followed_any_more_evicts_nobody():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(tainted())
     rig.feed(device_events.DevicesKnown(known=False, problem="not served"))
     rig.advance(120)
     assert rig.evicted == []
@@ -80,8 +73,7 @@ def test_what_was_listed_counts_although_another_list_failed_for_a_while():
     rig.pod("a")
     rig.feed(device_events.DevicesKnown(known=False, problem="rules are forbidden"))
     rig.slice(gpu_0=tainted())
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
+    rig.process(device_events.DevicesKnown(known=True))
     assert rig.evicted == ["a"]
 
 
@@ -133,8 +125,7 @@ def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
     monkeypatch.setattr(DeviceInventory, "taints", lambda self, *args: asked.append(rig.now) or taints(self, *args))
     rig.feed(device_events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"))))
     assert asked == []
-    rig.feed(events.NodeGone("on-p0"))
-    rig.wake()
+    rig.process(events.NodeGone("on-p0"))
     assert len(rig.claimed()) == 199
     assert rig.world.source._late == {}
 
@@ -153,20 +144,18 @@ def test_tolerations_of_the_pod_are_for_nodes():
 @pytest.mark.parametrize(("value", "leaves"), [("960", False), ("940", True)])
 def test_the_annotation_narrows_what_the_claim_tolerates(value, leaves):
     """KEP-5471, story 4."""
-    rig = Devices(for_devices(value_type=ValueType.INTEGER))
-    rig.slice(gpu_0=tainted(value))
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a", extended=[above("950")])
+    rig = Devices(for_devices(value_type=ValueType.INTEGER)).with_device(
+        tainted(value), native(), extended=[above("950")]
+    )
     assert rig.evicted == (["a"] if leaves else [])
 
 
 @pytest.mark.parametrize(("xid", "leaves"), [("79", True), ("43", False), ("31", False)])
 def test_codes_that_are_harmless_are_spared(xid, leaves):
     """Decimal codes, as NVIDIA's driver writes them."""
-    rig = Devices(for_devices(effects=(DeviceEffect.NO_SCHEDULE, DeviceEffect.NONE)))
-    rig.slice(gpu_0=tainted(xid, "NoSchedule" if xid == "79" else "None"))
-    rig.claim("a")
-    rig.pod("a", extended=[Toleration(KEY, "In", values=("31", "43"))])
+    rig = Devices(for_devices(effects=(DeviceEffect.NO_SCHEDULE, DeviceEffect.NONE))).with_device(
+        tainted(xid, "NoSchedule" if xid == "79" else "None"), extended=[Toleration(KEY, "In", values=("31", "43"))]
+    )
     assert rig.evicted == (["a"] if leaves else [])
 
 
@@ -188,10 +177,7 @@ def test_after_a_restore_that_binds_a_pod_to_another_node_it_has_its_device_ther
 
 
 def test_a_value_that_cannot_be_compared_evicts_nobody():
-    rig = Devices(for_devices(value_type=ValueType.INTEGER))
-    rig.slice(gpu_0=tainted("9x0"))
-    rig.claim("a")
-    rig.pod("a", extended=[above("950")])
+    rig = Devices(for_devices(value_type=ValueType.INTEGER)).with_device(tainted("9x0"), extended=[above("950")])
     assert rig.evicted == []
     [invalid] = rig.machine.view.report(rig.now)[0].status.invalid_taints
     assert (invalid.node, invalid.taint) == ("n1", f"{KEY}=9x0:NoExecute of device {GPU_0}")
@@ -212,18 +198,12 @@ def test_a_value_that_cannot_be_compared_evicts_nobody():
     ],
 )
 def test_what_a_policy_selects(selector, leaves):
-    rig = Devices(for_devices(**selector))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
+    rig = Devices(for_devices(**selector)).with_device(tainted())
     assert rig.evicted == (["a"] if leaves else [])
 
 
 def test_a_policy_for_nodes_does_not_act_on_devices():
-    rig = Devices(Policy(name="p", taints=(TaintSelector("*"),), limits=NO_LIMITS))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
+    rig = Devices(Policy(name="p", taints=(TaintSelector("*"),), limits=NO_LIMITS)).with_device(tainted())
     assert rig.evicted == []
 
 
@@ -420,12 +400,8 @@ def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
 
 
 def test_a_taint_that_was_taken_off_while_devices_were_not_known_begins_again():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
-    rig.feed(device_events.DevicesKnown(known=False))
-    rig.wake()
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(tainted())
+    rig.process(device_events.DevicesKnown(known=False))
     rig.slice(gpu_0=WELL)
     rig.claim("a")
     rig.feed(device_events.DevicesKnown(known=True))
@@ -467,9 +443,7 @@ def test_a_taint_with_another_time_after_a_gap_was_added_again(by, added, leaves
 def test_a_pod_that_has_just_come_is_not_evicted_because_of_a_device():
     """The stream of pods may be ahead of that of slices: the taint may be gone."""
     rig = Devices()
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a", bound_at=rig.now.wall)
+    rig.with_device(tainted(), bound_at=rig.now.wall)
     rig.advance(1)
     assert rig.evicted == []
     rig.advance(1.5)
@@ -504,10 +478,9 @@ def test_an_old_time_removes_no_grace_where_the_device_was_seen_without_the_tain
 
 
 def test_the_grace_counts_from_the_value():
-    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted("990", added_at=START - 5_000))
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a", extended=[above("950")])
+    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))).with_device(
+        tainted("990", added_at=START - 5_000), native(), extended=[above("950")]
+    )
     rig.advance(100)
     rig.slice(gpu_0=tainted("900", added_at=START - 5_000))
     rig.advance(59)
@@ -517,20 +490,14 @@ def test_the_grace_counts_from_the_value():
 
 
 def test_the_history_is_stored_with_the_node():
-    rig = Devices()
-    rig.slice(gpu_0=tainted("990"))
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a")
+    rig = Devices().with_device(tainted("990"), native())
     [(name, history)] = decode_histories(stored(rig)).items()
     assert name == f"{KEY}:NoExecute@{GPU_0}"
     assert history.value == "990"
 
 
 def test_the_history_of_a_device_that_no_pod_has_any_more_is_stored_no_longer():
-    rig = Devices()
-    rig.slice(gpu_0=tainted("990"))
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a")
+    rig = Devices().with_device(tainted("990"), native())
     assert stored(rig) != ""
     rig.gone("a")
     assert [one.text for one in rig.ordered if isinstance(one, commands.SaveHistory)] == [""]
@@ -597,10 +564,9 @@ OLD = START - 5_000
 
 def fallen() -> Devices:
     """Ten seconds after a value fell, with a minute of grace."""
-    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted("990", added_at=OLD))
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a", extended=[above("950")])
+    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))).with_device(
+        tainted("990", added_at=OLD), native(), extended=[above("950")]
+    )
     rig.slice(gpu_0=tainted("900", added_at=OLD))
     rig.advance(10)
     return rig
@@ -618,8 +584,7 @@ def a_generation_without_it(rig: Devices) -> None:
 
 
 def claim_read_again(rig: Devices) -> None:
-    rig.feed(device_events.ClaimGone("shop/c"))
-    rig.wake()
+    rig.process(device_events.ClaimGone("shop/c"))
     rig.claim("a", tolerations=[native()])
 
 
@@ -639,8 +604,7 @@ def an_older_annotation_while_devices_are_not_known(rig: Devices) -> None:
     rig.feed(events.NodeSeen(node, listed=True))
     rig.slice(gpu_0=tainted("900", added_at=OLD))
     rig.claim("a", tolerations=[native()])
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
+    rig.process(device_events.DevicesKnown(known=True))
 
 
 def absent_while_devices_become_unknown(rig: Devices) -> None:
@@ -653,8 +617,7 @@ def absent_while_devices_become_unknown(rig: Devices) -> None:
     rig.slice("s", slice_of(3, 1, gpu_0=tainted("900", added_at=OLD), gpu_1=other))
     rig.claim("a", tolerations=[native()])
     rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
+    rig.process(device_events.DevicesKnown(known=True))
 
 
 @pytest.mark.parametrize(
@@ -742,10 +705,7 @@ def test_with_a_history_that_is_too_long_a_restart_makes_no_eviction_early():
 
 
 def test_a_driver_that_renews_the_time_moves_nothing():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted(added_at=START))
-    rig.claim("a")
-    rig.pod("a")
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(tainted(added_at=START))
     for second in range(1, 59):
         rig.advance(1)
         rig.slice(gpu_0=tainted(added_at=START + second))
@@ -757,17 +717,13 @@ def test_a_driver_that_renews_the_time_moves_nothing():
 
 
 def test_nothing_is_evicted_while_devices_are_out_of_date():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(tainted())
     rig.feed(device_events.StreamChanged("resourceslices", live=False))
     rig.advance(120)
     assert rig.evicted == []
     assert rig.machine.view.claims("uid-a")[0].limit == VIEW
     assert rig.machine.view.report(rig.now)[0].devices.blind == ("resourceslices",)
-    rig.feed(device_events.StreamChanged("resourceslices", live=True))
-    rig.wake()
+    rig.process(device_events.StreamChanged("resourceslices", live=True))
     assert rig.evicted == ["a"]
 
 
@@ -835,8 +791,7 @@ def test_whom_a_policy_for_devices_may_evict(drivers, more, pods):
 def test_what_a_guard_counts_is_counted_again_once_devices_are_known():
     rig = crowded(DeviceTaintSelector("*"), known=False)
     assert rig.machine.view.guard("p", rig.now).population == 0
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
+    rig.process(device_events.DevicesKnown(known=True))
     assert rig.machine.view.guard("p", rig.now).population == 40
 
 
@@ -937,20 +892,13 @@ def test_nothing_is_kept_of_pods_while_devices_are_not_followed():
 
 
 def test_a_quarantine_heeds_no_toleration_of_a_claim():
-    rig = Devices(for_devices(quarantine=True))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a")
+    rig = Devices(for_devices(quarantine=True)).with_device(tainted(), native())
     assert rig.evicted == ["a"]
 
 
 def test_a_node_loses_the_taints_of_a_device_with_the_last_pod_that_has_it():
-    rig = Devices()
-    rig.slice(gpu_0=tainted())
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a")
-    rig.feed(events.PodGone("uid-a", "n1"))
-    rig.wake()
+    rig = Devices().with_device(tainted(), native())
+    rig.process(events.PodGone("uid-a", "n1"))
     assert rig.machine.view.node("n1").taints == ()
 
 

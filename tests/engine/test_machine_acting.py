@@ -339,9 +339,7 @@ def test_the_default_method_never_deletes():
 
 
 def test_a_method_that_deletes_asks_no_budget():
-    rig = Rig(policy(eviction={"method": "Delete", "gracePeriodSeconds": 3}))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(eviction={"method": "Delete", "gracePeriodSeconds": 3})).with_pod("sla=940", gt())
     [command] = rig.take(commands.Evict)
     assert (command.delete, command.grace_period_seconds) == (True, 3)
     rig.settle("a", Outcome.EVICTED)
@@ -380,19 +378,15 @@ def test_whoever_loses_the_lead_commands_nothing_more():
 
 
 def test_whoever_gains_the_lead_tells_what_is_scheduled():
-    rig = Rig(leading=False)
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig = Rig(leading=False).with_pod("sla=940", gt(violation_grace_seconds=60))
+    rig.process(events.LeadershipChanged(leading=True))
     assert "Scheduled a" in rig.notices()
 
 
 def test_being_told_again_that_one_leads_changes_nothing():
     rig = violated("a")
     rig.out = []
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert rig.out == []
 
 
@@ -422,8 +416,7 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
     rig.advance(30)
     assert rig.evictions() == []
     assert rig.view.report(rig.now)[0].status.limited_by
-    rig.feed(events.ViewChanged(stream, live=True))
-    rig.wake()
+    rig.process(events.ViewChanged(stream, live=True))
     assert rig.evictions() == ["a"]
 
 
@@ -433,8 +426,7 @@ def test_all_streams_must_be_back():
         rig.feed(events.ViewChanged(stream, live=False))
     rig.node("n1", "sla=940")
     rig.pod("a", gt())
-    rig.feed(events.ViewChanged("pods", live=True))
-    rig.wake()
+    rig.process(events.ViewChanged("pods", live=True))
     assert rig.evictions() == []
 
 
@@ -442,14 +434,11 @@ def test_all_streams_must_be_back():
 
 
 def test_before_all_is_known_nobody_goes():
-    rig = Rig(synced=False)
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(synced=False).with_pod("sla=940", gt())
     rig.feed(events.Woke())
     assert rig.evictions() == []
     assert rig.machine.wake_after(rig.now) is None
-    rig.feed(events.Synced())
-    rig.wake()
+    rig.process(events.Synced())
     assert rig.evictions() == ["a"]
 
 
@@ -457,30 +446,23 @@ def test_before_all_is_known_nobody_goes():
 
 
 def test_a_rehearsal_is_told_once_and_nobody_goes():
-    rig = Rig(policy(mode="DryRun"))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(mode="DryRun")).with_pod("sla=940", gt())
     assert "Rehearsed a" in rig.notices()
     rig.advance(300)
     assert rig.out == []
 
 
 def test_a_rehearsal_that_is_over_is_called_off():
-    rig = Rig(policy(mode="DryRun"))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(mode="DryRun")).with_pod("sla=940", gt())
     rig.out = []
     rig.node("n1", "sla=980")
     assert rig.notices() == ["Cancelled a"]
 
 
 def test_after_the_rehearsal_comes_the_play():
-    rig = Rig(policy(mode="DryRun"))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(mode="DryRun")).with_pod("sla=940", gt())
     rig.out = []
-    rig.feed(events.PoliciesChanged((policy(mode="Enforce"),)))
-    rig.wake()
+    rig.process(events.PoliciesChanged((policy(mode="Enforce"),)))
     assert rig.evictions() == ["a"]
 
 
@@ -498,21 +480,16 @@ def test_what_is_enforced_is_not_held_up_by_a_rehearsal():
 
 
 def test_a_paused_policy_does_nothing_and_says_nothing():
-    rig = Rig(policy(paused=True))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(paused=True)).with_pod("sla=940", gt())
     rig.advance(120)
     assert rig.phase("a") is Phase.PAUSED
     assert [one for one in rig.out if not isinstance(one, commands.SaveHistory)] == []
 
 
 def test_pausing_calls_off_what_is_scheduled():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.out = []
-    rig.feed(events.PoliciesChanged((policy(paused=True),)))
-    rig.wake()
+    rig.process(events.PoliciesChanged((policy(paused=True),)))
     assert "Cancelled a" in rig.notices()
 
 
@@ -520,9 +497,7 @@ def test_pausing_calls_off_what_is_scheduled():
 
 
 def test_a_pod_newer_than_the_node_stream_waits_for_a_fresh_read():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     assert rig.evictions() == []
     assert rig.phase("a") is Phase.CHECKING
 
@@ -536,9 +511,7 @@ def test_one_read_serves_all_pods_of_a_node():
 
 
 def test_a_taint_that_went_away_spares_them():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
     rig.advance(10)
     assert rig.evictions() == []
@@ -553,8 +526,7 @@ def test_a_read_that_began_too_early_is_repeated():
     node = rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
     rig.take(commands.CheckNode)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 4))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 4))
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
 
 
@@ -565,8 +537,7 @@ def test_a_pod_that_changes_faster_than_its_node_is_read_needs_one_read():
         rig.pod("a", gt(), version=REACHED + 5 + number, labels={"number": str(number)})
         rig.advance(0.25)
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     assert rig.evictions() == ["a"]
 
 
@@ -597,12 +568,9 @@ def test_the_stream_catching_up_is_as_good_as_a_read():
 
 
 def test_a_read_that_failed_is_repeated_after_a_pause():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.out = []
-    rig.feed(events.CheckFailed("n1"))
-    rig.wake()
+    rig.process(events.CheckFailed("n1"))
     assert rig.take(commands.CheckNode) == []
     rig.advance(5)
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
@@ -613,12 +581,10 @@ def test_a_pod_that_comes_during_the_pause_after_a_read_that_failed_is_evicted_a
     rig = Rig()
     node = rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.CheckFailed("n1"))
-    rig.wake()
+    rig.process(events.CheckFailed("n1"))
     rig.pod("b", gt(), version=REACHED + 5)
     rig.advance(2)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     assert rig.evictions() == ["a", "b"]
 
 
@@ -640,29 +606,22 @@ def test_a_read_of_an_older_version_than_the_stream_has_delivered_is_repeated():
     rig.out = []
     rig.advance(2)
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     assert rig.evictions() == ["a"]
 
 
 def test_a_node_that_is_created_again_is_read_by_a_request_of_its_own():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.out = []
     again = rig.node("n1", "sla=940", uid="another")
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-    rig.feed(events.NodeChecked("n1", again.resource_version, REACHED + 5))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", again.resource_version, REACHED + 5))
     assert rig.evictions() == ["a"]
 
 
 def test_a_node_that_is_created_again_does_not_wait_since_reads_of_the_one_before_failed():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.CheckFailed("n1"))
-    rig.wake()
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
+    rig.process(events.CheckFailed("n1"))
     rig.out = []
     rig.node("n1", "sla=940", uid="another")
     rig.pod("b", gt(), version=REACHED + 5)
@@ -670,9 +629,7 @@ def test_a_node_that_is_created_again_does_not_wait_since_reads_of_the_one_befor
 
 
 def test_a_node_that_is_gone_when_it_is_read_evicts_nobody():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.feed(events.NodeChecked("n1", None, REACHED + 5))
     rig.advance(60)
     assert rig.evictions() == []

@@ -41,9 +41,7 @@ def bouncing(given=TWICE, times: int = 2, **options) -> Rig:
 
 def test_a_pod_that_the_watch_tells_of_before_the_answer_has_come_back():
     """A replacement is bound within milliseconds: before the call returns whose victim it replaces."""
-    rig = Rig(TWICE)
-    rig.node("n1", "sla=900")
-    rig.pod("a", **WEB)
+    rig = Rig(TWICE).with_pod("sla=900", **WEB)
     rig.pod("b", **WEB)
     assert rig.evictions() == ["a", "b"]
     for name in "ab":
@@ -146,14 +144,12 @@ def test_who_comes_back_too_often_waits_for_a_minute_however_the_wall_clock_is_s
 def test_a_list_of_all_pods_brings_nobody_back():
     rig = bouncing(times=1)
     pod = rig.make_pod("old", **WEB)
-    rig.feed(events.PodSeen(pod))
-    rig.wake()
+    rig.process(events.PodSeen(pod))
     rig.settle("old")
     rig.gone("old")
     rig.out = []
     other = rig.pod("other", **WEB)
-    rig.feed(events.PodSeen(other), events.PodsListed({other.uid: other.node}))
-    rig.wake()
+    rig.process(events.PodSeen(other), events.PodsListed({other.uid: other.node}))
     assert rig.evictions() == []
 
 

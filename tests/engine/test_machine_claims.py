@@ -88,9 +88,7 @@ def test_a_rehearsal_goes_on_beside_an_eviction():
 
 def test_a_pod_is_judged_as_it_is_when_its_eviction_was_not_seen_for_a_minute():
     """It was accepted, and the pod opted out meanwhile."""
-    rig = Rig()
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt())
     rig.settle("a")
     rig.pod("a", gt(), do_not_evict=True)
     rig.out = []
@@ -99,9 +97,7 @@ def test_a_pod_is_judged_as_it_is_when_its_eviction_was_not_seen_for_a_minute():
 
 
 def test_a_wall_clock_stepped_back_makes_no_retry_longer():
-    rig = Rig()
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt())
     rig.settle("a", Outcome.BLOCKED)
     rig.out = []
     rig.wall -= 3_600
@@ -115,9 +111,7 @@ def test_a_wall_clock_stepped_back_makes_no_retry_longer():
 
 
 def test_a_wall_clock_stepped_forth_ends_no_back_off():
-    rig = Rig()
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt())
     rig.settle("a", Outcome.BLOCKED)
     rig.out = []
     rig.wall += 3_600
@@ -150,8 +144,7 @@ def test_a_node_created_again_while_it_was_read_is_not_lost():
     rig.pod("a", gt(), version=9)
     assert rig.phase("a") is Phase.CHECKING
     rig.node("n1", "sla=940", version=12, uid="another")
-    rig.feed(events.NodeChecked("n1", None, 9))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", None, 9))
     assert rig.view.node("n1") is not None
 
 
@@ -179,18 +172,14 @@ def test_a_namespace_that_changes_nothing_for_any_pod_costs_nothing():
 
 
 def test_a_heartbeat_of_an_unchanged_node_judges_nothing():
-    rig = Rig()
-    rig.node("n1", "sla=980")
-    rig.pod("a", gt())
+    rig = Rig().with_pod("sla=980", gt())
     before = rig.world.cluster.nodes["n1"].verdicts
     rig.node("n1", "sla=980")
     assert rig.world.cluster.nodes["n1"].verdicts is before
 
 
 def test_deadlines_stay_wall_time():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=100))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=100))
     assert rig.view.claims("uid-a")[0].due_at == START + 100
 
 

@@ -24,23 +24,17 @@ def raw(*spans: tuple[str, float]) -> str:
 
 
 def test_an_answer_that_comes_while_another_leads_is_not_waited_for():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=100))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=100))
     [order] = rig.take(commands.SaveHistory)
     rig.feed(events.LeadershipChanged(leading=False), events.Written(order, WriteOutcome.FAILED))
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert len(rig.take(commands.SaveHistory)) == 1
 
 
 def test_a_late_answer_to_an_earlier_term_settles_nothing():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=100))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=100))
     [old] = rig.take(commands.SaveHistory)
-    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
     rig.feed(events.Written(old, WriteOutcome.DONE))
     rig.ordered.pop(0)
     rig.out = []
@@ -57,15 +51,12 @@ def test_what_another_client_removes_before_the_write_is_answered_is_written_aga
     [order] = rig.take(commands.SaveHistory)
     stored, removed = rig.version(), rig.version()
     rig.feed(events.NodeSeen(msgspec.structs.replace(node, history="", resource_version=removed)))
-    rig.feed(events.Written(order, WriteOutcome.DONE, stored))
-    rig.wake()
+    rig.process(events.Written(order, WriteOutcome.DONE, stored))
     assert [one.text for one in rig.take(commands.SaveHistory)] == [order.text]
 
 
 def test_a_leader_believes_its_own_memory():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=100))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=100))
     rig.advance(50, step=5.0)
     rig.node("n1", "sla=940", history=history(("940", START - 500)))
     assert rig.deadline("a") == 100.0
@@ -214,8 +205,7 @@ def test_a_node_that_does_not_work_again_after_a_gap_begins_anew(restarts):
         rig.pod("a", *stays)
     taints = ((parse(keys[1]), START + 9_990),)
     rig.feed(events.NodeSeen(Node("n1", "uid-n1", {}, taints, 100, stored), listed=True))
-    rig.feed(events.ViewChanged("nodes", live=True))
-    rig.wake()
+    rig.process(events.ViewChanged("nodes", live=True))
     assert rig.deadline("a") == 10_290
     assert rig.evictions() == []
 
@@ -367,9 +357,7 @@ def test_a_value_that_never_rests_evicts_in_time(good, stays, value, seconds):
 
 @pytest.mark.parametrize("times", [4, 18, 200])
 def test_the_last_valid_value_is_held_however_long_none_comes(times):
-    rig = Rig(limited())
-    rig.pod("a", gt(violation_grace_seconds=120))
-    rig.node("n1", "sla=900")
+    rig = Rig(limited()).with_pod("sla=900", gt(violation_grace_seconds=120))
     for number in range(times):
         rig.advance(0.5)
         rig.node("n1", f"sla={['error', 'unknown'][number % 2]}")

@@ -177,8 +177,7 @@ def test_a_replica_that_follows_opens_nothing():
     spoil(rig)
     rig.advance(5)
     assert told(rig, commands.GuardTripped, commands.SaveGuard) == []
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert len(told(rig, commands.GuardTripped)) == 1
 
 
@@ -187,8 +186,7 @@ def test_a_blind_machine_opens_nothing():
     rig.feed(events.ViewChanged("pods", live=False))
     spoil(rig)
     assert told(rig, commands.GuardTripped) == []
-    rig.feed(events.ViewChanged("pods", live=True))
-    rig.wake()
+    rig.process(events.ViewChanged("pods", live=True))
     assert len(told(rig, commands.GuardTripped)) == 1
 
 
@@ -327,8 +325,7 @@ def test_an_armed_guard_tells_no_bad_nodes():
 
 
 def reset(rig: Rig, name: str = "p") -> None:
-    rig.feed(events.GuardReset(name, "3"))
-    rig.wake()
+    rig.process(events.GuardReset(name, "3"))
 
 
 def test_a_reset_is_taken_off_the_policy_once_it_is_stored_that_it_was_granted():
@@ -357,8 +354,7 @@ def test_a_reset_that_was_withdrawn_before_it_was_granted_changes_nothing():
     rig = crowd(GUARDED, 8)
     spoil(rig)
     store(rig)
-    rig.feed(events.GuardReset("p", "3"), events.GuardReset("p", ""))
-    rig.wake()
+    rig.process(events.GuardReset("p", "3"), events.GuardReset("p", ""))
     assert told(rig, commands.GuardArmed) == []
     assert open_guard(rig)
 
@@ -437,8 +433,7 @@ def test_a_reset_waits_until_all_is_known_that_it_lets_go():
     for number in range(8):
         rig.pod(f"p{number}", gt())
     reset(rig)
-    rig.feed(events.Synced())
-    rig.wake()
+    rig.process(events.Synced())
     [closed] = told(rig, commands.GuardArmed)
     assert closed.released == 8
     store(rig)
@@ -452,8 +447,7 @@ def test_a_reset_is_for_who_led_then():
     rig.feed(events.LeadershipChanged(leading=False))
     rig.feed(events.ViewChanged("pods", live=True))
     spoil(rig)
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert open_guard(rig)
     assert told(rig, commands.ClearGuardReset) == []
 
@@ -467,8 +461,7 @@ def successor(record: GuardRecord, pods: int, value: str = "940") -> Rig:
     rig.node("n1", f"sla={value}")
     for number in range(pods):
         rig.pod(f"p{number}", gt())
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     return rig
 
 
@@ -592,8 +585,7 @@ def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():
     rig = crowd(GUARDED, 8)
     spoil(rig)
     store(rig)
-    rig.feed(events.GuardReset("p", "now"))
-    rig.wake()
+    rig.process(events.GuardReset("p", "now"))
     rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
     store(rig)
     assert len(calls(rig)) == 8

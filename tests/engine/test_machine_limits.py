@@ -148,8 +148,7 @@ def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
     rig = crowd(limited(node_max_concurrent=1), "a")
     rig.gone("stranger", until=rig.wall + 30)
     spoil(rig)
-    rig.feed(events.PodsListed({"uid-a": "n1"} | others))
-    rig.wake()
+    rig.process(events.PodsListed({"uid-a": "n1"} | others))
     assert rig.evictions() == ["a"]
 
 
@@ -173,8 +172,7 @@ def test_a_budget_that_is_deleted_lets_all_go():
     rig = crowd(limited(), "a", "b")
     rig.budget(allowed=0)
     spoil(rig)
-    rig.feed(events.BudgetGone("shop", "pdb"))
-    rig.wake()
+    rig.process(events.BudgetGone("shop", "pdb"))
     assert rig.evictions() == ["a", "b"]
 
 
@@ -455,8 +453,7 @@ def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
     rig.wants(owner(), 0)
     rig.advance(60)
     assert rig.evictions() == []
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert rig.evictions() == ["b", "c", "d"]
 
 
@@ -515,9 +512,7 @@ def test_an_eviction_that_its_budget_never_counts_holds_the_next_one_for_some_se
 
 
 def test_no_call_is_made_while_the_api_server_requests_a_pause():
-    rig = Rig(limited())
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(limited()).with_pod("sla=940")
     rig.settle("a", Outcome.THROTTLED, retry_after=30.0)
     rig.pod("b")
     assert rig.evictions() == ["a"]
@@ -537,6 +532,5 @@ def test_pods_that_leave_do_not_count_for_their_domain():
         for number in range(2):
             rig.pod(f"{node}{number}", node=node, owner=owner(), spread=by_zone)
     taints = rig.make_taints("sla=940")
-    rig.feed(*(events.NodeSeen(Node(name, f"uid-{name}", {ZONE: name}, taints, rig.version())) for name in "ab"))
-    rig.wake()
+    rig.process(*(events.NodeSeen(Node(name, f"uid-{name}", {ZONE: name}, taints, rig.version())) for name in "ab"))
     assert rig.evictions() == ["a0", "b0", "a1", "b1"]

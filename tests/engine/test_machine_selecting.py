@@ -97,8 +97,7 @@ def test_only_selected_namespaces_count():
     rig = Rig(policy(namespaceSelector={"matchLabels": {"team": "a"}}))
     rig.node("n1", "sla=1")
     assert fate(rig) == ""  # a namespace nobody knows yet is selected by no selector
-    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
-    rig.wake()
+    rig.process(events.NamespaceSeen("shop", {"team": "a"}))
     assert rig.deadline("a") == 0.0
 
 
@@ -109,8 +108,7 @@ def test_a_namespace_that_is_no_longer_selected_spares_its_pods(change):
     rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
     rig.node("n1", "sla=1")
     assert fate(rig) == "p"
-    rig.feed(change)
-    rig.wake()
+    rig.process(change)
     assert rig.deadline("a") is None
 
 
@@ -159,11 +157,10 @@ def test_who_is_left_alone(exclude, pod, leaves):
 
 def test_who_is_protected_for_a_time_leaves_after_it():
     rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), bound_at=rig.now.wall, protected_seconds=3_600.0)
-    rig.pod("b", gt(violation_grace_seconds=7_200), bound_at=rig.now.wall, protected_seconds=3_600.0)
-    rig.pod("c", gt(), bound_at=rig.now.wall - 3_000, protected_seconds=3_600.0)
-    rig.pod("d", gt(), bound_at=rig.now.wall)
+    rig.with_pod("sla=940", gt(), bound_at=START, protected_seconds=3_600.0)
+    rig.pod("b", gt(violation_grace_seconds=7_200), bound_at=START, protected_seconds=3_600.0)
+    rig.pod("c", gt(), bound_at=START - 3_000, protected_seconds=3_600.0)
+    rig.pod("d", gt(), bound_at=START)
     assert rig.evictions() == ["d"]
     due = {claim.pod.name: claim.due_at - rig.now.wall for claim in rig.view.all_claims() if claim.pod.name != "d"}
     assert due == {"a": 3_600, "b": 7_200, "c": 600}
@@ -172,17 +169,17 @@ def test_who_is_protected_for_a_time_leaves_after_it():
 
 
 def test_a_policy_may_ignore_that_a_pod_is_protected():
-    rig = Rig(policy(exclude={"respectDoNotDisrupt": False}))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), bound_at=rig.now.wall, protected_seconds=3_600.0)
+    rig = Rig(policy(exclude={"respectDoNotDisrupt": False})).with_pod(
+        "sla=940", gt(), bound_at=START, protected_seconds=3_600.0
+    )
     rig.advance(10)
     assert rig.evictions() == ["a"]
 
 
 def test_a_node_that_will_be_removed_protects_nobody_longer():
-    rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120)))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=7_200), bound_at=rig.now.wall, protected_seconds=3_600.0, grace_seconds=30)
+    rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120))).with_pod(
+        "sla=940", gt(violation_grace_seconds=7_200), bound_at=START, protected_seconds=3_600.0, grace_seconds=30
+    )
     rig.advance(100)
     assert rig.evictions() == ["a"]
 
@@ -195,9 +192,7 @@ def test_a_node_that_opts_out(respected, leaves):
 
 
 def test_a_node_that_opts_out_later_keeps_its_pods_and_opts_in_again():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.out = []
     rig.node("n1", "sla=940", do_not_evict=True)
     assert rig.notices() == ["Cancelled a"]
@@ -207,9 +202,7 @@ def test_a_node_that_opts_out_later_keeps_its_pods_and_opts_in_again():
 
 
 def test_opting_out_calls_off():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.out = []
     rig.pod("a", gt(violation_grace_seconds=60), do_not_evict=True)
     assert rig.notices() == ["Cancelled a"]
@@ -233,9 +226,9 @@ def test_opting_out_calls_off():
 )
 @pytest.mark.parametrize("quarantine", [False, True])
 def test_no_toleration_answers_a_quarantine(pod, quarantine):
-    rig = Rig(msgspec.structs.replace(policy(), quarantine=quarantine))
-    rig.node("n1", "sla=1")
-    rig.pod("a", *pod.get("native", ()), extended=pod.get("extended", ()))
+    rig = Rig(msgspec.structs.replace(policy(), quarantine=quarantine)).with_pod(
+        "sla=1", *pod.get("native", ()), extended=pod.get("extended", ())
+    )
     assert rig.evictions() == (["a"] if quarantine else [])
 
 
@@ -248,9 +241,9 @@ def test_no_profile_answers_a_quarantine():
 
 
 def test_the_grace_of_a_quarantine_is_that_of_its_policy():
-    rig = Rig(msgspec.structs.replace(policy(timing={"violationGraceSeconds": 60}), quarantine=True))
-    rig.node("n1", "sla=1")
-    rig.pod("a", extended=[gt("950", violation_grace_seconds=3_600)])
+    rig = Rig(msgspec.structs.replace(policy(timing={"violationGraceSeconds": 60}), quarantine=True)).with_pod(
+        "sla=1", extended=[gt("950", violation_grace_seconds=3_600)]
+    )
     rig.advance(59)
     assert rig.evictions() == []
     rig.advance(2)
@@ -305,9 +298,7 @@ def test_an_invalid_value_that_comes_back_is_told_again():
 
 
 def test_evicting_by_an_invalid_value_is_the_policys_choice():
-    rig = Rig(policy(timing={"onInvalidValue": "Evict"}))
-    rig.pod("a", gt())
-    rig.node("n1", "sla=high")
+    rig = Rig(policy(timing={"onInvalidValue": "Evict"})).with_pod("sla=high", gt())
     [told] = rig.take(commands.InvalidValue)
     assert told.held is False
     assert rig.deadline("a") == 0.0
@@ -352,9 +343,7 @@ def test_a_history_continues_where_another_process_stopped():
 
 
 def test_a_node_of_the_same_name_has_a_history_of_its_own():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=30))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=30))
     rig.advance(20)
     rig.node("n1", "sla=940", uid="another")
     assert rig.deadline("a") == 50.0
@@ -369,9 +358,7 @@ def test_an_old_state_of_a_node_is_ignored():
 
 
 def test_a_node_that_goes_spares_its_pods():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.out = []
     rig.feed(events.NodeGone("n1"))
     assert rig.notices() == ["Cancelled a"]
@@ -407,9 +394,7 @@ def verdicts_on(rig: Rig, node: str) -> list[TaintVerdict]:
 
 
 def test_classes_with_equal_tolerations_share_their_verdicts():
-    rig = Rig(policy())
-    rig.node("n1", "sla=980")
-    rig.pod("a", gt("950"), labels={"app": "a"})
+    rig = Rig(policy()).with_pod("sla=980", gt("950"), labels={"app": "a"})
     rig.pod("b", gt("950"), labels={"app": "b"})
     rig.pod("c", gt("900"), labels={"app": "c"})
     first, second, other = verdicts_on(rig, "n1")
@@ -435,9 +420,7 @@ def test_classes_with_another_grace_share_no_verdicts_if_the_node_is_reclaimed()
 
 
 def test_what_classes_share_is_forgotten_with_the_last_pod_of_a_class():
-    rig = Rig(policy())
-    rig.node("n1", "sla=980")
-    rig.pod("a", gt("950"))
+    rig = Rig(policy()).with_pod("sla=980", gt("950"))
     rig.pod("b", gt("900"))
     assert len(rig.world.cluster.nodes["n1"].alike) == 2
     rig.gone("b")
@@ -505,27 +488,19 @@ def test_a_pod_whose_binding_was_seen_earlier_keeps_it():
 
 
 def test_a_deadline_ahead_is_announced_once():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=930")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60)).with_pod("sla=930", gt(violation_grace_seconds=60))
     [told] = rig.take(commands.Scheduled)
     assert told.due_at == START + 60
 
 
 def test_another_deadline_is_announced_again():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.pod("a", gt(violation_grace_seconds=90))
     assert [told.due_at - START for told in rig.take(commands.Scheduled)] == [60.0, 90.0]
 
 
 def test_what_was_not_announced_is_not_called_off():
-    rig = Rig(leading=False)
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
+    rig = Rig(leading=False).with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.node("n1", "sla=980")
     assert rig.take(commands.Cancelled) == []
 
@@ -534,18 +509,14 @@ def test_what_was_not_announced_is_not_called_off():
 
 
 def test_a_history_is_saved_while_a_deadline_lies_ahead():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     [save] = rig.take(commands.SaveHistory)
     assert (save.node, save.uid) == ("n1", "uid-n1")
     assert json.loads(save.text)["sla:NoExecute"]["values"] == [[START, ["940"]]]
 
 
 def test_what_stands_in_the_annotation_is_not_saved_again():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     [save] = rig.take(commands.SaveHistory)
     rig.answer(commands.SaveHistory)
     rig.node("n1", "sla=940", history=save.text)
@@ -554,9 +525,7 @@ def test_what_stands_in_the_annotation_is_not_saved_again():
 
 
 def test_a_save_that_failed_is_tried_again_with_what_is_known_then():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.answer(commands.SaveHistory, WriteOutcome.FAILED)
     rig.out = []
     rig.node("n1", "sla=930")
@@ -566,9 +535,7 @@ def test_a_save_that_failed_is_tried_again_with_what_is_known_then():
 
 
 def test_an_annotation_that_somebody_removed_is_written_again():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.answer(commands.SaveHistory)
     rig.out = []
     rig.node("n1", "sla=940", history="")
@@ -584,9 +551,7 @@ def test_taints_that_no_policy_acts_on_are_not_saved():
 
 
 def test_a_history_of_a_taint_that_went_is_given_up():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     [save] = rig.take(commands.SaveHistory)
     rig.answer(commands.SaveHistory)
     rig.node("n1", history=save.text)
@@ -618,9 +583,7 @@ def test_a_report_counts_each_policy_for_itself():
 
 def test_a_value_that_all_tolerate_is_saved_soon_too():
     """If it changes while nobody runs, only the annotation knows that it was tolerated until then."""
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=980")
+    rig = Rig().with_pod("sla=980", gt(violation_grace_seconds=60))
     rig.advance(2)
     assert len(rig.take(commands.SaveHistory)) == 1
 

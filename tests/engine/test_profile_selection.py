@@ -74,8 +74,7 @@ def waiting() -> Stage:
     """Two pods of one policy that may evict one in ten seconds: the second one waits, due."""
     stage = Stage(limited(evictions_per_second=0.1, burst=1))
     stage.node("n1", "sla=940")
-    stage.feed(*[events.PodSeen(stage.make_pod(name)) for name in ("a", "b")])
-    stage.wake()
+    stage.process(*[events.PodSeen(stage.make_pod(name)) for name in ("a", "b")])
     assert stage.evictions() == ["a"]
     return stage
 
@@ -94,8 +93,7 @@ def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
     stage.pod("a")
     stage.wall += 31
     stage.monotonic += 31
-    stage.feed(events.ProfileSeen(profile("fast", gt("900"))))
-    stage.wake()
+    stage.process(events.ProfileSeen(profile("fast", gt("900"))))
     assert stage.evictions() == []
 
 
@@ -145,8 +143,7 @@ def test_a_namespace_may_be_evaluated_before_its_nodes_are_for_another_policy():
         stage.node(name, "sla=980")
     stage.pod("web", gt("950"), node="n2")
     guarded = limited("q", guard=GuardSettings(), spec={"timing": {"violationGraceSeconds": 60}})
-    stage.feed(events.ProfileSeen(profile("p", gt("990"))), events.PoliciesChanged((guarded,)))
-    stage.wake()
+    stage.process(events.ProfileSeen(profile("p", gt("990"))), events.PoliciesChanged((guarded,)))
     assert [(one.pod.name, one.policy.name) for one in stage.view.all_claims()] == [("web", "q")]
 
 

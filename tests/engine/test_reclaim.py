@@ -56,8 +56,7 @@ def test_the_longest_grace_goes_first_among_equals():
     for name, grace in (("short", 10), ("long", 100), ("middle", 50)):
         rig.pod(name, grace_seconds=grace)
     warn(rig)
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     for name in ("long", "middle", "short"):
         assert [one.pod.name for one in told(rig, commands.Evict)] == [name]
         rig.out = []
@@ -76,8 +75,7 @@ def test_a_pod_gets_no_more_time_than_there_is(asked, left, given):
     rig.pod("a", grace_seconds=asked)
     warn(rig)
     rig.wall += SECONDS - left
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert graces(rig) == [given]
 
 
@@ -405,8 +403,7 @@ def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
     rig.feed(events.NodeSeen(msgspec.structs.replace(rig.node("n1"), taints=rig.make_taints("spot=1", added=START))))
     while not told(rig, commands.DeadlineAtRisk):
         rig.feed(events.Woke())
-    rig.feed(*(events.PodGone(f"uid-p{number}", "n1") for number in range(35)))
-    rig.wake()
+    rig.process(*(events.PodGone(f"uid-p{number}", "n1") for number in range(35)))
     assert len(told(rig, commands.DeadlineAtRisk)) == 10
 
 
@@ -419,8 +416,7 @@ def test_of_several_nodes_that_will_be_gone_pods_may_go_while_a_forecast_is_made
         rig.feed(events.NodeSeen(Node(name, f"uid-{name}", {}, rig.make_taints("spot=1", added=START), rig.version())))
     while not told(rig, commands.DeadlineAtRisk):
         rig.feed(events.Woke())
-    rig.feed(*(events.PodGone(f"uid-p{number}", f"n{number % 2}") for number in range(35)))
-    rig.wake()
+    rig.process(*(events.PodGone(f"uid-p{number}", f"n{number % 2}") for number in range(35)))
     assert len(told(rig, commands.DeadlineAtRisk)) == 10
 
 

@@ -12,10 +12,7 @@ from taintwarden.engine.selectors import LabelSelector
 
 def evicted(*policies, **options) -> Rig:
     """The pod ``a`` has to leave ``n1`` now."""
-    rig = Rig(*(policies or (limited(),)), **options)
-    rig.pod("a")
-    rig.node("n1", "sla=940")
-    return rig
+    return Rig(*(policies or (limited(),)), **options).with_pod("sla=940")
 
 
 def only(rig: Rig, name: str = "a") -> ClaimView:
@@ -196,11 +193,8 @@ def test_a_budget_whose_status_allows_nothing_is_named():
 
 
 def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():
-    rig = Rig(limited())
-    rig.pod("a", version=REACHED + 5)
-    rig.node("n1", "sla=940")
-    rig.feed(events.CheckFailed("n1"))
-    rig.wake()
+    rig = Rig(limited()).with_pod("sla=940", version=REACHED + 5)
+    rig.process(events.CheckFailed("n1"))
     claim = only(rig)
     assert (claim.phase, claim.limit) == (Phase.DELAYED, VIEW)
     assert [one.limit for one in rig.view.report(rig.now)[0].status.limits] == [VIEW]
