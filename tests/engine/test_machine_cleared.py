@@ -445,16 +445,6 @@ def test_a_controller_that_is_gone_is_waited_for_anew():
 # -- a namespace that gets other labels --------------------------------------------------------------------------------
 
 
-def test_nothing_is_kept_of_a_namespace_that_is_gone():
-    rig = Rig()
-    rig.feed(events.NamespaceSeen("shop", {}))
-    rig.pod("a")
-    rig.node("n1", "sla=940")
-    rig.gone("a")
-    rig.feed(events.NamespaceGone("shop"))
-    assert list(rig.world.verdicts._profiled) == []
-
-
 def test_nothing_is_kept_of_a_namespace_that_is_gone_before_its_pods():
     rig = Rig()
     for name in ("brief", "other"):
@@ -520,20 +510,6 @@ def test_nothing_is_kept_of_a_policy_that_is_gone():
     assert kept((world.claims, world.limiter.zones), "brief") == []
     for part in (world.limiter.guards, world.queues, machine._outbox, machine._guarding):
         assert [name for name, found in vars(part).items() if isinstance(found, dict) and "brief" in found] == []
-
-
-def test_nothing_is_kept_of_a_node_that_is_gone_after_it_was_drained():
-    rig = Rig(limited(zone_health=UNHEALTHY))
-    rig.node("n2", "sla=980", labels={ZONE: "b"})
-    rig.pod("b", gt(), node="n2")
-    rig.node("n1", "sla=980", labels={ZONE: "a"})
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940", labels={ZONE: "a"})
-    rig.settle("a")
-    rig.gone("a")
-    rig.process(events.NodeGone("n1"))
-    rig.out, rig.ordered = [], []
-    assert kept(rig.machine, "n1", without=rig.world.limiter) == []
 
 
 def test_evictions_of_a_policy_that_is_gone_are_not_counted_any_more():

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from engine.kept import kept
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import CALLS
@@ -435,17 +434,6 @@ def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
     assert rig.evictions() == ["b", "c", "d"]
 
 
-def test_a_held_pod_that_is_gone_frees_what_it_stood_for():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
-    for name in "bcd":
-        rig.gone(name)
-    evicted(rig, "a")
-    assert rig.claimed() == []
-    assert kept(rig.world.queues, owner().uid) == []
-    assert kept(rig.world.limiter.workloads, *(f"uid-{name}" for name in "abcd")) == []
-
-
 def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     spoil(rig)
@@ -470,26 +458,6 @@ def test_a_parked_pod_lets_the_next_of_its_key_be_asked():
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
-
-
-def test_nothing_is_remembered_when_all_is_over():
-    given = limited(
-        max_unavailable=ONE, node_max_concurrent=1, zone_health=HEALTH, namespace_evictions_per_second=100.0
-    )
-    rig = crowd(given, *"abcd", wanted=4)
-    rig.budget(allowed=4)
-    rig.node("fine", labels={ZONE: "z2"})
-    spoil(rig)
-    rig.settle("a", Outcome.FAILED)
-    rig.feed(events.BudgetGone("shop", "pdb"))
-    rig.wants(owner(), None)
-    rig.feed(events.PodsListed({}), events.NodesListed(frozenset()))
-    rig.advance(5)
-    assert rig.claimed() == []
-    assert kept(rig.world.queues, *(f"uid-{name}" for name in "abcd")) == []
-    assert kept(rig.world.limiter.workloads, owner().uid) == []
-    assert kept(rig.world.limiter.departures, "uid-a", "n1") == []
-    assert kept(rig.world.limiter.zones, "n1", "fine") == []
 
 
 def test_an_eviction_that_its_budget_never_counts_holds_the_next_one_for_some_seconds_only():

@@ -370,16 +370,3 @@ def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revisi
         counted.came(bench.pods[name])
     bench.ready(*"abc")
     assert bench.next() == first
-
-
-def test_nothing_is_kept_of_pods_that_left_a_line_in_which_others_stand():
-    bench = Bench()
-    spread = (SpreadConstraint("kubernetes.io/hostname", LabelSelector()),)
-    for name in "abc":
-        of = owner("web" if name == "a" else "db")
-        shared = bench.interner.pod_class("shop", {}, Tolerations(), spread=spread, owner=of)
-        bench.pods[name] = Pod(f"uid-{name}", name, "n1", shared, 0.0, 1)
-    bench.ready(*"abc")
-    bench.end("a")
-    [line] = bench.queues._lanes.values()
-    assert kept(line._by_uid, "uid-a") == kept(line._groups, owner("web").uid) == []

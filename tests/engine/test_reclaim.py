@@ -381,13 +381,6 @@ def test_a_pod_that_a_budget_holds_is_deleted_in_time_if_wanted(timeout, after):
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_remembered_of_pods_that_are_gone():
-    rig = held()
-    rig.gone("a")
-    reclaims = rig.machine._reclaims
-    assert (reclaims.claims, reclaims._alike, reclaims.next_in(rig.now)) == ({}, {}, None)
-
-
 def test_nothing_is_remembered_of_a_deadline_that_was_replaced():
     rig = held()
     rig.change(spot(seconds=30))
