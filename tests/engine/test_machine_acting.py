@@ -25,21 +25,6 @@ def violated(*pods: str, **options: object) -> Rig:
     return rig
 
 
-# -- order ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_earliest_deadline_goes_first():
-    rig = Rig(max_in_flight=1)
-    rig.node("n1", "sla=940")
-    rig.pod("late", gt(violation_grace_seconds=20))
-    rig.pod("early", gt(violation_grace_seconds=10))
-    rig.wall += 30
-    rig.wake()
-    assert rig.evictions() == ["early"]
-    rig.settle("early")
-    assert rig.evictions() == ["late"]
-
-
 # -- how many at once -------------------------------------------------------------------------------------------------
 
 
@@ -188,16 +173,6 @@ def test_an_evicted_pod_that_does_not_leave_is_asked_again_after_a_minute():
     assert rig.evictions() == ["a"]
 
 
-def test_an_evicted_pod_that_may_stay_after_a_minute_is_left_alone():
-    rig = violated("a")
-    rig.settle("a")
-    rig.node("n1", "sla=980")
-    rig.out = []
-    rig.advance(Timings().leaving + 1)
-    assert rig.evictions() == []
-    assert rig.claimed() == []
-
-
 def test_an_evicted_pod_that_left_is_forgotten():
     rig = violated("a")
     rig.settle("a")
@@ -259,14 +234,6 @@ def test_tries_are_counted_however_they_end():
     assert told == [("failed", 1), ("failed", 2), ("blocked", 3), ("blocked", 4), ("failed", 5)]
 
 
-def test_a_decision_is_told_once_however_often_it_is_tried():
-    rig = violated("a")
-    for _ in range(5):
-        rig.settle("a", Outcome.FAILED)
-        rig.advance(20, step=1.0)
-    assert len(rig.take(commands.Decided)) == 1
-
-
 def test_a_call_that_failed_for_a_pod_that_may_stay_by_then_is_called_off():
     rig = violated("a")
     rig.node("n1", "sla=980")
@@ -282,16 +249,6 @@ def test_a_call_that_failed_for_a_pod_that_left_by_then_is_settled():
     rig.out = []
     rig.settle("a", Outcome.FAILED)
     assert rig.notices() == ["Left a"]
-
-
-def test_a_pod_that_has_to_leave_again_while_a_call_is_under_way_is_tried_again():
-    rig = violated("a")
-    rig.node("n1", "sla=980")
-    rig.node("n1", "sla=930")
-    rig.out = []
-    rig.settle("a", Outcome.FAILED)
-    rig.advance(10)
-    assert rig.evictions() == ["a"]
 
 
 # -- evict, then delete -----------------------------------------------------------------------------------------------
@@ -320,22 +277,9 @@ def test_a_pod_blocked_for_long_enough_is_deleted_and_not_before():
     assert 10.0 <= block_until_deleted(then_delete(10)) <= 10.5
 
 
-def test_the_first_try_is_always_an_eviction():
-    rig = then_delete(0)
-    [first] = rig.take(commands.Evict)
-    assert not first.delete
-    rig.settle("a", Outcome.BLOCKED)
-    rig.advance(5)
-    assert [command.delete for command in rig.take(commands.Evict)] == [True]
-
-
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.THROTTLED, Outcome.REFUSED])
 def test_only_budgets_make_it_deleted(outcome):
     assert block_until_deleted(then_delete(10), outcome) == float("inf")
-
-
-def test_the_default_method_never_deletes():
-    assert block_until_deleted(then_delete(10, method="Evict")) == float("inf")
 
 
 def test_a_method_that_deletes_asks_no_budget():
@@ -377,12 +321,6 @@ def test_whoever_loses_the_lead_commands_nothing_more():
     assert rig.out == []
 
 
-def test_whoever_gains_the_lead_tells_what_is_scheduled():
-    rig = Rig(leading=False).with_pod("sla=940", gt(violation_grace_seconds=60))
-    rig.process(events.LeadershipChanged(leading=True))
-    assert "Scheduled a" in rig.notices()
-
-
 def test_being_told_again_that_one_leads_changes_nothing():
     rig = violated("a")
     rig.out = []
@@ -420,16 +358,6 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
     assert rig.evictions() == ["a"]
 
 
-def test_all_streams_must_be_back():
-    rig = Rig()
-    for stream in ("pods", "nodes"):
-        rig.feed(events.ViewChanged(stream, live=False))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    rig.process(events.ViewChanged("pods", live=True))
-    assert rig.evictions() == []
-
-
 # -- before all is known ----------------------------------------------------------------------------------------------
 
 
@@ -450,13 +378,6 @@ def test_a_rehearsal_is_told_once_and_nobody_goes():
     assert "Rehearsed a" in rig.notices()
     rig.advance(300)
     assert rig.out == []
-
-
-def test_a_rehearsal_that_is_over_is_called_off():
-    rig = Rig(policy(mode="DryRun")).with_pod("sla=940", gt())
-    rig.out = []
-    rig.node("n1", "sla=980")
-    assert rig.notices() == ["Cancelled a"]
 
 
 def test_after_the_rehearsal_comes_the_play():
@@ -502,14 +423,6 @@ def test_a_pod_newer_than_the_node_stream_waits_for_a_fresh_read():
     assert rig.phase("a") is Phase.CHECKING
 
 
-def test_one_read_serves_all_pods_of_a_node():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    for name in "abc":
-        rig.pod(name, gt(), version=REACHED + 5)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-
-
 def test_a_taint_that_went_away_spares_them():
     rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
@@ -519,15 +432,6 @@ def test_a_taint_that_went_away_spares_them():
     rig.advance(60)
     assert rig.evictions() == []
     assert rig.claimed() == []
-
-
-def test_a_read_that_began_too_early_is_repeated():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.take(commands.CheckNode)
-    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 4))
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
 
 
 def test_a_pod_that_changes_faster_than_its_node_is_read_needs_one_read():
@@ -577,17 +481,6 @@ def test_a_read_that_failed_is_repeated_after_a_pause():
     assert rig.evictions() == []
 
 
-def test_a_pod_that_comes_during_the_pause_after_a_read_that_failed_is_evicted_after_the_next():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.process(events.CheckFailed("n1"))
-    rig.pod("b", gt(), version=REACHED + 5)
-    rig.advance(2)
-    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    assert rig.evictions() == ["a", "b"]
-
-
 def test_all_pods_of_a_node_wait_for_the_same_pause_after_a_read_that_failed():
     rig = Rig()
     rig.node("n1", "sla=940")
@@ -619,22 +512,6 @@ def test_a_node_that_is_created_again_is_read_by_a_request_of_its_own():
     assert rig.evictions() == ["a"]
 
 
-def test_a_node_that_is_created_again_does_not_wait_since_reads_of_the_one_before_failed():
-    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
-    rig.process(events.CheckFailed("n1"))
-    rig.out = []
-    rig.node("n1", "sla=940", uid="another")
-    rig.pod("b", gt(), version=REACHED + 5)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-
-
-def test_a_node_that_is_gone_when_it_is_read_evicts_nobody():
-    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
-    rig.feed(events.NodeChecked("n1", None, REACHED + 5))
-    rig.advance(60)
-    assert rig.evictions() == []
-
-
 def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
     rig = Rig()
     node = rig.node("n1", "sla=940")
@@ -653,13 +530,3 @@ def test_an_answer_about_a_node_nobody_knows_is_nothing():
         events.Written(commands.SaveHistory("n9", "uid", ""), WriteOutcome.DONE),
     )
     assert rig.world.cluster.nodes == {}
-
-
-def test_a_parked_pod_that_left_is_forgotten():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.gone("a")
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.advance(60)
-    assert rig.evictions() == []

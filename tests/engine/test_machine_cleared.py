@@ -162,17 +162,6 @@ def test_pods_that_were_released_under_another_leader_do_not_wait_for_those_that
     assert rig.evictions() == [f"released{number}" for number in range(10)]
 
 
-def test_rates_begin_empty_with_every_leadership():
-    rig = Rig(limited(evictions_per_second=1, burst=5))
-    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
-    for name in "ab":
-        rig.pod(name)
-    rig.node("n1", "sla=940")
-    assert rig.evictions() == []
-    rig.advance(1)
-    assert rig.evictions() == ["a"]
-
-
 def test_the_next_leader_reports_that_every_zone_is_full():
     rig = Rig(limited(zone_health=UNHEALTHY))
     for number in range(3):
@@ -199,28 +188,6 @@ def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_it_changes():
     assert guards.by_policy["p"].allowance() == 5
     rig.change(selecting(exclude={"namespaces": ["bank"]}))
     assert guards.by_policy["p"].allowance() == 2
-
-
-def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_a_namespace_changes():
-    spec = {"nodeSelector": {"matchLabels": {"pool": "a"}}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
-    rig = Rig(limited(guard=GuardSettings(max_percent=50, min_pods=1), spec=spec))
-    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
-    rig.node("n1", labels={"pool": "a"})
-    for number in range(10):
-        rig.pod(f"p{number}")
-    guard = rig.world.limiter.guards.by_policy["p"]
-    assert guard.allowance() == 5
-    rig.feed(events.NamespaceSeen("shop", {}))
-    rig.advance(2)
-    rig.node("n2")  # time passes for the machine with its next event
-    assert guard.allowance() == 1
-
-
-def test_a_pod_that_a_paused_policy_would_evict_is_ahead_of_nobody():
-    rig = Rig(limited(guard=GUARD)).with_pod("sla=940", gt(violation_grace_seconds=60))
-    assert rig.world.limiter.guards.by_policy["p"].expected() == 1
-    rig.change(limited(guard=GUARD, spec={"paused": True}))
-    assert rig.world.limiter.guards.by_policy["p"].expected() == 0
 
 
 def test_what_a_policy_leaves_on_a_node_it_leaves_there_as_well_when_it_changes():
@@ -342,16 +309,6 @@ def test_nor_has_it_been_evicted_for_the_guard():
     store(rig)
     assert rig.take(commands.GuardTripped) == []
     assert rig.world.limiter.guards.by_policy["p"].evicted() + rig.world.limiter.guards.by_policy["p"].expected() == 5
-
-
-def test_an_accepted_eviction_is_ahead_for_no_policy():
-    rig = Rig(limited("p", spec={"taints": [{"key": "sla"}]}), limited("q", guard=GUARD))
-    rig.pod("a")
-    rig.node("n1", "sla=940", "other=1")
-    assert rig.evictions() == ["a"]
-    assert rig.world.limiter.guards.by_policy["q"].expected() == 1
-    rig.settle("a")
-    assert rig.world.limiter.guards.by_policy["q"].expected() == 0
 
 
 def test_what_a_guard_counted_is_settled_when_the_pod_is_gone_before_the_answer_is_known():
@@ -510,14 +467,6 @@ def test_nothing_is_kept_of_a_policy_that_is_gone():
     assert kept((world.claims, world.limiter.zones), "brief") == []
     for part in (world.limiter.guards, world.queues, machine._outbox, machine._guarding):
         assert [name for name, found in vars(part).items() if isinstance(found, dict) and "brief" in found] == []
-
-
-def test_evictions_of_a_policy_that_is_gone_are_not_counted_any_more():
-    rig = Rig(limited()).with_pod("sla=940")
-    rig.settle("a")
-    assert rig.machine._acting.accepted(limited()) == 1
-    rig.change(limited("q"))
-    assert rig.machine._acting.accepted(limited()) == 0
 
 
 def test_a_pod_that_is_gone_after_a_call_without_an_answer_counts_as_evicted():

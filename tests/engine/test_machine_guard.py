@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, gt, limited, policy
+from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import GuardSettings, Mode, Policy, Taint
@@ -161,17 +161,6 @@ def test_a_policy_that_changed_is_not_the_cause(before):
     assert "policy" not in opened.cause
 
 
-def test_an_old_time_of_a_taint_makes_no_earlier_change_its_cause():
-    rig = crowd(GUARDED, 8)
-    rig.change(msgspec.structs.replace(GUARDED, generation=2))
-    rig.node("n1", added=START - 1_000)
-    rig.advance(5)
-    rig.node("n1", "sla=940", added=START - 1_000)
-    rig.advance(1)
-    [opened] = told(rig, commands.GuardTripped)
-    assert "policy" not in opened.cause
-
-
 def test_a_replica_that_follows_opens_nothing():
     rig = crowd(GUARDED, 8, leading=False)
     spoil(rig)
@@ -188,41 +177,6 @@ def test_a_blind_machine_opens_nothing():
     assert told(rig, commands.GuardTripped) == []
     rig.process(events.ViewChanged("pods", live=True))
     assert len(told(rig, commands.GuardTripped)) == 1
-
-
-def test_pods_whose_calls_failed_for_another_policy_count():
-    rig = Rig(GUARDED, policy("q", taints=[{"key": "flag"}]))
-    for number in range(4):
-        rig.pod(f"p{number}", gt())
-    rig.node("n1", "sla=980", "flag=x")
-    store(rig)
-    begun = calls(rig)
-    rig.node("n1", "sla=940")
-    for name in begun:
-        rig.settle(name, Outcome.FAILED)
-    assert len(begun) == 4
-    store(rig)
-    assert len(told(rig, commands.GuardTripped)) == 1
-    assert len(calls(rig)) == 4
-
-
-def test_the_guard_of_a_dry_run_only_reports():
-    rig = crowd(guarded({"mode": "DryRun"}), 8)
-    spoil(rig)
-    rig.advance(5)
-    [opened] = told(rig, commands.GuardTripped)
-    assert not opened.halts
-    assert len(told(rig, commands.Rehearsed)) == 8
-
-
-def test_what_was_rehearsed_is_not_counted_when_the_policy_means_it():
-    rig = crowd(guarded({"mode": "DryRun"}), 3)
-    spoil(rig)
-    rig.advance(5)
-    assert len(told(rig, commands.Rehearsed)) == 3
-    rig.change(GUARDED)
-    store(rig)
-    assert calls(rig) == ["p0", "p1", "p2"]
 
 
 # -- the record --------------------------------------------------------------------------------------------------------
@@ -256,15 +210,6 @@ def test_an_open_guard_is_stored_with_its_cause():
     [save] = told(rig, commands.SaveGuard)
     assert (save.record.tripped_at, save.record.counted) == (START, (("shop", 8),))
     assert save.record.cause.startswith("taint sla")
-
-
-def test_the_last_that_may_go_is_tried_again_if_its_call_failed():
-    rig = crowd(guarded(min_pods=1, max_percent=1), 1)
-    spoil(rig)
-    rig.save()
-    rig.settle("p0", Outcome.FAILED)
-    store(rig, 2)
-    assert calls(rig) == ["p0", "p0"]
 
 
 # -- closing -----------------------------------------------------------------------------------------------------------
@@ -315,12 +260,6 @@ def test_the_nodes_that_are_bad_now_are_told_and_no_repaired_one():
     assert report.guard.bad == expected
 
 
-def test_an_armed_guard_tells_no_bad_nodes():
-    rig = crowd(GUARDED, 1)
-    spoil(rig)
-    assert rig.view.report(rig.now)[0].guard.bad == BadNodes()
-
-
 # -- a reset -----------------------------------------------------------------------------------------------------------
 
 
@@ -348,15 +287,6 @@ def test_a_reset_may_be_asked_for_again_once_it_is_taken_off_the_policy(outcome,
     assert told(rig, commands.GuardArmed) == [], "it was armed"
     rig.answer(commands.ClearGuardReset, outcome)
     assert rig.world.limiter.guards.by_policy["p"].reset == stored
-
-
-def test_a_reset_that_was_withdrawn_before_it_was_granted_changes_nothing():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
-    store(rig)
-    rig.process(events.GuardReset("p", "3"), events.GuardReset("p", ""))
-    assert told(rig, commands.GuardArmed) == []
-    assert open_guard(rig)
 
 
 def test_a_reset_releases_more_pods_than_one_step_looks_at():
@@ -394,12 +324,6 @@ def test_a_reset_that_was_granted_before_is_not_granted_for_another_wave():
     assert calls(rig) == []
     assert open_guard(rig)
     assert len(told(rig, commands.ClearGuardReset)) == 1
-
-
-def test_a_reset_of_a_stranger_does_nothing():
-    rig = crowd(GUARDED, 2)
-    reset(rig, "stranger")
-    assert told(rig, commands.ClearGuardReset) == []
 
 
 def test_a_replica_that_follows_resets_nothing():
@@ -552,19 +476,6 @@ def test_a_pause_does_not_arm_the_guard():
     rig.node("n1", "sla=980")
     store(rig)
     rig.change(GUARDED)
-    store(rig)
-    assert open_guard(rig)
-    assert calls(rig) == []
-
-
-def test_pods_that_a_budget_lets_go_count():
-    """Those that are not Ready are evicted whatever it allows, if its healthy pods are enough."""
-    rig = Rig(GUARDED)
-    rig.node("n1", "sla=980")
-    rig.budget(healthy_enough=True)
-    for number in range(8):
-        rig.pod(f"p{number}", gt(), ready=False)
-    spoil(rig)
     store(rig)
     assert open_guard(rig)
     assert calls(rig) == []

@@ -8,12 +8,10 @@ import pytest
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.history import decode_histories
-from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
-from taintwarden.engine.model import GuardSettings, Owner, Profile, Reclaim, Toleration
+from taintwarden.engine.model import GuardSettings, Owner, Reclaim, Toleration
 from taintwarden.engine.rfc3339 import at
-from taintwarden.engine.selectors import EVERYTHING
 
 WEB = Owner("ReplicaSet", "web", "uid-web")
 
@@ -112,13 +110,6 @@ def test_a_namespace_that_is_no_longer_selected_spares_its_pods(change):
     assert rig.deadline("a") is None
 
 
-def test_namespaces_are_no_matter_where_no_policy_asks():
-    rig = Rig()
-    rig.node("n1", "sla=980")
-    rig.feed(events.NamespaceSeen("shop", {"team": "a"}), events.NamespaceGone("shop"), events.NamespaceGone("none"))
-    assert rig.machine.wake_after(rig.now) is None
-
-
 # -- exclusions -------------------------------------------------------------------------------------------------------
 
 
@@ -168,14 +159,6 @@ def test_who_is_protected_for_a_time_leaves_after_it():
     assert rig.evictions() == ["c"]
 
 
-def test_a_policy_may_ignore_that_a_pod_is_protected():
-    rig = Rig(policy(exclude={"respectDoNotDisrupt": False})).with_pod(
-        "sla=940", gt(), bound_at=START, protected_seconds=3_600.0
-    )
-    rig.advance(10)
-    assert rig.evictions() == ["a"]
-
-
 def test_a_node_that_will_be_removed_protects_nobody_longer():
     rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120))).with_pod(
         "sla=940", gt(violation_grace_seconds=7_200), bound_at=START, protected_seconds=3_600.0, grace_seconds=30
@@ -201,15 +184,6 @@ def test_a_node_that_opts_out_later_keeps_its_pods_and_opts_in_again():
     assert rig.evictions() == ["a"]
 
 
-def test_opting_out_calls_off():
-    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
-    rig.out = []
-    rig.pod("a", gt(violation_grace_seconds=60), do_not_evict=True)
-    assert rig.notices() == ["Cancelled a"]
-    rig.advance(120)
-    assert rig.evictions() == []
-
-
 # -- quarantine --------------------------------------------------------------------------------------------------------
 
 
@@ -230,14 +204,6 @@ def test_no_toleration_answers_a_quarantine(pod, quarantine):
         "sla=1", *pod.get("native", ()), extended=pod.get("extended", ())
     )
     assert rig.evictions() == (["a"] if quarantine else [])
-
-
-def test_no_profile_answers_a_quarantine():
-    rig = Rig(msgspec.structs.replace(policy(), quarantine=True))
-    rig.feed(events.ProfileSeen(Profile("shop", "all", EVERYTHING, (exists(),))))
-    rig.node("n1", "sla=1")
-    rig.pod("a")
-    assert rig.evictions() == ["a"]
 
 
 def test_the_grace_of_a_quarantine_is_that_of_its_policy():
@@ -289,14 +255,6 @@ def test_an_invalid_value_is_told_once():
     assert (told.verdict.taint.value, told.held, told.node_uid) == ("higher", True, "uid-n1")
 
 
-def test_an_invalid_value_that_comes_back_is_told_again():
-    rig = Rig()
-    rig.pod("a", gt())
-    for value in ("high", "980", "high"):
-        rig.node("n1", f"sla={value}")
-    assert len(rig.take(commands.InvalidValue)) == 2
-
-
 def test_evicting_by_an_invalid_value_is_the_policys_choice():
     rig = Rig(policy(timing={"onInvalidValue": "Evict"})).with_pod("sla=high", gt())
     [told] = rig.take(commands.InvalidValue)
@@ -332,29 +290,6 @@ def test_an_unreadable_history_is_told_and_counts_as_none():
     assert [told.node for told in rig.take(commands.UnreadableHistory)] == ["n1"]
     rig.pod("a", gt(violation_grace_seconds=30))
     assert rig.deadline("a") == 30.0
-
-
-def test_a_history_continues_where_another_process_stopped():
-    history = json.dumps({"sla:NoExecute": {"values": [[START - 50, ["980"]], [START - 20, ["940"]]]}})
-    rig = Rig()
-    rig.node("n1", "sla=940", history=history)
-    rig.pod("a", gt(violation_grace_seconds=30))
-    assert rig.deadline("a") == 10.0
-
-
-def test_a_node_of_the_same_name_has_a_history_of_its_own():
-    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=30))
-    rig.advance(20)
-    rig.node("n1", "sla=940", uid="another")
-    assert rig.deadline("a") == 50.0
-
-
-def test_an_old_state_of_a_node_is_ignored():
-    rig = Rig()
-    rig.pod("a", gt())
-    rig.node("n1", "sla=980", version=50)
-    rig.node("n1", "sla=940", version=49)
-    assert rig.deadline("a") is None
 
 
 def test_a_node_that_goes_spares_its_pods():
@@ -419,15 +354,6 @@ def test_classes_with_another_grace_share_no_verdicts_if_the_node_is_reclaimed()
     assert first.latest_at - second.latest_at == 50
 
 
-def test_what_classes_share_is_forgotten_with_the_last_pod_of_a_class():
-    rig = Rig(policy()).with_pod("sla=980", gt("950"))
-    rig.pod("b", gt("900"))
-    assert len(rig.world.cluster.nodes["n1"].alike) == 2
-    rig.gone("b")
-    assert rig.world.cluster.nodes["n1"].alike == {}
-    assert len(verdicts_on(rig, "n1")) == 1
-
-
 def test_what_classes_share_is_bounded():
     rig = Rig(policy())
     rig.node("n1", "sla=980")
@@ -466,14 +392,6 @@ def test_a_pod_that_is_bound_to_another_node_during_the_call_is_evicted_from_the
     assert "n2" in [command.pod.node for command in rig.take(commands.Evict)]
 
 
-def test_a_node_that_only_pods_name_is_forgotten_with_them():
-    rig = Rig()
-    rig.pod("a", node="n9")
-    assert set(rig.world.cluster.nodes) == {"n9"}
-    rig.gone("a", "n9")
-    assert rig.world.cluster.nodes == {}
-
-
 def test_a_pod_whose_binding_was_seen_earlier_keeps_it():
     rig = Rig(policy(timing={"violationGraceSeconds": 60}))
     rig.node("n1", "sla=1", added=START - 500)
@@ -499,12 +417,6 @@ def test_another_deadline_is_announced_again():
     assert [told.due_at - START for told in rig.take(commands.Scheduled)] == [60.0, 90.0]
 
 
-def test_what_was_not_announced_is_not_called_off():
-    rig = Rig(leading=False).with_pod("sla=940", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=980")
-    assert rig.take(commands.Cancelled) == []
-
-
 # -- the durable clock ------------------------------------------------------------------------------------------------
 
 
@@ -513,25 +425,6 @@ def test_a_history_is_saved_while_a_deadline_lies_ahead():
     [save] = rig.take(commands.SaveHistory)
     assert (save.node, save.uid) == ("n1", "uid-n1")
     assert json.loads(save.text)["sla:NoExecute"]["values"] == [[START, ["940"]]]
-
-
-def test_what_stands_in_the_annotation_is_not_saved_again():
-    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
-    [save] = rig.take(commands.SaveHistory)
-    rig.answer(commands.SaveHistory)
-    rig.node("n1", "sla=940", history=save.text)
-    rig.node("n1", "sla=940", "not-selected=1:NoSchedule", history=save.text)
-    assert rig.take(commands.SaveHistory) == []
-
-
-def test_a_save_that_failed_is_tried_again_with_what_is_known_then():
-    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
-    rig.answer(commands.SaveHistory, WriteOutcome.FAILED)
-    rig.out = []
-    rig.node("n1", "sla=930")
-    rig.advance(2)
-    [again] = rig.take(commands.SaveHistory)
-    assert decode_histories(again.text)["sla:NoExecute"].values == ("930", "940")
 
 
 def test_an_annotation_that_somebody_removed_is_written_again():
@@ -605,13 +498,3 @@ def test_each_policy_that_leaves_a_pod_on_a_node_that_is_removed_says_so(of_pod,
     rig.node("n1", "sla=940", do_not_evict=of_node)
     claims = rig.view.claims("uid-a")
     assert [(one.policy.name, one.phase) for one in claims] == [("p", Phase.EXEMPT), ("q", Phase.EXEMPT)]
-
-
-def test_a_pod_on_a_node_that_opts_out_and_is_removed_misses_its_deadline():
-    rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120)))
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940", do_not_evict=True)
-    rig.advance(121)
-    found = [type(one) for one in rig.out]
-    assert commands.DeadlineMissed in found
-    assert commands.Evict not in found

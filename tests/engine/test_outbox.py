@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from engine.kept import kept
@@ -117,12 +116,6 @@ def test_what_is_not_wanted_any_more_is_not_written():
     assert bench.ordered() == [history("a")]
 
 
-def test_withdrawing_what_was_never_put_changes_nothing():
-    bench = Bench()
-    bench.outbox.withdraw(KEY)
-    assert not bench.outbox.is_waiting(KEY)
-
-
 @pytest.mark.parametrize(
     "other",
     [history("a", "n2"), SaveLabels("n1", "uid-n1", {}), guard(), ClearGuardReset(POLICY)],
@@ -157,13 +150,6 @@ def test_an_answer_to_another_order_of_the_same_content_does_not_count():
     assert bench.outbox.believed(KEY, 0) == history("a")
 
 
-def test_an_answer_counts_once():
-    bench = Bench()
-    bench.put(history("a"))
-    [order] = bench.ordered()
-    assert [bench.outbox.answered(Written(order, WriteOutcome.DONE)) for _ in range(2)] == [True, False]
-
-
 def test_nothing_is_remembered_of_a_write_that_was_done():
     bench = Bench()
     bench.put(history("a"))
@@ -181,15 +167,6 @@ def test_a_write_to_an_object_that_is_gone_is_forgotten(wanted):
     bench.answer(WriteOutcome.GONE)
     assert bench.ordered() == []
     assert not bench.outbox.is_waiting(KEY)
-
-
-def test_what_followed_a_write_to_an_object_that_is_gone_may_be_wanted_again():
-    bench = Bench()
-    bench.put(history("a"), history("b"))
-    bench.answer(WriteOutcome.GONE)
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
 
 
 # -- tried again -------------------------------------------------------------------------------------------------------
@@ -261,16 +238,6 @@ def test_a_try_that_is_not_needed_any_more_is_not_made():
     assert bench.outbox.next_at() is None
 
 
-def test_what_is_wanted_after_a_try_that_was_not_needed_is_written_at_once():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.answer(WriteOutcome.REFUSED)
-    bench.outbox.withdraw(KEY)
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
-
-
 # -- records of guards -------------------------------------------------------------------------------------------------
 
 
@@ -311,18 +278,6 @@ def test_losing_leadership_forgets_every_write():
     assert (bench.outbox.next_at(), bench.outbox.believed(KEY, 0)) == (None, None)
 
 
-def test_a_new_leader_does_not_wait_for_what_was_under_way_before():
-    bench = Bench()
-    before = history("a")
-    bench.put(before)
-    bench.outbox.clear()
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
-    assert not bench.outbox.answered(Written(before, WriteOutcome.DONE))
-    assert bench.outbox.believed(KEY, 0) == history("b")
-
-
 @pytest.mark.parametrize("failed", [False, True])
 def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
     bench = Bench()
@@ -333,16 +288,6 @@ def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
     bench.outbox.forget(KEY)
     assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
     assert bench.outbox.next_at() is None
-
-
-def test_a_node_made_again_is_written_at_once():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.outbox.forget(KEY)
-    bench.ordered()
-    again = msgspec.structs.replace(history("a"), uid="another")
-    bench.put(again)
-    assert bench.ordered() == [again]
 
 
 # -- what is sent, and what comes back ---------------------------------------------------------------------------------
@@ -374,15 +319,6 @@ def test_what_was_written_is_believed_until_the_stream_has_delivered_it():
     assert bench.outbox.believed(KEY, 50) is None
 
 
-def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.answer(version=50)
-    bench.ordered()
-    assert not bench.outbox.lost(Node("n1", "uid-n1", {}, (), 50, "a"))
-    assert kept(bench.outbox, "n1", KEY) == []
-
-
 def test_what_was_written_is_not_written_again_meanwhile():
     bench = Bench()
     bench.put(history("a"))
@@ -390,15 +326,6 @@ def test_what_was_written_is_not_written_again_meanwhile():
     bench.ordered()
     bench.put(history("a"))
     assert bench.ordered() == []
-
-
-def test_something_else_is():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.answer(version=50)
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
 
 
 def test_a_write_stands_while_it_is_under_way_and_no_longer():
@@ -420,3 +347,12 @@ def test_a_write_of_another_term_does_not_stand():
     bench.put(history("a"))
     [new] = bench.ordered()
     assert [bench.outbox.stands(old), bench.outbox.stands(new)] == [False, True]
+
+
+def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(version=50)
+    bench.ordered()
+    assert not bench.outbox.lost(Node("n1", "uid-n1", {}, (), 50, "a"))
+    assert kept(bench.outbox, "n1", KEY) == []
