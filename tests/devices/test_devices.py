@@ -22,7 +22,6 @@ from devices.rig import (
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, exists, limited
 from taintwarden.engine.evaluate import Evaluator
-from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import NOT_LISTED, commands, events
@@ -247,19 +246,6 @@ def test_the_order_in_which_a_driver_writes_taints_of_one_key_moves_nothing(by):
     assert rig.evicted == ["a"]
 
 
-def test_a_taint_that_comes_and_goes_before_another_of_its_key_does_not_move_that_one():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.claim("a", tolerations=[native("Equal", "31")])
-    rig.pod("a")
-    lasting, passing = DeviceTaint(KEY, "79", "NoExecute"), DeviceTaint(KEY, "31", "NoExecute")
-    for _ in range(4):
-        rig.slice(gpu_0=(lasting,))
-        rig.advance(10)
-        rig.slice(gpu_0=(passing, lasting))
-        rig.advance(10)
-    assert rig.evicted == ["a"]
-
-
 HARMLESS, HARMFUL = DeviceTaint(KEY, "31", "NoExecute", START), DeviceTaint(KEY, "79", "NoExecute", START)
 
 
@@ -297,14 +283,6 @@ def test_taints_of_one_key_are_told_apart_after_a_restart(taints):
     assert leaves_after(rig, 20)
 
 
-def test_of_two_taints_of_a_key_the_one_with_another_value_goes_on():
-    rig = two_of_a_key()
-    rig.slice(gpu_0=(HARMFUL, HARMLESS))
-    rig.advance(40)
-    rig.slice(gpu_0=(HARMLESS, DeviceTaint(KEY, "80", "NoExecute", START)))
-    assert leaves_after(rig, 20)
-
-
 def test_of_two_taints_of_a_key_with_other_values_one_goes_on_and_the_other_begins():
     rig = two_of_a_key()
     rig.slice(gpu_0=(HARMFUL,))
@@ -332,22 +310,6 @@ def test_a_pool_that_is_never_complete_does_not_grow_with_names():
     assert [number for number in range(5) if known.has(DeviceId(DRIVER, POOL, f"gpu-{number}"), "n1")] == [4]
 
 
-def test_what_changes_in_a_slice_has_an_order():
-    known, names = DeviceInventory(), [f"gpu-{number}" for number in range(20)]
-    known.put_slice("one", Slice(DRIVER, POOL, 1, 1, dict.fromkeys(names, WELL)))
-    [change] = known.put_slice("one", Slice(DRIVER, POOL, 1, 1, {name: tainted() for name in names}))
-    assert list(change.devices or ()) == names
-
-
-def test_nothing_is_kept_of_a_pool_whose_slices_and_claims_are_gone():
-    known = DeviceInventory()
-    known.put_slice("one", slice_of(gpu_0=tainted()))
-    known.put_claim("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"a"})))
-    known.put_slice("one", None)
-    known.put_claim("shop/c", None)
-    assert kept(known, POOL, "shop", "a") == []
-
-
 @pytest.mark.parametrize(("node", "leaves"), [("", True), ("n1", True), ("n2", False)])
 def test_a_slice_of_a_node_concerns_pods_on_that_node(node, leaves):
     """A kubelet writes slices of its node, and names any driver, pool and generation in them."""
@@ -357,23 +319,6 @@ def test_a_slice_of_a_node_concerns_pods_on_that_node(node, leaves):
     rig.slice(found=msgspec.structs.replace(slice_of(gpu_0=WELL), node="n1"))
     rig.slice("other", msgspec.structs.replace(slice_of(generation=99, gpu_0=tainted()), node=node))
     assert rig.evicted == (["a"] if leaves else [])
-
-
-def test_a_slice_of_another_node_hides_no_taint():
-    rig = Devices()
-    rig.claim("a")
-    rig.slice("other", msgspec.structs.replace(slice_of(generation=99, gpu_0=WELL), node="n2"))
-    rig.slice(found=msgspec.structs.replace(slice_of(gpu_0=tainted()), node="n1"))
-    rig.pod("a")
-    assert rig.evicted == ["a"]
-
-
-def test_pools_of_the_same_name_are_those_of_different_drivers():
-    rig = Devices()
-    rig.slice("other", Slice("nic.example.com", POOL, 1, 1, {"gpu-0": tainted()}))
-    rig.claim("a")
-    rig.pod("a")
-    assert rig.evicted == []
 
 
 @pytest.mark.parametrize("by", ["slice", "rule"])
@@ -496,13 +441,6 @@ def test_the_history_is_stored_with_the_node():
     assert history.value == "990"
 
 
-def test_the_history_of_a_device_that_no_pod_has_any_more_is_stored_no_longer():
-    rig = Devices().with_device(tainted("990"), native())
-    assert stored(rig) != ""
-    rig.gone("a")
-    assert [one.text for one in rig.ordered if isinstance(one, commands.SaveHistory)] == [""]
-
-
 @pytest.mark.parametrize("first", ["devices", "synced", "devices before pods"])
 def test_a_restart_moves_no_deadline(first):
     policy = for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))
@@ -537,26 +475,6 @@ def test_what_is_stored_stays_until_devices_are_known():
     before.pod("a")
     rig = Devices(known=False, history=stored(before))
     assert not [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]
-
-
-def test_devices_that_are_not_known_for_a_while_move_no_deadline():
-    """A policy that names another driver has everything listed again."""
-    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60)))
-    bad = slice_of(gpu_0=tainted("900", added_at=START - 5_000))
-    rig.slice(gpu_0=tainted("990", added_at=START - 5_000))
-    rig.claim("a", tolerations=[native()])
-    rig.pod("a", extended=[above("950")])
-    rig.feed(device_events.SliceSeen("s", bad))
-    rig.advance(20)
-    rig.feed(device_events.DevicesKnown(known=False))
-    rig.advance(20)
-    rig.feed(device_events.SliceSeen("s", bad))
-    rig.claim("a", tolerations=[native()])
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.advance(19)
-    assert rig.evicted == []
-    rig.advance(2)
-    assert rig.evicted == ["a"]
 
 
 OLD = START - 5_000
@@ -704,15 +622,6 @@ def test_with_a_history_that_is_too_long_a_restart_makes_no_eviction_early():
     assert rig.evicted == ["a"]
 
 
-def test_a_driver_that_renews_the_time_moves_nothing():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(tainted(added_at=START))
-    for second in range(1, 59):
-        rig.advance(1)
-        rig.slice(gpu_0=tainted(added_at=START + second))
-    rig.advance(3)
-    assert rig.evicted == ["a"]
-
-
 # -- what protects ----------------------------------------------------------------------------------------------------
 
 
@@ -832,17 +741,6 @@ def test_a_guard_stays_tripped_while_devices_are_not_known():
     rig.feed(device_events.DevicesKnown(known=True))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts
-
-
-def test_after_a_restart_a_guard_stays_tripped_until_devices_are_known():
-    rig = Devices(for_devices_guarded(min_pods=20), known=False, leading=False)
-    rig.feed(events.GuardRestored("p", GuardRecord(tripped_at=START, counted=(("shop", 30),))))
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.advance(5)
-    assert rig.machine.view.guard("p", rig.now).halts
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.advance(5)
-    assert not rig.machine.view.guard("p", rig.now).halts
 
 
 @pytest.mark.parametrize(("problem", "halts"), [("", True), ("forbidden", False)])

@@ -116,18 +116,6 @@ def test_it_is_told_once():
     assert len(told(rig, commands.DeadlineAtRisk)) == 1
 
 
-def test_it_is_told_again_when_the_node_is_in_danger_again():
-    rig = Rig(spot())
-    rig.pod("a", grace_seconds=200, ready=True)
-    rig.budget(allowed=0)
-    for number in (1, 2):
-        warn(rig)
-        rig.advance(5)
-        assert len(told(rig, commands.DeadlineAtRisk)) == number
-        rig.node("n1")
-        rig.advance(5)
-
-
 def risks(rig: Rig) -> list[tuple[float, str]]:
     """When who was told to be at risk, within the time of a notice and a while more."""
     found = []
@@ -165,26 +153,6 @@ def test_a_pod_whose_calls_are_not_answered_is_told_before_its_node_is_gone():
     assert risks(rig) == []
 
 
-def test_a_dry_run_is_in_time():
-    rig = Rig(spot(spec={"mode": "DryRun"}))
-    rig.pod("a", grace_seconds=20)
-    warn(rig)
-    assert risks(rig) == []
-    warn(rig)
-    rig.pod("b", grace_seconds=200)
-    assert "a" not in [name for _, name in risks(rig)]
-
-
-def test_it_is_not_told_again_when_others_come():
-    rig = Rig(spot())
-    rig.budget(allowed=0)
-    rig.pod("a", grace_seconds=200, ready=True)
-    warn(rig)
-    rig.pod("b", grace_seconds=200, ready=True)
-    rig.advance(5)
-    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["a", "b"]
-
-
 def test_a_pod_that_opts_out_will_not_make_it_however_much_time_there_is():
     rig = Rig(spot())
     rig.pod("a", do_not_evict=True)
@@ -209,14 +177,6 @@ def test_whose_turn_comes_late_is_by_the_order_in_which_they_go():
     warn(rig)
     rig.advance(1)
     assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["d"]
-
-
-def test_a_replica_that_follows_tells_nobody():
-    rig = Rig(spot(), leading=False)
-    rig.pod("a", grace_seconds=200)
-    warn(rig)
-    rig.advance(SECONDS + 5, step=1.0)
-    assert rig.out == []
 
 
 # -- who did not -------------------------------------------------------------------------------------------------------
@@ -381,14 +341,6 @@ def test_a_pod_that_a_budget_holds_is_deleted_in_time_if_wanted(timeout, after):
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_remembered_of_a_deadline_that_was_replaced():
-    rig = held()
-    rig.change(spot(seconds=30))
-    assert len(rig.machine._reclaims._alike) == 1
-    rig.gone("a")
-    assert rig.machine._reclaims._alike == {}
-
-
 def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
     rig = Rig(spot(), overall_rate=1.0, slice_size=10)
     rig.budget(allowed=0)
@@ -397,19 +349,6 @@ def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
     while not told(rig, commands.DeadlineAtRisk):
         rig.feed(events.Woke())
     rig.process(*(events.PodGone(f"uid-p{number}", "n1") for number in range(35)))
-    assert len(told(rig, commands.DeadlineAtRisk)) == 10
-
-
-def test_of_several_nodes_that_will_be_gone_pods_may_go_while_a_forecast_is_made():
-    rig = Rig(spot(), overall_rate=1.0, slice_size=10)
-    rig.budget(allowed=0)
-    for number in range(35):
-        rig.pod(f"p{number}", node=f"n{number % 2}", grace_seconds=300 + number % 2, ready=True)
-    for name in ("n0", "n1"):
-        rig.feed(events.NodeSeen(Node(name, f"uid-{name}", {}, rig.make_taints("spot=1", added=START), rig.version())))
-    while not told(rig, commands.DeadlineAtRisk):
-        rig.feed(events.Woke())
-    rig.process(*(events.PodGone(f"uid-p{number}", f"n{number % 2}") for number in range(35)))
     assert len(told(rig, commands.DeadlineAtRisk)) == 10
 
 

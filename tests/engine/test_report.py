@@ -100,6 +100,12 @@ def test_what_a_limit_says_is_told():
     assert limit.message.endswith("is missing, and at most 1 (1) may be")
 
 
+def test_pods_whose_wave_is_too_large_already_wait_for_a_guard_that_has_tripped():
+    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=300)), *"abcd")
+    rig.advance(10)
+    assert told(rig).limits == held("guard", 4, rig.wall - 10, None)
+
+
 def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
     rig = Rig(limited(guard=GuardSettings(min_pods=9, settle_seconds=300))).with_pod(
         "sla=940", gt(violation_grace_seconds=60)
@@ -149,28 +155,6 @@ def test_the_limit_that_holds_the_most_is_first():
     rig.node("n1", "sla=940")
     assert limits(rig) == [("namespace-rate", 3), ("workload", 1)]
     assert told(rig).limited_by == "namespace-rate"
-
-
-def test_the_earliest_release_of_a_limit_is_told():
-    rig = Rig(limited(namespace_evictions_per_second=0.5))
-    for namespace in ("shop", "office"):
-        for name in "ab":
-            rig.pod(f"{namespace}-{name}", namespace=namespace)
-    rig.node("n1", "sla=940")
-    rig.advance(0.5)
-    assert told(rig).limits == held("namespace-rate", 2, START, START + 2)
-
-
-def test_a_limit_that_is_over_is_not_told_in_the_past():
-    rig = crowd(limited(evictions_per_second=0.5, burst=1), "a", "b")
-    rig.wall += 60
-    rig.monotonic += 60
-    assert told(rig).limits[0].until == at(rig.wall)
-
-
-def test_an_open_guard_holds_all():
-    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0), max_unavailable=ONE), *"abcd")
-    assert limits(rig) == [("guard", 4)]
 
 
 def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
@@ -359,19 +343,6 @@ def test_the_next_pods_are_the_first_of_all_claims(pods: list[tuple[int, int, st
 
 def _place(claim: ClaimView) -> OrderKey:
     return place_of(claim.pod.shared, claim.policy, claim.due_at, claim.verdict.hard_at)
-
-
-def test_pods_on_their_way_out_are_not_told_any_more():
-    rig = Rig(limited()).with_pod("sla=940")
-    rig.settle("a")
-    assert (told(rig).pending, told(rig).evicted, told(rig).next_pods) == (0, 1, ())
-
-
-def test_a_report_changes_nothing():
-    rig = crowd(limited(evictions_per_second=0.5, burst=1, max_unavailable=Share(number=2)), *"abcd")
-    assert rig.view.report(rig.now) == rig.view.report(rig.now)
-    rig.advance(2)
-    assert rig.evictions() == ["a", "b"]
 
 
 # -- many claims -------------------------------------------------------------------------------------------------------
