@@ -1,4 +1,4 @@
-"""What one object about devices costs while its writer has 2,000 others: as much as while it has a few.
+"""What one object about devices costs while its writer has 1,200 others: as much as while it has a few.
 
 A kubelet writes slices of its node, of any driver and pool; a driver those of pools without a node; whoever allocates
 writes claims; and rules are written by people and by tools that watch devices. Steps are counted instead of time.
@@ -21,7 +21,7 @@ from taintwarden_devices.inventory import (
 )
 from work import steps
 
-FEW, MANY = 300, 2_000
+FEW, MANY = 300, 1_200
 """More than the claims of a pod that count, and very many."""
 RATIO = 1.5
 """A little more than nothing: the sizes of tables are powers of two."""
