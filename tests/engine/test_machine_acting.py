@@ -5,7 +5,7 @@ import pytest
 
 from engine.rig import REACHED, START, Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.machine import Outcome, Phase, Timings, WriteOutcome, commands, events
+from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
 from taintwarden.engine.outcomes import OUTCOMES, CallAnswer
 
@@ -102,15 +102,6 @@ def limited(rate: float, burst: int, *pods: str, **options: object) -> Rig:
     return rig
 
 
-def test_a_wall_clock_that_steps_opens_no_limit():
-    rig = limited(1.0, 1, *"abcdef")
-    rig.out = []
-    for step in (3600.0, -7200.0, 86400.0):
-        rig.wall += step
-        rig.wake()
-    assert rig.evictions() == []
-
-
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -173,16 +164,6 @@ def test_an_evicted_pod_that_does_not_leave_is_asked_again_after_a_minute():
     assert rig.evictions() == ["a"]
 
 
-def test_an_evicted_pod_that_left_is_forgotten():
-    rig = violated("a")
-    rig.settle("a")
-    rig.gone("a")
-    assert rig.claimed() == []
-    rig.out = []
-    rig.advance(Timings().leaving + 1)
-    assert rig.notices() == []
-
-
 @pytest.mark.parametrize("seen_first", [True, False])
 def test_the_watch_may_be_faster_than_the_answer(seen_first):
     rig = violated("a")
@@ -199,15 +180,6 @@ def test_a_pod_that_was_gone_already_is_told_as_that():
     assert [told.pod.name for told in rig.take(commands.Left)] == ["a"]
 
 
-def test_a_pod_said_to_be_gone_that_the_watch_still_shows_is_asked_again():
-    """A 409 may have another reason than the UID: nothing is forgotten that is there and has to leave."""
-    rig = violated("a")
-    rig.settle("a", Outcome.GONE)
-    rig.out = []
-    rig.advance(Timings().leaving + 1)
-    assert rig.evictions() == ["a"]
-
-
 @pytest.mark.parametrize(
     "outcome", [Outcome.BLOCKED, Outcome.THROTTLED, Outcome.MISCONFIGURED, Outcome.REFUSED, Outcome.FAILED]
 )
@@ -222,16 +194,6 @@ def test_a_call_that_did_not_help_is_told_and_tried_again(outcome):
     assert rig.evictions() == []
     rig.advance(1)
     assert rig.evictions() == ["a"]
-
-
-def test_tries_are_counted_however_they_end():
-    rig = violated("a")
-    told = []
-    for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.BLOCKED, Outcome.BLOCKED, Outcome.FAILED):
-        rig.settle("a", outcome)
-        told += [(one.outcome, one.attempts) for one in rig.take(commands.Hindered)]
-        rig.advance(400, step=1.0)
-    assert told == [("failed", 1), ("failed", 2), ("blocked", 3), ("blocked", 4), ("failed", 5)]
 
 
 def test_a_call_that_failed_for_a_pod_that_may_stay_by_then_is_called_off():
@@ -321,13 +283,6 @@ def test_whoever_loses_the_lead_commands_nothing_more():
     assert rig.out == []
 
 
-def test_being_told_again_that_one_leads_changes_nothing():
-    rig = violated("a")
-    rig.out = []
-    rig.process(events.LeadershipChanged(leading=True))
-    assert rig.out == []
-
-
 def test_a_call_that_was_not_made_is_made_again_without_a_storm():
     """The lease may run out some seconds before the machine is told."""
     rig = violated("a")
@@ -380,13 +335,6 @@ def test_a_rehearsal_is_told_once_and_nobody_goes():
     assert rig.out == []
 
 
-def test_after_the_rehearsal_comes_the_play():
-    rig = Rig(policy(mode="DryRun")).with_pod("sla=940", gt())
-    rig.out = []
-    rig.process(events.PoliciesChanged((policy(mode="Enforce"),)))
-    assert rig.evictions() == ["a"]
-
-
 def test_what_is_enforced_is_not_held_up_by_a_rehearsal():
     """A pod has one fate: an early rehearsal must not keep a later eviction from happening."""
     rehearsed = policy("a", taints=[{"key": "x"}], mode="DryRun")
@@ -434,17 +382,6 @@ def test_a_taint_that_went_away_spares_them():
     assert rig.claimed() == []
 
 
-def test_a_pod_that_changes_faster_than_its_node_is_read_needs_one_read():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    for number in range(40):
-        rig.pod("a", gt(), version=REACHED + 5 + number, labels={"number": str(number)})
-        rig.advance(0.25)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    assert rig.evictions() == ["a"]
-
-
 def test_no_pod_of_a_node_that_cannot_be_decoded_is_evicted_until_it_can_be():
     """Its last taints count for what is expected, and nothing else is held."""
     rig = Rig()
@@ -481,16 +418,6 @@ def test_a_read_that_failed_is_repeated_after_a_pause():
     assert rig.evictions() == []
 
 
-def test_all_pods_of_a_node_wait_for_the_same_pause_after_a_read_that_failed():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    for number in range(20):
-        rig.pod(f"p{number}", gt(), version=REACHED + 5)
-        rig.feed(events.CheckFailed("n1"))
-        rig.advance(0.04)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-
-
 def test_a_read_of_an_older_version_than_the_stream_has_delivered_is_repeated():
     rig = Rig()
     node = rig.node("n1", "sla=940", version=50)
@@ -520,13 +447,3 @@ def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
     rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     rig.advance(60)
     assert rig.evictions() == []
-
-
-def test_an_answer_about_a_node_nobody_knows_is_nothing():
-    rig = Rig()
-    rig.feed(
-        events.CheckFailed("n9"),
-        events.NodeChecked("n9", None, 1),
-        events.Written(commands.SaveHistory("n9", "uid", ""), WriteOutcome.DONE),
-    )
-    assert rig.world.cluster.nodes == {}

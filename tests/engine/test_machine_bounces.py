@@ -5,9 +5,8 @@ import pytest
 
 from engine.rig import START, Rig, limited, owner
 from taintwarden.engine import model
-from taintwarden.engine.machine import Outcome, Phase, commands, events
+from taintwarden.engine.machine import Outcome, Phase, commands
 from taintwarden.engine.model import BounceSettings, Reclaim
-from taintwarden.engine.rfc3339 import until
 
 TWICE = limited(bounce=BounceSettings())
 
@@ -77,22 +76,6 @@ def test_a_call_that_fails_is_told_once():
     assert len(rig.take(commands.Bounced)) == 1
 
 
-def test_a_rehearsal_counts_nothing():
-    rig = bouncing(limited(bounce=BounceSettings(), spec={"mode": "DryRun"}), times=0)
-    for name in "abcdef":
-        rig.pod(name, **WEB)
-        rig.gone(name)
-    assert rig.take(commands.Bounced) == []
-
-
-def test_the_report_tells_who_is_held_by_it_and_who_bounces():
-    rig = bouncing()
-    rig.pod("next", **WEB)
-    [entry] = rig.view.report(rig.now)
-    [limit] = entry.status.limits
-    assert (limit.limit, limit.pods, limit.until, entry.bouncing) == ("bounce", 1, until(START + 61), 1)
-
-
 # -- what lets them go, or not -----------------------------------------------------------------------------------------
 
 
@@ -139,18 +122,6 @@ def test_who_comes_back_too_often_waits_for_a_minute_however_the_wall_clock_is_s
     assert rig.evictions() == []
     rig.advance(0.25)
     assert rig.evictions() == ["next"]
-
-
-def test_a_list_of_all_pods_brings_nobody_back():
-    rig = bouncing(times=1)
-    pod = rig.make_pod("old", **WEB)
-    rig.process(events.PodSeen(pod))
-    rig.settle("old")
-    rig.gone("old")
-    rig.out = []
-    other = rig.pod("other", **WEB)
-    rig.process(events.PodSeen(other), events.PodsListed({other.uid: other.node}))
-    assert rig.evictions() == []
 
 
 def test_a_pod_that_changes_has_not_come_back():

@@ -204,14 +204,6 @@ def test_a_record_that_could_not_be_stored_is_tried_again():
     assert calls(rig) == ["p0"]
 
 
-def test_an_open_guard_is_stored_with_its_cause():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
-    [save] = told(rig, commands.SaveGuard)
-    assert (save.record.tripped_at, save.record.counted) == (START, (("shop", 8),))
-    assert save.record.cause.startswith("taint sla")
-
-
 # -- closing -----------------------------------------------------------------------------------------------------------
 
 
@@ -326,15 +318,6 @@ def test_a_reset_that_was_granted_before_is_not_granted_for_another_wave():
     assert len(told(rig, commands.ClearGuardReset)) == 1
 
 
-def test_a_replica_that_follows_resets_nothing():
-    rig = crowd(GUARDED, 8, leading=False)
-    rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", (("shop", 8),))))
-    reset(rig)
-    assert rig.out == []
-    rig.feed(events.LeadershipChanged(leading=True))
-    assert open_guard(rig)
-
-
 def test_a_reset_releases_exactly_the_pods_that_it_named():
     """Whatever else the guard counts meanwhile, and though it trips again."""
     rig = crowd(guarded(settle_seconds=0), 8)
@@ -395,14 +378,6 @@ def test_an_open_guard_stays_open_under_the_next_leader():
     assert calls(rig) == []
     assert told(rig, commands.GuardTripped) == [], "it was told by whoever led"
     assert rig.view.report(rig.now)[0].guard.record == GuardRecord(START - 60, "taint sla", (("shop", 8),))
-
-
-def test_a_namesake_starts_afresh_with_all_that_has_to_leave():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
-    rig.out = []
-    rig.change(msgspec.structs.replace(GUARDED, uid="another"))
-    assert len(told(rig, commands.GuardTripped)) == 1
 
 
 def test_another_policy_that_takes_over_counts_its_pods_and_the_first_does_not():

@@ -63,13 +63,6 @@ def test_the_next_goes_when_a_replacement_is_ready():
     assert rig.evictions() == ["b"]
 
 
-def test_pods_of_an_unknown_workload_wait_until_it_is_seen():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b")
-    assert spoil(rig) == []
-    rig.wants(owner(), 2)
-    assert rig.evictions() == ["a"]
-
-
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
     """A stream may be late: what has become Ready counts for its workload."""
@@ -91,13 +84,6 @@ def test_a_call_that_failed_counts_until_it_is_tried_again():
     rig.settle("a", Outcome.FAILED)
     rig.advance(0.25)
     assert "b" not in rig.evictions()
-
-
-def test_a_call_that_was_refused_lets_another_go():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b", wanted=2)
-    spoil(rig)
-    rig.settle("a", Outcome.BLOCKED)
-    assert rig.evictions() == ["b"]
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_change():
@@ -131,17 +117,6 @@ def test_one_pod_of_a_node_goes_at_a_time():
     assert rig.evictions() == ["b"]
 
 
-def test_a_pod_that_never_ends_holds_up_its_node_for_a_while_only():
-    rig = crowd(limited(node_max_concurrent=1), "a", "b")
-    spoil(rig)
-    rig.settle("a")
-    rig.gone("a", until=rig.wall + 30)
-    rig.advance(44)
-    assert rig.evictions() == []
-    rig.advance(1)
-    assert rig.evictions() == ["b"]
-
-
 @pytest.mark.parametrize("others", [{}, {"uid-stranger": "n2"}], ids=["not listed", "on another node"])
 def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
     rig = crowd(limited(node_max_concurrent=1), "a")
@@ -152,19 +127,6 @@ def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_budget_that_allows_lets_the_next_go_each_time():
-    rig = crowd(limited(), *"abc")
-    rig.budget(allowed=0)
-    spoil(rig)
-    rig.budget(allowed=2)
-    assert rig.evictions() == ["a", "b"]
-    rig.settle("a")
-    rig.settle("b")
-    assert rig.evictions() == []
-    rig.budget(allowed=1)
-    assert rig.evictions() == ["c"]
 
 
 def test_a_budget_that_is_deleted_lets_all_go():
@@ -221,15 +183,6 @@ def test_a_pod_that_a_budget_holds_for_long_is_deleted_if_wanted():
     assert deletions(rig) == []
     rig.advance(0.25)
     assert deletions(rig) == [("a", True)]
-
-
-def test_when_it_will_be_deleted_is_told():
-    rig = crowd(limited(spec=THEN_DELETE), "a")
-    rig.budget(allowed=0)
-    rig.out = []
-    rig.node("n1", "sla=940")
-    [told] = rig.take(commands.HeldByBudget)
-    assert told.until == START + 60
 
 
 def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api_server_refused_it_once():
@@ -317,14 +270,6 @@ def fleet(rig: Rig, good: int, bad: int, zone: str = "z1", **more) -> None:
         rig.node(name, "sla=980" if number < good else "sla=940", labels={ZONE: zone}, **more)
 
 
-def test_another_node_of_the_same_name_is_counted_once_and_afresh():
-    rig = Rig(limited(zone_health=HEALTH))
-    fleet(rig, 2, 1)
-    rig.gone("p-z1-2", "z1-2")
-    rig.node("z1-2", labels={ZONE: "z1"}, uid="another")
-    assert zones(rig) == [("z1", "Normal", 3, 0)]
-
-
 def test_a_degraded_zone_goes_slowly():
     rig = Rig(limited(zone_health=HEALTH))
     fleet(rig, 3, 0, "z2")
@@ -342,29 +287,6 @@ def test_when_every_zone_is_full_nobody_goes():
     rig.advance(60)
     assert rig.evictions() == []
     assert rig.view.report(rig.now)[0].status.limited_by == "zone"
-
-
-def test_pods_go_at_the_pace_of_their_zone_as_soon_as_another_one_is_not_full():
-    rig = Rig(limited(zone_health=HEALTH), leading=False)
-    fleet(rig, 0, 3)
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.advance(5)
-    rig.out = []
-    rig.node("fine", labels={ZONE: "z2"})
-    rig.advance(3)
-    assert rig.evictions() == ["p-z1-0", "p-z1-1", "p-z1-2"]
-
-
-# -- rates by zone and namespace --------------------------------------------------------------------------------------
-
-
-def test_the_machine_sleeps_until_a_key_is_released():
-    rig = Rig(limited(namespace_evictions_per_second=0.5))
-    for name in "ab":
-        rig.pod(name)
-    spoil(rig)
-    rig.settle("a")
-    assert rig.machine.wake_after(rig.now) == 2.0
 
 
 # -- windows -----------------------------------------------------------------------------------------------------------

@@ -276,37 +276,12 @@ def test_a_degraded_node_is_told_once():
     assert (told.node, told.pods, told.taint.value) == ("n1", 3, "940")
 
 
-def test_a_node_that_recovered_and_degrades_again_is_told_again():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    for value in ("940", "980", "940"):
-        rig.node("n1", f"sla={value}")
-    assert len(rig.take(commands.Degraded)) == 2
-
-
 def test_an_unreadable_history_is_told_and_counts_as_none():
     rig = Rig()
     rig.node("n1", "sla=940", history="not JSON")
     assert [told.node for told in rig.take(commands.UnreadableHistory)] == ["n1"]
     rig.pod("a", gt(violation_grace_seconds=30))
     assert rig.deadline("a") == 30.0
-
-
-def test_a_node_that_goes_spares_its_pods():
-    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
-    rig.out = []
-    rig.feed(events.NodeGone("n1"))
-    assert rig.notices() == ["Cancelled a"]
-    rig.node("n1", "sla=940", uid="another")
-    assert rig.deadline("a") == 60.0
-
-
-@pytest.mark.parametrize("event", [events.NodeGone("n9"), events.PodGone("x", "n9"), events.PodGone("x", "n1")])
-def test_what_nobody_knows_may_go(event):
-    rig = Rig()
-    rig.node("n1", "sla=1")
-    rig.feed(event)
-    assert set(rig.world.cluster.nodes) == {"n1"}
 
 
 def test_what_a_list_does_not_name_is_gone():
@@ -441,14 +416,6 @@ def test_taints_that_no_policy_acts_on_are_not_saved():
     rig.node("n1", "sla=940", "other=1")
     [save] = rig.take(commands.SaveHistory)
     assert set(json.loads(save.text)) == {"sla:NoExecute"}
-
-
-def test_a_history_of_a_taint_that_went_is_given_up():
-    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
-    [save] = rig.take(commands.SaveHistory)
-    rig.answer(commands.SaveHistory)
-    rig.node("n1", history=save.text)
-    assert [one.text for one in rig.take(commands.SaveHistory)] == [""]
 
 
 # -- the report -------------------------------------------------------------------------------------------------------

@@ -72,13 +72,6 @@ class Bench:
 # -- one write at a time -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_wanted_is_ordered_at_once():
-    bench = Bench()
-    bench.put(history("a"))
-    assert bench.ordered() == [history("a")]
-    assert bench.outbox.believed(KEY, 0) == history("a")
-
-
 def test_a_follower_writes_nothing():
     bench = Bench(leading=False)
     bench.put(history("a"))
@@ -134,13 +127,6 @@ def test_keys_name_what_is_written():
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
-
-
-def test_an_answer_to_what_is_under_way_counts():
-    bench = Bench()
-    bench.put(history("a"))
-    assert bench.answer()
-    assert bench.outbox.believed(KEY, 0) is None
 
 
 def test_an_answer_to_another_order_of_the_same_content_does_not_count():
@@ -219,13 +205,6 @@ def test_something_else_that_is_wanted_waits_for_the_same_delay():
     bench.ordered()
     bench.put(history("b"))
     assert bench.ordered() == []
-    assert bench.retry() == [history("b")]
-
-
-def test_what_was_wanted_while_a_write_failed_is_tried_instead():
-    bench = Bench()
-    bench.put(history("a"), history("b"))
-    bench.answer(WriteOutcome.FAILED)
     assert bench.retry() == [history("b")]
 
 

@@ -139,15 +139,6 @@ def test_a_lane_has_half_of_the_slots_while_others_could_go():
     assert bench.refuse("bank", others_could_go=True) is None
 
 
-@pytest.mark.parametrize(("slots", "half"), [(1, 1), (2, 1), (3, 1), (5, 2)])
-def test_half_of_the_slots_is_rounded_down_to_at_least_one(slots, half):
-    bench = Bench(slots)
-    bench.begin(half - 1)
-    assert bench.refuse(others_could_go=True) is None
-    bench.begin()
-    assert bench.refuse(others_could_go=True) is not None
-
-
 # -- calls without an answer -------------------------------------------------------------------------------------------
 
 
@@ -158,12 +149,6 @@ def test_a_call_without_an_answer_for_a_second_gives_its_slot_back(seconds, is_s
     assert bench.advance(seconds) == ([SHOP] if is_slow else [])
     assert (bench.refuse("bank") is None) == is_slow
     assert bench.calls.in_flight == 1
-
-
-def test_a_slow_call_frees_its_lane_and_all_policies():
-    bench = Bench(slots=1)
-    bench.hang()
-    assert bench.freed.take() == ["lane/p/shop", EVERY_POLICY]
 
 
 def test_the_next_slow_call_is_the_oldest_that_is_not_slow():
@@ -387,19 +372,6 @@ def test_an_answer_to_the_probe_ends_the_outage(answer):
     assert bench.refuse() is None
     bench.call(SERVER_FAILS)
     assert bench.wait() == 1, "the next outage begins anew"
-
-
-def test_a_probe_that_was_not_made_leaves_the_outage_to_the_next():
-    bench = Bench()
-    bench.call(SERVER_FAILS)
-    bench.advance(1)
-    bench.begin(1, "bank")
-    bench.freed.take()
-    bench.answer("pod-2", NONE)
-    assert EVERY_POLICY in bench.freed.take()
-    assert bench.refuse() is None
-    bench.begin()
-    assert bench.refuse() is not None, "the outage lasts"
 
 
 def test_a_probe_without_an_answer_for_a_second_makes_way_for_the_next():
