@@ -1,6 +1,6 @@
 """A machine whose nodes have devices, and what their drivers, claims and rules say."""
 
-from typing import Any
+from typing import Any, Self
 
 from engine.rig import NO_LIMITS, Rig
 from taintwarden.engine.machine import commands
@@ -43,17 +43,21 @@ class Devices(Rig):
         return Node("n1", "uid-n1", {}, (), self.version(), history)
 
     def slice(self, name: str = "s", found: Slice | None = None, **devices: Taints) -> None:
-        self.feed(device_events.SliceSeen(name, found or slice_of(**devices)))
-        self.wake()
+        self.process(device_events.SliceSeen(name, found or slice_of(**devices)))
 
     def rule(self, name: str = "r", *, value: str = "bad", effect: str = "NoExecute", **selected: Any) -> None:
-        self.feed(device_events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
-        self.wake()
+        self.process(device_events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
 
     def claim(self, *uids: str, device: DeviceId = GPU_0, tolerations: Any = (), key: str = "shop/c") -> None:
         found = DeviceClaim((DeviceUse(device, tuple(tolerations)),), frozenset(f"uid-{uid}" for uid in uids))
-        self.feed(device_events.ClaimSeen(key, found))
-        self.wake()
+        self.process(device_events.ClaimSeen(key, found))
+
+    def with_device(self, taints: Taints, *tolerations: Toleration, **more: Any) -> Self:
+        """The pod ``a`` has the device ``gpu-0``, which has these taints, by a claim with these tolerations."""
+        self.slice(gpu_0=taints)
+        self.claim("a", tolerations=tolerations)
+        self.pod("a", **more)
+        return self
 
     @property
     def evicted(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What one object about devices costs while its writer has 2,000 others: as much as while it has a few.
+"""What one object about devices costs while its writer has 1,200 others: as much as while it has a few.
 
 A kubelet writes slices of its node, of any driver and pool; a driver those of pools without a node; whoever allocates
 writes claims; and rules are written by people and by tools that watch devices. Steps are counted instead of time.
@@ -21,7 +21,7 @@ from taintwarden_devices.inventory import (
 )
 from work import steps
 
-FEW, MANY = 300, 2_000
+FEW, MANY = 300, 1_200
 """More than the claims of a pod that count, and very many."""
 RATIO = 1.5
 """A little more than nothing: the sizes of tables are powers of two."""
@@ -34,8 +34,7 @@ def ground() -> Devices:
     rig = Devices(POLICY)
     rig.node("n0")
     rig.pod("p", node="n0")
-    rig.feed(claimed("shop/c", "gpu-0"))
-    rig.wake()
+    rig.process(claimed("shop/c", "gpu-0"))
     return rig
 
 
@@ -116,8 +115,7 @@ def costs(make: Make, known: int) -> dict[str, int]:
     """The steps of some events while so many objects are known."""
     rig = ground()
     for number in range(known):
-        rig.feed(make(number, "1"))
-    rig.wake()
+        rig.process(make(number, "1"))
     return {
         "comes": steps(lambda: rig.feed(make(known, "2"))),
         "changes": steps(lambda: rig.feed(make(0, "2"), make(1, "2"))),
@@ -140,10 +138,9 @@ def beside(pods: int, pool: str, *happens: Event) -> int:
     """The steps of some events while so many pods on nodes of their own have a device of this pool."""
     rig = Devices(POLICY)
     for number in range(pods):
-        rig.feed(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
+        rig.process(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
         use = DeviceUse(DeviceId(DRIVER, pool.format(number), f"link-{number}"))
         rig.feed(device_events.ClaimSeen(f"shop/c{number}", DeviceClaim((use,), frozenset({f"uid-p{number}"}))))
-    rig.wake()
     return steps(lambda: rig.feed(*happens))
 
 

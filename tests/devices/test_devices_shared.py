@@ -66,8 +66,7 @@ TRAINING = SchedulingGroup("training", ("links", "own"))
 
 
 def of_group(rig: Devices, *, name: str = "shop/links", group: str = "shop/training", device: DeviceId = LINK) -> None:
-    rig.feed(device_events.ClaimSeen(name, DeviceClaim((DeviceUse(device),), frozenset({group}))))
-    rig.wake()
+    rig.process(device_events.ClaimSeen(name, DeviceClaim((DeviceUse(device),), frozenset({group}))))
 
 
 def broken(rig: Devices) -> None:

@@ -30,16 +30,14 @@ def test_a_node_that_changes_before_its_pods_have_their_devices_keeps_its_histor
 def test_nothing_is_kept_of_a_node_that_goes_while_its_devices_wait():
     rig = on_many_nodes()
     put_rule(rig, "bad")
-    rig.feed(events.PodGone("uid-p3", "m3"), device_events.ClaimGone("shop/c3"), events.NodeGone("m3"))
-    rig.wake()
+    rig.process(events.PodGone("uid-p3", "m3"), device_events.ClaimGone("shop/c3"), events.NodeGone("m3"))
     assert kept(rig.machine, "m3") == []
 
 
 def test_nothing_is_kept_of_a_device_that_a_pod_loses_while_its_node_waits():
     rig = on_many_nodes()
     put_rule(rig, "bad")
-    rig.feed(device_events.TaintRuleGone("r"), device_events.ClaimGone("shop/c3"))
-    rig.wake()
+    rig.process(device_events.TaintRuleGone("r"), device_events.ClaimGone("shop/c3"))
     assert "m3" not in {pool for _, pool in rig.machine._intake._source._nodes_with}
 
 
@@ -52,8 +50,7 @@ def test_a_pod_that_is_on_another_node_now_stays_in_its_group():
     rig.pod("a", node="n2", group=group)
     rig.gone("a", node="n1")
     rig.slice(gpu_0=tainted())
-    rig.feed(device_events.ClaimSeen("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"shop/g"}))))
-    rig.wake()
+    rig.process(device_events.ClaimSeen("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"shop/g"}))))
     assert rig.evicted == ["a"]
 
 
@@ -65,22 +62,17 @@ def test_devices_are_lost_while_a_pod_is_known_on_two_nodes():
     rig.pod("a", node="n2")
     rig.claim("a")
     rig.node("n1", "sla=1")
-    rig.feed(events.NodeGone("n1"), device_events.DevicesKnown(known=False))
-    rig.wake()
+    rig.process(events.NodeGone("n1"), device_events.DevicesKnown(known=False))
     assert list(rig.world.cluster.nodes) == ["n2"]
 
 
 def test_a_node_whose_pods_have_no_devices_is_not_written_to_when_devices_are_lost():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=3_600)))
-    rig.slice(gpu_0=tainted())
-    rig.claim("a")
-    rig.pod("a")
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=3_600))).with_device(tainted())
     order = rig.answer(commands.SaveHistory)
     rig.node(history=order.text)
     rig.gone("a")
     rig.answer(commands.SaveHistory)
     rig.node()
     rig.out = []
-    rig.feed(device_events.DevicesKnown(known=False, problem="not served"))
-    rig.wake()
+    rig.process(device_events.DevicesKnown(known=False, problem="not served"))
     assert rig.take(commands.SaveHistory) == []

@@ -1,7 +1,7 @@
 """The bare machine on a bench: values in, commands out, both clocks turned by hand."""
 
 import math
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -84,6 +84,11 @@ class Rig:
             self.out += out
             self.ordered += [one for one in out if isinstance(one, commands.Write)]
 
+    def process(self, *fed: Event) -> None:
+        """Events come, and it acts until it has nothing more to do now."""
+        self.feed(*fed)
+        self.wake()
+
     def wake(self) -> None:
         """Let it act until it has nothing more to do now."""
         for _ in range(1_000):
@@ -111,8 +116,7 @@ class Rig:
         uid, labels = more.get("uid", f"uid-{name}"), more.get("labels", {})
         version, history = more.get("version") or self.version(), more.get("history", "")
         seen = Node(name, uid, labels, pairs, version, history, more.get("do_not_evict", False))
-        self.feed(events.NodeSeen(seen, more.get("listed", False)))
-        self.wake()
+        self.process(events.NodeSeen(seen, more.get("listed", False)))
         return seen
 
     @staticmethod
@@ -122,9 +126,14 @@ class Rig:
     def pod(self, name: str, *tolerations: Toleration, node: str = "n1", **more: Any) -> Pod:
         """A pod is seen."""
         pod = self.make_pod(name, *tolerations, node=node, **more)
-        self.feed(events.PodSeen(pod))
-        self.wake()
+        self.process(events.PodSeen(pod))
         return pod
+
+    def with_pod(self, taint: str, *tolerations: Toleration, **more: Any) -> Self:
+        """The node ``n1`` has a taint, and the pod ``a``."""
+        self.node("n1", taint)
+        self.pod("a", *tolerations, **more)
+        return self
 
     def make_pod(self, name: str, *tolerations: Toleration, node: str = "n1", **more: Any) -> Pod:
         uid, version = more.pop("uid", f"uid-{name}"), more.pop("version", None) or self.version()
@@ -138,24 +147,19 @@ class Rig:
     def wants(self, owner: Owner, replicas: int | None) -> None:
         """A controller wants so many pods; None: it is gone."""
         gone = replicas is None
-        self.feed(
-            events.WorkloadGone(("shop", owner.uid)) if gone else events.WorkloadSeen(("shop", owner.uid), replicas)
-        )
-        self.wake()
+        key = ("shop", owner.uid)
+        self.process(events.WorkloadGone(key) if gone else events.WorkloadSeen(key, replicas))
 
     def budget(self, name: str = "pdb", allowed: int = 0, **more: Any) -> None:
         """A PodDisruptionBudget is seen."""
-        self.feed(events.BudgetSeen(budget(name, allowed, **more)))
-        self.wake()
+        self.process(events.BudgetSeen(budget(name, allowed, **more)))
 
     def settle(self, name: str, outcome: Outcome = Outcome.EVICTED, **more: Any) -> None:
-        self.feed(events.Settled(f"uid-{name}", outcome, **more))
-        self.wake()
+        self.process(events.Settled(f"uid-{name}", outcome, **more))
 
     def gone(self, name: str, node: str = "n1", until: float | None = None) -> None:
         """A pod is gone, or terminates ``until`` then."""
-        self.feed(events.PodGone(f"uid-{name}", node, until))
-        self.wake()
+        self.process(events.PodGone(f"uid-{name}", node, until))
 
     def change(self, *policies: Policy) -> None:
         """Other policies are in force."""
@@ -166,8 +170,7 @@ class Rig:
     def written(self, order: commands.Write, outcome: WriteOutcome = WriteOutcome.DONE) -> None:
         """A write ended. One to a node makes a new version of it."""
         is_new = outcome is WriteOutcome.DONE and isinstance(order, commands.SaveHistory)
-        self.feed(events.Written(order, outcome, self.version() if is_new else -1))
-        self.wake()
+        self.process(events.Written(order, outcome, self.version() if is_new else -1))
 
     def answer(self, kind: type[commands.Write], outcome: WriteOutcome = WriteOutcome.DONE) -> commands.Write:
         """The oldest write of a kind that is under way ended."""

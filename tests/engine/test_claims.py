@@ -11,7 +11,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import Whom
 from taintwarden.engine.machine import Outcome, Phase
-from taintwarden.engine.machine.claims import QUEUED, TRANSITIONS, Call, Claim, Claims, retry_delay
+from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, retry_delay
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.machine.queues import IllegalTransition, Queues
 from taintwarden.engine.model import EvictionSettings, Instant, Pod, Policy, Taint, Tolerations
@@ -147,15 +147,6 @@ def test_any_other_move_is_an_error_and_changes_nothing():
         assert bench.state() == before
 
 
-def test_the_table_names_every_phase():
-    assert set(TRANSITIONS) == set(Phase)
-
-
-@pytest.mark.parametrize("phase", QUEUED)
-def test_what_nothing_was_done_about_may_begin_anew_be_put_aside_or_end(phase):
-    assert {Phase.WAITING, Phase.PAUSED, Phase.EXEMPT, Phase.ASIDE, Phase.ENDED} <= set(TRANSITIONS[phase])
-
-
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.ENDED])
 def test_nothing_is_remembered_of_a_claim_that_has_ended(phase):
     bench = Bench(phase)
@@ -166,19 +157,6 @@ def test_nothing_is_remembered_of_a_claim_that_has_ended(phase):
 
 
 # -- calls that failed -------------------------------------------------------------------------------------------------
-
-
-def test_why_a_call_failed_is_remembered():
-    one = claim()
-    one.fail(Outcome.REFUSED, "why", 60.0, 120.0)
-    assert (one.outcome, one.message, one.attempts, one.not_before) == (Outcome.REFUSED, "why", 1, 120.0)
-
-
-def test_calls_that_fail_are_counted_however_they_do():
-    one = claim()
-    for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.THROTTLED):
-        one.fail(outcome, "", 60.0, 120.0)
-    assert one.attempts == 3
 
 
 def test_delays_are_different_for_each_pod_and_the_same_in_each_run():
@@ -223,10 +201,6 @@ def test_another_deadline_is_not_announced_yet(due_at, announced):
     one.announce(announced=True)
     one.decide(grounds(POLICY, due_at=due_at), POD, 0.0)
     assert one.is_announced == announced
-
-
-def test_the_same_verdicts_change_nothing():
-    assert not claim().decide(grounds(POLICY), POD, 0.0)
 
 
 @pytest.mark.parametrize(

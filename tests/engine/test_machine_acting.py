@@ -5,7 +5,7 @@ import pytest
 
 from engine.rig import REACHED, START, Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.machine import Outcome, Phase, Timings, WriteOutcome, commands, events
+from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
 from taintwarden.engine.outcomes import OUTCOMES, CallAnswer
 
@@ -23,21 +23,6 @@ def violated(*pods: str, **options: object) -> Rig:
     rig.take(commands.Evict)
     rig.node("n1", "sla=940")
     return rig
-
-
-# -- order ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_earliest_deadline_goes_first():
-    rig = Rig(max_in_flight=1)
-    rig.node("n1", "sla=940")
-    rig.pod("late", gt(violation_grace_seconds=20))
-    rig.pod("early", gt(violation_grace_seconds=10))
-    rig.wall += 30
-    rig.wake()
-    assert rig.evictions() == ["early"]
-    rig.settle("early")
-    assert rig.evictions() == ["late"]
 
 
 # -- how many at once -------------------------------------------------------------------------------------------------
@@ -117,15 +102,6 @@ def limited(rate: float, burst: int, *pods: str, **options: object) -> Rig:
     return rig
 
 
-def test_a_wall_clock_that_steps_opens_no_limit():
-    rig = limited(1.0, 1, *"abcdef")
-    rig.out = []
-    for step in (3600.0, -7200.0, 86400.0):
-        rig.wall += step
-        rig.wake()
-    assert rig.evictions() == []
-
-
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -188,26 +164,6 @@ def test_an_evicted_pod_that_does_not_leave_is_asked_again_after_a_minute():
     assert rig.evictions() == ["a"]
 
 
-def test_an_evicted_pod_that_may_stay_after_a_minute_is_left_alone():
-    rig = violated("a")
-    rig.settle("a")
-    rig.node("n1", "sla=980")
-    rig.out = []
-    rig.advance(Timings().leaving + 1)
-    assert rig.evictions() == []
-    assert rig.claimed() == []
-
-
-def test_an_evicted_pod_that_left_is_forgotten():
-    rig = violated("a")
-    rig.settle("a")
-    rig.gone("a")
-    assert rig.claimed() == []
-    rig.out = []
-    rig.advance(Timings().leaving + 1)
-    assert rig.notices() == []
-
-
 @pytest.mark.parametrize("seen_first", [True, False])
 def test_the_watch_may_be_faster_than_the_answer(seen_first):
     rig = violated("a")
@@ -222,15 +178,6 @@ def test_a_pod_that_was_gone_already_is_told_as_that():
     rig = violated("a")
     rig.settle("a", Outcome.GONE)
     assert [told.pod.name for told in rig.take(commands.Left)] == ["a"]
-
-
-def test_a_pod_said_to_be_gone_that_the_watch_still_shows_is_asked_again():
-    """A 409 may have another reason than the UID: nothing is forgotten that is there and has to leave."""
-    rig = violated("a")
-    rig.settle("a", Outcome.GONE)
-    rig.out = []
-    rig.advance(Timings().leaving + 1)
-    assert rig.evictions() == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -249,24 +196,6 @@ def test_a_call_that_did_not_help_is_told_and_tried_again(outcome):
     assert rig.evictions() == ["a"]
 
 
-def test_tries_are_counted_however_they_end():
-    rig = violated("a")
-    told = []
-    for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.BLOCKED, Outcome.BLOCKED, Outcome.FAILED):
-        rig.settle("a", outcome)
-        told += [(one.outcome, one.attempts) for one in rig.take(commands.Hindered)]
-        rig.advance(400, step=1.0)
-    assert told == [("failed", 1), ("failed", 2), ("blocked", 3), ("blocked", 4), ("failed", 5)]
-
-
-def test_a_decision_is_told_once_however_often_it_is_tried():
-    rig = violated("a")
-    for _ in range(5):
-        rig.settle("a", Outcome.FAILED)
-        rig.advance(20, step=1.0)
-    assert len(rig.take(commands.Decided)) == 1
-
-
 def test_a_call_that_failed_for_a_pod_that_may_stay_by_then_is_called_off():
     rig = violated("a")
     rig.node("n1", "sla=980")
@@ -282,16 +211,6 @@ def test_a_call_that_failed_for_a_pod_that_left_by_then_is_settled():
     rig.out = []
     rig.settle("a", Outcome.FAILED)
     assert rig.notices() == ["Left a"]
-
-
-def test_a_pod_that_has_to_leave_again_while_a_call_is_under_way_is_tried_again():
-    rig = violated("a")
-    rig.node("n1", "sla=980")
-    rig.node("n1", "sla=930")
-    rig.out = []
-    rig.settle("a", Outcome.FAILED)
-    rig.advance(10)
-    assert rig.evictions() == ["a"]
 
 
 # -- evict, then delete -----------------------------------------------------------------------------------------------
@@ -320,28 +239,13 @@ def test_a_pod_blocked_for_long_enough_is_deleted_and_not_before():
     assert 10.0 <= block_until_deleted(then_delete(10)) <= 10.5
 
 
-def test_the_first_try_is_always_an_eviction():
-    rig = then_delete(0)
-    [first] = rig.take(commands.Evict)
-    assert not first.delete
-    rig.settle("a", Outcome.BLOCKED)
-    rig.advance(5)
-    assert [command.delete for command in rig.take(commands.Evict)] == [True]
-
-
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.THROTTLED, Outcome.REFUSED])
 def test_only_budgets_make_it_deleted(outcome):
     assert block_until_deleted(then_delete(10), outcome) == float("inf")
 
 
-def test_the_default_method_never_deletes():
-    assert block_until_deleted(then_delete(10, method="Evict")) == float("inf")
-
-
 def test_a_method_that_deletes_asks_no_budget():
-    rig = Rig(policy(eviction={"method": "Delete", "gracePeriodSeconds": 3}))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(eviction={"method": "Delete", "gracePeriodSeconds": 3})).with_pod("sla=940", gt())
     [command] = rig.take(commands.Evict)
     assert (command.delete, command.grace_period_seconds) == (True, 3)
     rig.settle("a", Outcome.EVICTED)
@@ -379,23 +283,6 @@ def test_whoever_loses_the_lead_commands_nothing_more():
     assert rig.out == []
 
 
-def test_whoever_gains_the_lead_tells_what_is_scheduled():
-    rig = Rig(leading=False)
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
-    assert "Scheduled a" in rig.notices()
-
-
-def test_being_told_again_that_one_leads_changes_nothing():
-    rig = violated("a")
-    rig.out = []
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
-    assert rig.out == []
-
-
 def test_a_call_that_was_not_made_is_made_again_without_a_storm():
     """The lease may run out some seconds before the machine is told."""
     rig = violated("a")
@@ -422,34 +309,19 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
     rig.advance(30)
     assert rig.evictions() == []
     assert rig.view.report(rig.now)[0].status.limited_by
-    rig.feed(events.ViewChanged(stream, live=True))
-    rig.wake()
+    rig.process(events.ViewChanged(stream, live=True))
     assert rig.evictions() == ["a"]
-
-
-def test_all_streams_must_be_back():
-    rig = Rig()
-    for stream in ("pods", "nodes"):
-        rig.feed(events.ViewChanged(stream, live=False))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    rig.feed(events.ViewChanged("pods", live=True))
-    rig.wake()
-    assert rig.evictions() == []
 
 
 # -- before all is known ----------------------------------------------------------------------------------------------
 
 
 def test_before_all_is_known_nobody_goes():
-    rig = Rig(synced=False)
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(synced=False).with_pod("sla=940", gt())
     rig.feed(events.Woke())
     assert rig.evictions() == []
     assert rig.machine.wake_after(rig.now) is None
-    rig.feed(events.Synced())
-    rig.wake()
+    rig.process(events.Synced())
     assert rig.evictions() == ["a"]
 
 
@@ -457,31 +329,10 @@ def test_before_all_is_known_nobody_goes():
 
 
 def test_a_rehearsal_is_told_once_and_nobody_goes():
-    rig = Rig(policy(mode="DryRun"))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(mode="DryRun")).with_pod("sla=940", gt())
     assert "Rehearsed a" in rig.notices()
     rig.advance(300)
     assert rig.out == []
-
-
-def test_a_rehearsal_that_is_over_is_called_off():
-    rig = Rig(policy(mode="DryRun"))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    rig.out = []
-    rig.node("n1", "sla=980")
-    assert rig.notices() == ["Cancelled a"]
-
-
-def test_after_the_rehearsal_comes_the_play():
-    rig = Rig(policy(mode="DryRun"))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    rig.out = []
-    rig.feed(events.PoliciesChanged((policy(mode="Enforce"),)))
-    rig.wake()
-    assert rig.evictions() == ["a"]
 
 
 def test_what_is_enforced_is_not_held_up_by_a_rehearsal():
@@ -498,21 +349,16 @@ def test_what_is_enforced_is_not_held_up_by_a_rehearsal():
 
 
 def test_a_paused_policy_does_nothing_and_says_nothing():
-    rig = Rig(policy(paused=True))
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
+    rig = Rig(policy(paused=True)).with_pod("sla=940", gt())
     rig.advance(120)
     assert rig.phase("a") is Phase.PAUSED
     assert [one for one in rig.out if not isinstance(one, commands.SaveHistory)] == []
 
 
 def test_pausing_calls_off_what_is_scheduled():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=60))
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.out = []
-    rig.feed(events.PoliciesChanged((policy(paused=True),)))
-    rig.wake()
+    rig.process(events.PoliciesChanged((policy(paused=True),)))
     assert "Cancelled a" in rig.notices()
 
 
@@ -520,25 +366,13 @@ def test_pausing_calls_off_what_is_scheduled():
 
 
 def test_a_pod_newer_than_the_node_stream_waits_for_a_fresh_read():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     assert rig.evictions() == []
     assert rig.phase("a") is Phase.CHECKING
 
 
-def test_one_read_serves_all_pods_of_a_node():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    for name in "abc":
-        rig.pod(name, gt(), version=REACHED + 5)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-
-
 def test_a_taint_that_went_away_spares_them():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
     rig.advance(10)
     assert rig.evictions() == []
@@ -546,28 +380,6 @@ def test_a_taint_that_went_away_spares_them():
     rig.advance(60)
     assert rig.evictions() == []
     assert rig.claimed() == []
-
-
-def test_a_read_that_began_too_early_is_repeated():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.take(commands.CheckNode)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 4))
-    rig.wake()
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-
-
-def test_a_pod_that_changes_faster_than_its_node_is_read_needs_one_read():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    for number in range(40):
-        rig.pod("a", gt(), version=REACHED + 5 + number, labels={"number": str(number)})
-        rig.advance(0.25)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
-    assert rig.evictions() == ["a"]
 
 
 def test_no_pod_of_a_node_that_cannot_be_decoded_is_evicted_until_it_can_be():
@@ -597,39 +409,13 @@ def test_the_stream_catching_up_is_as_good_as_a_read():
 
 
 def test_a_read_that_failed_is_repeated_after_a_pause():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.out = []
-    rig.feed(events.CheckFailed("n1"))
-    rig.wake()
+    rig.process(events.CheckFailed("n1"))
     assert rig.take(commands.CheckNode) == []
     rig.advance(5)
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
     assert rig.evictions() == []
-
-
-def test_a_pod_that_comes_during_the_pause_after_a_read_that_failed_is_evicted_after_the_next():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.CheckFailed("n1"))
-    rig.wake()
-    rig.pod("b", gt(), version=REACHED + 5)
-    rig.advance(2)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
-    assert rig.evictions() == ["a", "b"]
-
-
-def test_all_pods_of_a_node_wait_for_the_same_pause_after_a_read_that_failed():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    for number in range(20):
-        rig.pod(f"p{number}", gt(), version=REACHED + 5)
-        rig.feed(events.CheckFailed("n1"))
-        rig.advance(0.04)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
 
 
 def test_a_read_of_an_older_version_than_the_stream_has_delivered_is_repeated():
@@ -640,42 +426,17 @@ def test_a_read_of_an_older_version_than_the_stream_has_delivered_is_repeated():
     rig.out = []
     rig.advance(2)
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     assert rig.evictions() == ["a"]
 
 
 def test_a_node_that_is_created_again_is_read_by_a_request_of_its_own():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.out = []
     again = rig.node("n1", "sla=940", uid="another")
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-    rig.feed(events.NodeChecked("n1", again.resource_version, REACHED + 5))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", again.resource_version, REACHED + 5))
     assert rig.evictions() == ["a"]
-
-
-def test_a_node_that_is_created_again_does_not_wait_since_reads_of_the_one_before_failed():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.CheckFailed("n1"))
-    rig.wake()
-    rig.out = []
-    rig.node("n1", "sla=940", uid="another")
-    rig.pod("b", gt(), version=REACHED + 5)
-    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-
-
-def test_a_node_that_is_gone_when_it_is_read_evicts_nobody():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.NodeChecked("n1", None, REACHED + 5))
-    rig.advance(60)
-    assert rig.evictions() == []
 
 
 def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
@@ -683,26 +444,6 @@ def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
     node = rig.node("n1", "sla=940")
     rig.pod("a", gt(), version=REACHED + 5)
     rig.feed(events.NodeGone("n1"))
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.advance(60)
-    assert rig.evictions() == []
-
-
-def test_an_answer_about_a_node_nobody_knows_is_nothing():
-    rig = Rig()
-    rig.feed(
-        events.CheckFailed("n9"),
-        events.NodeChecked("n9", None, 1),
-        events.Written(commands.SaveHistory("n9", "uid", ""), WriteOutcome.DONE),
-    )
-    assert rig.world.cluster.nodes == {}
-
-
-def test_a_parked_pod_that_left_is_forgotten():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.gone("a")
     rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     rig.advance(60)
     assert rig.evictions() == []

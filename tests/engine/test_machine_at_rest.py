@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.rig import Rig, exists, gt, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import BounceSettings, GuardSettings, Pod, Policy, Reclaim, Share, ZoneHealth
@@ -219,3 +220,26 @@ def test_nothing_is_counted_of_evictions_when_no_policy_acts(seed):
     assert history.left() == []
     assert {one.phase for one in history.rig.world.claims} <= {Phase.PAUSED}
     assert history.rig.evictions() == []
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 3))
+def test_nothing_is_kept_when_all_is_gone(seed):
+    history = History(2 * SEEDS + seed)
+    history.play()
+    history.calm_down(None)
+    rig = history.rig
+    uids = [f"uid-p{number}" for number in range(1, history.number + 1)]
+    rig.process(
+        *(events.NodeGone(name) for name in NODES),
+        events.PodsListed({}),
+        events.NamespaceGone("shop"),
+        events.BudgetGone("shop", "pdb"),
+        *(events.WorkloadGone(("shop", one.uid)) for one in OWNERS[:2]),
+        events.PoliciesChanged(()),
+    )
+    rig.advance(2_000, step=100.0)
+    rig.view.report(rig.now)  # which forgets the nodes that were gone long ago
+    rig.out, rig.ordered = [], []
+    names = [*uids, *NODES, *(one.uid for one in OWNERS if one is not None)]
+    assert kept(rig.machine, *names, without=rig.world.limiter.rates) == []  # which know the last request
+    assert not rig.world.cluster.classes

@@ -5,9 +5,8 @@ import pytest
 
 from engine.rig import START, Rig, limited, owner
 from taintwarden.engine import model
-from taintwarden.engine.machine import Outcome, Phase, commands, events
+from taintwarden.engine.machine import Outcome, Phase, commands
 from taintwarden.engine.model import BounceSettings, Reclaim
-from taintwarden.engine.rfc3339 import until
 
 TWICE = limited(bounce=BounceSettings())
 
@@ -41,9 +40,7 @@ def bouncing(given=TWICE, times: int = 2, **options) -> Rig:
 
 def test_a_pod_that_the_watch_tells_of_before_the_answer_has_come_back():
     """A replacement is bound within milliseconds: before the call returns whose victim it replaces."""
-    rig = Rig(TWICE)
-    rig.node("n1", "sla=900")
-    rig.pod("a", **WEB)
+    rig = Rig(TWICE).with_pod("sla=900", **WEB)
     rig.pod("b", **WEB)
     assert rig.evictions() == ["a", "b"]
     for name in "ab":
@@ -77,22 +74,6 @@ def test_a_call_that_fails_is_told_once():
         rig.settle("next", outcome)
         rig.advance(120)
     assert len(rig.take(commands.Bounced)) == 1
-
-
-def test_a_rehearsal_counts_nothing():
-    rig = bouncing(limited(bounce=BounceSettings(), spec={"mode": "DryRun"}), times=0)
-    for name in "abcdef":
-        rig.pod(name, **WEB)
-        rig.gone(name)
-    assert rig.take(commands.Bounced) == []
-
-
-def test_the_report_tells_who_is_held_by_it_and_who_bounces():
-    rig = bouncing()
-    rig.pod("next", **WEB)
-    [entry] = rig.view.report(rig.now)
-    [limit] = entry.status.limits
-    assert (limit.limit, limit.pods, limit.until, entry.bouncing) == ("bounce", 1, until(START + 61), 1)
 
 
 # -- what lets them go, or not -----------------------------------------------------------------------------------------
@@ -141,20 +122,6 @@ def test_who_comes_back_too_often_waits_for_a_minute_however_the_wall_clock_is_s
     assert rig.evictions() == []
     rig.advance(0.25)
     assert rig.evictions() == ["next"]
-
-
-def test_a_list_of_all_pods_brings_nobody_back():
-    rig = bouncing(times=1)
-    pod = rig.make_pod("old", **WEB)
-    rig.feed(events.PodSeen(pod))
-    rig.wake()
-    rig.settle("old")
-    rig.gone("old")
-    rig.out = []
-    other = rig.pod("other", **WEB)
-    rig.feed(events.PodSeen(other), events.PodsListed({other.uid: other.node}))
-    rig.wake()
-    assert rig.evictions() == []
 
 
 def test_a_pod_that_changes_has_not_come_back():

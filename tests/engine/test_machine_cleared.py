@@ -51,9 +51,7 @@ RESTING = {
 @pytest.mark.parametrize(("given", "phase", "change"), RESTING.values(), ids=RESTING)
 @pytest.mark.parametrize("outcome", [Outcome.NOT_SENT, Outcome.BLOCKED, Outcome.FAILED, Outcome.REFUSED])
 def test_no_call_follows_one_that_failed_after_its_policy_ceased_to_act(given, phase, change, outcome):
-    rig = Rig(given)
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(given).with_pod("sla=940")
     assert rig.evictions() == ["a"]
     change(rig)
     rig.settle("a", outcome)
@@ -72,9 +70,7 @@ def test_no_call_follows_one_that_failed_after_its_policy_ceased_to_act(given, p
 @pytest.mark.parametrize("is_answered", [False, True], ids=["under way", "accepted"])
 def test_a_policy_that_acts_again_makes_no_second_call_for_a_pod(spec, is_answered):
     first, second = ({"taints": [{"key": key}]} for key in "pq")
-    rig = Rig(limited("p", spec=first), limited("q", spec=second | spec))
-    rig.node("n1", "q=1")
-    rig.pod("a")
+    rig = Rig(limited("p", spec=first), limited("q", spec=second | spec)).with_pod("q=1")
     rig.node("n1", "p=1", "q=1")
     assert rig.evictions() == ["a"]
     if is_answered:
@@ -92,9 +88,7 @@ def test_a_policy_that_acts_again_makes_no_second_call_for_a_pod(spec, is_answer
 def test_a_policy_that_is_paused_during_the_call_of_another_one_expects_no_eviction():
     first = limited("p", spec={"taints": [{"key": "p"}]})
     second = {"guard": GUARD, "spec": {"taints": [{"key": "q"}], "timing": {"violationGraceSeconds": 10}}}
-    rig = Rig(first, limited("q", **second))
-    rig.node("n1", "q=1")
-    rig.pod("a")
+    rig = Rig(first, limited("q", **second)).with_pod("q=1")
     assert len(rig.take(commands.Scheduled)) == 1
     rig.node("n1", "p=1", "q=1")
     assert rig.evictions() == ["a"]
@@ -168,25 +162,13 @@ def test_pods_that_were_released_under_another_leader_do_not_wait_for_those_that
     assert rig.evictions() == [f"released{number}" for number in range(10)]
 
 
-def test_rates_begin_empty_with_every_leadership():
-    rig = Rig(limited(evictions_per_second=1, burst=5))
-    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
-    for name in "ab":
-        rig.pod(name)
-    rig.node("n1", "sla=940")
-    assert rig.evictions() == []
-    rig.advance(1)
-    assert rig.evictions() == ["a"]
-
-
 def test_the_next_leader_reports_that_every_zone_is_full():
     rig = Rig(limited(zone_health=UNHEALTHY))
     for number in range(3):
         rig.node(f"n{number}", "sla=940")
     rig.pod("a")
     assert len(rig.take(commands.EvictionsHalted)) == 1
-    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
     assert len(rig.take(commands.EvictionsHalted)) == 1
 
 
@@ -208,30 +190,6 @@ def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_it_changes():
     assert guards.by_policy["p"].allowance() == 2
 
 
-def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_a_namespace_changes():
-    spec = {"nodeSelector": {"matchLabels": {"pool": "a"}}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
-    rig = Rig(limited(guard=GuardSettings(max_percent=50, min_pods=1), spec=spec))
-    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
-    rig.node("n1", labels={"pool": "a"})
-    for number in range(10):
-        rig.pod(f"p{number}")
-    guard = rig.world.limiter.guards.by_policy["p"]
-    assert guard.allowance() == 5
-    rig.feed(events.NamespaceSeen("shop", {}))
-    rig.advance(2)
-    rig.node("n2")  # time passes for the machine with its next event
-    assert guard.allowance() == 1
-
-
-def test_a_pod_that_a_paused_policy_would_evict_is_ahead_of_nobody():
-    rig = Rig(limited(guard=GUARD))
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
-    assert rig.world.limiter.guards.by_policy["p"].expected() == 1
-    rig.change(limited(guard=GUARD, spec={"paused": True}))
-    assert rig.world.limiter.guards.by_policy["p"].expected() == 0
-
-
 def test_what_a_policy_leaves_on_a_node_it_leaves_there_as_well_when_it_changes():
     rig = Rig(msgspec.structs.replace(limited(), reclaim=Reclaim(120)))
     rig.pod("a", do_not_evict=True)
@@ -246,9 +204,7 @@ UNSEEN = pytest.mark.parametrize("deleted", [[()], []], ids=["its deletion is se
 
 @UNSEEN
 def test_a_policy_that_is_created_again_does_not_wait_for_a_write_of_the_one_before(deleted):
-    rig = Rig(created("first"))
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(created("first")).with_pod("sla=940")
     rig.answer(commands.SaveGuard, WriteOutcome.REFUSED)
     rig.ordered = []
     for policies in (*deleted, (created("second"),)):
@@ -355,20 +311,8 @@ def test_nor_has_it_been_evicted_for_the_guard():
     assert rig.world.limiter.guards.by_policy["p"].evicted() + rig.world.limiter.guards.by_policy["p"].expected() == 5
 
 
-def test_an_accepted_eviction_is_ahead_for_no_policy():
-    rig = Rig(limited("p", spec={"taints": [{"key": "sla"}]}), limited("q", guard=GUARD))
-    rig.pod("a")
-    rig.node("n1", "sla=940", "other=1")
-    assert rig.evictions() == ["a"]
-    assert rig.world.limiter.guards.by_policy["q"].expected() == 1
-    rig.settle("a")
-    assert rig.world.limiter.guards.by_policy["q"].expected() == 0
-
-
 def test_what_a_guard_counted_is_settled_when_the_pod_is_gone_before_the_answer_is_known():
-    rig = Rig(limited(guard=GUARD))
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(limited(guard=GUARD)).with_pod("sla=940")
     store(rig)
     rig.settle("a", Outcome.FAILED)
     guard = rig.world.limiter.guards.by_policy["p"]
@@ -418,8 +362,7 @@ def test_pods_do_not_wait_for_a_version_that_was_lost_by_a_restore():
     rig.advance(5)
     assert rig.phase("a") is Phase.CHECKING
     older = msgspec.structs.replace(node, resource_version=20)
-    rig.feed(events.NodeSeen(older, listed=True), events.NodesListed(frozenset({"n1"}), REACHED + 10))
-    rig.wake()
+    rig.process(events.NodeSeen(older, listed=True), events.NodesListed(frozenset({"n1"}), REACHED + 10))
     assert rig.evictions() == ["a"]
 
 
@@ -445,9 +388,7 @@ def test_a_second_deadline_is_reported_at_risk_and_missed_again():
 
 def test_a_controller_that_is_gone_is_waited_for_anew():
     """It may be a gap in what is watched."""
-    rig = Rig(limited(max_unavailable=Share(number=1)))
-    rig.pod("a", owner=owner(), ready=True)
-    rig.node("n1", "sla=940")
+    rig = Rig(limited(max_unavailable=Share(number=1))).with_pod("sla=940", owner=owner(), ready=True)
     assert rig.phase("a") is Phase.BLOCKED
     rig.wants(owner(), 3)
     rig.advance(100)
@@ -459,16 +400,6 @@ def test_a_controller_that_is_gone_is_waited_for_anew():
 
 
 # -- a namespace that gets other labels --------------------------------------------------------------------------------
-
-
-def test_nothing_is_kept_of_a_namespace_that_is_gone():
-    rig = Rig()
-    rig.feed(events.NamespaceSeen("shop", {}))
-    rig.pod("a")
-    rig.node("n1", "sla=940")
-    rig.gone("a")
-    rig.feed(events.NamespaceGone("shop"))
-    assert list(rig.world.verdicts._profiled) == []
 
 
 def test_nothing_is_kept_of_a_namespace_that_is_gone_before_its_pods():
@@ -508,8 +439,7 @@ def test_nothing_is_kept_of_a_namespace_whose_profile_goes_after_it():
     rig.feed(events.NamespaceSeen("brief", {}))
     rig.feed(events.ProfileSeen(Profile("brief", "x", LabelSelector(), (gt(),))))
     rig.pod("a", namespace="brief")
-    rig.feed(events.NamespaceSeen("brief", {"team": "a"}))
-    rig.wake()
+    rig.process(events.NamespaceSeen("brief", {"team": "a"}))
     rig.settle("a")
     rig.gone("a")
     rig.feed(events.NamespaceGone("brief"), events.ProfileGone("brief", "x"))
@@ -539,36 +469,9 @@ def test_nothing_is_kept_of_a_policy_that_is_gone():
         assert [name for name, found in vars(part).items() if isinstance(found, dict) and "brief" in found] == []
 
 
-def test_nothing_is_kept_of_a_node_that_is_gone_after_it_was_drained():
-    rig = Rig(limited(zone_health=UNHEALTHY))
-    rig.node("n2", "sla=980", labels={ZONE: "b"})
-    rig.pod("b", gt(), node="n2")
-    rig.node("n1", "sla=980", labels={ZONE: "a"})
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940", labels={ZONE: "a"})
-    rig.settle("a")
-    rig.gone("a")
-    rig.feed(events.NodeGone("n1"))
-    rig.wake()
-    rig.out, rig.ordered = [], []
-    assert kept(rig.machine, "n1", without=rig.world.limiter) == []
-
-
-def test_evictions_of_a_policy_that_is_gone_are_not_counted_any_more():
-    rig = Rig(limited())
-    rig.pod("a")
-    rig.node("n1", "sla=940")
-    rig.settle("a")
-    assert rig.machine._acting.accepted(limited()) == 1
-    rig.change(limited("q"))
-    assert rig.machine._acting.accepted(limited()) == 0
-
-
 def test_a_pod_that_is_gone_after_a_call_without_an_answer_counts_as_evicted():
     """That call most likely evicted it."""
-    rig = Rig(limited(guard=GUARD))
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(limited(guard=GUARD)).with_pod("sla=940")
     store(rig)
     rig.settle("a", Outcome.FAILED)
     store(rig)

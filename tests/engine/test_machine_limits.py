@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from engine.kept import kept
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import CALLS
@@ -64,13 +63,6 @@ def test_the_next_goes_when_a_replacement_is_ready():
     assert rig.evictions() == ["b"]
 
 
-def test_pods_of_an_unknown_workload_wait_until_it_is_seen():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b")
-    assert spoil(rig) == []
-    rig.wants(owner(), 2)
-    assert rig.evictions() == ["a"]
-
-
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
     """A stream may be late: what has become Ready counts for its workload."""
@@ -92,13 +84,6 @@ def test_a_call_that_failed_counts_until_it_is_tried_again():
     rig.settle("a", Outcome.FAILED)
     rig.advance(0.25)
     assert "b" not in rig.evictions()
-
-
-def test_a_call_that_was_refused_lets_another_go():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b", wanted=2)
-    spoil(rig)
-    rig.settle("a", Outcome.BLOCKED)
-    assert rig.evictions() == ["b"]
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_change():
@@ -132,49 +117,23 @@ def test_one_pod_of_a_node_goes_at_a_time():
     assert rig.evictions() == ["b"]
 
 
-def test_a_pod_that_never_ends_holds_up_its_node_for_a_while_only():
-    rig = crowd(limited(node_max_concurrent=1), "a", "b")
-    spoil(rig)
-    rig.settle("a")
-    rig.gone("a", until=rig.wall + 30)
-    rig.advance(44)
-    assert rig.evictions() == []
-    rig.advance(1)
-    assert rig.evictions() == ["b"]
-
-
 @pytest.mark.parametrize("others", [{}, {"uid-stranger": "n2"}], ids=["not listed", "on another node"])
 def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
     rig = crowd(limited(node_max_concurrent=1), "a")
     rig.gone("stranger", until=rig.wall + 30)
     spoil(rig)
-    rig.feed(events.PodsListed({"uid-a": "n1"} | others))
-    rig.wake()
+    rig.process(events.PodsListed({"uid-a": "n1"} | others))
     assert rig.evictions() == ["a"]
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_budget_that_allows_lets_the_next_go_each_time():
-    rig = crowd(limited(), *"abc")
-    rig.budget(allowed=0)
-    spoil(rig)
-    rig.budget(allowed=2)
-    assert rig.evictions() == ["a", "b"]
-    rig.settle("a")
-    rig.settle("b")
-    assert rig.evictions() == []
-    rig.budget(allowed=1)
-    assert rig.evictions() == ["c"]
-
-
 def test_a_budget_that_is_deleted_lets_all_go():
     rig = crowd(limited(), "a", "b")
     rig.budget(allowed=0)
     spoil(rig)
-    rig.feed(events.BudgetGone("shop", "pdb"))
-    rig.wake()
+    rig.process(events.BudgetGone("shop", "pdb"))
     assert rig.evictions() == ["a", "b"]
 
 
@@ -224,15 +183,6 @@ def test_a_pod_that_a_budget_holds_for_long_is_deleted_if_wanted():
     assert deletions(rig) == []
     rig.advance(0.25)
     assert deletions(rig) == [("a", True)]
-
-
-def test_when_it_will_be_deleted_is_told():
-    rig = crowd(limited(spec=THEN_DELETE), "a")
-    rig.budget(allowed=0)
-    rig.out = []
-    rig.node("n1", "sla=940")
-    [told] = rig.take(commands.HeldByBudget)
-    assert told.until == START + 60
 
 
 def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api_server_refused_it_once():
@@ -320,14 +270,6 @@ def fleet(rig: Rig, good: int, bad: int, zone: str = "z1", **more) -> None:
         rig.node(name, "sla=980" if number < good else "sla=940", labels={ZONE: zone}, **more)
 
 
-def test_another_node_of_the_same_name_is_counted_once_and_afresh():
-    rig = Rig(limited(zone_health=HEALTH))
-    fleet(rig, 2, 1)
-    rig.gone("p-z1-2", "z1-2")
-    rig.node("z1-2", labels={ZONE: "z1"}, uid="another")
-    assert zones(rig) == [("z1", "Normal", 3, 0)]
-
-
 def test_a_degraded_zone_goes_slowly():
     rig = Rig(limited(zone_health=HEALTH))
     fleet(rig, 3, 0, "z2")
@@ -345,29 +287,6 @@ def test_when_every_zone_is_full_nobody_goes():
     rig.advance(60)
     assert rig.evictions() == []
     assert rig.view.report(rig.now)[0].status.limited_by == "zone"
-
-
-def test_pods_go_at_the_pace_of_their_zone_as_soon_as_another_one_is_not_full():
-    rig = Rig(limited(zone_health=HEALTH), leading=False)
-    fleet(rig, 0, 3)
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.advance(5)
-    rig.out = []
-    rig.node("fine", labels={ZONE: "z2"})
-    rig.advance(3)
-    assert rig.evictions() == ["p-z1-0", "p-z1-1", "p-z1-2"]
-
-
-# -- rates by zone and namespace --------------------------------------------------------------------------------------
-
-
-def test_the_machine_sleeps_until_a_key_is_released():
-    rig = Rig(limited(namespace_evictions_per_second=0.5))
-    for name in "ab":
-        rig.pod(name)
-    spoil(rig)
-    rig.settle("a")
-    assert rig.machine.wake_after(rig.now) == 2.0
 
 
 # -- windows -----------------------------------------------------------------------------------------------------------
@@ -437,17 +356,6 @@ def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
     assert rig.evictions() == ["b", "c", "d"]
 
 
-def test_a_held_pod_that_is_gone_frees_what_it_stood_for():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
-    for name in "bcd":
-        rig.gone(name)
-    evicted(rig, "a")
-    assert rig.claimed() == []
-    assert kept(rig.world.queues, owner().uid) == []
-    assert kept(rig.world.limiter.workloads, *(f"uid-{name}" for name in "abcd")) == []
-
-
 def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
     spoil(rig)
@@ -455,8 +363,7 @@ def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
     rig.wants(owner(), 0)
     rig.advance(60)
     assert rig.evictions() == []
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert rig.evictions() == ["b", "c", "d"]
 
 
@@ -473,26 +380,6 @@ def test_a_parked_pod_lets_the_next_of_its_key_be_asked():
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
-
-
-def test_nothing_is_remembered_when_all_is_over():
-    given = limited(
-        max_unavailable=ONE, node_max_concurrent=1, zone_health=HEALTH, namespace_evictions_per_second=100.0
-    )
-    rig = crowd(given, *"abcd", wanted=4)
-    rig.budget(allowed=4)
-    rig.node("fine", labels={ZONE: "z2"})
-    spoil(rig)
-    rig.settle("a", Outcome.FAILED)
-    rig.feed(events.BudgetGone("shop", "pdb"))
-    rig.wants(owner(), None)
-    rig.feed(events.PodsListed({}), events.NodesListed(frozenset()))
-    rig.advance(5)
-    assert rig.claimed() == []
-    assert kept(rig.world.queues, *(f"uid-{name}" for name in "abcd")) == []
-    assert kept(rig.world.limiter.workloads, owner().uid) == []
-    assert kept(rig.world.limiter.departures, "uid-a", "n1") == []
-    assert kept(rig.world.limiter.zones, "n1", "fine") == []
 
 
 def test_an_eviction_that_its_budget_never_counts_holds_the_next_one_for_some_seconds_only():
@@ -515,9 +402,7 @@ def test_an_eviction_that_its_budget_never_counts_holds_the_next_one_for_some_se
 
 
 def test_no_call_is_made_while_the_api_server_requests_a_pause():
-    rig = Rig(limited())
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(limited()).with_pod("sla=940")
     rig.settle("a", Outcome.THROTTLED, retry_after=30.0)
     rig.pod("b")
     assert rig.evictions() == ["a"]
@@ -537,6 +422,5 @@ def test_pods_that_leave_do_not_count_for_their_domain():
         for number in range(2):
             rig.pod(f"{node}{number}", node=node, owner=owner(), spread=by_zone)
     taints = rig.make_taints("sla=940")
-    rig.feed(*(events.NodeSeen(Node(name, f"uid-{name}", {ZONE: name}, taints, rig.version())) for name in "ab"))
-    rig.wake()
+    rig.process(*(events.NodeSeen(Node(name, f"uid-{name}", {ZONE: name}, taints, rig.version())) for name in "ab"))
     assert rig.evictions() == ["a0", "b0", "a1", "b1"]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from engine.kept import kept
@@ -73,13 +72,6 @@ class Bench:
 # -- one write at a time -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_wanted_is_ordered_at_once():
-    bench = Bench()
-    bench.put(history("a"))
-    assert bench.ordered() == [history("a")]
-    assert bench.outbox.believed(KEY, 0) == history("a")
-
-
 def test_a_follower_writes_nothing():
     bench = Bench(leading=False)
     bench.put(history("a"))
@@ -117,12 +109,6 @@ def test_what_is_not_wanted_any_more_is_not_written():
     assert bench.ordered() == [history("a")]
 
 
-def test_withdrawing_what_was_never_put_changes_nothing():
-    bench = Bench()
-    bench.outbox.withdraw(KEY)
-    assert not bench.outbox.is_waiting(KEY)
-
-
 @pytest.mark.parametrize(
     "other",
     [history("a", "n2"), guard(), ClearGuardReset(POLICY)],
@@ -142,25 +128,11 @@ def test_keys_name_what_is_written():
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_answer_to_what_is_under_way_counts():
-    bench = Bench()
-    bench.put(history("a"))
-    assert bench.answer()
-    assert bench.outbox.believed(KEY, 0) is None
-
-
 def test_an_answer_to_another_order_of_the_same_content_does_not_count():
     bench = Bench()
     bench.put(history("a"))
     assert not bench.outbox.answered(Written(history("a"), WriteOutcome.DONE))
     assert bench.outbox.believed(KEY, 0) == history("a")
-
-
-def test_an_answer_counts_once():
-    bench = Bench()
-    bench.put(history("a"))
-    [order] = bench.ordered()
-    assert [bench.outbox.answered(Written(order, WriteOutcome.DONE)) for _ in range(2)] == [True, False]
 
 
 def test_nothing_is_remembered_of_a_write_that_was_done():
@@ -180,15 +152,6 @@ def test_a_write_to_an_object_that_is_gone_is_forgotten(wanted):
     bench.answer(WriteOutcome.GONE)
     assert bench.ordered() == []
     assert not bench.outbox.is_waiting(KEY)
-
-
-def test_what_followed_a_write_to_an_object_that_is_gone_may_be_wanted_again():
-    bench = Bench()
-    bench.put(history("a"), history("b"))
-    bench.answer(WriteOutcome.GONE)
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
 
 
 # -- tried again -------------------------------------------------------------------------------------------------------
@@ -244,13 +207,6 @@ def test_something_else_that_is_wanted_waits_for_the_same_delay():
     assert bench.retry() == [history("b")]
 
 
-def test_what_was_wanted_while_a_write_failed_is_tried_instead():
-    bench = Bench()
-    bench.put(history("a"), history("b"))
-    bench.answer(WriteOutcome.FAILED)
-    assert bench.retry() == [history("b")]
-
-
 def test_a_try_that_is_not_needed_any_more_is_not_made():
     bench = Bench()
     bench.put(history("a"))
@@ -258,16 +214,6 @@ def test_a_try_that_is_not_needed_any_more_is_not_made():
     bench.outbox.withdraw(KEY)
     assert not bench.outbox.is_waiting(KEY)
     assert bench.outbox.next_at() is None
-
-
-def test_what_is_wanted_after_a_try_that_was_not_needed_is_written_at_once():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.answer(WriteOutcome.REFUSED)
-    bench.outbox.withdraw(KEY)
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
 
 
 # -- records of guards -------------------------------------------------------------------------------------------------
@@ -310,18 +256,6 @@ def test_losing_leadership_forgets_every_write():
     assert (bench.outbox.next_at(), bench.outbox.believed(KEY, 0)) == (None, None)
 
 
-def test_a_new_leader_does_not_wait_for_what_was_under_way_before():
-    bench = Bench()
-    before = history("a")
-    bench.put(before)
-    bench.outbox.clear()
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
-    assert not bench.outbox.answered(Written(before, WriteOutcome.DONE))
-    assert bench.outbox.believed(KEY, 0) == history("b")
-
-
 @pytest.mark.parametrize("failed", [False, True])
 def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
     bench = Bench()
@@ -332,16 +266,6 @@ def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
     bench.outbox.forget(KEY)
     assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
     assert bench.outbox.next_at() is None
-
-
-def test_a_node_made_again_is_written_at_once():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.outbox.forget(KEY)
-    bench.ordered()
-    again = msgspec.structs.replace(history("a"), uid="another")
-    bench.put(again)
-    assert bench.ordered() == [again]
 
 
 # -- what is sent, and what comes back ---------------------------------------------------------------------------------
@@ -373,15 +297,6 @@ def test_what_was_written_is_believed_until_the_stream_has_delivered_it():
     assert bench.outbox.believed(KEY, 50) is None
 
 
-def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.answer(version=50)
-    bench.ordered()
-    assert not bench.outbox.lost(Node("n1", "uid-n1", {}, (), 50, "a"))
-    assert kept(bench.outbox, "n1", KEY) == []
-
-
 def test_what_was_written_is_not_written_again_meanwhile():
     bench = Bench()
     bench.put(history("a"))
@@ -389,15 +304,6 @@ def test_what_was_written_is_not_written_again_meanwhile():
     bench.ordered()
     bench.put(history("a"))
     assert bench.ordered() == []
-
-
-def test_something_else_is():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.answer(version=50)
-    bench.ordered()
-    bench.put(history("b"))
-    assert bench.ordered() == [history("b")]
 
 
 def test_a_write_stands_while_it_is_under_way_and_no_longer():
@@ -419,3 +325,12 @@ def test_a_write_of_another_term_does_not_stand():
     bench.put(history("a"))
     [new] = bench.ordered()
     assert [bench.outbox.stands(old), bench.outbox.stands(new)] == [False, True]
+
+
+def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(version=50)
+    bench.ordered()
+    assert not bench.outbox.lost(Node("n1", "uid-n1", {}, (), 50, "a"))
+    assert kept(bench.outbox, "n1", KEY) == []

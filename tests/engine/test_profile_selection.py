@@ -60,13 +60,6 @@ def test_a_profile_that_comes_calls_an_eviction_off(stage):
     assert stage.evictions() == []
 
 
-def test_a_deleted_profile_nobody_knew_is_nothing(stage):
-    stage.node("n1", "sla=940")
-    stage.notices()
-    stage.take_away("p")
-    assert stage.notices() == []
-
-
 # -- while evictions wait ---------------------------------------------------------------------------------------------
 
 
@@ -74,17 +67,9 @@ def waiting() -> Stage:
     """Two pods of one policy that may evict one in ten seconds: the second one waits, due."""
     stage = Stage(limited(evictions_per_second=0.1, burst=1))
     stage.node("n1", "sla=940")
-    stage.feed(*[events.PodSeen(stage.make_pod(name)) for name in ("a", "b")])
-    stage.wake()
+    stage.process(*[events.PodSeen(stage.make_pod(name)) for name in ("a", "b")])
     assert stage.evictions() == ["a"]
     return stage
-
-
-def test_a_waiting_pod_goes_on_waiting_when_a_profile_changes_nothing_for_it():
-    stage = waiting()
-    stage.give("fast", gt("900"), app="other")
-    stage.advance(10)
-    assert stage.evictions() == ["b"]
 
 
 def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
@@ -94,8 +79,7 @@ def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
     stage.pod("a")
     stage.wall += 31
     stage.monotonic += 31
-    stage.feed(events.ProfileSeen(profile("fast", gt("900"))))
-    stage.wake()
+    stage.process(events.ProfileSeen(profile("fast", gt("900"))))
     assert stage.evictions() == []
 
 
@@ -145,22 +129,8 @@ def test_a_namespace_may_be_evaluated_before_its_nodes_are_for_another_policy():
         stage.node(name, "sla=980")
     stage.pod("web", gt("950"), node="n2")
     guarded = limited("q", guard=GuardSettings(), spec={"timing": {"violationGraceSeconds": 60}})
-    stage.feed(events.ProfileSeen(profile("p", gt("990"))), events.PoliciesChanged((guarded,)))
-    stage.wake()
+    stage.process(events.ProfileSeen(profile("p", gt("990"))), events.PoliciesChanged((guarded,)))
     assert [(one.pod.name, one.policy.name) for one in stage.view.all_claims()] == [("web", "q")]
-
-
-def test_a_node_that_is_gone_before_it_is_looked_at_again_is_nothing():
-    stage = Stage()
-    stage.node("n1", "sla=980")
-    stage.pod("web", gt("900"))
-    stage.feed(
-        events.ProfileSeen(profile("p", gt("990"))),
-        events.NodeGone("n1"),
-        events.PodGone("uid-web", "n1"),
-        events.Woke(),
-    )
-    assert stage.machine.wake_after(stage.now) != 0.0
 
 
 def evaluated_in_steps(stage: Stage, *fed: Any) -> list[int]:

@@ -114,14 +114,6 @@ def test_a_delayed_claim_waits_by_the_monotonic_clock():
     assert bench.queues.pop_due(at(0.0, 120.0)) == "a/x"
 
 
-def test_a_claim_that_begins_anew_waits_for_its_new_deadline():
-    bench = Bench()
-    bench.wait("a", due_at=1_050.0)
-    bench.claims["a"].due_at = 1_070.0
-    bench.queues.wait(bench.claims["a"])
-    assert bench.queues.next_in(NOW) == 70.0
-
-
 def test_a_pod_whose_eviction_was_accepted_is_looked_for_later():
     bench = Bench()
     bench.ready("a")
@@ -132,10 +124,6 @@ def test_a_pod_whose_eviction_was_accepted_is_looked_for_later():
 
 
 # -- standing ready ----------------------------------------------------------------------------------------------------
-
-
-def test_nobody_is_next_where_nobody_stands():
-    assert Bench().queues.first_ready() is None
 
 
 def test_the_first_in_order_is_next_whenever_it_came():
@@ -251,15 +239,6 @@ def test_a_parked_lane_has_no_turn_until_it_is_released():
     assert turns(bench, 3) == "aa"
 
 
-def test_a_parked_lane_is_released_when_its_time_has_come():
-    bench = Bench()
-    bench.ready("1", namespace="a")
-    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", 150.0, Whom.LANE, "k"))
-    assert bench.queues.next_release_in(NOW) == 50.0
-    bench.queues.release_due(150.0)
-    assert turns(bench, 1) == "a"
-
-
 def test_nothing_is_kept_of_a_parked_lane_whose_pods_are_gone():
     bench = Bench()
     bench.ready("1", namespace="a")
@@ -343,18 +322,6 @@ def test_a_key_that_blocks_nobody_has_no_time(how):
     assert bench.queues.next_release_in(NOW) is None
 
 
-def test_those_left_behind_are_released_by_time_again():
-    bench = Bench()
-    bench.ready("a", "b")
-    bench.block("a", "b", until=150.0)
-    bench.queues.release_due(150.0)
-    bench.block("a", until=200.0)
-    bench.queues.release_due(200.0)
-    assert bench.standing() == "a"
-    bench.go("a")
-    assert bench.standing() == "b"
-
-
 # -- the spread of a workload ------------------------------------------------------------------------------------------
 
 
@@ -370,16 +337,3 @@ def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revisi
         counted.came(bench.pods[name])
     bench.ready(*"abc")
     assert bench.next() == first
-
-
-def test_nothing_is_kept_of_pods_that_left_a_line_in_which_others_stand():
-    bench = Bench()
-    spread = (SpreadConstraint("kubernetes.io/hostname", LabelSelector()),)
-    for name in "abc":
-        of = owner("web" if name == "a" else "db")
-        shared = bench.interner.pod_class("shop", {}, Tolerations(), spread=spread, owner=of)
-        bench.pods[name] = Pod(f"uid-{name}", name, "n1", shared, 0.0, 1)
-    bench.ready(*"abc")
-    bench.end("a")
-    [line] = bench.queues._lanes.values()
-    assert kept(line._by_uid, "uid-a") == kept(line._groups, owner("web").uid) == []

@@ -56,8 +56,7 @@ def test_the_longest_grace_goes_first_among_equals():
     for name, grace in (("short", 10), ("long", 100), ("middle", 50)):
         rig.pod(name, grace_seconds=grace)
     warn(rig)
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     for name in ("long", "middle", "short"):
         assert [one.pod.name for one in told(rig, commands.Evict)] == [name]
         rig.out = []
@@ -76,8 +75,7 @@ def test_a_pod_gets_no_more_time_than_there_is(asked, left, given):
     rig.pod("a", grace_seconds=asked)
     warn(rig)
     rig.wall += SECONDS - left
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
+    rig.process(events.LeadershipChanged(leading=True))
     assert graces(rig) == [given]
 
 
@@ -118,18 +116,6 @@ def test_it_is_told_once():
     assert len(told(rig, commands.DeadlineAtRisk)) == 1
 
 
-def test_it_is_told_again_when_the_node_is_in_danger_again():
-    rig = Rig(spot())
-    rig.pod("a", grace_seconds=200, ready=True)
-    rig.budget(allowed=0)
-    for number in (1, 2):
-        warn(rig)
-        rig.advance(5)
-        assert len(told(rig, commands.DeadlineAtRisk)) == number
-        rig.node("n1")
-        rig.advance(5)
-
-
 def risks(rig: Rig) -> list[tuple[float, str]]:
     """When who was told to be at risk, within the time of a notice and a while more."""
     found = []
@@ -167,26 +153,6 @@ def test_a_pod_whose_calls_are_not_answered_is_told_before_its_node_is_gone():
     assert risks(rig) == []
 
 
-def test_a_dry_run_is_in_time():
-    rig = Rig(spot(spec={"mode": "DryRun"}))
-    rig.pod("a", grace_seconds=20)
-    warn(rig)
-    assert risks(rig) == []
-    warn(rig)
-    rig.pod("b", grace_seconds=200)
-    assert "a" not in [name for _, name in risks(rig)]
-
-
-def test_it_is_not_told_again_when_others_come():
-    rig = Rig(spot())
-    rig.budget(allowed=0)
-    rig.pod("a", grace_seconds=200, ready=True)
-    warn(rig)
-    rig.pod("b", grace_seconds=200, ready=True)
-    rig.advance(5)
-    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["a", "b"]
-
-
 def test_a_pod_that_opts_out_will_not_make_it_however_much_time_there_is():
     rig = Rig(spot())
     rig.pod("a", do_not_evict=True)
@@ -208,12 +174,6 @@ def test_those_whose_turn_comes_too_late_are_told():
     assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["p6", "p7"]
 
 
-def test_a_replica_that_follows_tells_nobody():
-    rig = Rig(spot(), leading=False)
-    rig.pod("a", grace_seconds=200)
-    warn(rig)
-    rig.advance(SECONDS + 5, step=1.0)
-    assert rig.out == []
 
 
 # -- who did not -------------------------------------------------------------------------------------------------------
@@ -378,13 +338,6 @@ def test_a_pod_that_a_budget_holds_is_deleted_in_time_if_wanted(timeout, after):
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_remembered_of_pods_that_are_gone():
-    rig = held()
-    rig.gone("a")
-    reclaims = rig.machine._reclaims
-    assert (reclaims.claims, reclaims.next_in(rig.now)) == ({}, None)
-
-
 def test_pods_that_go_while_others_are_reported_are_not_reported():
     rig = Rig(spot(), overall_rate=1.0, slice_size=10)
     rig.budget(allowed=0)
@@ -392,8 +345,7 @@ def test_pods_that_go_while_others_are_reported_are_not_reported():
     rig.feed(events.NodeSeen(msgspec.structs.replace(rig.node("n1"), taints=rig.make_taints("spot=1", added=START))))
     while not told(rig, commands.DeadlineAtRisk):
         rig.feed(events.Woke())
-    rig.feed(*(events.PodGone(f"uid-p{number}", "n1") for number in range(35)))
-    rig.wake()
+    rig.process(*(events.PodGone(f"uid-p{number}", "n1") for number in range(35)))
     assert len(told(rig, commands.DeadlineAtRisk)) == 10
 
 

@@ -84,8 +84,7 @@ def test_pods_whose_node_is_read_again_wait_since_they_were_due():
     node = rig.node("n1", "sla=940")
     rig.advance(10)
     rig.pod("e", owner=owner(), ready=True)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED))
     assert told(rig).limits == held("guard", 5, START, None)
 
 
@@ -101,10 +100,16 @@ def test_what_a_limit_says_is_told():
     assert limit.message.endswith("is missing, and at most 1 (1) may be")
 
 
+def test_pods_whose_wave_is_too_large_already_wait_for_a_guard_that_has_tripped():
+    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=300)), *"abcd")
+    rig.advance(10)
+    assert told(rig).limits == held("guard", 4, rig.wall - 10, None)
+
+
 def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
-    rig = Rig(limited(guard=GuardSettings(min_pods=9, settle_seconds=300)))
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
+    rig = Rig(limited(guard=GuardSettings(min_pods=9, settle_seconds=300))).with_pod(
+        "sla=940", gt(violation_grace_seconds=60)
+    )
     rig.advance(10)
     assert told(rig).limits == ()
 
@@ -117,8 +122,7 @@ def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
     rig.out = []
     rig.advance(60)
     rig.pod("c", owner=owner(), node="n2", ready=True)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED))
     [decided] = rig.take(commands.Decided)
     assert (decided.limit, decided.waited) == ("workload", 60.0)
 
@@ -151,28 +155,6 @@ def test_the_limit_that_holds_the_most_is_first():
     rig.node("n1", "sla=940")
     assert limits(rig) == [("namespace-rate", 3), ("workload", 1)]
     assert told(rig).limited_by == "namespace-rate"
-
-
-def test_the_earliest_release_of_a_limit_is_told():
-    rig = Rig(limited(namespace_evictions_per_second=0.5))
-    for namespace in ("shop", "office"):
-        for name in "ab":
-            rig.pod(f"{namespace}-{name}", namespace=namespace)
-    rig.node("n1", "sla=940")
-    rig.advance(0.5)
-    assert told(rig).limits == held("namespace-rate", 2, START, START + 2)
-
-
-def test_a_limit_that_is_over_is_not_told_in_the_past():
-    rig = crowd(limited(evictions_per_second=0.5, burst=1), "a", "b")
-    rig.wall += 60
-    rig.monotonic += 60
-    assert told(rig).limits[0].until == at(rig.wall)
-
-
-def test_an_open_guard_holds_all():
-    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0), max_unavailable=ONE), *"abcd")
-    assert limits(rig) == [("guard", 4)]
 
 
 def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
@@ -238,9 +220,7 @@ def test_several_budgets_of_a_pod_are_all_told():
 
 def test_that_a_pod_has_several_budgets_is_told_also_when_only_the_api_server_knows():
     """Its answer comes before the watch of budgets does, and the pod waits for a minute."""
-    rig = Rig(limited())
-    rig.pod("a", ready=True)
-    rig.node("n1", "sla=940")
+    rig = Rig(limited()).with_pod("sla=940", ready=True)
     rig.settle("a", Outcome.MISCONFIGURED, message="This pod has more than one PodDisruptionBudget")
     assert limits(rig) == [("budget", 1)]
     assert (told(rig).blocked, report(rig).blocked_by) == (1, {"misconfigured": 1})
@@ -293,8 +273,7 @@ def test_released_pods_are_told_of_those_that_are_due():
     for number in range(3):
         rig.node(f"n{number}", "sla=940")
     rig.pod("a")
-    rig.feed(events.GuardReset("p", "1"))
-    rig.wake()
+    rig.process(events.GuardReset("p", "1"))
     rig.pod("b")
     assert (report(rig).all_zones_full, report(rig).due, report(rig).released) == (True, 2, 1)
 
@@ -323,9 +302,9 @@ def test_an_open_guard_is_told_with_what_would_leave_now():
 
 
 def test_a_pod_is_scheduled_and_then_waits():
-    rig = Rig(limited(max_unavailable=ONE, spec={"timing": {"violationGraceSeconds": 10}}), leading=False)
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(limited(max_unavailable=ONE, spec={"timing": {"violationGraceSeconds": 10}}), leading=False).with_pod(
+        "sla=940"
+    )
     assert [one.state for one in told(rig).next_pods] == [PodState.SCHEDULED]
     rig.advance(10)
     assert [one.state for one in told(rig).next_pods] == [PodState.WAITING]
@@ -364,21 +343,6 @@ def test_the_next_pods_are_the_first_of_all_claims(pods: list[tuple[int, int, st
 
 def _place(claim: ClaimView) -> OrderKey:
     return place_of(claim.pod.shared, claim.policy, claim.due_at, claim.verdict.hard_at)
-
-
-def test_pods_on_their_way_out_are_not_told_any_more():
-    rig = Rig(limited())
-    rig.pod("a")
-    rig.node("n1", "sla=940")
-    rig.settle("a")
-    assert (told(rig).pending, told(rig).evicted, told(rig).next_pods) == (0, 1, ())
-
-
-def test_a_report_changes_nothing():
-    rig = crowd(limited(evictions_per_second=0.5, burst=1, max_unavailable=Share(number=2)), *"abcd")
-    assert rig.view.report(rig.now) == rig.view.report(rig.now)
-    rig.advance(2)
-    assert rig.evictions() == ["a", "b"]
 
 
 # -- many claims -------------------------------------------------------------------------------------------------------

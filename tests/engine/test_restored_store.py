@@ -33,8 +33,7 @@ def test_a_read_before_the_restore_does_not_vouch_for_a_node_after_it():
     rig = Rig()
     node = rig.node("n1", "sla=940", version=500)
     rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
     assert rig.evictions() == ["a"]
     rig.feed(events.NodeSeen(seen_again("940", version=100), listed=True), events.NodesListed(frozenset({"n1"}), 200))
     rig.pod("b", gt(), version=201)

@@ -101,11 +101,6 @@ def test_who_goes_first(rig, nodes, constraints, order):
     assert rig.nodes_left_by(rig.group(*reversed(rig.fill(nodes, *constraints)))) == order
 
 
-def test_of_equally_full_domains_the_lowest_uid(rig):
-    pods = rig.run("u3", "a1", BY_ZONE), rig.run("u1", "b1", BY_ZONE), rig.run("u2", "c1", BY_ZONE)
-    assert rig.group(*pods).first().uid == "u1"
-
-
 def test_the_order_in_which_constraints_are_declared_does_not_matter(rig):
     other = Rig()
     nodes = "a1 a1 a2 b1 b2 b2 c3 c3 c3"
@@ -165,29 +160,12 @@ def test_a_pod_that_changes_while_it_leaves_counts_as_what_it_is_if_it_stays(rig
     assert group.first().node == "b1"
 
 
-# -- while others come and go
-
-
-def test_a_class_that_comes_later_to_another_namespace_is_not_counted(rig):
-    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
-    assert group.first().node == "b1"
-    rig.fill("a7 a8", namespace="other")
-    assert group.first().node == "b1"
-
-
 # -- the set of candidates
 
 
 def test_an_empty_group_has_no_first(rig):
     with pytest.raises(LookupError):
         rig.group().first()
-
-
-def test_removing_somebody_else_is_no_error(rig):
-    group = rig.group(*rig.fill("a1 b1", BY_ZONE))
-    group.first()
-    group.remove(rig.pod("stranger", "a1", BY_ZONE))
-    assert len(group) == 2
 
 
 # -- nodes
@@ -205,60 +183,7 @@ def test_an_empty_label_is_a_domain(rig):
     assert rig.evict(group).node == "x1"
 
 
-def test_pods_that_stay_move_with_their_node(rig):
-    rig.fill("b7 b7 b7", BY_ZONE)
-    group = rig.group(*rig.fill("a1 a2 b1", BY_ZONE))
-    assert group.first().node == "b1"
-    rig.labels["b7"] = {ZONE: "a"}
-    rig.spread.relabel("b7")
-    assert group.first().node == "a1"
-
-
 # -- what it costs
-
-
-def test_two_groups_see_each_others_pods_leave(rig):
-    one, two = (rig.group(*rig.fill(nodes, BY_ZONE)) for nodes in ("b1 b2", "a1 a2 b3"))
-    assert two.first().node == "b3"
-    rig.evict(one)
-    rig.evict(one)
-    assert two.first().node == "a1"
-
-
-def test_a_candidate_that_comes_again_elsewhere_stands_there(rig):
-    pods = rig.fill("a1 b1 b2", BY_ZONE)
-    group = rig.group(*pods)
-    assert group.first() is pods[1]
-    for pod in pods[1:]:
-        group.add(rig.run(pod.uid, "c1", BY_ZONE))
-    group.add(rig.run(pods[0].uid, "c1", BY_ZONE))
-    assert group.first().uid == pods[0].uid
-
-
-RELABELLED = {
-    "pods go along": ("a1 a2 b1 b2 b3", {"b1": "a", "b2": "a"}, "a1 a2 b1 b2 b3"),
-    "pods are in their new zone only": ("a1 b1 b2 b3 b4", {"b1": "c"}, "b2 b3 a1 b1 b4"),
-    "a node that is gone is in none": ("a1 b1 b1", {"b1": None}, "a1 b1 b1"),
-}
-
-
-@pytest.mark.parametrize(("nodes", "zones", "order"), RELABELLED.values(), ids=RELABELLED)
-def test_a_node_changes_its_zone(rig, nodes, zones, order):
-    group = rig.group(*rig.fill(nodes, BY_ZONE))
-    assert group.first().node == "b1"
-    rig.labels |= {node: {} if zone is None else {ZONE: zone} for node, zone in zones.items()}
-    for node in zones:
-        rig.spread.relabel(node)
-    assert rig.nodes_left_by(group) == order
-
-
-def test_a_node_that_comes_after_its_pods_has_its_domain(rig):
-    rig.labels["b1"] = {}
-    group = rig.group(*rig.fill("a1 b1 b1", BY_ZONE))
-    assert group.first().node == "a1"
-    del rig.labels["b1"]
-    rig.spread.relabel("b1")
-    assert group.first().node == "b1"
 
 
 def test_nodes_are_not_asked_for_while_nobody_chooses(rig):

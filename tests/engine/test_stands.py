@@ -14,9 +14,7 @@ from taintwarden.engine.selectors import LabelSelector
 
 def evicting(**options: object) -> tuple[Rig, commands.Evict]:
     """A pod of which an eviction was issued."""
-    rig = Rig(limited(), **options)
-    rig.pod("a")
-    rig.node("n1", "sla=940")
+    rig = Rig(limited(), **options).with_pod("sla=940")
     [order] = rig.take(commands.Evict)
     return rig, order
 
@@ -94,9 +92,7 @@ def test_an_eviction_does_not_stand_while_the_node_stream_is_silent():
 
 
 def test_a_value_that_a_silent_stream_held_back_evicts_nothing_before_the_next_one():
-    rig = Rig(limited(), timings=Timings())
-    rig.pod("a", gt())
-    rig.node("n1", "sla=980")
+    rig = Rig(limited(), timings=Timings()).with_pod("sla=980", gt())
     rig.monotonic += 60
     rig.node("n1", "sla=940")
     assert rig.take(commands.Evict) == []

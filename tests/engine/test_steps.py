@@ -25,8 +25,7 @@ def wave(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1) -> Rig
     rig.node("n1", "sla=980", labels={ZONE: "a"})
     rig.feed(*[events.BudgetSeen(budget) for budget in budgets])
     for number in range(pods):
-        rig.feed(events.PodSeen(rig.make_pod(f"p{number}", gt(), namespace=f"ns{number % namespaces}", ready=True)))
-    rig.wake()
+        rig.process(events.PodSeen(rig.make_pod(f"p{number}", gt(), namespace=f"ns{number % namespaces}", ready=True)))
     return rig
 
 

@@ -24,9 +24,7 @@ def called() -> set[str]:
 
 
 def modules(given: Policy) -> set[str]:
-    rig = Rig(given)
-    rig.node("n1", "sla=980")
-    rig.pod("a", gt())
+    rig = Rig(given).with_pod("sla=980", gt())
     rig.wake()
     found: set[str] = set()
 

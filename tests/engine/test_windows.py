@@ -228,7 +228,6 @@ starts = st.sampled_from(MOMENTS).map(at)
 
 
 @given(st.lists(some_window, min_size=1, max_size=3), starts, st.lists(st.floats(0, 2 * DAY), max_size=30))
-@settings(max_examples=200)
 def test_what_is_remembered_changes_no_answer(some, start, steps):
     """Asked in any order it answers as one that was never asked before."""
     windows = Windows(tuple(some))
@@ -237,7 +236,6 @@ def test_what_is_remembered_changes_no_answer(some, start, steps):
 
 
 @given(st.lists(some_window, min_size=1, max_size=2), starts)
-@settings(max_examples=100)
 def test_what_it_says_about_the_next_opening_is_true(some, start):
     windows = Windows(tuple(some))
     opens_at = windows.closed_until(start)

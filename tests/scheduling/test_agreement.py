@@ -159,34 +159,19 @@ WORLDS = st.builds(World, TOLERATIONS, TERMS, TAINTS, LABELS)
 
 
 @given(WORLDS)
-def test_the_extender_decides_as_the_engine_does(world):
+def test_the_extender_labels_and_the_engine_agree(world):
+    """Labels may allow less than the extender, and then somebody is warned."""
     found = played(world)
     affinities = all(matches(one.affinity, world.labels) for one in found.demand.affinities)
-    expected = is_tolerated(found.demand.tolerations, world.taints) and affinities
+    tolerated = is_tolerated(found.demand.tolerations, world.taints)
     # Without anything extended the scheduler alone decides.
-    assert found.by_extender == (found.demand.is_native or expected)
-
-
-@given(WORLDS)
-def test_labels_never_allow_a_node_that_the_extender_refuses(world):
-    found = played(world)
+    assert found.by_extender == (found.demand.is_native or (tolerated and affinities))
     assert found.by_extender or not (found.by_labels and found.natively)
-
-
-@given(WORLDS)
-def test_labels_allow_what_the_extender_allows_unless_somebody_is_warned(world):
-    found = played(world)
+    if found.by_extender and not found.demand.is_native and tolerated:
+        assert found.natively, "the webhook adds the toleration without which the scheduler would never ask"
     if found.by_extender and found.natively and not found.by_labels:
         assert found.is_warned
         event("left out and told")
-
-
-@given(WORLDS)
-def test_what_is_tolerated_is_entered(world):
-    """The webhook adds the native toleration without which the scheduler would never ask."""
-    found = played(world)
-    if found.by_extender and not found.demand.is_native and is_tolerated(found.demand.tolerations, world.taints):
-        assert found.natively
 
 
 @given(WORLDS)

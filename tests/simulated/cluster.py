@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.controller.decoding.decoding import Decoder, PodIssue
+from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, Policy
@@ -33,8 +33,6 @@ class Simulation:
         """UID -> when its eviction was accepted."""
         self.calls: list[tuple[float, str, bool]] = []
         """Every eviction call: when, whose UID, whether it was a DELETE."""
-        self.notices: list[tuple[float, commands.Notice]] = []
-        self.issues: list[PodIssue] = []
         self.judge: Callable[[Json, bool], events.Settled | None] = lambda pod, delete: None
         """A fault or a budget: returns how a call on this pod ends, None for well."""
         self.node_lag = 0.0
@@ -46,8 +44,6 @@ class Simulation:
         """What else is listed before an operator acts: workloads, budgets."""
         self.guard_records: dict[str, GuardRecord] = {}
         """Policy -> what is stored of its guard."""
-        self.orders: list[tuple[float, commands.Evict]] = []
-        """Every eviction that the machine ordered, and when."""
         self.machine: Machine | None = None
         self._machine_options = machine_options
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -63,7 +59,7 @@ class Simulation:
         """Start an operator: it lists, syncs and leads at once."""
         self._life += 1
         self._boot += 1_000.0 * self._life  # another process has another monotonic clock
-        self.decoder = Decoder(lambda: self.instant, self.issues.append)
+        self.decoder = Decoder(lambda: self.instant)
         self.machine = Machine(**self._machine_options)
         self.newest_version = -1
         self.feed(events.PoliciesChanged(self.policies))
@@ -93,11 +89,7 @@ class Simulation:
             if isinstance(event, events.PodGone):
                 self.feed(event)
         self.feed(events.PodsSeen(tuple(event.pod for event in shown if isinstance(event, events.PodSeen))))
-        self.feed(self.pods_listed())
-
-    def pods_listed(self) -> events.PodsListed:
-        """The end of a list of the pods that there are."""
-        return events.PodsListed({pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in self.pods.values()})
+        self.feed(events.PodsListed({pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in self.pods.values()}))
 
     def change_policies(self, policies: Iterable[Policy]) -> None:
         """Other policies are in force."""
@@ -126,14 +118,6 @@ class Simulation:
         """Both clocks now."""
         # Whole microseconds, as clocks have: sums of floating point must not decide a tie.
         return Instant(round(START + self.at, 6), round(5_000.0 + self._boot + self.at, 6))
-
-    def pending(self) -> dict[str, float]:
-        """Pods that have to leave, with their deadlines in seconds since the start."""
-        assert self.machine is not None
-        found: dict[str, float] = {}
-        for claim in self.machine.view.all_claims():
-            found.setdefault(str(claim.pod), claim.due_at - START)
-        return found
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -327,7 +311,6 @@ class Simulation:
         match command:
             case commands.Evict():
                 self.calls.append((self.at, command.pod.uid, command.delete))
-                self.orders.append((self.at, command))
                 self.later(CALL_SECONDS, lambda: answer(self._evict(command)))
             case commands.CheckNode():
                 version = self.newest_version
@@ -339,7 +322,7 @@ class Simulation:
             case commands.ClearGuardReset():
                 self.later(CALL_SECONDS, lambda: answer(events.Written(command, WriteOutcome.DONE)))
             case _:
-                self.notices.append((self.at, command))
+                pass
 
     def _evict(self, command: commands.Evict) -> events.Settled:
         uid = command.pod.uid

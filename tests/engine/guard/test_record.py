@@ -24,13 +24,6 @@ def test_what_changes_is_stored_and_nothing_else():
     assert bench.guard.to_save(bench.now, 1) is None
 
 
-def test_of_an_armed_guard_nothing_counted_is_stored():
-    bench = Bench()
-    bench.expect(*pods(3))
-    bench.look()
-    assert bench.guard.record(bench.now) == GuardRecord()
-
-
 def test_the_next_leader_counts_evictions_until_they_leave_the_window():
     bench = Bench()
     bench.evict(*pods(3))
@@ -53,13 +46,6 @@ def test_evictions_of_the_future_count_for_one_window():
     assert bench.guard.evicted() == 3
     bench.advance(1)
     assert bench.guard.evicted() == 0
-
-
-def test_a_leader_that_begins_stores_nothing_and_looks_at_once():
-    bench = Bench().restart()
-    assert bench.guard.to_save(bench.now, 1) is None
-    assert bench.guard.next_look(bench.now) == 0
-    assert ALL in bench.freed
 
 
 def test_reserved_evictions_of_pods_that_are_gone_count():
@@ -175,12 +161,6 @@ def test_no_more_pods_are_released_by_a_record_than_were():
     assert len(other.guard.released) == 11
 
 
-def test_a_record_without_a_release_releases_nothing():
-    other = Bench().restart()
-    other.expect("a", since=0.0, after=-WALL)
-    assert not other.guard.released
-
-
 def test_released_pods_that_are_not_known_yet_remain_in_the_record():
     bench = Bench()
     bench.trip()
@@ -220,20 +200,6 @@ def test_once_all_pods_are_known_no_other_was_released():
     other.expect("p1")
     assert list(other.guard.released) == ["p0"]
     assert other.guard.record(other.now).released == 1
-
-
-def test_pods_that_are_known_before_the_record_are_counted_by_it():
-    bench = Bench()
-    bench.trip()
-    bench.guard.cause = "a taint"
-    other = Bench()
-    other.expect(*pods(3))
-    other.guard.restore(bench.guard.record(bench.now), other.now)
-    other.look()
-    assert other.guard.is_tripped
-    assert other.guard.expected() == 3
-    other.forget(*pods(3))
-    assert other.look() is Turn.ARMED
 
 
 def seen(bench, uids):

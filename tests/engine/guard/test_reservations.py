@@ -76,15 +76,6 @@ def test_a_pod_that_is_gone_while_the_record_is_written_is_not_reserved_by_it(en
     assert bench.guard.reserved == 0
 
 
-def test_a_pod_that_wants_while_the_record_is_written_is_not_reserved_by_it():
-    bench = Bench()
-    bench.want("a")
-    record = bench.guard.to_save(bench.now, 1)
-    bench.want("b")
-    bench.guard.saved(record, succeeded=True)
-    assert [bench.guard.may_take(uid) for uid in "ab"] == [True, False]
-
-
 def test_a_namespace_that_fails_keeps_no_reservation():
     bench = Bench()
     bench.reserve("a", "b")
@@ -92,12 +83,6 @@ def test_a_namespace_that_fails_keeps_no_reservation():
     bench.want("d")
     bench.guard.unreserve_all("shop")
     assert bench.guard.record(bench.now).reserved == (("c", "bank"),)
-
-
-def test_a_pod_wants_once():
-    bench = Bench()
-    assert bench.want("a", "a") == 2
-    assert bench.guard.record(bench.now).reserved == (("a", "shop"),)
 
 
 @pytest.mark.parametrize(("due", "at_once"), [(0, 10), (100, 10), (119, 11), (250, 25)])

@@ -111,10 +111,6 @@ def test_the_time_doubles_up_to_the_longest():
     assert waits == [60, 120, 200, 200]
 
 
-def test_a_thousand_times_are_no_longer_than_the_longest():
-    assert BounceSettings().backoff(10_000) == 3600
-
-
 # -- what is no bounce -------------------------------------------------------------------------------------------------
 
 
@@ -272,22 +268,6 @@ def test_a_pod_that_came_within_the_second_of_a_cordon_was_there_before(bound_la
     assert (loop.bounces.admit(asked) is not None) == is_held
 
 
-def test_policies_do_not_mind_each_other():
-    settings = BounceSettings()
-    loop = Loop(limited(bounce=settings), limited("q", bounce=settings))
-    loop.bounce(5)
-    pod = loop.come("next")
-    assert (loop.held_for(pod) > 0, loop.ask(pod, policy="q")) == (True, None)
-
-
-def test_other_settings_hold_at_once():
-    loop = Loop()
-    loop.bounce(2)
-    pod = loop.come("next")
-    loop.bounces.configure([limited(bounce=BounceSettings(max_backoff_seconds=30))], AT_ONCE)
-    assert loop.held_for(pod) == 29
-
-
 @pytest.mark.parametrize(
     "changed",
     [[], [limited()], [msgspec.structs.replace(limited(bounce=BounceSettings()), uid="another")]],
@@ -321,21 +301,6 @@ def test_who_bounces_is_remembered_longer_than_who_does_not():
         loop.bounce(1, node=f"other-{number}")
         counted.append(loop.leave(loop.come(f"again-{number}")))
     assert counted == list(range(3, 23))
-
-
-def test_rounds_that_are_over_are_not_remembered():
-    loop = Loop()
-    for number in range(20):
-        loop.bounce(1, node=f"n{number}")
-    loop.now += 300
-    loop.bounce(1, node="last")
-    assert kept(loop.bounces, *(f"n{number}" for number in range(20))) == []
-
-
-def test_pods_that_are_gone_are_not_remembered():
-    loop = Loop()
-    loop.bounce(50)
-    assert kept(loop.bounces, *(f"pod-{number}" for number in range(50))) == []
 
 
 def test_how_many_workloads_bounce_is_told():

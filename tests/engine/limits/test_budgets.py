@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import budget, limited
 from engine.script import play
@@ -174,20 +173,6 @@ def test_a_pod_that_was_not_ready_takes_nothing_from_the_status():
     assert bench.admits()
 
 
-def test_an_answer_to_what_asked_no_budget_changes_nothing():
-    bench = Bench(1)
-    bench.freed.take()
-    bench.budgets.settle("deleted", Settlement.EVICTED, AT_ONCE)
-    assert bench.admits()
-    assert bench.freed.take() == []
-
-
-def test_a_pod_without_a_budget_leaves_without_trace():
-    bench = Bench()
-    bench.budgets.leave(bench.pod("a"))
-    assert kept(bench.budgets, "a") == []
-
-
 # -- as a limit --------------------------------------------------------------------------------------------------------
 
 
@@ -274,20 +259,6 @@ def test_a_pod_that_is_deleted_takes_from_no_budget():
 # -- budgets change ----------------------------------------------------------------------------------------------------
 
 
-def test_dropping_what_was_never_there_tells_nobody():
-    bench = Bench()
-    bench.budgets.drop("shop", "pdb")
-    assert bench.freed.take() == []
-
-
-def test_a_new_budget_concerns_pods_that_were_asked_about_before():
-    bench = Bench(1)
-    pod = bench.pod()
-    assert bench.admits(pod)
-    bench.see(1, "second")
-    assert bench.limit(pod) == BUDGET
-
-
 def test_a_selector_that_changes_is_asked_again():
     bench = Bench(0)
     pod = bench.pod()
@@ -307,15 +278,6 @@ def test_one_of_two_budgets_that_goes_lets_the_pods_be_asked_again():
     assert bench.admits()
 
 
-def test_a_budget_that_becomes_readable_counts_by_its_numbers():
-    bench = Bench()
-    bench.see(1, selector=None)
-    pod = bench.pod()
-    bench.limit(pod)
-    bench.see(1)
-    assert bench.admits(pod)
-
-
 def test_a_status_that_changes_is_told():
     bench = Bench(0)
     bench.freed.take()
@@ -323,14 +285,6 @@ def test_a_status_that_changes_is_told():
     freed = bench.freed.take()
     assert "budget/shop/pdb" in freed
     assert "budgets/shop" not in freed, "nobody else is selected than before"
-
-
-def test_a_budget_that_was_deleted_and_made_again_starts_afresh():
-    bench = Bench(1)
-    bench.evict("a")
-    bench.budgets.drop("shop", "pdb")
-    bench.see(1)
-    assert bench.admits()
 
 
 # -- what is remembered ------------------------------------------------------------------------------------------------

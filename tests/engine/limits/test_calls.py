@@ -139,28 +139,6 @@ def test_a_lane_has_half_of_the_slots_while_others_could_go():
     assert bench.refuse("bank", others_could_go=True) is None
 
 
-def test_a_lane_has_all_slots_while_no_others_could_go():
-    bench = Bench(slots=16)
-    bench.begin(15)
-    assert bench.refuse() is None
-
-
-@pytest.mark.parametrize(("slots", "half"), [(1, 1), (2, 1), (3, 1), (5, 2)])
-def test_half_of_the_slots_is_rounded_down_to_at_least_one(slots, half):
-    bench = Bench(slots)
-    bench.begin(half - 1)
-    assert bench.refuse(others_could_go=True) is None
-    bench.begin()
-    assert bench.refuse(others_could_go=True) is not None
-
-
-def test_slow_calls_are_not_among_the_half():
-    bench = Bench(slots=16)
-    bench.hang(3)
-    bench.begin(7)
-    assert bench.refuse(others_could_go=True) is None
-
-
 # -- calls without an answer -------------------------------------------------------------------------------------------
 
 
@@ -171,12 +149,6 @@ def test_a_call_without_an_answer_for_a_second_gives_its_slot_back(seconds, is_s
     assert bench.advance(seconds) == ([SHOP] if is_slow else [])
     assert (bench.refuse("bank") is None) == is_slow
     assert bench.calls.in_flight == 1
-
-
-def test_a_slow_call_frees_its_lane_and_all_policies():
-    bench = Bench(slots=1)
-    bench.hang()
-    assert bench.freed.take() == ["lane/p/shop", EVERY_POLICY]
 
 
 def test_the_next_slow_call_is_the_oldest_that_is_not_slow():
@@ -240,19 +212,6 @@ def test_of_one_lane_four_slow_calls_give_their_slots_back():
     assert bench.refuse("fine") is None
 
 
-def test_two_hundred_slow_calls_give_their_slots_back():
-    bench = Bench(slots=8)
-    for lane in range(MAX_SLOW // LANE_SLOW):
-        bench.hang(LANE_SLOW, f"hung-{lane}")
-    assert not bench.calls.is_busy
-    uids = bench.hang(4, "one-more")
-    assert bench.calls.is_busy, "four slots of eight"
-    bench.begin(4, "bank")
-    assert bench.refuse("shop") is not None
-    bench.answer(uids[0])
-    assert bench.refuse("shop") is None
-
-
 @pytest.mark.parametrize("hung", [40, 100])
 def test_hung_namespaces_leave_slots_for_others(hung):
     bench = Bench(slots=20)
@@ -284,15 +243,6 @@ def test_before_a_hard_deadline_a_lane_waits_for_at_most_two_seconds():
         waits.append(bench.wait(policy=HARD))
         bench.advance(waits[-1])
     assert waits == [1, 2, 2, 2]
-
-
-def test_a_lane_may_fail_for_years():
-    bench = Bench()
-    for _ in range(5_000):
-        bench.call(LANE_FAILS)
-        bench.advance(30)
-    bench.call(LANE_FAILS)
-    assert bench.wait() == 30
 
 
 def test_a_lane_whose_calls_fail_waits_alone():
@@ -424,19 +374,6 @@ def test_an_answer_to_the_probe_ends_the_outage(answer):
     assert bench.wait() == 1, "the next outage begins anew"
 
 
-def test_a_probe_that_was_not_made_leaves_the_outage_to_the_next():
-    bench = Bench()
-    bench.call(SERVER_FAILS)
-    bench.advance(1)
-    bench.begin(1, "bank")
-    bench.freed.take()
-    bench.answer("pod-2", NONE)
-    assert EVERY_POLICY in bench.freed.take()
-    assert bench.refuse() is None
-    bench.begin()
-    assert bench.refuse() is not None, "the outage lasts"
-
-
 def test_a_probe_without_an_answer_for_a_second_makes_way_for_the_next():
     bench = Bench()
     bench.call(SERVER_FAILS)
@@ -499,13 +436,6 @@ def test_a_pause_that_the_server_asks_for_delays_all_lanes():
     assert bench.refuse() is None
 
 
-def test_a_shorter_pause_does_not_end_a_longer_one():
-    bench = Bench()
-    bench.calls.pause(MonotonicTime(30.0))
-    bench.calls.pause(MonotonicTime(5.0))
-    assert bench.wait() == 30
-
-
 def test_a_success_does_not_end_a_pause():
     bench = Bench()
     [uid] = bench.begin()
@@ -528,15 +458,6 @@ def test_a_new_leader_knows_of_no_failures():
     assert [bench.refuse("bank"), bench.refuse()] == [None, None]
     assert not bench.calls.is_failing(("p", "bank"))
     assert kept(bench.calls, "bank") == []
-
-
-def test_calls_of_the_leader_before_still_use_slots():
-    bench = Bench(slots=1)
-    [uid] = bench.begin()
-    bench.calls.forget_failures()
-    assert bench.refuse() is not None
-    bench.answer(uid)
-    assert bench.refuse() is None
 
 
 # -- whatever happens --------------------------------------------------------------------------------------------------

@@ -113,16 +113,6 @@ def test_a_call_that_is_made_again_needs_no_other_record():
     assert bench.refuse_record() is None
 
 
-def test_a_pod_for_which_a_record_has_no_place_waits_for_the_next():
-    """And no other: pods that are reserved may stand behind it."""
-    bench = Bench()
-    for number in range(10):
-        bench.refuse_record(f"p{number}")
-    assert bench.refuse_record("one-more") == Refusal(GUARD, None, Whom.PODS, "record/p", NOT_STORED, is_brief=True)
-    bench.store()
-    assert bench.refuse_record("p0") is None
-
-
 def test_a_pod_for_which_there_was_no_place_is_asked_again_when_there_is_one():
     bench = Bench()
     for number in range(10):
@@ -153,14 +143,6 @@ def test_a_released_pod_waits_until_the_grant_is_stored():
     assert bench.refuse_record(released=True) == Refusal(GUARD, detail=NOT_STORED, is_brief=True)
     bench.store()
     assert bench.refuse_record(released=True) is None
-
-
-def test_pods_that_were_released_are_known():
-    bench = Bench()
-    bench.expect(11)
-    bench.guard.release(bench.now)
-    asked = [("p", "shop-0"), ("p", "other"), ("q", "shop-0")]
-    assert [bench.guards.is_released(*one) for one in asked] == [True, False, False]
 
 
 # -- what they free ----------------------------------------------------------------------------------------------------
@@ -312,26 +294,6 @@ def test_a_record_applies_when_this_process_leads():
     assert bench.guard.is_tripped
     bench.configure(POLICY)
     assert bench.guard.tripped_at == TRIPPED.tripped_at
-
-
-def test_the_newest_record_applies_once():
-    bench = Bench()
-    bench.guards.keep("p", TRIPPED, bench.now)
-    bench.guards.keep("p", GuardRecord(), bench.now)
-    bench.guards.restore(bench.now)
-    assert not bench.guard.is_tripped
-    bench.call()
-    bench.guards.restore(bench.now)
-    assert bench.guard.evicted() == 1
-
-
-def test_a_record_that_came_before_its_policy_applies():
-    bench = Bench(limited("q"))
-    bench.guards.keep("p", TRIPPED, bench.now)
-    bench.guards.restore(bench.now)
-    bench.configure(limited("q"))
-    bench.configure(POLICY)
-    assert bench.guard.is_tripped
 
 
 @pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])

@@ -190,6 +190,11 @@ def test_soft_limits_step_aside_for_a_hard_deadline():
         assert bench.ask(bench.pod(name)) == ""
 
 
+def test_the_overall_rate_does_not():
+    bench = Bench(HARD, overall_rate=1.0)
+    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.OVERALL_RATE]
+
+
 def test_neither_do_budgets():
     bench = Bench(HARD)
     bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)

@@ -220,15 +220,6 @@ def test_a_bucket_that_is_used_for_the_first_time_has_filled_since_the_start(giv
     assert bench.go() == 1
 
 
-def test_the_bucket_of_a_new_policy_is_empty():
-    bench = Bench()
-    bench.configure(limited(), limited("q", evictions_per_second=2.0, burst=2))
-    new = limited("q")
-    assert bench.go(policy=new) == 0
-    bench.seconds += 1
-    assert bench.go(policy=new) == 2
-
-
 # -- edits -------------------------------------------------------------------------------------------------------------
 
 NAMES = ["evictions_per_second", "namespace_evictions_per_second", "zone_evictions_per_second"]
@@ -291,15 +282,6 @@ def test_full_buckets_are_forgotten():
         assert bench.ask(namespace) == ""
         bench.seconds += 1
     assert 1 < len(kept(bench.rates, *MANY)) <= MAX_IDLE_BUCKETS + 1
-
-
-def test_a_bucket_that_was_forgotten_is_full():
-    bench = Bench(limited(namespace_evictions_per_second=3.0))
-    for namespace in MANY:
-        bench.ask(namespace)
-        bench.seconds += 1
-    assert kept(bench.rates, MANY[0]) == []
-    assert bench.go(10, MANY[0]) == 3
 
 
 def test_buckets_that_are_not_full_are_kept():

@@ -139,15 +139,6 @@ def test_a_pod_of_another_namespace_waits_in_a_line_of_its_own():
     assert refused.key != own.key
 
 
-def test_workloads_do_not_mind_each_other():
-    bench = Bench()
-    bench.run(*"ab")
-    bench.of = owner("other")
-    bench.run(*"cd")
-    bench.leave("a")
-    assert bench.admits("c")
-
-
 # -- how many may be ---------------------------------------------------------------------------------------------------
 
 
@@ -189,30 +180,11 @@ def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
     assert (refused.limit, refused.detail) == (WORKLOAD, f"{kind} web is not known")
 
 
-def test_a_workload_lets_go_once_it_is_seen():
-    bench = Bench()
-    bench.pod("a")
-    bench.workloads.want(("shop", bench.of.uid), 1)
-    assert bench.admits("a")
-
-
 def test_a_workload_that_is_gone_is_not_known_any_more():
     bench = Bench()
     bench.run(*"ab")
     bench.workloads.want(("shop", bench.of.uid), None)
     assert not bench.admits("a")
-
-
-def test_a_workload_that_was_never_known_may_go():
-    Bench().workloads.want(("shop", "nobody"), None)
-
-
-def test_what_a_workload_wants_is_remembered_while_it_has_no_pods():
-    bench = Bench()
-    bench.run(*"a")
-    bench.gone("a")
-    bench.pod("b")
-    assert bench.admits("b")
 
 
 FOREIGN_MISSING = {
@@ -256,16 +228,6 @@ def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
     assert bench.admits("b")
 
 
-def test_each_is_forgiven_in_its_own_time():
-    bench = indebted()
-    bench.seconds = 100.0
-    bench.leave("b")
-    bench.gone("b")
-    bench.seconds = FORGIVEN_SECONDS
-    assert not bench.admits("c")
-    assert bench.admits("c", Share(number=2))
-
-
 def test_a_watched_controllers_pods_are_never_forgiven():
     bench = Bench()
     bench.run(*"abcd")
@@ -273,11 +235,6 @@ def test_a_watched_controllers_pods_are_never_forgiven():
     bench.gone("a")
     bench.seconds = FORGIVEN_SECONDS * 10
     assert not bench.admits("b")
-
-
-def test_pods_that_are_gone_are_not_remembered_as_having_been_ready():
-    bench = indebted()
-    assert [name for name in "abcd" if kept(bench.workloads, name)] == ["b", "c", "d"]
 
 
 def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed():
@@ -315,17 +272,6 @@ def test_a_controller_that_is_never_known_is_waited_for_a_minute_only():
     assert refused is not None
     assert (refused.limit, refused.until) == (WORKLOAD, UNKNOWN_SECONDS)
     assert bench.workloads.refuse(bench.pods["a"], ONE, refused.until) is None
-
-
-def test_its_pods_then_count_as_those_of_a_controller_that_is_not_watched():
-    bench = Bench()
-    for name in "ab":
-        bench.pod(name)
-    bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
-    bench.leave("a")
-    refused = bench.workloads.refuse(bench.pods["b"], ONE, MonotonicTime(UNKNOWN_SECONDS))
-    assert refused is not None
-    assert refused.limit == WORKLOAD
 
 
 def test_their_evicted_pods_are_missing_until_others_are_ready():
@@ -388,14 +334,6 @@ def test_what_may_spare_a_pod_is_told(happens):
     bench.freed.take()
     happens(bench)
     assert bench.freed.take() == [key(bench)]
-
-
-def test_a_pod_seen_again_as_it_was_tells_nobody():
-    bench = Bench()
-    bench.run(*"ab")
-    bench.workloads.seen(bench.pods["a"], bench.pods["a"])
-    assert bench.freed.take() == []
-    assert bench.workloads._workloads["shop", bench.of.uid].total == 2
 
 
 # -- what is remembered ------------------------------------------------------------------------------------------------

@@ -126,19 +126,6 @@ def test_a_zone_is_degraded_from_its_threshold_on(threshold, state):
     assert bench.fill(nodes=4, bad=1).states() == {"z1": state}
 
 
-def test_zones_have_states_of_their_own():
-    bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=3, bad=2).fill("z3", nodes=3, bad=0)
-    assert bench.states() == {"z1": FULL, "z2": DEGRADED, "z3": NORMAL}
-
-
-def test_policies_count_their_own_nodes():
-    bench = Bench(limited(zone_health=HEALTH), limited("q", zone_health=HEALTH))
-    bench.fill(nodes=3, bad=3, policies="p")
-    bench.zones.count("n1", {ZONE: "z1"}, {"p": False, "q": True})
-    assert bench.zones.table("p") == [("z1", DEGRADED, 4, 3)]
-    assert bench.zones.table("q") == [("z1", NORMAL, 1, 1)]
-
-
 def test_a_state_is_described():
     bench = Bench().fill(nodes=4, bad=3)
     assert bench.zones.describe("p", "z1") == "zone z1 is Degraded: 3 of 4 nodes are unhealthy"
@@ -189,12 +176,6 @@ def test_a_zone_that_is_not_full_lets_pods_of_full_ones_go(nodes, bad):
     assert bench.refuse() is None
 
 
-def test_without_nodes_not_every_zone_is_full():
-    bench = Bench()
-    assert bench.refuse() is None
-    assert not bench.zones.all_full("p")
-
-
 def test_the_zones_of_another_policy_hold_no_pod():
     bench = Bench(limited(zone_health=HEALTH), limited("q", zone_health=HEALTH))
     bench.fill(nodes=3, bad=3, policies="q")
@@ -226,12 +207,6 @@ def test_the_refusal_names_the_zone_and_when_its_next_pod_may_go():
     refused = bench.rates.admit(bench.request())
     detail = "zone z1 is Degraded: 2 of 3 nodes are unhealthy"
     assert refused == Refusal(ZONE_LIMIT, MonotonicTime(bench.seconds + 0.5), Whom.PODS, "zone/p/z1", detail)
-
-
-def test_a_zone_without_nodes_has_no_rate():
-    bench = Bench()
-    assert not bench.zones.is_slowed("p", "z1")
-    assert bench.go() == 100
 
 
 def test_a_zone_that_recovers_and_is_degraded_again_has_spent_its_tokens():
@@ -270,12 +245,6 @@ def test_a_policy_is_asked_again_when_a_zone_comes_that_is_not_full():
     assert bench.freed.take() == [policy_key("p")]
 
 
-def test_a_policy_is_not_asked_again_while_every_zone_is_full():
-    bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=4, bad=4)
-    bench.zones.forget("z2-0")
-    assert bench.freed.take() == []
-
-
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
@@ -295,13 +264,6 @@ def test_zone_health_that_is_removed_ends_at_once(policies):
     assert bench.zones.table("p") == []
     assert not bench.zones.all_full("p")
     assert kept(bench.zones, "z1") == []
-
-
-def test_zone_health_that_is_removed_leaves_that_of_others():
-    bench = Bench(limited(zone_health=HEALTH), limited("q", zone_health=HEALTH))
-    bench.fill(nodes=3, bad=3, policies="pq")
-    bench.configure(limited(), limited("q", zone_health=HEALTH))
-    assert (bench.states("p"), bench.states("q")) == ({}, {"z1": FULL})
 
 
 @pytest.mark.parametrize(("threshold", "state"), [(0.2, DEGRADED), (0.55, NORMAL)])
