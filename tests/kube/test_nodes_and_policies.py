@@ -1,7 +1,6 @@
 """The few calls about one node and about policies, by script and against an API server."""
 
 import copy
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import yaml
 from kube import wire
 from kube.scripted import ScriptedClient, foreign_404, refusal, standing
 from localcluster import LocalCluster
-from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
-from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history, save_labels
+from taintwarden.engine.machine.commands import SaveHistory
+from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history
 from taintwarden.kube.calls.own_kinds import (
     GUARD_RESET_ANNOTATION,
     POLICIES,
@@ -76,26 +75,19 @@ async def test_a_history_is_applied_with_the_uid_and_by_one_owner():
 
 
 NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}
-ORDERS = [history("uid-n1", "text", 7), SaveLabels("n1", "uid-n1", {"c": "3"})]
+ORDER = history("uid-n1", "text", 7)
 
 
-def save(order: SaveHistory | SaveLabels) -> Callable[..., Awaitable[int]]:
-    return save_history if isinstance(order, SaveHistory) else save_labels
-
-
-@pytest.mark.parametrize("order", ORDERS)
-async def test_a_node_is_written_as_it_was_known_and_its_new_version_is_returned(order):
+async def test_a_node_is_written_as_it_was_known_and_its_new_version_is_returned():
     client = ScriptedClient(NODE)
-    assert await save(order)(client, order, standing) == 8
-    based_on = "7" if isinstance(order, SaveHistory) else None  # labels wait for no other write
-    assert client.calls[0].body["metadata"].get("resourceVersion") == based_on
+    assert await save_history(client, ORDER, standing) == 8
+    assert client.calls[0].body["metadata"]["resourceVersion"] == "7"
 
 
-@pytest.mark.parametrize("order", ORDERS)
-async def test_what_no_longer_stands_is_not_written(order):
+async def test_what_no_longer_stands_is_not_written():
     client = ScriptedClient(NODE)
     with pytest.raises(Fenced):
-        await save(order)(client, order, lambda: False)
+        await save_history(client, ORDER, lambda: False)
     assert client.calls == []
 
 
@@ -131,21 +123,6 @@ async def test_a_history_comes_and_goes_and_nothing_else_changes(cluster: LocalC
         await save_history(client, history(uid, ""), standing)
         assert stored(cluster)["metadata"]["annotations"] == {"mine": "stays"}
     assert stored(cluster)["spec"] == before
-
-
-async def test_labels_come_and_go_whoever_wrote_them_and_nothing_else_changes(cluster: LocalCluster) -> None:
-    uid = stored(cluster)["metadata"]["uid"]
-    cluster.store.modify("nodes", "n1", "", lambda node: node["metadata"].update(labels={"a": "1", "b": "2"}))
-    async with cluster.serve() as server, wire.client(server.url) as client:
-        await save_labels(client, SaveLabels("n1", uid, {"b": None, "c": "3"}), standing)
-    assert stored(cluster)["metadata"]["labels"] == {"a": "1", "c": "3"}
-
-
-async def test_labels_are_not_written_on_a_namesake(cluster: LocalCluster) -> None:
-    async with cluster.serve() as server, wire.client(server.url) as client:
-        with pytest.raises(ApiError):
-            await save_labels(client, SaveLabels("n1", "another-uid", {"c": "3"}), standing)
-    assert "c" not in stored(cluster)["metadata"].get("labels", {})
 
 
 async def test_a_namesake_of_the_node_is_not_written(cluster: LocalCluster) -> None:
