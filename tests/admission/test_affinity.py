@@ -63,22 +63,28 @@ def test_the_terms_of_many_keys_do_not_multiply():
     assert len(found["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]) == 1
 
 
-def test_an_empty_term_holds_for_no_node_and_stays_so():
-    assert restrict(required({}, term(), term(SSD)), [SLA])[0] == required({}, term(), term(SSD, ABOVE))
+def fast(*disks):
+    return Alternatives("annotation", terms=tuple((NodeRequirement("disk", NodeOperator.IN, (one,)),) for one in disks))
 
 
-def test_a_list_without_terms_is_left_to_the_api_server():
-    assert restrict(required(), [SLA]) == (required(), None)
+NVME = {**SSD, "values": ["nvme"]}
+OF_SLA = {"key": "value.taintwarden.io/sla", "operator": "Gt", "values": ["900"]}
+OF_CNI = {"key": "version.taintwarden.io/cni", "operator": "In", "values": ["10002000000001"]}
 
 
-def test_what_somebody_wrote_about_the_label_is_left_alone():
-    own = {"key": "value.taintwarden.io/sla", "operator": "Gt", "values": ["900"]}
-    assert restrict(required(term(own), term(SSD)), [SLA])[0] == required(term(own), term(SSD, ABOVE))
-
-
-def test_it_is_left_alone_for_that_key_only():
-    own = {"key": "version.taintwarden.io/cni", "operator": "In", "values": ["10002000000001"]}
-    assert restrict(required(term(own)), [SLA, CNI])[0] == required(term(own, ABOVE))
+@pytest.mark.parametrize(
+    ("terms", "added", "merged"),
+    [
+        pytest.param([], [SLA], [], id="a list without terms is left to the API server"),
+        pytest.param([{}, term(), term(SSD)], [SLA], [{}, term(), term(SSD, ABOVE)], id="an empty term is for no node"),
+        pytest.param([term(OF_SLA), term(SSD)], [SLA], [term(OF_SLA), term(SSD, ABOVE)], id="own of the label"),
+        pytest.param([term(OF_CNI)], [SLA, CNI], [term(OF_CNI, ABOVE)], id="own of the label of another key"),
+        pytest.param([term(NVME)], [fast("ssd")], [term(NVME, SSD)], id="own of an ordinary label"),
+        pytest.param([term(SSD, HERE)], [fast("ssd", "nvme")], [term(SSD, HERE)], id="has what is demanded"),
+    ],
+)
+def test_terms_of_the_pods_own(terms, added, merged):
+    assert restrict(required(*terms), added) == (required(*merged), None)
 
 
 def test_a_term_that_only_names_the_effect_is_ours_too():
@@ -94,19 +100,6 @@ def test_requirements_do_not_touch_what_is_preferred_and_other_affinity():
     preferred = {PREFERRED: [{"weight": 1, "preference": term(SSD)}]}
     found, _ = restrict({**required(term(SSD), **preferred), **others}, [SLA])
     assert found == {**required(term(SSD, ABOVE), **preferred), **others}
-
-
-def fast(*disks):
-    return Alternatives("annotation", terms=tuple((NodeRequirement("disk", NodeOperator.IN, (one,)),) for one in disks))
-
-
-def test_a_restriction_by_ordinary_labels_is_added_although_the_pod_names_the_label():
-    nvme = {**SSD, "values": ["nvme"]}
-    assert restrict(required(term(nvme)), [fast("ssd")])[0] == required(term(nvme, SSD))
-
-
-def test_a_term_that_has_what_is_demanded_is_not_changed():
-    assert restrict(required(term(SSD, HERE)), [fast("ssd", "nvme")])[0] == required(term(SSD, HERE))
 
 
 def test_what_was_given_is_not_changed_in_place():

@@ -67,17 +67,41 @@ def test_a_pod_without_extended_tolerations_stays_as_it_is():
     assert injected(pod(None, exists()), policies=(placing(),)) == AdmissionResponse()
 
 
-def test_a_companion_is_added_for_the_key_and_the_effect():
-    assert tolerations(pod(), above(effect="NoExecute")) == [exists(effect="NoExecute")]
+NO_EXECUTE = above(effect="NoExecute")
 
 
-def test_one_for_every_effect_has_none():
-    assert tolerations(pod(), above()) == [exists()]
-
-
-def test_it_comes_after_what_the_pod_brings():
-    other = {"key": "disk", "operator": "Equal", "value": "fast"}
-    assert tolerations(pod(None, other), above()) == [other, exists()]
+@pytest.mark.parametrize(
+    ("native", "extended", "added"),
+    [
+        pytest.param(None, [NO_EXECUTE], [exists(effect="NoExecute")], id="for the key and the effect"),
+        pytest.param(None, [above()], [exists()], id="for every effect"),
+        pytest.param(None, [above(), above("900"), NO_EXECUTE], [exists()], id="one for a key"),
+        pytest.param(
+            None,
+            [above(effect="NoSchedule"), NO_EXECUTE],
+            [exists(effect="NoSchedule"), exists(effect="NoExecute")],
+            id="one for each effect",
+        ),
+        pytest.param(None, [Toleration(operator=Operator.EXISTS)], [], id="none for every key"),
+        pytest.param(exists(), [NO_EXECUTE], [], id="covered for every effect"),
+        pytest.param({"operator": "Exists"}, [NO_EXECUTE], [], id="covered for every key"),
+        pytest.param(exists(effect="NoExecute"), [NO_EXECUTE], [], id="covered"),
+        *(
+            pytest.param(native, [NO_EXECUTE], [exists(effect="NoExecute")], id=f"not covered by {native}")
+            for native in (
+                exists(effect="NoSchedule"),
+                exists(tolerationSeconds=30, effect="NoExecute"),
+                {"key": "sla", "operator": "Equal", "value": "950"},
+                exists("other"),
+            )
+        ),
+    ],
+)
+def test_a_companion_comes_after_what_the_pod_brings(
+    native: Json | None, extended: list[Toleration], added: list[Json]
+):
+    own = [] if native is None else [native]
+    assert tolerations(pod(None, *own), *extended) == [*own, *added]
 
 
 def test_an_empty_list_gets_one_too():
@@ -86,34 +110,6 @@ def test_an_empty_list_gets_one_too():
         obj["spec"]["tolerations"] = nothing
         response = inject(obj, Demand(Tolerations((), (above(),))), ConcerningPolicies())
         assert patched(obj, response.patch)["spec"]["tolerations"]
-
-
-def test_none_is_added_where_one_covers_it():
-    for native in (exists(), {"operator": "Exists"}, exists(effect="NoExecute")):
-        assert injected(pod(None, native), above(effect="NoExecute")).patch == ()
-
-
-def test_one_that_does_not_cover_is_left_and_ours_is_added():
-    for native in (
-        exists(effect="NoSchedule"),
-        exists(tolerationSeconds=30, effect="NoExecute"),
-        {"key": "sla", "operator": "Equal", "value": "950"},
-        exists("other"),
-    ):
-        assert tolerations(pod(None, native), above(effect="NoExecute")) == [native, exists(effect="NoExecute")]
-
-
-def test_one_companion_is_enough_for_a_key():
-    assert tolerations(pod(), above(), above("900"), above(effect="NoExecute")) == [exists()]
-
-
-def test_each_effect_gets_its_own():
-    added = tolerations(pod(), above(effect="NoSchedule"), above(effect="NoExecute"))
-    assert [entry["effect"] for entry in added] == ["NoSchedule", "NoExecute"]
-
-
-def test_an_extended_one_for_every_key_gets_none():
-    assert injected(pod(), Toleration(operator=Operator.EXISTS)).patch == ()
 
 
 def test_a_mirror_pod_stays_as_it_is():
@@ -133,24 +129,19 @@ def test_placement_keeps_the_pod_off_nodes_that_would_evict_it():
     assert used == {("value-or-max.taintwarden.io/sla", "Gt")}
 
 
-def test_without_placement_there_is_no_affinity():
-    policy = Policy(name="p", taints=(TaintSelector("sla"),))
-    assert [step.path for step in injected(pod(), above(), policies=(policy,)).patch] == ["/spec/tolerations"]
-
-
-def test_a_rehearsal_places_nobody_and_a_pause_does():
-    assert len(injected(pod(), above(), policies=(placing(mode=Mode.DRY_RUN),)).patch) == 1
-    assert len(injected(pod(), above(), policies=(placing(mode=Mode.PAUSED),)).patch) == 2
-
-
-def test_a_key_that_the_pod_does_not_name_places_nobody():
-    assert len(injected(pod(), above(), policies=(placing(key="disk"),)).patch) == 1
-
-
-def test_a_pod_that_names_its_node_gets_no_affinity():
-    assert [step.path for step in injected(pod(nodeName="n1"), above(), policies=(placing(),)).patch] == [
-        "/spec/tolerations"
-    ]
+@pytest.mark.parametrize(
+    ("policy", "spec", "is_placed"),
+    [
+        pytest.param(placing(mode=Mode.PAUSED), {}, True, id="a pause"),
+        pytest.param(placing(mode=Mode.DRY_RUN), {}, False, id="a rehearsal"),
+        pytest.param(Policy(name="p", taints=(TaintSelector("sla"),)), {}, False, id="without placement"),
+        pytest.param(placing(key="disk"), {}, False, id="a key that the pod does not name"),
+        pytest.param(placing(), {"nodeName": "n1"}, False, id="a pod that names its node"),
+    ],
+)
+def test_whose_pods_get_affinity(policy: Policy, spec: Json, is_placed: bool):
+    paths = [step.path for step in injected(pod(**spec), above(), policies=(policy,)).patch]
+    assert paths == ["/spec/tolerations"] + ["/spec/affinity"] * is_placed
 
 
 def test_what_affinity_cannot_say_is_a_warning():
@@ -214,12 +205,9 @@ def test_a_toleration_for_every_effect_prefers_nothing():
     assert preferred(response) == own[PREFERRED]
 
 
-def test_a_native_toleration_for_every_effect_prefers_nothing_either():
-    assert preferred(injected(pod(None, exists()), above(effect="NoExecute"), policies=(placing(),))) == []
-
-
-def test_a_pod_that_says_nothing_about_prefer_no_schedule_prefers_nothing():
-    assert preferred(injected(pod(), above(effect="NoExecute"), policies=(placing(),))) == []
+@pytest.mark.parametrize("native", [[exists()], []], ids=["tolerates every effect", "says nothing of it"])
+def test_a_pod_prefers_nothing_by_prefer_no_schedule_that(native: list[Json]):
+    assert preferred(injected(pod(None, *native), NO_EXECUTE, policies=(placing(),))) == []
 
 
 def own_terms(number: int) -> Json:

@@ -28,6 +28,23 @@ class Case:
         for second in range(0, 200, 2):
             self.log.lease(second, "a")
 
+    def played(self, events: str) -> None:
+        """Each as the method of the log, the second, and what it takes."""
+        for event in events.split("; "):
+            method, at, *words = event.split()
+            named = dict(word.split("=") for word in words if "=" in word)
+            read = {
+                name: None if value == "None" else int(value) if value.isdigit() else value
+                for name, value in named.items()
+            }
+            getattr(self.log, method)(float(at), *(word for word in words if "=" not in word), **read)
+
+    def workload(self) -> None:
+        """Of ten pods."""
+        self.log.replicas(0, "rs", 10)
+        for number in range(10):
+            self.log.pod(1, f"web-{number}", owner="rs")
+
     def verdict(
         self, settled: float = 200, terminating: frozenset[str] = frozenset(), tolerance: Tolerance = TOLERANCE
     ) -> Verdict:
@@ -40,126 +57,110 @@ def case(tmp_path: Path) -> Case:
 
 
 def test_an_eviction_after_the_grace_is_right(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.value(10, "940")
-    case.log.evict(13.5, "web")
+    case.played("pod 1 web; value 10 940; evict 13.5 web")
     verdict = case.verdict()
     assert verdict.breaches() == {}
     assert verdict.evictions == 1
     assert verdict.latest_seconds == pytest.approx(0.5, abs=0.02)
 
 
-def test_an_eviction_before_the_grace_is_early(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.value(10, "940")
-    case.log.evict(12.9, "web")
-    assert case.verdict().breaches() == {"early": 1}
-
-
-def test_the_grace_of_the_toleration_counts_before_that_of_the_policy(case: Case) -> None:
-    case.log.pod(1, "web", grace=60)
-    case.log.value(10, "940")
-    case.log.evict(40, "web")
-    assert case.verdict().breaches() == {"early": 1}
-
-
-def test_a_further_fall_does_not_start_the_grace_again(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.value(10, "940")
-    case.log.value(12, "930")
-    case.log.evict(13.5, "web")
-    assert case.verdict().breaches() == {}
-
-
-def test_a_recovery_starts_the_grace_again(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.value(10, "940")
-    case.log.value(11, "980")
-    case.log.value(12, "940")
-    case.log.evict(13.5, "web")
-    assert case.verdict().breaches() == {"early": 1}
-
-
-def test_an_eviction_of_a_pod_that_may_stay_is_wrong(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.evict(20, "web")
-    assert case.verdict().breaches() == {"wrong": 1}
-
-
-@pytest.mark.parametrize(("at", "found"), [(21.5, {}), (22.5, {"wrong": 1})])
-def test_what_was_true_before_counts_for_the_stated_staleness(case: Case, at: float, found: dict[str, int]) -> None:
-    case.log.pod(1, "web")
-    case.log.value(10, "940")
-    case.log.value(20, "980")
-    case.log.evict(at, "web")
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        pytest.param("value 10 940; evict 12.9 web", {"early": 1}, id="before the grace"),
+        pytest.param("pod 2 web grace=60; value 10 940; evict 40 web", {"early": 1}, id="of the toleration"),
+        pytest.param("value 10 940; value 12 930; evict 13.5 web", {}, id="a further fall starts no grace"),
+        pytest.param("value 10 940; value 11 980; value 12 940; evict 13.5 web", {"early": 1}, id="a recovery does"),
+        pytest.param("evict 20 web", {"wrong": 1}, id="a pod that may stay"),
+        pytest.param("value 10 940; value 20 980; evict 21.5 web", {}, id="within the stated staleness"),
+        pytest.param("value 10 940; value 20 980; evict 22.5 web", {"wrong": 1}, id="after the stated staleness"),
+        pytest.param("value 10 940 code=None; value 30 940; evict 13.5 web", {}, id="a write never answered counts"),
+        pytest.param("value 10 940; policy 12 verb=delete; evict 20 web", {"wrong": 1}, id="without its policy"),
+        pytest.param("value 10 940; policy 12 verb=delete; policy 19; evict 20 web", {}, id="policy created again"),
+        pytest.param("value 10 940; evict 14 web; evict 15 web", {"doubled": 1}, id="evicted twice"),
+        pytest.param("evict 14 web code=429", {}, id="a refused eviction is none"),
+        pytest.param("evict 14 web code=None; remove 15 web", {"wrong": 1}, id="unanswered, and the pod has left"),
+        pytest.param("evict 14 web code=None", {}, id="unanswered, and the pod is there"),
+        pytest.param("lease 200 b; value 10 940; evict 14 web by=b", {"not_leader": 1}, id="by the other replica"),
+        pytest.param("lease 200 a-again by=a; value 10 940; evict 14 web by=a", {}, id="killed and started again"),
+        pytest.param(f"remove 14 web user={OPERATOR}", {"over": 1}, id="a deletion by the operator"),
+    ],
+)
+def test_one_pod(case: Case, events: str, found: dict[str, int]) -> None:
+    case.played(f"pod 1 web; {events}")
     assert case.verdict().breaches() == found
 
 
-def test_a_value_whose_write_was_never_answered_may_have_been_there_since_it_was_sent(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.value(10, "940", code=None)
-    case.log.value(30, "940")
-    case.log.evict(13.5, "web")
-    assert case.verdict().breaches() == {}
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        pytest.param("evict 14 web-0; evict 15 web-1; evict 16 web-2", {"over": 1}, id="more than may be missing"),
+        pytest.param("remove 13.5 web-0; remove 13.5 web-1; evict 15 web-2", {}, id="others, within the staleness"),
+        pytest.param("remove 12.5 web-0; remove 12.5 web-1; evict 15 web-2", {"over": 1}, id="others, after it"),
+        pytest.param(
+            "evict 14 web-0; evict 14.1 web-1; evict 14.2 web-2; remove 14.05 web-0", {"over": 1}, id="its own, at once"
+        ),
+        pytest.param(
+            "evict 14 web-0; evict 15 web-1; pod 16 web-10 owner=rs; evict 17 web-2", {}, id="a replacement is ready"
+        ),
+    ],
+)
+def test_the_share_of_a_workload(case: Case, events: str, found: dict[str, int]) -> None:
+    case.workload()
+    case.played(f"value 10 940; {events}")
+    assert case.verdict().breaches() == found
 
 
-def test_without_its_policy_a_pod_may_stay(case: Case) -> None:
-    case.log.pod(1, "web")
+@pytest.mark.parametrize(("by", "in_flight", "found"), [("b", 40, {}), ("b", 0, {"over": 1}), ("a", 40, {"over": 1})])
+def test_only_a_call_that_was_held_until_another_replica_led_may_exceed_a_share(
+    case: Case, by: str, in_flight: int, found: dict[str, int]
+) -> None:
+    case.workload()
+    case.played(f"lease 200 b; value 10 940; evict 14 web-0 by=a; evict 15 web-1 by=a; evict 16 web-2 by={by}")
+    breaches = case.verdict(tolerance=Tolerance(staleness_seconds=2, in_flight=in_flight)).breaches()
+    assert {name: count for name, count in breaches.items() if name != "not_leader"} == found
+
+
+@pytest.mark.parametrize(("head", "over"), [(0, True), (9, False)], ids=["all at once", "a burst and the rate"])
+def test_the_rate_of_evictions(case: Case, head: int, over: bool) -> None:
+    for number in range(30):
+        case.log.pod(1, f"web-{number}")
     case.log.value(10, "940")
-    case.log.policy(12, verb="delete")
-    case.log.evict(20, "web")
-    assert case.verdict().breaches() == {"wrong": 1}
+    for number in range(30):
+        case.log.evict(14 + (max(0, number - head) / 10 if head else number / 100), f"web-{number}")
+    breaches = case.verdict().breaches()
+    assert breaches.get("over", 0) >= 10 if over else breaches == {}
 
 
-def test_a_policy_that_is_created_again_counts_again(case: Case) -> None:
-    case.log.pod(1, "web")
+GUARDED = {
+    **POLICY,
+    "spec": {
+        **POLICY["spec"],
+        "limits": {"evictionsPerSecond": 10, "burst": 10, "guard": {"maxPods": 5, "windowSeconds": 60}},
+    },
+}
+
+
+def test_more_evictions_than_the_guard_allows_are_over_it(case: Case) -> None:
+    case.log.policy(0.5, GUARDED, verb="update")
     case.log.value(10, "940")
-    case.log.policy(12, verb="delete")
-    case.log.policy(19)
-    case.log.evict(20, "web")
-    assert case.verdict().breaches() == {}
+    for number in range(7):
+        case.log.pod(1, f"web-{number}")
+        case.log.evict(14 + number * 5, f"web-{number}")
+    assert case.verdict().breaches() == {"over": 2}
 
 
-def test_an_eviction_of_a_pod_that_was_evicted_is_doubled(case: Case) -> None:
-    case.log.pod(1, "web")
+def test_a_policy_that_is_created_again_has_a_new_guard(case: Case) -> None:
+    case.log.policy(0.5, GUARDED, verb="update")
     case.log.value(10, "940")
-    case.log.evict(14, "web")
-    case.log.evict(15, "web")
-    assert case.verdict().breaches() == {"doubled": 1}
-
-
-def test_an_eviction_that_was_refused_is_not_one(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.evict(14, "web", code=429)
-    assert case.verdict().evictions == 0
-
-
-def test_an_unanswered_eviction_counts_if_the_pod_has_left(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.evict(14, "web", code=None)
-    case.log.remove(15, "web")
-    assert case.verdict().breaches() == {"wrong": 1}
-
-
-def test_an_unanswered_eviction_of_a_pod_that_is_there_is_not_one(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.evict(14, "web", code=None)
-    assert case.verdict().evictions == 0
-
-
-def test_an_eviction_by_the_other_replica_is_not_the_leaders(case: Case) -> None:
-    case.log.lease(200, "b")
-    case.log.pod(1, "web")
-    case.log.value(10, "940")
-    case.log.evict(14, "web", by="b")
-    assert case.verdict().breaches() == {"not_leader": 1}
-
-
-def test_a_replica_that_was_killed_leads_again_by_another_name(case: Case) -> None:
-    case.log.lease(200, "a-started-again", by="a")
-    case.log.pod(1, "web")
-    case.log.value(10, "940")
-    case.log.evict(14, "web", by="a")
+    for number in range(10):
+        case.log.pod(1, f"web-{number}")
+    for number in range(5):
+        case.log.evict(14, f"web-{number}")
+    case.log.policy(15, GUARDED, verb="delete")
+    case.log.policy(16, GUARDED)
+    for number in range(5, 10):
+        case.log.evict(20, f"web-{number}")
     assert case.verdict().breaches() == {}
 
 
@@ -177,119 +178,6 @@ def test_after_the_lease_has_run_out_no_replica_leads(tmp_path: Path) -> None:
     verdict = judged(case.log.path, SUBJECT, [], frozenset(), moment(0), moment(300), moment(300), TOLERANCE)
     assert verdict.breaches() == {"not_leader": 1}
     assert verdict.leaderless_seconds == pytest.approx(102, abs=0.1)
-
-
-def test_more_evictions_than_the_rate_are_over_it(case: Case) -> None:
-    for number in range(30):
-        case.log.pod(1, f"web-{number}")
-    case.log.value(10, "940")
-    for number in range(30):
-        case.log.evict(14 + number / 100, f"web-{number}")
-    assert case.verdict().breaches()["over"] >= 10
-
-
-def test_a_burst_and_the_rate_are_within_it(case: Case) -> None:
-    for number in range(30):
-        case.log.pod(1, f"web-{number}")
-    case.log.value(10, "940")
-    for number in range(30):
-        case.log.evict(14 + max(0, number - 9) / 10, f"web-{number}")
-    assert case.verdict().breaches() == {}
-
-
-def test_more_evictions_than_the_guard_allows_are_over_it(case: Case) -> None:
-    limits = {"evictionsPerSecond": 10, "burst": 10, "guard": {"maxPods": 5, "windowSeconds": 60}}
-    case.log.policy(0.5, {**POLICY, "spec": {**POLICY["spec"], "limits": limits}}, verb="update")
-    for number in range(7):
-        case.log.pod(1, f"web-{number}")
-    case.log.value(10, "940")
-    for number in range(7):
-        case.log.evict(14 + number * 5, f"web-{number}")
-    assert case.verdict().breaches() == {"over": 2}
-
-
-def test_a_policy_that_is_created_again_has_a_new_guard(case: Case) -> None:
-    limits = {"evictionsPerSecond": 10, "burst": 10, "guard": {"maxPods": 5, "windowSeconds": 60}}
-    guarded = {**POLICY, "spec": {**POLICY["spec"], "limits": limits}}
-    case.log.policy(0.5, guarded, verb="update")
-    for number in range(10):
-        case.log.pod(1, f"web-{number}")
-    case.log.value(10, "940")
-    for number in range(5):
-        case.log.evict(14, f"web-{number}")
-    case.log.policy(15, guarded, verb="delete")
-    case.log.policy(16, guarded)
-    for number in range(5, 10):
-        case.log.evict(20, f"web-{number}")
-    assert case.verdict().breaches() == {}
-
-
-def test_more_pods_of_a_workload_than_may_be_missing_are_over_the_limit(case: Case) -> None:
-    case.log.replicas(0, "rs", 10)
-    for number in range(10):
-        case.log.pod(1, f"web-{number}", owner="rs")
-    case.log.value(10, "940")
-    for number in range(3):
-        case.log.evict(14 + number, f"web-{number}")
-    assert case.verdict().breaches() == {"over": 1}
-
-
-@pytest.mark.parametrize(("by", "in_flight", "found"), [("b", 40, {}), ("b", 0, {"over": 1}), ("a", 40, {"over": 1})])
-def test_only_a_call_that_was_held_until_another_replica_led_may_exceed_a_share(
-    case: Case, by: str, in_flight: int, found: dict[str, int]
-) -> None:
-    case.log.lease(200, "b")
-    case.log.replicas(0, "rs", 10)
-    for number in range(10):
-        case.log.pod(1, f"web-{number}", owner="rs")
-    case.log.value(10, "940")
-    for number, credential in enumerate(("a", "a", by)):
-        case.log.evict(14 + number, f"web-{number}", by=credential)
-    breaches = case.verdict(tolerance=Tolerance(staleness_seconds=2, in_flight=in_flight)).breaches()
-    assert {name: count for name, count in breaches.items() if name != "not_leader"} == found
-
-
-@pytest.mark.parametrize(("removed", "found"), [(13.5, {}), (12.5, {"over": 1})])
-def test_what_others_removed_counts_after_the_stated_staleness(
-    case: Case, removed: float, found: dict[str, int]
-) -> None:
-    case.log.replicas(0, "rs", 10)
-    for number in range(10):
-        case.log.pod(1, f"web-{number}", owner="rs")
-    case.log.value(10, "940")
-    case.log.remove(removed, "web-0")
-    case.log.remove(removed, "web-1")
-    case.log.evict(15, "web-2")
-    assert case.verdict().breaches() == found
-
-
-def test_what_the_operator_evicted_itself_counts_at_once(case: Case) -> None:
-    case.log.replicas(0, "rs", 10)
-    for number in range(10):
-        case.log.pod(1, f"web-{number}", owner="rs")
-    case.log.value(10, "940")
-    for number in range(3):
-        case.log.evict(14 + number / 10, f"web-{number}")
-    case.log.remove(14.05, "web-0")
-    assert case.verdict().breaches() == {"over": 1}
-
-
-def test_a_replacement_that_is_ready_makes_room_for_the_next(case: Case) -> None:
-    case.log.replicas(0, "rs", 10)
-    for number in range(10):
-        case.log.pod(1, f"web-{number}", owner="rs")
-    case.log.value(10, "940")
-    case.log.evict(14, "web-0")
-    case.log.evict(15, "web-1")
-    case.log.pod(16, "web-10", owner="rs")
-    case.log.evict(17, "web-2")
-    assert case.verdict().breaches() == {}
-
-
-def test_a_deletion_by_the_operator_is_over_the_limit(case: Case) -> None:
-    case.log.pod(1, "web")
-    case.log.remove(14, "web", user=OPERATOR)
-    assert case.verdict().breaches() == {"over": 1}
 
 
 def test_a_call_after_every_pod_has_left_is_restless(case: Case) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -67,16 +66,8 @@ class Log:
         taints = [{"key": "sla", "value": value, "effect": "NoExecute"}]
         self.write(at, "patch", "nodes", node, {"spec": {"taints": taints}}, code=code)
 
-    def pod(
-        self,
-        at: float,
-        name: str,
-        wants: int = 950,
-        grace: int | None = None,
-        owner: str = "",
-        native: Sequence[Json] = (),
-    ) -> None:
-        """A pod on the node n, Ready at once. `native` are its tolerations instead of the annotation."""
+    def pod(self, at: float, name: str, wants: int = 950, grace: int | None = None, owner: str = "") -> None:
+        """A pod on the node n, Ready at once."""
         toleration = {"key": "sla", "operator": "Gt", "value": str(wants), "effect": "NoExecute"}
         toleration |= {} if grace is None else {"violationGraceSeconds": grace}
         owners = [{"kind": "ReplicaSet", "name": owner, "controller": True}] if owner else []
@@ -86,19 +77,15 @@ class Log:
             "namespace": "team",
             "ownerReferences": owners,
             "labels": {"app": owner},
-            "annotations": {} if native else {"taintwarden.io/tolerations": json.dumps([toleration])},
+            "annotations": {"taintwarden.io/tolerations": json.dumps([toleration])},
         }
-        body = {"metadata": metadata, "spec": {"nodeName": "n", "tolerations": [*native]}}
+        body = {"metadata": metadata, "spec": {"nodeName": "n"}}
         self.write(at, "create", "pods", name, body, namespace="team", code=201)
         ready = {"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         self.write(at + 0.02, "patch", "pods/status", name, ready, namespace="team")
 
     def replicas(self, at: float, name: str, number: int) -> None:
         self.write(at, "create", "replicasets", name, {"spec": {"replicas": number}}, namespace="team", code=201)
-
-    def budget(self, at: float, owner: str, least: int) -> None:
-        spec = {"minAvailable": least, "selector": {"matchLabels": {"app": owner}}}
-        self.write(at, "create", "poddisruptionbudgets", owner, {"spec": spec}, namespace="team", code=201)
 
     def lease(self, at: float, holder: str, by: str = "", name: str = "taintwarden-system/taintwarden") -> None:
         body = {"spec": {"holderIdentity": holder}}

@@ -230,36 +230,26 @@ def test_constraints_come_in_order(decoder):
     assert pod.shared.spread == tuple(SpreadConstraint(key, LabelSelector((IS_WEB,))) for key in keys)
 
 
-def test_a_constraint_selects_by_labels_and_expressions(decoder):
-    expression = {"key": "tier", "operator": "NotIn", "values": ["a", "b"]}
-    selector = {"matchLabels": {"app": "web"}, "matchExpressions": [expression]}
-    expected = (IS_WEB, Requirement("tier", SelectorOperator.NOT_IN, ("a", "b")))
-    assert spread(decoder, labelSelector=selector) == [("zone", expected)]
+WEB = {"matchLabels": {"app": "web"}}
+NOT_IN = {"key": "tier", "operator": "NotIn", "values": ["a", "b"]}
+MERGED = {"key": "pod-template-hash", "operator": "In", "values": ["abc"]}
 
 
-def test_match_label_keys_add_the_pods_own_values(decoder):
-    found = spread(decoder, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["pod-template-hash"])
-    assert found == [("zone", (IS_WEB, OF_REVISION))]
-
-
-def test_match_label_keys_that_the_pod_lacks_are_ignored(decoder):
-    found = spread(decoder, labelSelector={"matchLabels": {"app": "web"}}, matchLabelKeys=["revision"])
-    assert found == [("zone", (IS_WEB,))]
-
-
-def test_match_label_keys_that_the_api_server_has_merged_are_not_added_again(decoder):
-    merged = {"key": "pod-template-hash", "operator": "In", "values": ["abc"]}
-    selector = {"matchLabels": {"app": "web"}, "matchExpressions": [merged]}
-    found = spread(decoder, labelSelector=selector, matchLabelKeys=["pod-template-hash"])
-    assert found == [("zone", (IS_WEB, OF_REVISION))]
-
-
-def test_a_constraint_without_a_selector_counts_nobody(decoder):
-    assert spread(decoder, matchLabelKeys=["pod-template-hash"]) == []
-
-
-def test_an_empty_selector_counts_everybody(decoder):
-    assert spread(decoder, labelSelector={}) == [("zone", ())]
+@pytest.mark.parametrize(
+    ("selector", "keys", "counts"),
+    [
+        (WEB | {"matchExpressions": [NOT_IN]}, [], (IS_WEB, Requirement("tier", SelectorOperator.NOT_IN, ("a", "b")))),
+        (WEB, ["pod-template-hash"], (IS_WEB, OF_REVISION)),
+        (WEB, ["revision"], (IS_WEB,)),
+        (WEB | {"matchExpressions": [MERGED]}, ["pod-template-hash"], (IS_WEB, OF_REVISION)),
+        ({}, [], ()),
+        (None, ["pod-template-hash"], None),
+    ],
+    ids=["all", "the pod's own value", "one that it lacks", "merged by the API server", "everybody", "nobody"],
+)
+def test_a_constraint_counts_pods_by_selector_and_match_label_keys(decoder, selector, keys, counts):
+    found = spread(decoder, labelSelector=selector, matchLabelKeys=keys)
+    assert found == ([] if counts is None else [("zone", counts)])
 
 
 # -- since when a pod is bound ----------------------------------------------------------------------------------------
@@ -270,26 +260,22 @@ def scheduled(at: str | None, status: str = "True"):
     return pod_object(status={"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, condition]})
 
 
-def test_a_pod_is_bound_since_it_was_scheduled(decoder):
-    assert decoder.pod(scheduled("2023-11-14T22:05:00Z")).bound_at == NOW - 500 + 1
-
-
-def test_no_pod_is_bound_before_it_was_created(decoder):
-    """Whoever writes its status writes the condition."""
-    assert decoder.pod(scheduled("2020-01-01T00:00:00Z")).bound_at == NOW - 800 + 1
-
-
-@pytest.mark.parametrize("told", [("2023-11-14T22:05:00Z", "False"), (None, "True")])
-def test_a_pod_is_else_bound_since_it_was_created(decoder, told):
-    assert decoder.pod(scheduled(*told)).bound_at == NOW - 800 + 1
+@pytest.mark.parametrize(
+    ("at", "status", "seconds"),
+    [
+        pytest.param("2023-11-14T22:05:00Z", "True", 499, id="since it was scheduled"),
+        pytest.param("2020-01-01T00:00:00Z", "True", 799, id="not before it was created, whoever writes its status"),
+        pytest.param("2023-11-14T22:05:00Z", "False", 799, id="not scheduled"),
+        pytest.param(None, "True", 799, id="no time"),
+        pytest.param("2024-01-01T00:00:00Z", "True", 0, id="in the future"),
+    ],
+)
+def test_since_when_a_pod_is_bound(decoder, at, status, seconds):
+    assert decoder.pod(scheduled(at, status)).bound_at == NOW - seconds
 
 
 def test_a_pod_without_any_time_is_bound_now(decoder):
     assert decoder.pod(pod_object(metadata={"creationTimestamp": None})).bound_at == NOW
-
-
-def test_a_pod_bound_in_the_future_is_bound_now(decoder):
-    assert decoder.pod(scheduled("2024-01-01T00:00:00Z")).bound_at == NOW
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2023-11-14", "2023-11-14T22:05:00", "12:00Z"])

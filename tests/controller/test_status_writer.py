@@ -22,7 +22,7 @@ from taintwarden.controller.status.status_writer import (
 )
 from taintwarden.controller.stores.object_store import ObservedObject
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, Outcome, events
+from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE
 from taintwarden.engine.model import Instant, Node, Pod, Profile, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
@@ -164,22 +164,14 @@ async def test_a_restart_is_no_transition():
     assert told["Progressing"]["lastTransitionTime"] == TODAY  # it is False now
 
 
-async def test_a_condition_that_stays_keeps_its_time():
+@pytest.mark.parametrize(("problem", "at"), [("", TODAY), ("wrong", "2023-11-14T22:15:00Z")], ids=["stays", "turns"])
+async def test_a_condition_has_a_new_time_only_when_it_turns(problem, at):
     stage = Stage()
     await stage.run()
     stage.clock.advance(100)
-    stage.observed["p"] = ObservedObject(2)
+    stage.observed["p"] = ObservedObject(2, problem)
     [status] = await stage.run()
-    assert conditions(status)["Accepted"]["lastTransitionTime"] == TODAY
-
-
-async def test_a_condition_that_turns_has_a_new_time():
-    stage = Stage()
-    await stage.run()
-    stage.clock.advance(100)
-    stage.observed["p"] = ObservedObject(2, "wrong")
-    [status] = await stage.run()
-    assert conditions(status)["Accepted"]["lastTransitionTime"] == "2023-11-14T22:15:00Z"
+    assert conditions(status)["Accepted"]["lastTransitionTime"] == at
 
 
 async def test_another_policy_of_the_same_name_has_times_of_its_own():
@@ -253,34 +245,6 @@ async def test_paused_policy_counts_no_pods_that_another_policy_acts_on():
     stage.wake()
     [status] = await stage.run()
     assert status["pending"] == 0
-
-
-async def test_what_a_limit_holds_back_is_told():
-    limits = {"evictionsPerSecond": 0.001, "burst": 1}
-    stage = stage_with_pods(timing={}, limits=limits)
-    [status] = await stage.run()
-    assert status["limitedBy"] == "policy-rate"
-    assert conditions(status)["Progressing"]["reason"] == "Limited"
-    assert "Waiting" in [one["state"] for one in status["nextPods"]]
-
-
-async def test_what_a_budget_blocks_is_told():
-    stage = stage_with_pods(timing={})
-    for name in "abc":
-        stage.step(events.Settled(f"uid-{name}", Outcome.BLOCKED, "budget"))
-    [status] = await stage.run()
-    assert status["blocked"] == 3
-    assert conditions(status)["Progressing"]["reason"] == "Blocked"
-    assert {one["state"] for one in status["nextPods"]} == {"Blocked"}
-    assert stage.gauge("taintwarden_blocked_evictions", policy="p", reason="blocked") == 3
-
-
-async def test_what_was_evicted_is_counted():
-    stage = stage_with_pods(timing={})
-    for name in "abc":
-        stage.step(events.Settled(f"uid-{name}", Outcome.EVICTED))
-    [status] = await stage.run()
-    assert (status["evicted"], status["pending"]) == (3, 0)
 
 
 async def test_what_is_held_by_an_invalid_value_is_counted():
@@ -408,14 +372,10 @@ async def test_a_policy_that_cannot_be_written_costs_no_other():
     assert [call.path.split("/")[-2] for call in stage.client.calls] == ["p", "other"]
 
 
-async def test_others_do_not_write():
-    stage = Stage()
-    stage.leads = False
-    assert await stage.run(REFRESH_SECONDS * 2) == []
-
-
-async def test_before_all_is_known_nothing_is_written():
-    stage = Stage(synced=False)
+@pytest.mark.parametrize(("leads", "synced"), [(False, True), (True, False)], ids=["follows", "does not know all yet"])
+async def test_a_replica_writes_nothing_that(leads, synced):
+    stage = Stage(synced=synced)
+    stage.leads = leads
     assert await stage.run(REFRESH_SECONDS * 2) == []
 
 

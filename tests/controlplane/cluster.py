@@ -15,7 +15,6 @@ IMAGE = "registry.k8s.io/pause:3.10"  # named, never pulled: nothing runs a cont
 SCHEDULER = "default-scheduler"
 NOBODY = "nobody"  # schedules pods that a test binds itself: on a cluster of others a scheduler would be faster
 HEARD_SECONDS = 60
-ADMISSION_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def now() -> str:
@@ -144,20 +143,6 @@ class Cluster(Client):
             run = state | {"state": {"running": {"startedAt": now()}}}
             status["containerStatuses"] = [{"name": one["name"], "image": one["image"], **run} for one in containers]
         return self.patch("pods", name, {"status": status}, namespace, subresource="status", kind="strategic")
-
-    def bind_pod(self, name: str, namespace: str, node: str, phase: str = "Running") -> Json:
-        """Bind a pending pod through pods/binding, as the scheduler does, and report its phase."""
-        target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
-        self.create("pods", body, namespace, name=name, subresource="binding")
-        return self.report_phase(name, namespace, phase)
-
-    def set_tolerations(self, name: str, namespace: str, tolerations: Sequence[Json]) -> Json:
-        """Replace the pod's own tolerations, keeping those of admission: the server refuses the removal of any."""
-        keys = {toleration.get("key") for toleration in tolerations}
-        current = self.get("pods", name, namespace)["spec"]["tolerations"]
-        added = [each for each in current if each.get("key", "") in ADMISSION_KEYS and each.get("key") not in keys]
-        return self.patch("pods", name, {"spec": {"tolerations": [*tolerations, *added]}}, namespace)
 
     def annotate(self, resource: str, name: str, annotations: Mapping[str, str | None], namespace: str = "") -> Json:
         """Set annotations; None removes one."""

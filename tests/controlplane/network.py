@@ -33,8 +33,6 @@ ERRORS: tuple[Answer, ...] = (
 class Conditions:
     """How the network is now. Read for each request and each piece of an answer; set from other threads."""
 
-    refuses: bool = False
-    """New connections end at once."""
     is_silent: bool = False
     """Nothing passes, without FIN or RST."""
     delay_seconds: float = 0.0
@@ -54,8 +52,6 @@ class Network:
         upstream = urlsplit(server)
         self.upstream = (upstream.hostname, upstream.port)
         self.client_tls = ssl.create_default_context(cafile=str(ca))
-        self.http2_tls = ssl.create_default_context(cafile=str(ca))
-        self.http2_tls.set_alpn_protocols(["h2"])
         self.server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.server_tls.load_cert_chain(serving.certificate, serving.key)
         self.loop = asyncio.new_event_loop()
@@ -71,10 +67,6 @@ class Network:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(10)
         self.loop.close()
-
-    def offer_http2(self, is_offered: bool) -> None:
-        """Whether new connections may speak HTTP/2: nothing reads their requests, counts them or answers them."""
-        self.server_tls.set_alpn_protocols(["h2", "http/1.1"] if is_offered else ["http/1.1"])
 
     async def _close(self) -> None:
         for link in self.links:
@@ -118,9 +110,6 @@ class Link:
             do(connection)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.conditions.refuses:
-            writer.transport.abort()
-            return
         connection = Connection(self, reader, writer)
         self._connections.add(connection)
         try:
@@ -175,20 +164,17 @@ class Connection:
 
     async def run(self, network: Network) -> None:
         pumps: list[asyncio.Task[object]] = []
-        is_read = self._writer.get_extra_info("ssl_object").selected_alpn_protocol() != "h2"
-        tls = network.client_tls if is_read else network.http2_tls
         with suppress(OSError, asyncio.IncompleteReadError, ssl.SSLError):
             try:
                 host, port = network.upstream
-                answers, self._upstream = await asyncio.open_connection(host, port, ssl=tls)
+                answers, self._upstream = await asyncio.open_connection(host, port, ssl=network.client_tls)
                 coming: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(256)
-                going: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(256)
-                sent = (
-                    [self._requests(self._upstream)]
-                    if is_read
-                    else [self._take(self._reader, going), self._deliver(going, self._upstream)]
+                work = (
+                    self._requests(self._upstream),
+                    self._take(answers, coming),
+                    self._deliver(coming),
+                    self._ended.wait(),
                 )
-                work = (*sent, self._take(answers, coming), self._deliver(coming, self._writer), self._ended.wait())
                 pumps = [asyncio.create_task(each) for each in work]
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -235,23 +221,23 @@ class Connection:
         await coming.put((0.0, b""))
         await asyncio.Event().wait()
 
-    async def _deliver(self, coming: "asyncio.Queue[tuple[float, bytes]]", writer: asyncio.StreamWriter) -> None:
+    async def _deliver(self, coming: "asyncio.Queue[tuple[float, bytes]]") -> None:
         while True:
             at, chunk = await coming.get()
             if not chunk:
                 return
             await asyncio.sleep(max(0.0, at - time.monotonic()))
-            is_limited = writer is self._writer and self._link.conditions.bytes_per_second
+            is_limited = self._link.conditions.bytes_per_second
             size = THROTTLED_BYTES if is_limited else len(chunk)
             for begin in range(0, len(chunk), size):
                 piece = chunk[begin : begin + size]
                 if is_limited:
                     await self._link.throttle(len(piece))
                 await self._open()
-                writer.write(piece)
+                self._writer.write(piece)
                 if self._watched:
                     self._link.note(self._watched, piece)
-                await writer.drain()
+                await self._writer.drain()
 
 
 def _watched(line: str) -> str:

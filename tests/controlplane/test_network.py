@@ -5,7 +5,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -53,7 +53,6 @@ def network(tmp_path: Path) -> Iterator[Network]:
     server.daemon_threads = True
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pair.certificate, pair.key)
-    tls.set_alpn_protocols(["h2", "http/1.1"])
     server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -106,38 +105,6 @@ def test_a_cut_ends_what_is_open(pool: urllib3.PoolManager, link: Link, tmp_path
     assert post(pool, link).data == BODY
 
 
-@contextmanager
-def http2_client(link: Link, folder: Path) -> Iterator[ssl.SSLSocket]:
-    """A connection of a client that knows HTTP/2. What it says is up to the test."""
-    tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
-    tls.set_alpn_protocols(["h2", "http/1.1"])
-    with (
-        socket.create_connection((LOOPBACK, urlsplit(link.url).port), 60) as plain,
-        tls.wrap_socket(plain, server_hostname="localhost") as connection,
-    ):
-        yield connection
-
-
-@pytest.mark.parametrize(("is_offered", "spoken"), [(False, "http/1.1"), (True, "h2")])
-def test_http2_is_spoken_only_where_it_is_offered(
-    network: Network, link: Link, tmp_path: Path, is_offered: bool, spoken: str
-) -> None:
-    network.offer_http2(is_offered)
-    with http2_client(link, tmp_path) as connection:
-        assert connection.selected_alpn_protocol() == spoken
-
-
-def test_what_is_spoken_as_http2_passes_unread_and_late(network: Network, link: Link, tmp_path: Path) -> None:
-    network.offer_http2(True)
-    link.conditions.delay_seconds = 0.2
-    began = time.monotonic()
-    with http2_client(link, tmp_path) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-        assert connection.recv(8) == b"HTTP/1.1"
-    assert time.monotonic() - began >= 0.4
-    assert link.requests == []
-
-
 def test_what_is_lost_says_nothing_and_new_connections_work(pool: urllib3.PoolManager, link: Link) -> None:
     post(pool, link)
     link.lose()
@@ -154,18 +121,16 @@ def test_silence_holds_what_then_arrives(pool: urllib3.PoolManager, link: Link) 
     assert time.monotonic() - began >= 0.5
 
 
-def test_a_delay_holds_for_each_direction(pool: urllib3.PoolManager, link: Link) -> None:
-    link.conditions.delay_seconds = 0.2
-    began = time.monotonic()
-    post(pool, link)
-    assert time.monotonic() - began >= 0.4
-
-
-def test_few_bytes_pass_in_a_second(pool: urllib3.PoolManager, link: Link) -> None:
-    link.conditions.bytes_per_second = 40_000
+@pytest.mark.parametrize(
+    ("condition", "value", "seconds"),
+    [("delay_seconds", 0.2, 0.4), ("bytes_per_second", 40_000, 0.5)],
+    ids=["in each direction", "few bytes in a second"],
+)
+def test_an_answer_is_late(pool: urllib3.PoolManager, link: Link, condition: str, value: float, seconds: float) -> None:
+    setattr(link.conditions, condition, value)
     began = time.monotonic()
     assert post(pool, link).data == BODY
-    assert time.monotonic() - began >= 0.5
+    assert time.monotonic() - began >= seconds
 
 
 def test_errors_are_said_by_the_proxy(pool: urllib3.PoolManager, link: Link) -> None:

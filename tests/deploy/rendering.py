@@ -1,10 +1,12 @@
 """The chart, the base and the overlays as the objects that a user would apply."""
 
+import copy
 import json
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +81,14 @@ def chart(
 ) -> list[Json]:
     """What `helm install` would install with these values. Raises RenderingError with helm's words."""
     sets = [f"--set-json={name}={json.dumps(value)}" for name, value in (values or {}).items()]
-    return load(run(tool("helm"), "template", release, chart, f"--namespace={namespace}", *sets, *more))
+    command = tool("helm"), "template", release, chart, f"--namespace={namespace}", *sets, *more
+    return copy.deepcopy(_rendered(command) if chart == CHART else load(run(*command)))
+
+
+@cache
+def _rendered(command: tuple[str | Path, ...]) -> list[Json]:
+    """Many tests ask for the same."""
+    return load(run(*command))
 
 
 def kubectl() -> str | Path:
@@ -92,7 +101,8 @@ def kubectl() -> str | Path:
 
 def kustomize(folder: Path) -> list[Json]:
     """What `kubectl apply -k` would apply. Raises RenderingError."""
-    return load(run(kubectl(), "kustomize", folder))
+    command = kubectl(), "kustomize", folder
+    return copy.deepcopy(_rendered(command)) if folder.is_relative_to(ROOT) else load(run(*command))
 
 
 def key(document: Json) -> tuple[str, str]:

@@ -76,23 +76,22 @@ def test_the_admission_policies_are_about_the_service_account_that_was_named():
     assert objects["ClusterRoleBinding", "taintwarden-limited"]["subjects"] == [limited]
 
 
-def test_pods_are_deleted_only_where_that_was_asked_for():
-    binding = ("ClusterRoleBinding", "taintwarden-delete")
-    assert binding not in names()
-    assert names(rbac={"allowDelete": True}) == names() | {binding}
+@pytest.mark.parametrize(
+    ("values", "added"),
+    [
+        ({"rbac": {"allowDelete": True}}, ("ClusterRoleBinding", "taintwarden-delete")),
+        ({"rbac": {"devices": True}}, ("ClusterRoleBinding", "taintwarden-devices")),
+        ({"resourceQuota": {"enabled": True}}, ("ResourceQuota", "critical-pods")),
+        ({"podMonitor": {"enabled": True}}, ("PodMonitor", "taintwarden-metrics")),
+    ],
+)
+def test_what_is_given_only_where_that_was_asked_for(values, added):
+    assert added not in names()
+    assert names(**values) == names() | {added}
 
 
-def test_devices_are_read_only_where_that_was_asked_for():
-    binding = ("ClusterRoleBinding", "taintwarden-devices")
-    assert binding not in names()
-    assert names(rbac={"devices": True}) == names() | {binding}
-
-
-def test_critical_pods_get_a_quota_only_where_that_was_asked_for():
-    quota = ("ResourceQuota", "critical-pods")
-    assert quota not in names()
-    assert names(resourceQuota={"enabled": True}) == names() | {quota}
-    assert quota not in names(resourceQuota={"enabled": True}, priorityClassName="high")
+def test_other_pods_than_critical_ones_need_no_quota():
+    assert ("ResourceQuota", "critical-pods") not in names(resourceQuota={"enabled": True}, priorityClassName="high")
 
 
 def test_no_quota_counts_the_critical_pods_of_kube_system():
@@ -418,9 +417,8 @@ def test_the_service_of_the_webhooks_is_not_scraped():
     assert not wanted.items() <= objects["Service", "taintwarden-webhook"]["metadata"]["labels"].items()
 
 
-def test_the_pod_monitor_selects_the_pods_and_needs_no_service():
+def test_the_pod_monitor_selects_the_pods():
     objects = by_key(chart({"podMonitor": {"enabled": True}}))
-    assert objects.keys() - by_key(chart()).keys() == {("PodMonitor", "taintwarden-metrics")}
     [wanted] = objects["PodMonitor", "taintwarden-metrics"]["spec"]["selector"]["matchExpressions"]
     labels = [objects["Deployment", name]["spec"]["template"]["metadata"]["labels"] for name in PROCESSES]
     assert wanted["operator"] == "In"

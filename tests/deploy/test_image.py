@@ -1,6 +1,7 @@
 """The image, as far as it can be seen without a container engine: its build stage is played, its result runs."""
 
 import re
+import shutil
 import subprocess
 import tomllib
 from importlib.metadata import version
@@ -32,10 +33,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def publisher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same of the publisher's image, whose stage continues the first one."""
-    root = tmp_path_factory.mktemp("publisher-image")
-    play(Stage(BUILD.base, [*BUILD.steps, *PUBLISHER_BUILD.steps]), root)
+def publisher(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of the publisher's image, whose stage goes on in what the first one left."""
+    before, root = installed.parents[1], tmp_path_factory.mktemp("publisher") / "image"
+    shutil.copytree(before, root, symlinks=True)
+    (root / "gone").rename(root / "src")
+    command = root / "opt" / "taintwarden" / "bin" / "taintwarden"
+    command.write_text(command.read_text().replace(str(before), str(root)))
+    settings = [step for step in BUILD.steps if step[0] in ("ENV", "WORKDIR")]
+    play(Stage(BUILD.base, [*settings, *PUBLISHER_BUILD.steps]), root)
     (root / "src").rename(root / "gone")
     return root / "opt" / "taintwarden"
 
@@ -124,6 +130,19 @@ def test_the_publisher_is_not_installed(installed):
     assert "pip install 'taintwarden[publisher]'" in done.stderr
 
 
+def test_it_is_compiled_since_nobody_can_do_it_later(installed):
+    [package] = installed.glob("lib/python3*/site-packages/taintwarden")
+    assert len(list(package.rglob("*.pyc"))) == len(list(package.rglob("*.py")))
+
+
+def test_what_is_compiled_is_the_same_in_every_build(installed):
+    """No time of a file is in it. By PEP 552 the second word is 1: found by a hash, which nobody checks at run time."""
+    compiled = list(installed.glob("lib/**/*.pyc"))
+    assert len(compiled) > 1000
+    assert {path.read_bytes()[4:8] for path in compiled} == {b"\x01\0\0\0"}
+    assert not list(installed.rglob("uv_cache.json"))
+
+
 def test_the_publishers_image_comes_as_far_as_the_cluster_it_does_not_find(publisher):
     """All imports of a real start, those of kopf and of the official client included."""
     words = [*PUBLISHER.exec_form("ENTRYPOINT"), *PUBLISHER.exec_form("CMD")]
@@ -140,19 +159,6 @@ def test_in_the_publishers_image_is_what_is_locked_and_nothing_else(publisher):
     assert set(ours.values()) == {version("taintwarden")}
     assert versions == locked_for_the_image("--extra=publisher")
     assert not list(publisher.rglob("uv_cache.json"))
-
-
-def test_it_is_compiled_since_nobody_can_do_it_later(installed):
-    [package] = installed.glob("lib/python3*/site-packages/taintwarden")
-    assert len(list(package.rglob("*.pyc"))) == len(list(package.rglob("*.py")))
-
-
-def test_what_is_compiled_is_the_same_in_every_build(installed):
-    """No time of a file is in it. By PEP 552 the second word is 1: found by a hash, which nobody checks at run time."""
-    compiled = list(installed.glob("lib/**/*.pyc"))
-    assert len(compiled) > 1000
-    assert {path.read_bytes()[4:8] for path in compiled} == {b"\x01\0\0\0"}
-    assert not list(installed.rglob("uv_cache.json"))
 
 
 # -- what is written in it --------------------------------------------------------------------------------------------

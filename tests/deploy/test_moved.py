@@ -22,6 +22,7 @@ MOVES: dict[str, Json] = {
     "suffix": {"nameSuffix": "-two"},
     "both": {"namespace": "platform", "namePrefix": "acme-"},
 }
+BEFORE: dict[str, list[Json]] = {}
 STAYS = {"CustomResourceDefinition", "Namespace"}
 """Kinds whose objects keep their names."""
 APART = {"app.kubernetes.io/name", "app.kubernetes.io/part-of"}
@@ -64,9 +65,10 @@ def case(
     """What is rendered, what was before, and how it was moved."""
     folder, move = request.param
     # The components that belong to the base; the others stand in the overlays already.
-    before = moved(FOLDERS[folder], tmp_path_factory.mktemp("before"), {}, components=folder == "base")
+    if folder not in BEFORE:
+        BEFORE[folder] = moved(FOLDERS[folder], tmp_path_factory.mktemp("before"), {}, components=folder == "base")
     after = moved(FOLDERS[folder], tmp_path_factory.mktemp("after"), MOVES[move], components=folder == "base")
-    return before, after, MOVES[move]
+    return BEFORE[folder], after, MOVES[move]
 
 
 def test_nothing_names_the_namespace_that_was_left(case):

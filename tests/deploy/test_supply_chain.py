@@ -19,6 +19,7 @@ from deploy.rendering import Json, run
 
 UV = Path(sys.executable).with_name("uv")
 LOCK = tomllib.loads((ROOT / "uv.lock").read_text())
+SBOM_SECONDS = 300
 OURS = set(LOCK["manifest"]["members"])
 FOREIGN = [package for package in LOCK["package"] if package["name"] not in OURS]
 LICENCES = {
@@ -57,7 +58,8 @@ def bill(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """What `make sbom` writes."""
     folder = tmp_path_factory.mktemp("sbom")
     path = folder / "sbom.json"
-    run("make", "-C", ROOT, "sbom", f"SBOM={path}", f"RUNTIME={folder / 'runtime'}", f"PYTHON={sys.executable}")
+    words = f"SBOM={path}", f"RUNTIME={folder / 'runtime'}", f"PYTHON={sys.executable}"
+    run("make", "-C", ROOT, "sbom", *words, seconds=SBOM_SECONDS)
     found: Json = json.loads(path.read_text())
     return found
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from controlplane import Cluster, ControlPlane, Json, Publisher, wait_until
@@ -75,43 +76,21 @@ class Publishing:
         wait_until(lambda: not self.client.find("taintpublishers", name), SEEN_SECONDS, f"{name} to be gone")
 
 
-class Loop(Publishing):
+@dataclass(frozen=True)
+class Loop:
     """The whole of it, on one control plane."""
 
-    def __init__(
-        self, control_plane: ControlPlane, exporter: Exporter, prometheus: Prometheus, publisher: Publisher
-    ) -> None:
-        super().__init__(control_plane.client, prometheus.url)
-        self.control_plane = control_plane
-        self.publisher = publisher
-        self.exporter = exporter
-        self.prometheus = prometheus
-
-    def rounds(self, name: str) -> float:
-        """How many the publisher has played of an object."""
-        return self.publisher.metric("taintwarden_publisher_answers_total", publisher=name)
-
-
-def key_role(*keys: str) -> Json:
-    """What lets the account publish these keys."""
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "test-publisher-keys", "labels": {AGGREGATED: "true"}},
-        "rules": [
-            {
-                "apiGroups": ["taintwarden.io"],
-                "resources": ["taintkeys"],
-                "resourceNames": list(keys),
-                "verbs": ["publish"],
-            }
-        ],
-    }
+    exporter: Exporter
+    prometheus: Prometheus
+    publisher: Publisher
 
 
 def allow(control_plane: ControlPlane, *keys: str) -> None:
-    """Give the right, and wait until Kubernetes has added it to the account's role."""
-    control_plane.client.apply(key_role(*keys))
+    """Let the account publish these keys, and wait until Kubernetes has added that to its role."""
+    metadata = {"name": "test-publisher-keys", "labels": {AGGREGATED: "true"}}
+    rule = {"apiGroups": ["taintwarden.io"], "resources": ["taintkeys"], "resourceNames": [*keys], "verbs": ["publish"]}
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    control_plane.client.apply({**kind, "metadata": metadata, "rules": [rule]})
     found = lambda: control_plane.client.get("clusterroles", "taintwarden-publisher-keys").get("rules")  # noqa: E731
     wait_until(found, SEEN_SECONDS, "the role of the keys to be aggregated")
 
@@ -125,4 +104,4 @@ def measured(control_plane: ControlPlane, names: list[str]) -> Iterator[Loop]:
             targets = {"exporter": exporter.url, "publisher": publisher.url}
             with Prometheus(control_plane.folder / "prometheus", targets) as prometheus:
                 prometheus.wait_scraped(targets)
-                yield Loop(control_plane, exporter, prometheus, publisher)
+                yield Loop(exporter, prometheus, publisher)
