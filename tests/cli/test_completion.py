@@ -29,10 +29,7 @@ def complete(line: str) -> list[str]:
         ("taintwarden guard ", ["reset"]),
         ("taintwarden doctor --only profile", ["profile-without-effect", "profile-tolerates-everything"]),
         ("taintwarden plan --repl", ["--replacement-seconds"]),
-        (
-            "taintwarden status -o ",
-            ["table", "wide", "json", "yaml"],
-        ),
+        ("taintwarden status -o ", ["table", "wide", "json"]),
     ],
 )
 def test_what_is_completed(line, wanted):
@@ -58,7 +55,6 @@ def test_kubectl_completes_commands_and_flags():
         "table\t",
         "wide\t",
         "json\t",
-        "yaml\t",
         ":4",
     ]
 

@@ -268,22 +268,6 @@ async def test_a_taint_of_a_device_keeps_no_pod_off_its_node(cluster, run):
     assert [one["refusals"] for one in found["nodes"]] == [[], []]
 
 
-async def test_top_shows_no_taint_of_the_node(cluster, run):
-    fill(cluster, gpu_0=[sick()])
-    cluster.create(POLICIES, for_devices())
-    set_status(cluster, "gpu", conditions=conditions("True"))
-    shown = (await run("top", "--once")).stdout
-    row = next(line for line in shown.splitlines() if line.split()[:1] == ["n1"])
-    assert KEY not in row
-    assert "shop/web-0" in shown
-    assert "shop/web-1" not in shown
-
-
-async def test_top_says_that_devices_are_not_served(cluster, run):
-    cluster.create(POLICIES, for_devices())
-    assert "not read: the API server does not serve resource" in (await run("top", "--once")).stdout
-
-
 async def test_a_sweep_counts_nodes_alone(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices("NoSchedule"))

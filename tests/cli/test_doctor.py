@@ -9,7 +9,7 @@ import pytest
 from cli.doctor.scene import controlled, replicas
 from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
 from cli.test_plan import add_node
-from cli.world import Json, budget, history, namespace, pod, policy, taint, toleration
+from cli.world import Json, budget, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
@@ -81,7 +81,6 @@ async def test_good_cluster_is_left_in_peace(run):
     found = json.loads(result.stdout)
     assert (result.exit_code, found["errors"], found["warnings"]) == (0, 0, 0)
     assert checks(found) == []
-    assert found["scope"] == {"nodes": 2, "pods": 3, "templates": 1, "policies": 1, "profiles": 0}
 
 
 async def test_cluster_of_the_demo_is_left_in_peace(cli, tmp_path):
@@ -106,7 +105,7 @@ async def test_what_is_wrong_needs_a_person(cluster, run):
     assert "error budget-never-allows: 1 object, 3 pods" in result.stdout
     assert "more than one PodDisruptionBudget (one, two)" in " ".join(result.stdout.split())
     assert "Remedy: leave one budget for each pod" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("1 error, 0 warnings; 1 check; looked at ")
+    assert result.stdout.splitlines()[-1] == "1 error, 0 warnings; 1 check"
 
 
 async def test_nothing_is_fetched_that_no_check_uses(cluster, run):
@@ -175,44 +174,27 @@ async def test_cluster_without_definitions_is_found(cli, tmp_path):
     assert any("apply the CRDs first" in one["reason"] for one in found["notChecked"])
 
 
-async def test_incident_comes_first_and_blames_no_toleration(cluster, run):
+async def test_incident_comes_first(cluster, run):
     """The value falls to 0 on every node, and the guard trips."""
     tripped = condition("GuardTripped", "True", "since 12:00 nothing is evicted", reason="MassEviction")
     for name in ("a1", "b1"):
         cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
-    reversed_ones = await told(run)
-    assert "toleration-holds-nowhere" in checks(reversed_ones)
     set_status(cluster, conditions=[FINE[0], tripped], guard={"trippedAt": "2026-01-31T12:00:00.000000Z"})
-    found = await told(run)
-    assert found["findings"][0]["check"] == "policy-problem"
-    assert "toleration-holds-nowhere" not in checks(found)
-
-
-async def test_value_that_was_good_before_blames_no_toleration(cluster, run):
-    recorded = {"taintwarden.io/taint-history": history(("980", 3600), ("0", 60))}
-    for name in ("a1", "b1"):
-        cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
-        cluster.store.modify("nodes", name, "", lambda one: one["metadata"].update(annotations=recorded))
-    assert "toleration-holds-nowhere" not in checks(await told(run))
-
-
-async def test_findings_of_other_namespaces_may_be_left_out(cluster, run):
-    cluster.create("namespaces", namespace() | {"metadata": {"name": "other"}})
-    wrong = pod(extended="no list", metadata={"name": "web", "namespace": "other", "uid": "o"})
-    cluster.store.create("pods", wrong)
-    spaces = [{one["namespace"] for one in (await told(run, *flag))["findings"]} for flag in ((), ("-n", "shop"))]
-    assert ("other" in spaces[0], spaces[1] <= {"", "shop"}) == (True, True)
+    assert (await told(run))["findings"][0]["check"] == "policy-problem"
 
 
 async def test_unknown_check_is_one_clear_line(run):
     result = await run("doctor", "--only", "absent")
-    assert (result.exit_code, result.stderr) == (2, "taintwarden: there is no check absent; --list-checks shows them\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "taintwarden: there is no check absent; docs/doctor.md lists them\n",
+    )
 
 
 async def test_many_objects_are_cut_unless_asked(cluster, run):
     for number in range(30):
         lone = pod(
-            STRICT,
+            extended=[STRICT],
             metadata={
                 "name": f"w{number}",
                 "uid": f"w{number}",
@@ -220,10 +202,8 @@ async def test_many_objects_are_cut_unless_asked(cluster, run):
             },
         )
         cluster.store.create("pods", lone)
-    for name in ("a1", "b1"):
-        cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("900")]))
-    only = ("--only", "toleration-holds-nowhere")
-    assert "... and 11 more: --all shows them" in (await run("doctor", *only)).stdout
+    only = ("--only", "companion-missing")
+    assert "... and 10 more: --all shows them" in (await run("doctor", *only)).stdout
     assert "more: --all" not in (await run("doctor", *only, "--all")).stdout
 
 
@@ -232,20 +212,12 @@ async def test_table_fits_into_100_columns(cluster, run):
     cluster.store.create(
         "pods", pod(toleration("Gt", "950", key="example.com/" + "x" * 60), metadata={"name": "y" * 250, "uid": "y"})
     )
-    for result in (await run("doctor"), await run("doctor", "--list-checks")):
-        assert max(map(len, result.stdout.splitlines())) <= 100
+    assert max(map(len, (await run("doctor")).stdout.splitlines())) <= 100
 
 
-def test_checks_are_listed_without_a_cluster(cli):
-    listed = [line.split()[:2] for line in cli("doctor", "--list-checks").stdout.splitlines()[1:]]
-    assert listed == [[check.id, check.severity] for check in CATALOGUE]
+def test_checks_have_words_of_their_own():
     assert len({check.id for check in CATALOGUE}) == len(CATALOGUE)
     assert all(check.finds and check.remedy for check in CATALOGUE)
-
-
-def test_one_check_is_listed(cli):
-    result = cli("doctor", "--list-checks", "--only", "nowhere-to-go")
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["CHECK", "nowhere-to-go"]
 
 
 def test_every_check_is_tried():

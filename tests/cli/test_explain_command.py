@@ -72,10 +72,9 @@ def test_held_taint_and_typo_are_shown():
     assert "retained: its value is invalid" in text
 
 
-@pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_answer_for_scripts(cli, samples, form, load):
-    result = cli(*ARGS, *AT, "-o", form)
-    answer = load(result.stdout)
+def test_answer_for_scripts(cli, samples):
+    result = cli(*ARGS, *AT, "-o", "json")
+    answer = json.loads(result.stdout)
     assert (answer["fate"], answer["deadline"], answer["secondsLeft"]) == ("Leaves", "2026-01-31T12:04:00Z", 240)
     assert result.stdout.isascii()
 
@@ -83,7 +82,7 @@ def test_answer_for_scripts(cli, samples, form, load):
 def test_structure_is_as_documented(cli, samples):
     answer = json.loads(cli(*ARGS, *AT, "-o", "json").stdout)
     told = re.sub(r"\s+", " ", cli("explain", "pod", "--help").stdout)
-    documented = set(re.findall(r"\w+", told[told.index("JSON and YAML have:") : told.index("Times are RFC 3339")]))
+    documented = set(re.findall(r"\w+", told[told.index("JSON has:") : told.index("Times are RFC 3339")]))
     assert set(answer) | set(answer["taints"][0]) - {"invalidValue"} <= documented
     assert list(answer["taints"][0]["tolerations"][0]) == ["toleration", "source", "holds", "answer", "text"]
 

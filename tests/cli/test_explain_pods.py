@@ -1,4 +1,4 @@
-"""`explain deployment`, `statefulset` and `node` say which of their pods have to leave."""
+"""`explain node` says which of its pods have to leave."""
 
 import json
 from collections.abc import AsyncIterator
@@ -13,8 +13,6 @@ from localcluster import LocalCluster
 from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining_pods import explain_pods, table
 
-SELECTOR = {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "canary", "operator": "DoesNotExist"}]}
-
 
 def gt(value: int) -> dict[str, str]:
     one = {"key": "sla", "operator": "Gt", "value": str(value), "effect": "NoExecute"}
@@ -23,7 +21,7 @@ def gt(value: int) -> dict[str, str]:
 
 @pytest.fixture
 def cluster() -> LocalCluster:
-    """Of shop/web one pod is on a bad node and one on a good one; another pod is none of its own."""
+    """Two pods are on a bad node, one on a good one."""
     cluster = empty_cluster()
     cluster.create("namespaces", namespace())
     for name, value in (("a1", "900"), ("b1", "980")):
@@ -31,10 +29,6 @@ def cluster() -> LocalCluster:
     add_pod(cluster, "web-0", "a1")
     add_pod(cluster, "web-1", "b1")
     add_pod(cluster, "other", "a1", canary="true")
-    for resource, kind in (("deployments", "Deployment"), ("statefulsets", "StatefulSet")):
-        metadata = {"name": "web", "namespace": "shop"}
-        spec = {"selector": SELECTOR, "template": {"metadata": {"labels": {"app": "web"}}}}
-        cluster.store.create(resource, {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec})
     cluster.create(POLICIES, policy(timing={"violationGraceSeconds": 60}))
     return cluster
 
@@ -45,31 +39,11 @@ async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
         yield run
 
 
-@pytest.mark.parametrize("kind", ["deployment", "statefulset"])
-@pytest.mark.parametrize("name", [("shop/web",), ("web", "-n", "shop")])
-async def test_pods_of_a_workload(run, kind, name):
-    result = await run("explain", kind, *name, "-o", "json")
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["leaving"], told["subject"].lower()) == (10, 1, f"{kind} shop/web")
-    assert [(one["pod"]["name"], one["fate"]) for one in told["pods"]] == [("web-0", "Leaves"), ("web-1", "Stays")]
-
-
 async def test_pods_of_a_node(run):
     result = await run("explain", "node", "a1")
     shown = " ".join(result.stdout.split())
     assert (result.exit_code, "Leaving 2 of 2 pods" in shown, "Taints sla=900:NoExecute" in shown) == (10, True, True)
     assert "taint sla=900:NoExecute is not tolerated (sla Gt '950':NoExecute does not hold), 60 s of grace" in shown
-
-
-async def test_a_pod_that_is_pending_is_one_of_its_workload(cluster, run):
-    unbound = pod(metadata={"name": "web-2", "labels": {"app": "web"}}, spec={"nodeName": ""})
-    reason = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
-    cluster.store.create("pods", unbound | {"status": {"phase": "Pending", "conditions": [reason]}})
-    shown = " ".join((await run("explain", "deployment", "shop/web")).stdout.split())
-    assert "Leaving 1 of 3 pods" in shown
-    assert "Pending 1 pod: 0/2 nodes are available" in shown
-    told = json.loads((await run("explain", "deployment", "shop/web", "-o", "json")).stdout)
-    assert [len(one["nodes"]) for one in told["pods"] if one["fate"] == "Pending"] == [2]
 
 
 async def test_node_without_pods_has_its_taints(cluster, run):
@@ -89,10 +63,6 @@ async def test_pods_that_stay(run):
         0,
         "1 pod: taint sla=980:NoExecute is tolerated by sla Gt '950':NoExecute",
     )
-
-
-async def test_who_stays_of_a_workload_whose_other_pods_leave(run):
-    assert "Staying 1 pod: taint sla=980:NoExecute is tolerated by" in (await staying(run, "deployment", "shop/web"))[1]
 
 
 @pytest.mark.parametrize(
@@ -137,31 +107,19 @@ async def test_of_many_reasons_to_stay_the_most_frequent_are_told(cluster, run):
     assert told.endswith("Staying 5 pods: 5 other reasons; explain pod tells them")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("deployment", "shop/absent"), "there is no Deployment shop/absent in the cluster at http"),
-        (("node", "absent"), "there is no node absent in the cluster at http"),
-    ],
-)
-async def test_what_is_not_there_is_one_line(run, arguments, told):
-    result = await run("explain", *arguments)
+async def test_a_node_that_is_not_there_is_one_line(run):
+    result = await run("explain", "node", "absent")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"taintwarden: {told}")
-
-
-async def test_namespace_is_that_of_the_context(cluster, run):
-    result = await run("explain", "deployment", "web")
-    assert "there is no Deployment default/web" in result.stderr
+    assert result.stderr.startswith("taintwarden: there is no node absent in the cluster at http")
 
 
 def test_a_pod_that_terminates_is_not_said_to_stay():
     ending = pod(metadata={"deletionTimestamp": "2026-01-31T11:00:00Z"})
-    told = table(explain_pods(snapshot(ending, node(taint()), policy()), "Node n1", Gates()))
+    told = table(explain_pods(snapshot(ending, node(taint()), policy()), "n1", Gates()))
     assert ("No action   1 pod: it is terminating" in told, "Staying" in told) == (True, False)
 
 
 def test_a_profile_by_which_pods_of_a_node_stay_is_named():
     everything = profile("loose", {"operator": "Exists"}, app="web")
-    found = explain_pods(snapshot(pod(), node(taint()), policy(), everything), "Node n1", Gates())
+    found = explain_pods(snapshot(pod(), node(taint()), policy(), everything), "n1", Gates())
     assert "taint sla=940:NoExecute is tolerated by * Exists of profile loose" in " ".join(table(found).split())

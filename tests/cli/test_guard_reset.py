@@ -11,7 +11,7 @@ from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, r
 from cli.world import policy
 from localcluster import LocalCluster
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
-from taintwarden_cli.change import guard_reset
+from taintwarden_cli.change import policies
 
 SINCE = "2026-01-31T12:00:00.250000Z"
 GUARD = {"trippedAt": SINCE, "cause": "taint sla=900 on 4 nodes", "counted": [{"namespace": "shop", "pods": 120}]}
@@ -111,14 +111,14 @@ async def test_generation_that_the_operator_has_not_seen_is_refused(cluster, run
 
 
 async def test_guard_that_opened_anew_meanwhile_is_not_reset(cluster, run, monkeypatch):
-    look = guard_reset.look
+    look = policies.look
 
     async def slow_look(session, name):
         found = await look(session, name)
         set_status(cluster, guard=GUARD | {"trippedAt": "2026-01-31T13:00:00.000000Z"})
         return found
 
-    monkeypatch.setattr(guard_reset, "look", slow_look)
+    monkeypatch.setattr(policies, "look", slow_look)
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, annotations(cluster)) == (1, {})
     assert "is not what was shown any more: look again" in result.stderr

@@ -10,7 +10,7 @@ from click.testing import Result
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
 from cli.world import Json, policy
 from localcluster import LocalCluster
-from taintwarden_cli.change.pausing import FIELD_MANAGER, PAUSED_BY_ANNOTATION
+from taintwarden_cli.change.policies import FIELD_MANAGER, PAUSED_BY_ANNOTATION
 
 WRITE = f"{POLICIES}/sla$"
 BY = r"an unknown user at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -100,13 +100,6 @@ async def test_a_file_that_says_otherwise_is_a_conflict(cluster, run):
     await run("pause", "sla")
     with pytest.raises(Exception, match=FIELD_MANAGER):
         cluster.apply(file(paused=False), manager="kubectl", force=False)
-
-
-async def test_a_file_that_pauses_is_named(cluster, run):
-    cluster.apply(file(paused=True), manager="argocd-controller")
-    result = await run("resume", "sla")
-    assert (result.exit_code, spec_of(cluster)) == (0, ("Enforce", False))
-    assert "; argocd-controller sets spec.paused, too: remove it there, or the next apply" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -115,11 +115,6 @@ async def test_policy_may_be_planned_as_if_it_enforced(cluster, run):
     assert (enforced["changes"], enforced["leaving"]) == (["policy sla in mode Enforce"], 1)
 
 
-async def test_plan_may_tell_of_one_namespace(run):
-    drop = ("--node", "a1", *DROP)
-    assert [(await planned(run, *drop, "-n", space))["leaving"] for space in ("shop", "other")] == [3, 0]
-
-
 async def test_dry_run_has_times(cluster, run):
     replace_policy(cluster, mode="DryRun", timing={"violationGraceSeconds": 60}, limits=NO_LIMITS)
     shown = (await run("plan", "--node", "a1", *DROP)).stdout
@@ -321,15 +316,6 @@ async def test_a_mistyped_value_is_told(cluster, run, taint, told):
     assert found["invalid"] == ([f"{taint} on 1 node cannot be compared ({why}): {told} (policy sla)"] if told else [])
 
 
-async def test_a_mistyped_value_is_told_of_a_node_without_pods_too(cluster, run):
-    replace_policy(cluster, taints=[{"key": "sla", "valueType": "Integer"}], limits=NO_LIMITS)
-    plan = await planned(run, "--node", "b1", "--taint", "sla=98O:NoExecute")
-    why = "'O' at position 3 is no digit"
-    assert plan["invalid"] == [f"sla=98O:NoExecute cannot be compared ({why}): no pod is affected now (policy sla)"]
-    replace_policy(cluster, limits=NO_LIMITS)
-    assert (await planned(run, "--node", "b1", "--taint", "sla=high:NoExecute"))["invalid"] == []  # any text will do
-
-
 async def test_what_was_mistyped_before_the_change_is_not_of_it(cluster, run):
     cluster.store.modify("nodes", "b1", "", lambda one: one["spec"]["taints"][0].update(value="x"))
     add_pod(cluster, "fine", "b1")
@@ -524,7 +510,7 @@ async def test_a_sweep_tells_where_the_guard_trips(cluster, run):
     found = await swept(run, "sla=960..940")
     assert [one["trips"] for one in found["steps"]] == [[], ["sla"], ["sla"]]
     result = await run("plan", "--sweep", "sla=960..940")
-    assert "950      3  ██████████████████████████████  3 of shop/web; the guard of sla trips" in result.stdout
+    assert "950    3      ██████████████████████████████  3 of shop/web; the guard of sla trips" in result.stdout
 
 
 async def test_a_sweep_counts_pods_of_policies_that_do_not_enforce(cluster, run):

@@ -12,10 +12,20 @@ from cli.world import history, node, pod, policy, profile, taint, toleration
 from taintwarden.engine.numeric import explain_integer, parse_integer
 from taintwarden.engine.versions import explain_version, parse_version
 from taintwarden_cli.files.validating import check_files
-from taintwarden_cli.rehearsal.yaml_documents import dump
 
 EXISTS = toleration("Exists")
 ANNOTATION = "metadata.annotations[taintwarden.io/tolerations]"
+
+
+class Quoting(yaml.SafeDumper):
+    """Quotes every text, so that none is read as a number."""
+
+
+Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+
+
+def dump(*contents: object) -> str:
+    return yaml.dump_all(contents, Dumper=Quoting, sort_keys=False, explicit_start=len(contents) > 1)
 
 
 @pytest.fixture
@@ -72,17 +82,6 @@ def test_profile_is_checked(check):
     ]
 
 
-KERNEL = toleration("SemverGt", "5.15.0-91-generic")
-
-
-def test_a_semantic_comparison_by_text_is_a_warning(check):
-    (of_profile,) = check(profile("p", KERNEL))
-    (of_pod,) = check(pod(EXISTS, extended=[KERNEL]))
-    assert of_profile.startswith("warning spec.tolerations[0].value: ")
-    assert of_pod.startswith(f"warning {ANNOTATION}[0].value: ")
-    assert all("use VersionGt" in found and "valueType Version" in found for found in (of_profile, of_pod))
-
-
 def test_the_value_of_a_node_may_make_it_one(check):
     (found,) = check(profile("p", toleration("SemverGt", "1.28.2")), node(taint("v1.28.2-rke2r1")))
     assert found.startswith("warning spec.taints[0].value: ")
@@ -92,11 +91,6 @@ def test_the_value_of_a_node_may_make_it_one(check):
 def test_the_natural_order_needs_no_warning(check):
     compared = toleration("VersionGt", "5.15.0-91-generic")
     assert check(profile("p", compared), node(taint("5.15.0-100-generic")), pod(EXISTS, extended=[compared])) == []
-
-
-def test_valid_profile_is_counted(cli, samples):
-    result = cli("validate", write("f.yaml", profile("p", toleration("Gt", "950"))))
-    assert (result.exit_code, "1 profile," in result.stdout) == (0, True)
 
 
 BESIDE = (
@@ -149,33 +143,6 @@ def test_what_has_no_kind_is_an_error(check, obj):
 # -- pods -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "api", "path"),
-    [
-        ("PodTemplate", "v1", ["template"]),
-        ("ReplicationController", "v1", ["spec", "template"]),
-        ("Deployment", "apps/v1", ["spec", "template"]),
-        ("StatefulSet", "apps/v1", ["spec", "template"]),
-        ("DaemonSet", "apps/v1", ["spec", "template"]),
-        ("ReplicaSet", "apps/v1", ["spec", "template"]),
-        ("Job", "batch/v1", ["spec", "template"]),
-        ("CronJob", "batch/v1", ["spec", "jobTemplate", "spec", "template"]),
-    ],
-)
-def test_template_of_each_workload_is_checked(check, kind, api, path):
-    template = pod(EXISTS, extended=[toleration("Gt", "0950")])
-    (found,) = check(workload(kind, template, *path, api=api))
-    assert found.startswith(f"error {'.'.join(path)}.{ANNOTATION}[0].value: ")
-
-
-def test_annotation_of_a_pod_is_checked(check):
-    (found,) = check(pod(EXISTS, extended=[toleration("Gt", "0950"), toleration("Gt", "950")]))
-    assert (
-        found
-        == f'error {ANNOTATION}[0].value: Invalid value: "0950": leading zeros are not allowed: write 950, not 0950'
-    )
-
-
 def test_annotation_that_is_no_text_is_an_error(check):
     (found,) = check(pod(annotations={"taintwarden.io/tolerations": [toleration("Gt", "950")]}))
     assert "must be a string that holds JSON; put it in quotes, or below a |" in found
@@ -198,23 +165,6 @@ def test_opting_out_takes_the_text_true(check, value, severity, reason):
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_opting_out_or_not_is_fine(check, value):
     assert check(pod(annotations={"taintwarden.io/do-not-evict": value})) == []
-
-
-def test_annotation_with_a_typo_is_a_warning(check):
-    (found,) = check(pod(annotations={"taintwarden.io/toleration": "[]"}))
-    assert found.endswith("unknown annotation; did you mean taintwarden.io/tolerations?")
-
-
-def test_annotation_on_the_workload_itself_is_a_warning(check):
-    annotations = {"taintwarden.io/tolerations": "[]"}
-    (found,) = check(workload("Deployment", {}, "spec", "template", annotations=annotations))
-    assert found.endswith("since pods do not get it; move it to spec.template.metadata.annotations")
-
-
-def test_annotation_without_a_native_toleration_is_a_warning(check):
-    (found,) = check(pod(extended=[toleration("Gt", "950"), toleration("Lt", "999")]))
-    assert found.startswith(f'warning {ANNOTATION}: Invalid value: "sla": Kubernetes does not read this')
-    assert "key: sla, operator: Exists" in found
 
 
 @pytest.mark.parametrize("native", [EXISTS, {"operator": "Exists"}, toleration("Equal", "980")])
@@ -354,11 +304,11 @@ def write(path: str, *objects: Any) -> str:
 def test_finding_is_one_line_with_its_place(cli, samples):
     result = cli("validate", write("f.yaml", node(), policy(mode="Off")))
     first, summary = result.stdout.splitlines()
-    line = Path("f.yaml").read_text().splitlines().index("  mode: 'Off'") + 1
+    line = Path("f.yaml").read_text().splitlines().index('  "mode": "Off"') + 1
     assert first.startswith(
         f'f.yaml:{line}: document 2: TaintEvictionPolicy/sla: error: spec.mode: Invalid value: "Off":'
     )
-    assert summary == "1 file: 1 policy, 0 profiles, 0 pods and pod templates, 1 node checked; 1 error, 0 warnings"
+    assert summary == "1 file: 2 objects checked; 1 error, 0 warnings"
     assert result.exit_code == 1
 
 
@@ -383,7 +333,7 @@ def test_deployment_of_another_group_is_ignored(cli, samples):
 def test_lists_are_unfolded(cli, samples):
     listed = {"kind": "List", "items": [policy(), policy("b", mode="Off")]}
     found = cli("validate", write("f.yaml", listed)).stdout
-    line = Path("f.yaml").read_text().splitlines().index("    mode: 'Off'") + 1
+    line = Path("f.yaml").read_text().splitlines().index('    "mode": "Off"') + 1
     assert f"f.yaml:{line}: document 1 item 1: TaintEvictionPolicy/b: error: " in found
 
 
@@ -403,14 +353,13 @@ def test_unreadable_file_does_not_hide_the_others(cli, samples):
     ]
 
 
-@pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_report_for_scripts(cli, samples, form, load):
-    result = cli("validate", "-o", form, write("f.yaml", policy(mode="Off"), {"kind": "Service"}), "absent.yaml")
-    report = load(result.stdout)
+def test_report_for_scripts(cli, samples):
+    result = cli("validate", "-o", "json", write("f.yaml", policy(mode="Off"), {"kind": "Service"}), "absent.yaml")
+    report = json.loads(result.stdout)
     (finding,) = report.pop("findings")
     reason = "absent.yaml: cannot be read: No such file or directory"
     assert report == {
-        "files": 2, "objects": 2, "policies": 1, "profiles": 0, "pods": 0, "nodes": 0, "ignored": {"Service": 1},
+        "files": 2, "objects": 2, "checked": 1, "ignored": {"Service": 1},
         "errors": 1, "warnings": 0, "unreadable": [{"file": "absent.yaml", "reason": reason}],
     }  # fmt: skip
     assert finding.pop("message") == 'spec.mode: Invalid value: "Off": must be one of Enforce, DryRun'
@@ -512,8 +461,8 @@ def test_a_folder_is_checked(cli, samples):
     for path in ("folder/a.yaml", "folder/b.yml", "folder/c.json", "folder/deeper/d.yaml"):
         Path(path).write_text(json.dumps(policy()))
     Path("folder/notes.txt").write_text("no object")
-    assert cli("validate", "folder").stdout.startswith("3 files: 3 policies, ")
-    assert cli("validate", "-R", "-f", "folder").stdout.startswith("4 files: 4 policies, ")
+    assert cli("validate", "folder").stdout.startswith("3 files: 3 objects checked; ")
+    assert cli("validate", "-R", "-f", "folder").stdout.startswith("4 files: 4 objects checked; ")
 
 
 @pytest.mark.parametrize("content", ["", "\n", "---\n---\n", "# nothing\n", "null\n"])

@@ -40,7 +40,7 @@ def test_explain_says_that_a_pod_is_not_concerned():
 
 def test_explain_of_a_node_lists_what_is_derived():
     world = snapshot(pod(), reporting("v1.34.1", taint("980")), reading())
-    assert explain_pods(world, "Node n1", Gates()).taints == [
+    assert explain_pods(world, "n1", Gates()).taints == [
         "sla=980:NoExecute",
         "kubelet=v1.34.1:NoExecute (from nodeInfo kubeletVersion)",
     ]

@@ -155,7 +155,7 @@ def test_scheduled_under_a_policy_that_rehearses(told):
 def test_cancelled(told):
     told.notice(commands.Cancelled(pod(), verdict()))
     assert told.log == info("eviction-cancelled")
-    note = "Stays on n1: taint sla=940:NoExecute no longer evicts it"
+    note = "Stays on n1: taint sla=940:NoExecute no longer evicts it, its deadline was 2023-11-14T22:11:40Z"
     assert told.event == event(NORMAL, "EvictionCancelled", "Cancel", note)
     assert told.counted("taintwarden_evictions_cancelled_total", policy="sla") == 1
 

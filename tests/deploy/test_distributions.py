@@ -44,10 +44,10 @@ def test_a_wheel_holds_its_packages_alone(built, distribution, packages):
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == packages
 
 
-def test_the_wheel_of_a_source_distribution_has_definitions_and_role(built):
+def test_the_wheel_of_a_source_distribution_has_the_definitions(built):
     names = set(wheel(built, "taintwarden").namelist())
     wanted = {f"taintwarden/crds/{path.name}" for path in (ROOT / "crds").glob("*.yaml")}
-    assert names >= wanted | {"taintwarden/rbac.yaml"}
+    assert names >= wanted
 
 
 def test_the_source_distribution_holds_the_product_alone(built):

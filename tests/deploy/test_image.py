@@ -90,12 +90,6 @@ def test_the_definitions_are_in_the_wheel(installed):
     }
 
 
-def test_the_role_is_in_the_wheel(installed):
-    """With it the doctor compares what the operator may do."""
-    [package] = installed.glob("lib/python3*/site-packages/taintwarden")
-    assert (package / "rbac.yaml").read_text() == (ROOT / "deploy" / "base" / "rbac.yaml").read_text()
-
-
 def test_the_kubernetes_package_is_not_installed(installed):
     """It is larger than all others together, and takes longest to import."""
     assert not list(installed.glob("lib/python3*/site-packages/kubernetes"))

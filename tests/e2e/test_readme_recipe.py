@@ -20,9 +20,6 @@ NODES = ("shop-a-0", "shop-b-0", "shop-c-0")
 BAD, GOOD = NODES[:1], NODES[1:]
 TAINT = [{"key": "sla", "value": "980", "effect": "NoExecute"}]
 
-TRIAL: Json = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
-"""The right that the page gives in words: to try pods in a dry run."""
-
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -116,10 +113,9 @@ def test_each_pod_moves_once(desk: Desk, own_working_cluster: WorkingCluster) ->
 def test_the_documented_role_is_enough_for_every_check(own_working_cluster: WorkingCluster, tmp_path: Path) -> None:
     own_working_cluster.client.create_namespace("duty")
     [role] = [one for where, one in objects() if where.startswith("docs/doctor.md") and one["kind"] == "ClusterRole"]
-    with users.user(own_working_cluster, "duty", [*role["rules"], TRIAL], tmp_path / "kubeconfig") as kubeconfig:
+    with users.user(own_working_cluster, "duty", role["rules"], tmp_path / "kubeconfig") as kubeconfig:
         done = users.run([str(EXECUTABLE), "doctor"], kubeconfig)
     assert (done.returncode, done.stderr) == (0, ""), done
-    assert "looked at 3 nodes, 9 pods, 1 template, 1 policy" in done.stdout
     assert "Not checked" not in done.stdout
 
 

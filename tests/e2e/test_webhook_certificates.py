@@ -6,8 +6,6 @@ Each test judges one thing about it.
 """
 
 import base64
-import json
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +17,6 @@ import pytest
 from admission.workloads import ANNOTATION, extended, gt
 from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.api_server import free_port
-from controlplane.operator_process import EXECUTABLE
 from controlplane.waiting import wait_until
 from taintwarden.serving.pairs import LIFETIME_SECONDS, make_pair, read_authority
 
@@ -72,8 +69,6 @@ class Story:
     """All of the configurations, after the Job and after the renewal."""
     broken: dict[str, float] = field(default_factory=dict)
     """The metric while a caBundle was wrong, and after the Job had run again."""
-    found: list[list[str]] = field(default_factory=list)
-    """What `taintwarden doctor` found before, and while a caBundle was wrong."""
     asked_second: float = 0.0
     load: Load | None = None
     secrets: list[dict[str, bytes]] = field(default_factory=list)
@@ -191,23 +186,14 @@ def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
     told.bundles.append(bundles(cluster))
 
 
-def doctor(target: ControlPlane) -> list[str]:
-    """What it finds about the webhooks."""
-    command = [str(EXECUTABLE), "doctor", "--only", "webhook-not-answering", "-o", "json", "--kubeconfig"]
-    done = subprocess.run([*command, target.admin_kubeconfig], check=False, capture_output=True, text=True, timeout=120)
-    return [found["check"] for found in json.loads(done.stdout)["findings"]]
-
-
 def spoil(told: Story, target: ControlPlane, replica: Webhook) -> None:
     """Somebody writes another caBundle into one webhook."""
     resource = webhook_setup.CONFIGURATIONS["validating"]
     path = "/webhooks/0/clientConfig/caBundle"
     wrong = base64.b64encode(make_pair(NAMES, time.time()).certificate).decode()
-    told.found.append(doctor(target))
     target.client.patch(resource, "taintwarden", [{"op": "replace", "path": path, "value": wrong}], kind="json")
     wait_until(lambda: trusted(replica) == 0, 30, "the replica to see it")
     wait_until(lambda: not is_refused(target.client), 30, "the API server to see it")
-    told.found.append(doctor(target))
     told.broken["wrong"] = trusted(replica)
     webhook_setup.trust(target)
     wait_until(lambda: trusted(replica) == 1, 30, "the replica to see that it is right again")
@@ -259,7 +245,6 @@ def test_a_broken_secret_is_made_anew_by_the_other(story):
 
 def test_a_wrong_bundle_is_seen_and_the_job_puts_it_right(story):
     assert story.broken == {"wrong": 0, "right": 1}
-    assert story.found == [[], ["webhook-not-answering"]]
 
 
 def test_the_processes_write_no_configuration(story: Any, own_control_plane: ControlPlane):

@@ -174,8 +174,6 @@ def test_those_whose_turn_comes_too_late_are_told():
     assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["p6", "p7"]
 
 
-
-
 # -- who did not -------------------------------------------------------------------------------------------------------
 
 

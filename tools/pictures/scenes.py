@@ -77,15 +77,6 @@ async def status() -> Pictures:
     return iter([("status", draw("status", " ".join(["taintwarden", *arguments]), screen))])
 
 
-async def top() -> Pictures:
-    """The same, live, with a value that is mistyped."""
-    async with _cluster() as (kubeconfig, cluster):
-        watching = record([str(TAINTWARDEN), "top", "--interval", "0.5"], {"KUBECONFIG": kubeconfig}, seconds=20)
-        frames, *_ = await asyncio.gather(watching, _degrade(cluster, "a1", "c1"), _mistype(cluster, "b2"))
-    screen = max(frames, key=lambda frame: (frame.count("■") > 0, frame.count("▲"), frame.count("◐"), len(frame)))
-    return iter([("top", draw("top", "taintwarden top", screen))])
-
-
 async def incident() -> Pictures:
     """Wrong values on all nodes trip the guard; they are corrected, and one node is really bad. And its timeline."""
     arguments = ["history", "--since", "5m"]
@@ -121,11 +112,6 @@ async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
         set_value(cluster, node, "890")
 
 
-async def _mistype(cluster: LocalCluster, node: str) -> None:
-    await asyncio.sleep(5)
-    set_value(cluster, node, "98O")
-
-
 @contextlib.asynccontextmanager
 async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tuple[str, LocalCluster]]:
     """The demo's cluster before its story begins, with the operator enforcing; for some seconds at most."""
@@ -147,7 +133,6 @@ SCENES: dict[str, Callable[[], Coroutine[None, None, Pictures]]] = {
     "demo": demo,
     "plan": plan,
     "sweep": sweep,
-    "top": top,
     "status": status,
     "incident": incident,
     "slo": slo,

@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import os
 import re
-import signal
 import struct
 import termios
 from collections.abc import Mapping, Sequence
@@ -16,13 +15,11 @@ _REDRAW = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*|\x1b\[H")
 _CURSOR = re.compile(r"\x1b\[\?(?:25|1049)[lh]")
 
 
-async def record(
-    command: Sequence[str], environment: Mapping[str, str], seconds: float | None = None, expected: int = 0
-) -> list[str]:
-    """Run ``command`` and return what it drew, one text for each time it drew anew. Interrupt it after ``seconds``.
+async def record(command: Sequence[str], environment: Mapping[str, str], expected: int = 0) -> list[str]:
+    """Run ``command`` and return what it drew, one text for each time it drew anew.
 
     Raises:
-        RuntimeError: it ended with another exit code than ``expected``, 0 or, if it was interrupted, 130.
+        RuntimeError: it ended with another exit code than ``expected`` or 0.
 
     """
     ours, theirs = os.openpty()
@@ -33,13 +30,9 @@ async def record(
     )
     os.close(theirs)
     drawn = asyncio.create_task(asyncio.to_thread(_read_all, ours))
-    try:
-        code = await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        process.send_signal(signal.SIGINT)
-        code = await process.wait()
+    code = await process.wait()
     text = await drawn
-    if code not in {0, expected, 130 if seconds else 0}:
+    if code not in {0, expected}:
         msg = f"{' '.join(command)} ended with {code}:\n{text}"
         raise RuntimeError(msg)
     return [_CURSOR.sub("", frame).rstrip() for frame in _REDRAW.split(text.replace("\r\n", "\n")) if frame.strip()]

@@ -10,11 +10,11 @@ from cli.world import NOON, Json, node, pod
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
 from taintwarden_cli.doctor.check import Diagnosis, Finding
-from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
+from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.examining import chosen, diagnose
 from taintwarden_cli.doctor.inventory import Inventory
-from taintwarden_cli.rehearsal.places import PlacedVolume
 from taintwarden_cli.rehearsal.sources import WORKLOADS
+from taintwarden_cli.status.lasting import FullBudget
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden_placement.admission.annotated_objects import TEMPLATES
 
@@ -27,7 +27,6 @@ Taking: dict[str, tuple[str, type[Any]]] = {
     "ValidatingWebhookConfiguration": ("validating", WebhookConfiguration),
     "TaintEvictionPolicy": ("policies", dict),
     "TolerationProfile": ("profiles", dict),
-    "PersistentVolume": ("volumes", PlacedVolume),
     "ResourceSlice": ("slices", SliceObject),
     "ResourceClaim": ("device_claims", DeviceClaimObject),
     "DeviceTaintRule": ("taint_rules", TaintRuleObject),
@@ -84,9 +83,7 @@ def snapshot(*objects: Json | list[Json], now: float = NOON, **more: Any) -> Doc
     inventory, found = Inventory(now), DoctorSnapshot(now, server="https://test", namespace="taintwarden-system")
     for one in (each for part in objects for each in (part if isinstance(part, list) else [part])):
         kind = one["kind"]
-        if kind == "Pod" and not one["spec"].get("nodeName"):
-            inventory.add_pending([json.dumps(one).encode()])
-        elif kind == "Pod":
+        if kind == "Pod":
             inventory.add_pods([json.dumps(one).encode()])
         elif kind in KINDS:
             inventory.add_workloads(KINDS[kind], [json.dumps(one).encode()])

@@ -86,15 +86,6 @@ PENDING = PODS.map(
         "status": {"phase": "Pending", "conditions": [REFUSED]},
     }
 )
-VOLUMES = AFFINITY.map(
-    lambda one: {
-        "kind": "PersistentVolume",
-        "metadata": {"name": "v"},
-        "spec": {
-            "nodeAffinity": {"required": one["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]},
-        },
-    }
-)
 CARRIED = st.dictionaries(st.sampled_from(LABELLED), st.sampled_from(["None", "950", ""]), max_size=2)
 WORKLOADS = st.builds(
     lambda kind, name, owners, template, annotations: {
@@ -130,14 +121,14 @@ CONTEXT = st.fixed_dictionaries(
         "built_in_for_devices": st.sampled_from(list(BuiltIn)),
         "devices_unserved": st.sampled_from(["", "the API server does not serve resourceslices"]),
         "built_in": st.sampled_from(list(BuiltIn)),
-        "webhooks_answer": st.none() | st.booleans(),
+        "webhook_problem": st.sampled_from(["", "no replica is ready"]),
         "operator": st.builds(
             OperatorSettings, NAMES, st.builds(Gates, st.booleans(), st.booleans()), st.integers(0, 2)
         ),
         "lease": st.builds(
             LeaseObject, st.just({}), st.builds(LeaseSpec, st.none() | NAMES, renew_time=st.text() | st.none())
         ),
-        "rights": st.just(Rights("a/b", 0)),
+        "rights": st.just(Rights("a/b")),
     },
 )
 
@@ -145,7 +136,7 @@ CONTEXT = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(PODS | PENDING, max_size=3),
-    st.lists(WORKLOADS | VOLUMES, max_size=3),
+    st.lists(WORKLOADS, max_size=3),
     TAINTS,
     CARRIED,
     st.lists(POLICIES, max_size=2, unique_by=lambda one: one["metadata"]["name"]),
@@ -171,7 +162,6 @@ def test_answers_always(pods, workloads, taints, carried, policies, profiles, bu
 def test_census_takes_anything(raw):
     inventory = Inventory(NOON)
     inventory.add_pods(raw)
-    inventory.add_pending(raw)
     for listing in KINDS.values():
         inventory.add_workloads(listing, raw)
     inventory.close()

@@ -1,39 +1,45 @@
 """Pods and templates are grouped by their topmost owner."""
 
+import json
+
 import pytest
 
 from cli.doctor.scene import asking, controlled, named, replicas, subjects, workload
 from cli.world import pod, taint, toleration
 from taintwarden_cli.rehearsal.sources import WORKLOADS
 
-nowhere = asking("toleration-holds-nowhere")
+alone = asking("companion-missing")
 STRICT = toleration("Gt", "950")
-EXISTS = toleration("Exists")
+ANNOTATED = {
+    "metadata": {"labels": {"app": "web"}, "annotations": {"taintwarden.io/tolerations": json.dumps([STRICT])}}
+}
 
 
 def natively(*objects):
-    """Each group with a comparison is a finding."""
-    return nowhere(named("n1", taint("900")), *objects)
+    """Each group with an extended toleration alone is a finding."""
+    return alone(named("n1", taint("900")), *objects)
 
 
 def test_ten_thousand_pods_of_one_deployment_are_one_line():
-    found = natively(replicas(10_000, EXISTS, extended=[STRICT]))
+    found = natively(replicas(10_000, extended=[STRICT]))
     assert [(str(one.subject), one.pods, one.template) for one in found] == [("Deployment shop/web", 10_000, True)]
 
 
 def test_pods_of_two_revisions_are_one_line():
     older = workload("ReplicaSet", "web-0", metadata={"ownerReferences": controlled("Deployment", "web")})
-    lone = pod(STRICT, metadata={"name": "w", "uid": "w", "ownerReferences": controlled("ReplicaSet", "web-0")})
-    (pods,) = natively(replicas(2, STRICT), older, lone)
+    lone = pod(
+        extended=[STRICT], metadata={"name": "w", "uid": "w", "ownerReferences": controlled("ReplicaSet", "web-0")}
+    )
+    (pods,) = natively(replicas(2, extended=[STRICT]), older, lone)
     assert (str(pods.subject), pods.pods) == ("Deployment shop/web", 3)
 
 
 def test_pod_without_owner_is_named():
-    assert subjects(natively(pod(STRICT))) == ["Pod shop/web"]
+    assert subjects(natively(pod(extended=[STRICT]))) == ["Pod shop/web"]
 
 
 def test_owner_that_cannot_be_read_is_the_last_that_is_known():
-    lone = pod(STRICT, metadata={"ownerReferences": controlled("ReplicaSet", "web-0")})
+    lone = pod(extended=[STRICT], metadata={"ownerReferences": controlled("ReplicaSet", "web-0")})
     assert subjects(natively(lone)) == ["ReplicaSet shop/web-0"]
 
 
@@ -41,21 +47,21 @@ def test_owners_that_name_each_other_end():
     loop = [
         workload("ReplicaSet", a, metadata={"ownerReferences": controlled("ReplicaSet", b)}) for a, b in ("ab", "ba")
     ]
-    lone = pod(STRICT, metadata={"ownerReferences": controlled("ReplicaSet", "a")})
+    lone = pod(extended=[STRICT], metadata={"ownerReferences": controlled("ReplicaSet", "a")})
     assert len(natively(*loop, lone)) == 1
 
 
 @pytest.mark.parametrize("kind", [listing.kind for listing in WORKLOADS.values()])
 def test_templates_of_every_kind(kind):
-    found = natively(workload(kind, template={"spec": {"tolerations": [STRICT]}}))
+    found = natively(workload(kind, template=ANNOTATED))
     assert [(str(one.subject), one.pods, one.template) for one in found] == [(f"{kind} shop/web", 0, True)]
 
 
 def test_template_that_another_workload_makes_is_not_told_twice():
     owned = {"ownerReferences": controlled("Deployment", "web")}
-    assert natively(workload("ReplicaSet", template={"spec": {"tolerations": [STRICT]}}, metadata=owned)) == []
+    assert natively(workload("ReplicaSet", template=ANNOTATED, metadata=owned)) == []
 
 
 def test_job_that_has_finished_makes_no_pods():
     done = {"conditions": [{"type": "Complete", "status": "True"}]}
-    assert natively(workload("Job", template={"spec": {"tolerations": [STRICT]}}, status=done)) == []
+    assert natively(workload("Job", template=ANNOTATED, status=done)) == []

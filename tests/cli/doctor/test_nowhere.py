@@ -4,7 +4,9 @@ import pytest
 
 from cli.doctor.scene import asking, named, replicas, workload
 from cli.world import pod, policy, taint, toleration
-from taintwarden_cli.rehearsal.places import NativeRequirement, NodeTerm, Place
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement
+from taintwarden.engine.operators import ALL_GATES
+from taintwarden_cli.rehearsal.places import NAME_FIELD, NodeTerm, Place
 
 nowhere = asking("nowhere-to-go")
 STRICT = toleration("Gt", "950")
@@ -78,28 +80,9 @@ def test_workload_that_fits_no_node_for_other_reasons_is_left_in_peace():
     assert nowhere(GOOD, workload(template={"spec": {"nodeSelector": {"pool": "none"}}}), policy()) == []
 
 
-def requirement(operator, *values):
-    return NativeRequirement("n", operator, values)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "holds"),
-    [
-        (requirement("Gt", "4"), True),
-        (requirement("Gt", "5"), False),
-        (requirement("Lt", "6"), True),
-        (requirement("Lt"), False),
-        (requirement("Gt", "x"), False),
-        (requirement("Exists"), True),
-        (requirement("DoesNotExist"), False),
-        (requirement("Near", "5"), False),
-    ],
-)
-def test_requirements_on_nodes(wanted, holds):
-    assert wanted.holds({"n": "5"}) is holds
-
-
 def test_terms_are_alternatives_and_an_empty_one_holds_nowhere():
-    mine = NodeTerm(match_fields=(NativeRequirement("metadata.name", "In", ("a",)),))
-    place = Place((), (NodeTerm(), mine))
-    assert (place.fits("a", {}), place.fits("b", {})) == (True, False)
+    mine = NodeTerm(match_fields=(NodeRequirement(NAME_FIELD, NodeOperator.IN, ("a",)),))
+    judge = Place((), (NodeTerm(), mine)).judge(ALL_GATES)
+    assert [judge.refusal((), {NAME_FIELD: name}) is None for name in "ab"] == [True, False]
+    nowhere = Place((("disk", "ssd"),), (NodeTerm(),)).judge(ALL_GATES)
+    assert nowhere.refusal((), {"disk": "ssd"}) is not None

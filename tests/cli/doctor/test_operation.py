@@ -8,8 +8,7 @@ from cli.doctor.scene import asking
 from cli.world import NOON, policy
 from taintwarden.engine import rfc3339
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
-from taintwarden_cli.doctor.doctor_snapshot import Missing, OperatorSettings, Rights
-from taintwarden_cli.doctor.rights import MissingRoleError, Right, shipped_rights
+from taintwarden_cli.doctor.doctor_snapshot import OperatorSettings, Right, Rights
 from taintwarden_cli.rehearsal.sources import Source
 
 idle = asking("operator-not-running")
@@ -76,41 +75,18 @@ def test_a_lease_that_may_not_be_read_is_not_called_absent():
     assert idle(policy(), problems={Source.LEASE: "403"}) == []
 
 
-EVICT = Missing("pods/eviction", ("create",))
-DELETE = Missing("pods", ("delete",))
+EVICT, DELETE = Right("", "pods/eviction", "create"), Right("", "pods", "delete")
 
 
 def test_rights_that_are_missing():
-    told = rights(rights=Rights("tw/taintwarden", 40, (EVICT,), 1))
+    told = rights(rights=Rights("tw/taintwarden", (EVICT,)))
     assert [(str(one.subject), one.message) for one in told] == [
         ("ServiceAccount tw/taintwarden", "may not create pods/eviction")
     ]
 
 
-def test_account_without_any_right_is_one_finding():
-    (found,) = rights(rights=Rights("tw/taintwarden", 2, (EVICT, DELETE), 2))
-    assert "none of the 2 rights" in found.message
-
-
 def test_right_to_delete_is_missed_where_a_policy_deletes():
-    lacking = Rights("tw/taintwarden", 40, (DELETE,), 1)
+    lacking = Rights("tw/taintwarden", (DELETE,))
     assert rights(policy(), rights=lacking) == []
-    assert len(rights(policy(eviction={"method": "Delete"}), rights=lacking)) == 1
-
-
-def test_all_rights_are_left_in_peace():
-    assert rights(rights=Rights("tw/taintwarden", 40)) == []
-
-
-def test_rights_are_those_of_the_manifest():
-    found = shipped_rights("mine")
-    assert Right("", "pods", "eviction", "create") in found
-    assert Right("resource.k8s.io", "resourceslices", "", "watch") in found
-    assert Right("coordination.k8s.io", "leases", "", "update", "mine", "taintwarden") in found
-    assert not [one for one in found if one.resource == "tolerationprofiles" and one.verb == "delete"]
-    assert len(found) == len(set(found)) > 30
-
-
-def test_missing_manifest_is_told(tmp_path):
-    with pytest.raises(MissingRoleError, match=r"found no rbac\.yaml"):
-        shipped_rights("mine", [tmp_path / "rbac.yaml"])
+    (found,) = rights(policy(eviction={"method": "Delete"}), rights=lacking)
+    assert "deploy/components/allow-delete" in found.remedy

@@ -8,11 +8,10 @@ import pytest
 from cli.world import NOON, Json
 from taintwarden.engine import rfc3339
 from taintwarden.kube.errors import ApiError, ApiStatus
-from taintwarden_cli.doctor.doctor_reading import operator_in, read_built_in, try_webhooks
-from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, Missing
-from taintwarden_cli.doctor.rights import read_rights, shipped_rights
+from taintwarden_cli.doctor.doctor_reading import operator_in, read_built_in, read_rights
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.rehearsal.deployments import read_deployments
-from taintwarden_cli.rehearsal.session import ClusterError, ForbiddenError
+from taintwarden_cli.rehearsal.session import ClusterError
 
 
 class Answers:
@@ -31,9 +30,8 @@ class Answers:
         self.asked.append(body)
         answer = self._review(body)
         if isinstance(answer, ApiError):
-            kind = ForbiddenError if answer.code == 403 else ClusterError
-            raise kind(f"cannot {action}") from answer
-        return answer if wanted is msgspec.Raw else msgspec.convert(answer, wanted)
+            raise ClusterError(f"cannot {action}") from answer
+        return msgspec.convert(answer, wanted)
 
 
 def deployed(*args: str, env: dict[str, str] | None = None, replicas: int = 2) -> dict[str, Json]:
@@ -103,51 +101,18 @@ async def test_the_controllers_for_nodes_and_devices_are_two(controllers, wanted
     assert await read_built_in(Answers(reads), NOON) == wanted
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ({}, False),
-        (
-            ApiError(422, ApiStatus(message='webhook "annotations.validate.taintwarden.io" denied the request: no')),
-            True,
-        ),
-        (ApiError(500, ApiStatus(message="out of order")), None),
-        (ApiError(422, ApiStatus(message='webhook "pods.example.com" denied the request: no')), None),
-    ],
-)
-async def test_webhooks_are_tried_by_what_only_they_reject(answer, told):
-    session = Answers(review=lambda _: answer)
-    assert await try_webhooks(session) is told
-    [body] = session.asked
-    assert body["metadata"]["annotations"] == {"taintwarden.io/tolerations": "invalid"}
-
-
-async def test_who_may_create_no_pod_cannot_try_the_webhooks():
-    with pytest.raises(ForbiddenError, match="cannot try a pod in namespace default"):
-        await try_webhooks(Answers(review=lambda _: ApiError(403, ApiStatus(message="no right"))))
-
-
 async def test_rights_are_asked_for_the_operators_account():
     def allowed(body: Json) -> Json:
-        return {"status": {"allowed": body["spec"]["resourceAttributes"]["resource"] != "nodes"}}
+        return {"status": {"allowed": body["spec"]["resourceAttributes"]["subresource"] != "eviction"}}
 
     session = Answers(review=allowed)
-    found = await read_rights(session, "mine", "taintwarden")
+    found = await read_rights(session, "mine")
     assert {body["spec"]["user"] for body in session.asked} == {"system:serviceaccount:mine:taintwarden"}
-    assert found.asked == len(session.asked) == len(shipped_rights("mine"))
-    assert [one.resource for one in found.missing] == ["nodes"]
-    assert found.missed == len(found.missing[0].verbs)
-
-
-async def test_missing_rights_name_their_place():
-    session = Answers(review=lambda body: {"status": {"allowed": body["spec"]["resourceAttributes"]["group"] == ""}})
-    found = await read_rights(session, "mine", "taintwarden")
-    assert Missing("leases.coordination.k8s.io", ("get", "update"), " taintwarden in mine") in found.missing
-    assert "taintevictionpolicies/status.taintwarden.io" in [one.resource for one in found.missing]
+    assert list(map(str, found.missing)) == ["create pods/eviction"]
 
 
 async def test_who_may_not_ask_asks_once():
     session = Answers(review=lambda _: ApiError(403, ApiStatus()))
     with pytest.raises(ClusterError):
-        await read_rights(session, "mine", "taintwarden")
+        await read_rights(session, "mine")
     assert len(session.asked) == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from cli.doctor.scene import asking, workload
-from cli.world import namespace, pod, policy, profile, toleration
+from cli.world import pod, profile, toleration
 
 STRICT = toleration("Gt", "950")
 idle = asking("profile-without-effect")
@@ -18,20 +18,6 @@ def test_profile_that_selects_nobody():
 def test_profile_that_selects_pods_or_a_template_is_left_in_peace():
     assert idle(profile("p", STRICT, app="web"), pod()) == []
     assert idle(profile("p", STRICT, app="web"), workload()) == []
-
-
-def test_profile_where_no_policy_goes():
-    mine = profile("p", STRICT, app="web")
-    assert len(idle(mine, pod(), policy(exclude={"namespaces": ["shop"]}), namespace())) == 1
-    elsewhere = policy(namespaceSelector={"matchLabels": {"team": "x"}})
-    assert len(idle(mine, pod(), elsewhere, namespace())) == 1
-    assert idle(mine, pod(), elsewhere, namespace(team="x")) == []
-
-
-def test_one_policy_that_goes_there_is_enough():
-    mine = profile("p", STRICT, app="web")
-    assert idle(mine, pod(), policy(exclude={"namespaces": ["shop"]}), policy("other"), namespace()) == []
-    assert idle(mine, pod(), policy(key="else", exclude={"namespaces": ["shop"]}), namespace()) == []
 
 
 def test_profile_that_is_not_valid():

@@ -1,13 +1,11 @@
-"""Values that nobody can compare, and comparisons that hold nowhere."""
+"""Values that nobody can compare."""
 
 import pytest
 
-from cli.doctor.scene import asking, named, replicas, subjects
-from cli.world import Json, history, pod, policy, profile, taint, toleration
-from taintwarden.engine.model import Gates
+from cli.doctor.scene import asking, named, replicas
+from cli.world import Json, history, policy, profile, taint, toleration
 
 unreadable = asking("taint-value-invalid")
-nowhere = backwards = asking("toleration-holds-nowhere")
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 TYPED = {"taints": [{"key": "sla", "valueType": "Integer"}]}
@@ -63,52 +61,6 @@ def test_many_who_ask_are_counted():
 )
 def test_value_that_nobody_compares_is_left_in_peace(objects):
     assert unreadable(*objects) == []
-
-
-def test_comparison_the_wrong_way_round():
-    (found,) = backwards(named("a1", taint("980")), named("a2", taint("990")), replicas(2, toleration("Lt", "950")))
-    assert found.message == "sla Lt '950':NoExecute holds for none of 980, 990, but Gt would"
-    assert (found.pods, found.template) == (2, True)
-
-
-def test_versions_the_wrong_way_round():
-    sem = toleration("SemverLt", "1.14.0", key="cni")
-    assert len(backwards(named("a1", taint("1.15.0", key="cni")), pod(sem))) == 1
-
-
-def test_comparison_that_neither_way_holds():
-    (found,) = nowhere(named("a1", taint("950")), pod(STRICT))
-    assert found.message == "sla Gt '950':NoExecute holds for none of 950"
-
-
-def test_version_that_no_node_has():
-    assert len(nowhere(named("a1", taint("1.15.0", key="cni")), pod(toleration("SemverEq", "1.14.0", key="cni")))) == 1
-
-
-@pytest.mark.parametrize(
-    "objects",
-    [
-        (named("a1", taint("980")), named("a2", taint("900")), pod(STRICT)),
-        (named("a1"), pod(STRICT)),
-        (named("a1", taint("900", effect="NoSchedule")), pod(STRICT)),
-        (named("a1", taint("900")), pod(STRICT, EXISTS)),
-        (named("a1", taint("900")), pod(STRICT, toleration("Gt", "850"))),
-        (named("a1", taint("high")), pod(STRICT)),
-    ],
-)
-def test_comparison_that_has_a_use_is_left_in_peace(objects):
-    assert nowhere(*objects) == []
-
-
-def test_operator_that_is_switched_off_is_not_called_reversed():
-    off = Gates(numeric_operators=False)
-    assert backwards(named("a1", taint("980")), pod(toleration("Lt", "950")), gates=off) == []
-
-
-def test_of_many_values_a_few_are_named():
-    nodes = [named(f"n{value}", taint(str(value))) for value in range(900, 910)]
-    assert subjects(backwards(*nodes, pod(STRICT))) == ["Pod shop/web"]
-    assert "900, 901, 902 and 7 more values" in backwards(*nodes, pod(STRICT))[0].message
 
 
 def test_under_a_type_a_value_may_be_invalid_to_a_comparison_alone():

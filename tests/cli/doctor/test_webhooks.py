@@ -36,14 +36,6 @@ def test_good_webhooks_and_those_of_others_are_left_in_peace(one):
     assert away(one) == []
 
 
-def test_webhooks_that_do_not_answer():
-    (found,) = away(webhook("Validating"), webhooks_answer=False)
-    assert found.remedy.startswith("kubectl -n taintwarden-system get pods; if the webhook runs: ")
-    assert found.subject.name == "acme-taintwarden"
-    assert "the API server admits a pod" in found.message
-
-
-@pytest.mark.parametrize("answer", [True, None])
-def test_webhooks_that_answer_or_were_not_tried_are_left_in_peace(answer):
-    assert away(webhook("Validating"), webhooks_answer=answer) == []
-    assert away(webhooks_answer=False) == []
+def test_webhooks_without_a_ready_replica():
+    (found,) = away(webhook(), webhook_problem="no replica is ready")
+    assert (found.subject.name, found.message) == ("acme-taintwarden", "no replica is ready")

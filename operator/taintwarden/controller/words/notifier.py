@@ -157,7 +157,10 @@ def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
     policy, taint = n.verdict.policy, n.verdict.taint
     if policy.mode is Mode.PAUSED:
         return Said({}, f"Stays on {n.pod.node}: policy {policy.name} is paused, so taint {taint} evicts no pod")
-    return Said({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it")
+    # With the deadline, so that each cancellation is an Event of its own: a flapping taint is seen by their number.
+    due_at = n.verdict.due_at(n.pod.bound_at)
+    deadline = "" if due_at is None else f", its deadline was {rfc3339.at(due_at)}"
+    return Said({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it{deadline}")
 
 
 @row(commands.Decided, POD, "info", "eviction-decided")
@@ -246,9 +249,10 @@ def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds if guard else 0, n.bad)
-    text = wording.tripped(policy, counted, "", halts=n.halts)
-    advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
-    note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
+    text, is_paused = wording.tripped(policy, counted, "", halts=n.halts), policy.mode is Mode.PAUSED
+    advice = wording.guard_advice(policy.name, paused=is_paused)
+    begins = "" if is_paused else _mode(policy)  # what it says of a paused policy says so
+    note = f"{begins}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
     facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
     return Said({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)
 
@@ -312,6 +316,8 @@ def _named(policy: Policy) -> str:
 
 def _mode(policy: Policy) -> str:
     """What a note on a policy or node begins with where nothing is evicted in its mode."""
+    if policy.mode is Mode.PAUSED:
+        return f"Policy {policy.name} is paused: "
     return "" if policy.mode is Mode.ENFORCE else f"Dry run, policy {policy.name} is in mode {policy.mode}: "
 
 

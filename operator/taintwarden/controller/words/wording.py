@@ -70,12 +70,15 @@ def several(number: int, what: str) -> str:
 def held(one: LimitStatus, detail: str = "") -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
     text = f"{one.limit} holds {one.pods} since {one.since}: {why_held(one.limit, one.pods, detail)}"
-    return text if one.until is None else f"{text}; {next_one(one.limit)} at {one.until}"
+    return text if one.until is None else f"{text}; {next_one(one.limit, f'at {one.until}')}"
 
 
-def next_one(limit: str) -> str:
-    """What the end of a wait for a limit, or after a failed call, is: a time follows."""
-    return "the next call is made" if limit in (refusal.FAILING, refusal.CALLS) else "the next may be evicted"
+def next_one(limit: str, when: str) -> str:
+    """The end of a wait for a limit, or after a failed call. Pods that stop or are replaced end some waits earlier."""
+    if limit in (refusal.FAILING, refusal.CALLS):
+        return f"the next call is made {when}"
+    is_bound = limit in (refusal.NODE, refusal.WORKLOAD, refusal.BUDGET)
+    return f"the next may be evicted {when}" + (" at the latest" if is_bound else "")
 
 
 def waiting(limit: str, policy: str, number: int, detail: str) -> str:

@@ -1,4 +1,4 @@
-"""Shell completion of the names of policies, nodes, pods and workloads, from the selected cluster.
+"""Shell completion of the names of policies, nodes and pods, from the selected cluster.
 
 Completing a flag does not need the cluster's client: :mod:`name_listing` has it.
 """
@@ -34,9 +34,3 @@ def names(path: str, *, namespaced: bool = False) -> Completer:
 POLICIES = names("/apis/taintwarden.io/v1alpha1/taintevictionpolicies")
 NODES = names("/api/v1/nodes")
 PODS = names("/api/v1/pods", namespaced=True)
-WORKLOADS = {
-    "Deployment": names("/apis/apps/v1/deployments", namespaced=True),
-    "StatefulSet": names("/apis/apps/v1/statefulsets", namespaced=True),
-    "DaemonSet": names("/apis/apps/v1/daemonsets", namespaced=True),
-    "ReplicaSet": names("/apis/apps/v1/replicasets", namespaced=True),
-}

@@ -1,18 +1,19 @@
-"""Output for scripts: JSON or YAML."""
+"""Output for scripts."""
+
+from collections.abc import Callable
 
 import msgspec
 
-from taintwarden_cli.output import WIDTH, write
-from taintwarden_cli.rehearsal.yaml_documents import dump
+from taintwarden_cli.output import write
 
 
-def write_data(data: msgspec.Struct, form: str) -> None:
-    """Print ``data`` as ``json`` or ``yaml``, ASCII only, fields in their order."""
-    if form == "json":
-        text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
-        write("".join(one if one < "\x7f" else _escaped(one) for one in text))
-    else:
-        write(dump(msgspec.to_builtins(data, builtin_types=()), width=WIDTH).rstrip("\n"))
+def write_answer(data: msgspec.Struct, form: str, text: Callable[[], str]) -> None:
+    """Print ``data`` as ``json``, ASCII only, fields in their order; else the ``text`` of it, for people."""
+    if form != "json":
+        write(text())
+        return
+    found = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    write("".join(one if one < "\x7f" else _escaped(one) for one in found))
 
 
 def _escaped(character: str) -> str:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from taintwarden_cli.output import fail
+
 
 def imported(place: str, *, with_rich: bool = True) -> Any:
     """What stands at ``module:attribute``; its module is imported now.
@@ -47,6 +49,8 @@ class CommandEntry(NamedTuple):
     place: str
     """``module:attribute``."""
     short_help: str
+    install: str = ""
+    """How to install its package, if that is a separate one: images and clusters need neither it nor what it needs."""
 
 
 class LazyGroup(click.Group):
@@ -65,7 +69,12 @@ class LazyGroup(click.Group):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = imported(entry.place)
+        try:
+            command: click.Command = imported(entry.place)
+        except ModuleNotFoundError as error:
+            if not entry.install or error.name != entry.place.partition(".")[0]:
+                raise
+            return _missing(cmd_name, entry)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,3 +87,15 @@ class LazyGroup(click.Group):
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=self.entries[name].short_help) for name in names]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+def _missing(name: str, entry: CommandEntry) -> click.Command:
+    """The command of a package that is not installed."""
+
+    def fail_to_run(words: tuple[str, ...]) -> None:
+        fail(f"taintwarden {name} is not installed: {entry.install}", 1)
+
+    words = click.Argument(["words"], nargs=-1, metavar="")
+    told = f"{entry.short_help}\n\nThis is not installed: {entry.install}."
+    settings = {"ignore_unknown_options": True}
+    return click.Command(name, settings, fail_to_run, [words], help=told, short_help=entry.short_help)

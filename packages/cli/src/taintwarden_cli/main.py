@@ -15,16 +15,22 @@ _COMMANDS = {
         "taintwarden_cli.serve.serve_commands:scheduler_extender", "Run the scheduler extender."
     ),
     "publisher": CommandEntry(
-        "taintwarden_cli.publisher:publisher", "Publish values of Prometheus as taints of nodes."
+        "taintwarden_publisher.command:publisher",
+        "Publish values of Prometheus as taints of nodes.",
+        "pip install 'taintwarden[publisher]', or use its own image",
     ),
-    "demo": CommandEntry("taintwarden_cli.demo:demo", "Show the operator at work on a cluster in this process."),
+    "demo": CommandEntry(
+        "taintwarden_demo.command:demo",
+        "Show the operator at work on a cluster in this process.",
+        "pip install 'taintwarden[demo]', or make demo in a clone",
+    ),
     "explain": CommandEntry("taintwarden_cli.explain.command:explain", "Say why pods stay or leave, and when."),
-    "init": CommandEntry("taintwarden_cli.files.file_commands:init", "Print a first policy and profile."),
+    "init": CommandEntry("taintwarden_cli.files.file_commands:init", "Print a first policy."),
     "validate": CommandEntry(
         "taintwarden_cli.files.file_commands:validate", "Check policies, profiles, pods and nodes in files."
     ),
     "status": CommandEntry("taintwarden_cli.status.command:status", "Show the status of policies."),
-    "top": CommandEntry("taintwarden_cli.top.command:top", "Show nodes, pods, limits and Events live."),
+    "top": CommandEntry("taintwarden_cli.status.command:top", "Show the status of policies live."),
     "history": CommandEntry(
         "taintwarden_cli.status.history_command:history", "Show what happened lately, as a timeline."
     ),

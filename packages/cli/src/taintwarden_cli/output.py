@@ -1,6 +1,6 @@
 """The option ``-o``, and text that is always safe for the terminal or file.
 
-Every command imports this for its help: JSON and YAML are in :mod:`data_output`, tables in :mod:`rendering`.
+Every command imports this for its help: JSON is in :mod:`data_output`, tables in :mod:`rendering`.
 """
 
 import sys
@@ -22,7 +22,7 @@ def output_forms(*forms: str) -> Callable[[Command], Command]:
     return click.option("-o", "--output", type=click.Choice(forms), default=forms[0], metavar="FORM", help=text)
 
 
-output_option = output_forms("table", "json", "yaml")
+output_option = output_forms("table", "json")
 
 
 def write(text: str, end: str = "\n") -> None:

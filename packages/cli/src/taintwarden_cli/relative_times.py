@@ -6,7 +6,8 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import ago, duration, relative
 
 _WITHIN = re.compile(
-    r"\b(?:(?P<word>since|(?:may be evicted|call is made) at|at) )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
+    r"(?:(?P<next>; the next (?:may be evicted|call is made)) at |(?P<word>since|at) )?"
+    r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)(?P<bound> at the latest)?"
 )
 
 
@@ -15,13 +16,13 @@ class Times:
 
     Args:
         now: the time of reading.
-        utc: whether to leave them as they are.
+        is_old: the statuses are of an operator that does not report, so no pod is the next.
 
     """
 
-    def __init__(self, now: str, *, utc: bool = False) -> None:
+    def __init__(self, now: str, *, is_old: bool = False) -> None:
         self.now = moment(now)
-        self._utc = utc
+        self._is_old = is_old
 
     def age(self, time: str) -> float:
         """The age in seconds. Of an unreadable time it is 0."""
@@ -30,33 +31,22 @@ class Times:
         except ValueError:
             return 0.0
 
-    def told(self, time: str) -> str:
-        """``2s ago``, ``in 30s``; or ``at`` that time."""
-        return f"at {time}" if self._utc else relative(-self.age(time), 0.0)
-
     def ago(self, time: str) -> str:
-        """``2s ago``, of what has happened; or ``at`` that time."""
-        return f"at {time}" if self._utc else ago(-self.age(time), 0.0)
-
-    def ahead(self, time: str) -> str:
-        """``in 30s``, of what is to come: ``now`` if its time has passed; or ``at`` that time."""
-        return f"at {time}" if self._utc else relative(max(-self.age(time), 0.0), 0.0)
-
-    def since(self, time: str) -> str:
-        """``for 2m``; or ``since`` that time."""
-        return f"since {time}" if self._utc else f"for {duration(max(self.age(time), 0.0))}"
+        """``2s ago``, of what has happened."""
+        return ago(-self.age(time), 0.0)
 
     def due(self, deadline: str) -> str:
-        """``due in 30s``, ``overdue for 61s``; or ``due at`` that time."""
+        """``due in 30s``, or ``overdue for 61s``."""
         age = self.age(deadline)
-        return f"overdue for {duration(age)}" if age >= 1 and not self._utc else f"due {self.told(deadline)}"
+        return f"overdue for {duration(age)}" if age >= 1 else f"due {relative(-age, 0.0)}"
 
     def within(self, text: str) -> str:
-        """A text with every time in it replaced."""
-        return text if self._utc else _WITHIN.sub(self._replaced, text)
+        """A text with every time in it replaced. When the next pod may leave is left out if that is past."""
+        return _WITHIN.sub(self._replaced, text)
 
     def _replaced(self, found: re.Match[str]) -> str:
-        word, time = found["word"] or "", found["time"]
-        if word == "since":
-            return self.since(time)
-        return f"{word.removesuffix(' at')} {self.ahead(time)}" if word.endswith(" at") else self.told(time)
+        age = self.age(found["time"])
+        if found["next"]:
+            is_past = self._is_old or age >= 0
+            return "" if is_past else f"{found['next']} {relative(-age, 0.0)}{found['bound'] or ''}"
+        return f"for {duration(max(age, 0.0))}" if found["word"] == "since" else relative(-age, 0.0)

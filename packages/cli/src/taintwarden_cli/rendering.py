@@ -1,6 +1,5 @@
-"""Output for people: text in the width of the terminal, tables, labelled lines, and progress."""
+"""Output for people: text in the width of the terminal, tables, and labelled lines."""
 
-import time
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console, RenderableType
@@ -30,7 +29,6 @@ class Lines:
     """Rows of a label and a text, which is folded; an empty text adds no row."""
 
     def __init__(self) -> None:
-
         self.grid = Table.grid(padding=(0, 2))
         self.grid.add_column(min_width=10, no_wrap=True)
         self.grid.add_column(overflow="fold")
@@ -51,28 +49,3 @@ def rows(header: Sequence[str], listed: Iterable[Sequence[str | Text]]) -> Rende
     for one in cells:
         table.add_row(*one)
     return table
-
-
-class Progress:
-    """Shows progress on standard error, if it is a terminal."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-        self._status = console.status("", spinner="line") if console.is_terminal else None
-        self._told_at = 0.0
-
-    def __enter__(self) -> "Progress":
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def say(self, text: str) -> None:
-        """Show a text, unless another one has just been shown."""
-        now = time.monotonic()
-        if self._status is not None and now - self._told_at > 0.1:
-            self._told_at = now
-            self._status.update(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from taintwarden_cli.data_output import write_data
+from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, write
 from taintwarden_demo.definitions import MissingDefinitionsError
 from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage
@@ -37,10 +37,7 @@ async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
             show = _show(story, output)
             with show:
                 report = await play(stage, show)
-            if output == "table":
-                write(summary(report))
-            else:
-                write_data(report, output)
+            write_answer(report, output, lambda: summary(report))
             if keep:
                 await _keep(stage, Timeline() if output == "table" else Nothing())
             return report

@@ -20,8 +20,8 @@ Needs the rights to get and patch taintevictionpolicies, and for --all to list t
 """
 _PAUSE_HELP = f"""Stop policies: they evict no pod. Evictions in progress are carried out.
 
-It sets spec.paused by server-side apply. Applying a file that does not name this field (kubectl, Helm, GitOps) leaves
-the policy paused, whatever mode the file has. Who paused it, when and why is kept in the annotation
+It sets spec.paused. Applying a file that does not name this field (kubectl, Helm, GitOps) leaves the policy paused,
+whatever mode the file has. Who paused it, when and why is kept in the annotation
 taintwarden.io/paused-by, and shown by `taintwarden status`. A policy that is paused already stays as it is.
 {_ALL.format(all="stops every policy")}
 \b
@@ -34,8 +34,8 @@ Examples:
 _RESUME_HELP = f"""Resume paused policies in their mode, and state how many pods are due.
 
 Deadlines continued meanwhile: overdue pods are evicted first, under all limits, and the guard counts them as one wave;
-see `taintwarden plan --enforce POLICY`. It removes spec.paused. If another client sets that field too, such as a file
-with paused: true, the message names it. A policy that is not paused stays as it is.
+see `taintwarden plan --enforce POLICY`. It removes spec.paused; a file with paused: true pauses the policy again when
+it is applied. A policy that is not paused stays as it is.
 {_ALL.format(all="resumes every policy that is paused")}
 \b
 Examples:
@@ -53,7 +53,7 @@ _POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_co
 @cluster_options
 def pause(**given: object) -> None:
     """The text of ``--help`` is above."""
-    imported("taintwarden_cli.change.pausing:switch_policies")(resume=False, **given)
+    imported("taintwarden_cli.change.policies:switch_policies")(resume=False, **given)
 
 
 @click.command(help=_RESUME_HELP, short_help="Resume paused policies.")
@@ -63,7 +63,7 @@ def pause(**given: object) -> None:
 @cluster_options
 def resume(**given: object) -> None:
     """The text of ``--help`` is above."""
-    imported("taintwarden_cli.change.pausing:switch_policies")(resume=True, **given)
+    imported("taintwarden_cli.change.policies:switch_policies")(resume=True, **given)
 
 
 _RESET_HELP = f"""Release the pods that the tripped guard of a policy holds, or that are held since every zone is Full.
@@ -93,7 +93,7 @@ def guard() -> None:
 @cluster_options
 def reset(**given: object) -> None:
     """The text of ``--help`` is above."""
-    imported("taintwarden_cli.change.guard_reset:show_and_reset")(**given)
+    imported("taintwarden_cli.change.policies:show_and_reset")(**given)
 
 
 _REMOVE_HELP = f"""Remove the labels of KEY from all nodes: the key of a taint, or of a label that was listed under

@@ -15,7 +15,7 @@ from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settin
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
-from taintwarden_cli.rehearsal.reading import stored_policies
+from taintwarden_cli.rehearsal.reading import NOT_FINISHED, stored_policies
 from taintwarden_cli.rehearsal.rehearsal import named
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import WORKLOADS, Listing, Subject
@@ -31,7 +31,6 @@ PAUSE_SECONDS = 1.0
 """A write of the operator may be in progress."""
 MAX_EXAMPLES = 10
 """Objects that are named; the others are counted."""
-NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _FORM = "write KEY=VALUE:EFFECT, for example sla=950:NoSchedule, or KEY for a node without the taint"
 _Object = TypeVar("_Object")
 

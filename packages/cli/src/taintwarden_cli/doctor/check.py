@@ -1,4 +1,4 @@
-"""Checks and their findings. ``Diagnosis`` is what ``-o json`` and ``-o yaml`` print."""
+"""Checks and their findings. ``Diagnosis`` is what ``-o json`` prints."""
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -100,22 +100,11 @@ class NotChecked(msgspec.Struct, rename="camel"):
     partly: bool
 
 
-class Scope(msgspec.Struct, rename="camel"):
-    """How many objects were checked; None was not read."""
-
-    nodes: int | None = None
-    pods: int | None = None
-    templates: int | None = None
-    policies: int | None = None
-    profiles: int | None = None
-
-
 class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     """The whole result. ``checks``: how many ran."""
 
     at: str
     server: str
-    scope: Scope
     checks: int
     errors: int = 0
     warnings: int = 0
@@ -126,11 +115,6 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     def __post_init__(self) -> None:
         self.errors = sum(one.severity is Severity.ERROR for one in self.findings)
         self.warnings = len(self.findings) - self.errors
-
-    def narrowed(self, namespace: str) -> "Diagnosis":
-        """The same result with only the findings about objects of one namespace, and about cluster-scoped objects."""
-        findings = [one for one in self.findings if one.namespace in ("", namespace)]
-        return msgspec.structs.replace(self, findings=findings)
 
     @property
     def is_blind(self) -> bool:

@@ -12,17 +12,16 @@ SHOWN_OBJECTS = 20
 _HELP = """Look for what you have to act on: conflicts, misconfigurations, what cannot work, what others undo.
 
 The cluster is read once, page by page, with your rights; verdicts are those of the operator's own engine. Nothing is
-changed: a pod is tried by a dry run, to see whether the webhooks answer. What you may not read is listed as not
-checked, and costs no other check. Pods are listed by their topmost owner: ten thousand of one Deployment are one line.
+changed. What you may not read is listed as not checked, and costs no other check. Pods are listed by their topmost
+owner: ten thousand of one Deployment are one line.
 
---list-checks shows what can be found. Free resources, affinity between pods, topology spread and volumes are not
+docs/doctor.md lists what can be found. Free resources, affinity between pods, topology spread and volumes are not
 looked at.
 
 \b
 Examples:
   taintwarden doctor
   taintwarden doctor --only nowhere-to-go --only budget-never-allows
-  taintwarden doctor --list-checks
   kubectl taintwarden doctor -o json
 
 \b
@@ -33,9 +32,8 @@ Exit codes:
   10  you have to act: there are errors or warnings
   11  most checks could not be made, and the others found nothing: see what is listed as not checked
 
-JSON and YAML have: at, server, scope (nodes, pods, templates, policies, profiles; null was not read), checks, errors,
-warnings, findings[] (check, severity, kind, namespace, name, message, remedy, pods, template), notChecked[]
-(reason, checks[], partly).
+JSON has: at, server, checks, errors, warnings, findings[] (check, severity, kind, namespace, name, message, remedy,
+pods, template), notChecked[] (reason, checks[], partly).
 """
 
 
@@ -46,8 +44,6 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command(help=_HELP, short_help="Find what is wrong or surprising in a cluster.")
 @click.option("--only", multiple=True, metavar="ID", shell_complete=_complete, help="Make only this check; repeatable.")
-@click.option("--list-checks", is_flag=True, help="Show what can be found; needs no cluster.")
-@click.option("-n", "--namespace", "space", default="", help="Only what is about this namespace, or about none.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_OBJECTS} objects for each check.")
 @operator_option
 @cluster_options

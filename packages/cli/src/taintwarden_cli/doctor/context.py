@@ -1,18 +1,17 @@
 """The input of every check: a snapshot, and the view of the operator's machine that is fed from it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
-from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.model import Gates, PodClass, Policy, Taint
-from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
-from taintwarden_cli.doctor.inventory import PendingPods, PodGroup
+from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, Toleration
+from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
+from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates
-from taintwarden_cli.rehearsal.pending import PendingDiagnosis, diagnose
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden_cli.status.lasting import FullBudget
 from taintwarden_cli.status.policy_status import PolicySummary, summarize
 from taintwarden_placement.admission.own_objects import INJECT
 
@@ -40,6 +39,8 @@ class Context:
         rehearsal = Rehearsal(snapshot, self.gates, at_once(snapshot.now))
         rehearsal.teach()
         self.view = rehearsal.view
+        self.groups = snapshot.groups
+        """Pods and templates by owner."""
         self.candidates = Candidates(snapshot, rehearsal, self.gates)
         self.policies, self.policy_problems = rehearsal.policies, rehearsal.policy_problems
         self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
@@ -57,16 +58,6 @@ class Context:
         return summarize(stored, (), self.snapshot.now).policies
 
     @property
-    def halted(self) -> set[str]:
-        """The policies that a tripped guard, zones that are all Full or a pause stops while pods have deadlines."""
-        return {one.name for one in self.summaries if one.is_halted or (one.is_paused and one.status.pending)}
-
-    @property
-    def groups(self) -> Sequence[PodGroup]:
-        """Pods and templates by owner."""
-        return self.snapshot.groups
-
-    @property
     def running(self) -> Iterator[PodGroup]:
         """The groups with pods on nodes."""
         return (group for group in self.groups if not group.template)
@@ -75,11 +66,6 @@ class Context:
     def nodes(self) -> dict[str, NodeView]:
         """The nodes as the operator's machine has them, by name."""
         return {name: node for name in self.view.nodes if (node := self.view.node(name)) is not None}
-
-    @cached_property
-    def carried(self) -> frozenset[Kept]:
-        """The keys whose labels of placement nodes carry."""
-        return frozenset(kept for node in self.nodes.values() for kept in keys_of(node.node.labels))
 
     @cached_property
     def taints(self) -> dict[Taint, list[str]]:
@@ -104,22 +90,13 @@ class Context:
             if name in self.nodes:
                 yield name, count, self.verdicts(name, group)
 
-    @cached_property
-    def pending(self) -> list[tuple[PendingPods, PendingDiagnosis]]:
-        """The pods for which the scheduler found no node, each with why."""
-        nodes = [view.node for view in self.nodes.values()]
-        found: list[tuple[PendingPods, PendingDiagnosis]] = []
-        for pods in self.snapshot.pending:
-            candidate = self.candidates.of(pods.pod)
-            labels = self.view.namespace_labels(pods.pod.metadata.namespace) or {}
-            found.append((pods, diagnose(pods.pod, candidate, candidate.distinct(nodes), labels, len(nodes))))
-        return found
-
-    def written(self, group: PodGroup) -> Candidate:
-        """A pod of a group, as it is stored or would be created."""
+    def candidate(self, group: PodGroup) -> Candidate:
+        """A pod of a group that is created again, with the native tolerations that injection adds."""
         shape = group.shape
+        extended = self.view.tolerations_of(shape.pod_class).extended if self.injects(group) else ()
+        natives = tuple(Toleration(one.key, Operator.EXISTS) for one in extended if one.key)
         text = dict(shape.annotations).get(AFFINITY_ANNOTATION)
-        return self.candidates.of_class(shape.pod_class, shape.place, text)
+        return self.candidates.of_class(shape.pod_class, shape.place, text, natives)
 
     def injects(self, group: PodGroup) -> bool:
         """Whether new pods of the group get missing native tolerations."""

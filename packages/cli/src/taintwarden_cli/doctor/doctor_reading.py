@@ -1,32 +1,29 @@
 """Reads the sources of the checks, and nothing else. Pods and pod templates are counted page by page, and not kept."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import click
 import msgspec
 
-from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION
 from taintwarden.controller.decoding.times import moment
-from taintwarden.kube.errors import ApiError
 from taintwarden.settings import Settings, SettingsError, load_settings
-from taintwarden_cli.doctor.context import OURS
 from taintwarden_cli.doctor.doctor_snapshot import (
+    RIGHTS,
     BuiltIn,
     DoctorSnapshot,
-    FullBudget,
     OperatorSettings,
+    Rights,
     WebhookConfiguration,
 )
 from taintwarden_cli.doctor.inventory import Inventory
-from taintwarden_cli.doctor.rights import ACCOUNT, read_rights
-from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments
+from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, unready
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
-from taintwarden_cli.rehearsal.reading import Progress, Reader
-from taintwarden_cli.rehearsal.session import ClusterError, ForbiddenError, Session
+from taintwarden_cli.rehearsal.reading import FIELDS, Reader
+from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
 from taintwarden_cli.status.event_timeline import read_events
+from taintwarden_cli.status.lasting import FullBudget
 
 MAX_CONNECTIONS = 12
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -34,10 +31,10 @@ EXPIRED_SECONDS = 300.0
 """A kube-controller-manager renews its lease every few seconds; after this time without renewal it is not running."""
 CANCELLED, CANCELLED_SECONDS = "EvictionCancelled", 3_600.0
 """The Events that are read, and for how long API servers keep them unless configured otherwise."""
-_TRIAL_NAMESPACE = "default"
+_ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot, progress: Progress) -> None:
+async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
     """Read these sources concurrently.
 
     Raises:
@@ -45,7 +42,7 @@ async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnap
 
     """
     wanted = frozenset(wanted)
-    reader = _DoctorReader(session, found, progress)
+    reader = _DoctorReader(session, found)
     await reader.read(wanted)
     if wanted and found.problems.keys() >= wanted - frozenset(DEVICES):  # these are read after the policies
         raise ClusterError(next(iter(found.problems.values())))
@@ -53,18 +50,17 @@ async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnap
 
 
 class _DoctorReader(Reader):
-    def __init__(self, session: Session, found: DoctorSnapshot, progress: Progress) -> None:
-        super().__init__(session, found, progress)
+    def __init__(self, session: Session, found: DoctorSnapshot) -> None:
+        super().__init__(session, found)
         self.inventory = Inventory(found.now)
         self._all = found
-        self._budget_type = FullBudget
+        self._fields = FIELDS | {Source.BUDGETS: ("budgets", FullBudget)}
 
     async def _read(self, source: Source) -> None:
         session, found = self._session, self._all
         match source:
-            case Source.PODS | Source.PENDING:
-                take = self.inventory.add_pods if source is Source.PODS else self.inventory.add_pending
-                await self._pages(source, OBJECTS[source], take)
+            case Source.PODS:
+                await self._pages(source, OBJECTS[source], self.inventory.add_pods)
             case _ if source in WORKLOADS:
                 listing = WORKLOADS[source]
                 await self._pages(source, listing, lambda page: self.inventory.add_workloads(listing, page))
@@ -81,12 +77,11 @@ class _DoctorReader(Reader):
                 deployments = await read_deployments(session, found.namespace)
                 found.operator = operator_in(deployments)
                 found.has_extender = any(one.spec.replicas and any(one.running(EXTENDER)) for one in deployments)
+                found.webhook_problem = unready(deployments, found.namespace)
             case Source.BUILT_IN:
                 found.built_in, found.built_in_for_devices = await read_built_in(session, found.now)
-            case Source.TRIAL:
-                found.webhooks_answer = await try_webhooks(session)
             case Source.RIGHTS:
-                found.rights = await read_rights(session, found.namespace, await _account(session, found.namespace))
+                found.rights = await read_rights(session, found.namespace)
             case _:
                 await super()._read(source)
 
@@ -116,13 +111,40 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
         return Settings()
 
 
-async def _account(session: Session, namespace: str) -> str:
-    """The service account in the operator's Deployment; if that cannot be read, the one in the manifest."""
+async def read_rights(session: Session, namespace: str) -> Rights:
+    """Which rights the operator's service account lacks: the one in its Deployment, or in the manifest.
+
+    Raises:
+        ClusterError: this user may not create access reviews.
+
+    """
     try:
         operator = operator_in(await read_deployments(session, namespace))
     except ClusterError:
         operator = None
-    return operator.account if operator is not None and operator.account else ACCOUNT
+    account = operator.account if operator is not None and operator.account else "taintwarden"
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    missing = []
+    for right in RIGHTS:
+        resource, _, sub = right.resource.partition("/")
+        attributes = {"group": right.group, "resource": resource, "subresource": sub, "verb": right.verb}
+        spec = {
+            "user": f"system:serviceaccount:{namespace}:{account}",
+            "groups": groups,
+            "resourceAttributes": attributes,
+        }
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = await session.review(_ACCESS, body, _Review, "create subjectaccessreviews")
+        missing += [] if answer.status.allowed else [right]
+    return Rights(f"{namespace}/{account}", tuple(missing))
+
+
+class _Allowed(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Allowed = msgspec.field(default_factory=_Allowed)
 
 
 class _Pods(msgspec.Struct):
@@ -165,43 +187,3 @@ def _is_on(command: list[str], controller: str) -> bool:
     flags = [word.partition("=")[2] for word in command if word.startswith("--controllers=")]
     names = [name for flag in flags for name in flag.split(",")] or ["*"]
     return controller in names or (f"-{controller}" not in names and "*" in names)
-
-
-async def try_webhooks(session: Session) -> bool | None:
-    """Check by a dry run whether the webhooks reject a pod with an invalid annotation; None if others reject it.
-
-    Raises:
-        ClusterError: this user may not create pods, or the cluster does not answer.
-
-    """
-    path = f"/api/v1/namespaces/{_TRIAL_NAMESPACE}/pods"
-    action = f"try a pod in namespace {_TRIAL_NAMESPACE} (a dry run)"
-    try:
-        await session.review(path, _pod(), msgspec.Raw, action, {"dryRun": "All"})
-    except ClusterError as error:
-        if OURS in str(error.__cause__):
-            return True
-        if isinstance(error, ForbiddenError) or not isinstance(error.__cause__, ApiError):
-            raise
-        return None
-    return False
-
-
-def _pod() -> dict[str, Any]:
-    """A pod that the strictest pod security standard accepts, and that would run nothing."""
-    security = {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True,
-        "runAsUser": 65532,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-    resources = {name: {"cpu": "1m", "memory": "1Mi"} for name in ("requests", "limits")}
-    image = "registry.k8s.io/pause:3.10"
-    container = {"name": "none", "image": image, "resources": resources, "securityContext": security}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"generateName": "taintwarden-doctor-", "annotations": {TOLERATIONS_ANNOTATION: "invalid"}},
-        "spec": {"containers": [container], "automountServiceAccountToken": False},
-    }

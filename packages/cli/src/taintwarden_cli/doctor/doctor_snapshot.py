@@ -7,31 +7,9 @@ import msgspec
 
 from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject
-from taintwarden.kube.wire.kinds import BudgetMeta, BudgetObject, BudgetSpec, BudgetStatus
-from taintwarden_cli.doctor.inventory import Inventory, PendingPods, PodGroup
+from taintwarden_cli.doctor.inventory import Inventory, PodGroup
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.status.event_timeline import Happening
-
-
-class FullBudgetSpec(BudgetSpec, rename="camel"):
-    """Fields that the operator does not need: whether it can allow a disruption at all."""
-
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
-
-
-class FullBudgetStatus(BudgetStatus, rename="camel"):
-    """With the number of pods that its controller expects."""
-
-    expected_pods: int = 0
-
-
-class FullBudget(BudgetObject):
-    """A PodDisruptionBudget."""
-
-    metadata: BudgetMeta = msgspec.field(default_factory=BudgetMeta)
-    spec: FullBudgetSpec = msgspec.field(default_factory=FullBudgetSpec)
-    status: FullBudgetStatus | None = None
 
 
 class ClientConfig(msgspec.Struct, rename="camel"):
@@ -81,21 +59,30 @@ class BuiltIn(StrEnum):
     """A kube-controller-manager runs, and its list of controllers cannot be read."""
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """Verbs that the operator's service account lacks on a resource, and where."""
+class Right(msgspec.Struct, frozen=True):
+    """One verb on one resource, or on a subresource such as ``pods/eviction``."""
 
+    group: str
     resource: str
-    verbs: tuple[str, ...]
-    place: str = ""
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}" + (f".{self.group}" if self.group else "")
+
+
+DELETING = (Right("", "pods", "delete"), Right("", "pods/status", "patch"))
+OF_DEVICES = tuple(
+    Right("resource.k8s.io", one, "list") for one in ("resourceclaims", "resourceslices", "devicetaintrules")
+)
+RIGHTS = (Right("", "pods/eviction", "create"), *DELETING, *OF_DEVICES)
+"""Those that evictions need. Without others of ``deploy/base/rbac.yaml`` the operator does not become ready."""
 
 
 class Rights(msgspec.Struct):
-    """The rights of the shipped role that the service account lacks; ``asked``: how many rights were checked."""
+    """The rights that the operator's service account lacks."""
 
     account: str
-    asked: int = 0
-    missing: tuple[Missing, ...] = ()
-    missed: int = 0
+    missing: tuple[Right, ...] = ()
 
 
 class DoctorSnapshot(Snapshot):
@@ -104,10 +91,6 @@ class DoctorSnapshot(Snapshot):
     namespace: str = ""
     """The namespace in which the operator is searched."""
     groups: Sequence[PodGroup] = ()
-    pending: Sequence[PendingPods] = ()
-    """Pods for which the scheduler found no node."""
-    pod_count: int = 0
-    template_count: int = 0
     mutating: Sequence[WebhookConfiguration] = ()
     validating: Sequence[WebhookConfiguration] = ()
     lease: LeaseObject | None = None
@@ -118,13 +101,12 @@ class DoctorSnapshot(Snapshot):
     built_in_for_devices: BuiltIn = BuiltIn.PERHAPS
     cancelled: Sequence[Happening] = ()
     """The operator's Events about evictions that were cancelled in the last hour."""
-    webhooks_answer: bool | None = None
-    """Whether the API server rejects what only the webhooks reject; None if that is not known."""
+    webhook_problem: str = ""
+    """Why no webhook answers, if that is known."""
     rights: Rights | None = None
 
     def take(self, inventory: Inventory) -> None:
         """All pods and templates are read."""
         inventory.close()
-        self.groups, self.pod_count, self.template_count = inventory.groups, inventory.pods, inventory.templates
-        self.pending = inventory.pending
+        self.groups = inventory.groups
         self.unreadable = [*self.unreadable, *inventory.unreadable]

@@ -6,49 +6,34 @@ from collections.abc import Iterable, Sequence
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
-from taintwarden.settings import Settings
 from taintwarden_cli.cluster_session import USAGE, ask, settings_of
-from taintwarden_cli.data_output import write_data
-from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Scope, Severity
+from taintwarden_cli.data_output import write_answer
+from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Severity
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_cli.doctor.command import SHOWN_OBJECTS
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.doctor_reading import MAX_CONNECTIONS, read_for
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot
-from taintwarden_cli.doctor.findings_table import catalogue, table
-from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.doctor.findings_table import table
+from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.sources import Source
-from taintwarden_cli.rendering import Progress
 
 FINE, PERSON, BLIND = 0, 10, 11
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-def examine(only: tuple[str, ...], list_checks: bool, space: str, show_all: bool, output: str, **flags: object) -> None:
+def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object) -> None:
     """Carry out the command."""
     try:
         checks = chosen(only)
     except LookupError as error:
         fail(str(error), USAGE)
-    if list_checks:
-        write(catalogue(checks))
-        return
-    answer = _look(settings_of(flags), checks)
-    answer = answer.narrowed(space) if space else answer
-    if output == "table":
-        write(table(answer, checks, None if show_all else SHOWN_OBJECTS))
-    else:
-        write_data(answer, output)
+    settings = settings_of(flags)
+    snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
+    ask(settings, lambda session: read_for(wanted(checks), session, snapshot), MAX_CONNECTIONS)
+    answer = diagnose(snapshot, checks, settings.gates)
+    write_answer(answer, output, lambda: table(answer, checks, None if show_all else SHOWN_OBJECTS))
     sys.exit(PERSON if answer.findings else BLIND if answer.is_blind else FINE)
-
-
-def _look(settings: Settings, checks: Sequence[Check]) -> Diagnosis:
-    with Progress() as progress:
-        progress.say("reading the cluster")
-        snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
-        ask(settings, lambda session: read_for(wanted(checks), session, snapshot, progress.say), MAX_CONNECTIONS)
-        progress.say(f"making {len(checks)} checks")
-        return diagnose(snapshot, checks, settings.gates)
 
 
 def chosen(names: Sequence[str]) -> tuple[Check, ...]:
@@ -60,7 +45,7 @@ def chosen(names: Sequence[str]) -> tuple[Check, ...]:
     """
     known = {check.id for check in CATALOGUE}
     if missing := [name for name in names if name not in known]:
-        msg = f"there is no check {', '.join(missing)}; --list-checks shows them"
+        msg = f"there is no check {', '.join(missing)}; docs/doctor.md lists them"
         raise LookupError(msg)
     return tuple(check for check in CATALOGUE if not names or check.id in names)
 
@@ -79,7 +64,6 @@ def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) ->
     return Diagnosis(
         at=rfc3339.at(snapshot.now),
         server=snapshot.server,
-        scope=_scope(snapshot, checks),
         checks=len(made),
         findings=findings,
         not_checked=_not_checked(snapshot, checks),
@@ -108,21 +92,6 @@ def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
             template=one.template,
         )
     return sorted(merged.values(), key=lambda one: (_RANK[one.severity], one.subject, one.message))
-
-
-def _scope(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> Scope:
-    read = wanted(checks)
-
-    def number(source: Source, count: int) -> int | None:
-        return count if source in read and snapshot.knows(source) else None
-
-    return Scope(
-        nodes=number(Source.NODES, len(snapshot.nodes)),
-        pods=number(Source.PODS, snapshot.pod_count),
-        templates=number(Source.DEPLOYMENTS, snapshot.template_count),
-        policies=number(Source.POLICIES, len(snapshot.policies)),
-        profiles=number(Source.PROFILES, len(snapshot.profiles)),
-    )
 
 
 def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:

@@ -23,17 +23,6 @@ def table(found: Diagnosis, checks: Sequence[Check], most: int | None) -> str:
     return render(*_parts(found, {check.id: check for check in checks}, most))
 
 
-def catalogue(checks: Sequence[Check]) -> str:
-    """The list of checks as text."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    shown.add_column("CHECK", no_wrap=True)
-    shown.add_column("SEVERITY", no_wrap=True)
-    shown.add_column("FINDS", overflow="fold")
-    for check in checks:
-        shown.add_row(check.id, Text(check.severity, style=_STYLES[check.severity]), check.finds)
-    return render(shown)
-
-
 def _parts(found: Diagnosis, checks: dict[str, Check], most: int | None) -> Iterator[RenderableType]:
     for (severity, name), group in groupby(found.findings, key=lambda one: (one.severity, one.check)):
         findings = list(group)
@@ -104,22 +93,10 @@ def _not_checked(found: Diagnosis) -> Table:
 
 
 def _summary(found: Diagnosis) -> str:
-    scope = found.scope
-    numbers = (
-        ("node", scope.nodes),
-        ("pod", scope.pods),
-        ("template", scope.templates),
-        ("policy", scope.policies),
-        ("profile", scope.profiles),
-    )
-    looked = ", ".join(_count(number, name) for name, number in numbers if number is not None)
-    told = [_count(found.errors, "error"), _count(found.warnings, "warning")]
     unchecked = {name for one in found.not_checked if not one.partly for name in one.checks}
     checks = _count(found.checks, "check") + (f", {len(unchecked)} not made" if unchecked else "")
-    return f"{', '.join(told)}; {checks}" + (f"; looked at {looked}" if looked else "")
+    return f"{_count(found.errors, 'error')}, {_count(found.warnings, 'warning')}; {checks}"
 
 
 def _count(number: int, name: str) -> str:
-    if number == 1:
-        return f"1 {name}"
-    return f"{number} {name[:-1]}ies" if name.endswith("y") else f"{number} {name}s"
+    return f"1 {name}" if number == 1 else f"{number} {name}s"

@@ -65,14 +65,6 @@ class PodGroup(msgspec.Struct):
         return self.shape.pod_class
 
 
-class PendingPods(msgspec.Struct):
-    """Equal pods of one owner for which the scheduler found no node, and the first of them."""
-
-    subject: Subject
-    pod: PlacedPod
-    count: int
-
-
 class _Owner(msgspec.Struct, frozen=True):
     uid: str
     subject: Subject
@@ -104,8 +96,6 @@ class Inventory:
     def __init__(self, now: float) -> None:
         self.groups: list[PodGroup] = []
         self.unreadable: list[tuple[Subject, str]] = []
-        self.pods = 0
-        self.templates = 0
         self._decoder = Decoder(lambda: Instant(WallTime(now), MonotonicTime(now)))
         self._pod_decoder = msgspec.json.Decoder(PlacedPod)
         self._more_decoder = msgspec.json.Decoder(_Pod)
@@ -114,18 +104,11 @@ class Inventory:
         self._waiting: dict[tuple[str, str, str, str, PodShape], Counter[str]] = {}
         """Pods by the UID, namespace, kind and name of their controller, until all owners are known."""
         self._shapes: dict[tuple[object, ...], PodShape] = {}
-        self.pending: list[PendingPods] = []
-        self._unbound: dict[tuple[str, str, str, object], PendingPods] = {}
 
     def add_pods(self, page: Iterable[bytes]) -> None:
         """Add one page of pods."""
         for raw in page:
             self._guarded("Pod", raw, self._add_pod)
-
-    def add_pending(self, page: Iterable[bytes]) -> None:
-        """Add one page of pods that are not bound."""
-        for raw in page:
-            self._guarded("Pod", raw, self._add_pending)
 
     def add_workloads(self, listing: Listing, page: Iterable[bytes]) -> None:
         """Add one page of objects that have a pod template."""
@@ -142,11 +125,6 @@ class Inventory:
         self._waiting.clear()
         self.groups += found.values()
         self.groups.sort(key=lambda one: (one.subject, one.template))
-        for (uid, *_), pods in self._unbound.items():
-            pods.subject, _ = self._topmost(uid, pods.subject)
-            self.pending.append(pods)
-        self._unbound.clear()
-        self.pending.sort(key=lambda one: (one.subject, one.pod.metadata.name))
 
     def _guarded(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
         try:
@@ -156,7 +134,6 @@ class Inventory:
 
     def _add_pod(self, raw: bytes) -> None:
         shape, more, obj = self._shape(raw)
-        self.pods += 1
         if shape is None:
             return
         meta = obj.metadata
@@ -164,16 +141,6 @@ class Inventory:
         uid, kind, name = (owner.uid, owner.kind, owner.name) if owner else (meta.uid, "Pod", meta.name)
         key = (uid, meta.namespace, kind, name, shape)
         self._waiting.setdefault(key, Counter())[obj.spec.node_name] += 1
-
-    def _add_pending(self, raw: bytes) -> None:
-        obj = self._pod_decoder.decode(raw)
-        if not (obj.is_pending and obj.unschedulable):
-            return  # or the scheduler has not tried yet
-        meta, owner = obj.metadata, obj.controller
-        uid, kind, name = (owner.uid, owner.kind, owner.name) if owner else (meta.uid, "Pod", meta.name)
-        alike = (self._decoder.pod_class(obj), obj.spec.place, meta.annotations and meta.annotations.node_affinity)
-        subject = Subject(kind, name, meta.namespace)
-        self._unbound.setdefault((uid, kind, name, alike), PendingPods(subject, obj, 0)).count += 1
 
     def _add_workload(self, listing: Listing, raw: bytes) -> None:
         obj = msgspec.json.decode(raw)
@@ -206,7 +173,6 @@ class Inventory:
             group.own_annotations = _ours(mapping(meta.get("annotations")))
             group.wanted = wanted if isinstance(wanted, int) else 1
             self.groups.append(group)
-            self.templates += 1
 
     def _shape(self, raw: bytes) -> tuple[PodShape | None, _Pod, PlacedPod]:
         obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)

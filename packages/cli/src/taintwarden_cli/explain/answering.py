@@ -2,24 +2,19 @@
 
 import sys
 import time
-from collections.abc import Awaitable, Callable
 
 import click
 
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
-from taintwarden_cli.data_output import write_data
+from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.explain import explaining_pods
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.explain.explanation import Fate
 from taintwarden_cli.explain.explanation_table import table
-from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.files import snapshot_from_files
-from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.manifests import BadInput, read_documents
-from taintwarden_cli.rehearsal.reading import read_around
-from taintwarden_cli.rehearsal.session import Session
-from taintwarden_cli.rehearsal.snapshot import Snapshot
-from taintwarden_cli.rehearsal.surroundings import read_node, read_workload
+from taintwarden_cli.rehearsal.reading import read_around, read_node
 
 STAYS, LEAVES, SILENT, NOWHERE = 0, 10, 11, 12
 
@@ -42,48 +37,20 @@ def explain_pod(
         answer = explain(snapshot, settings.gates)
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else REFUSED)
-    if output == "table":
-        write(table(answer))
-    else:
-        write_data(answer, output)
+    write_answer(answer, output, lambda: table(answer))
     nowhere = answer.fate is Fate.PENDING and all(node.refusals for node in answer.nodes)
     sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else NOWHERE if nowhere else STAYS)
 
 
-def explain_workload(kind: str, name: str, space: str | None, output: str, **flags: object) -> None:
-    """Explain the pods of a workload."""
-    within, short = _split(name, space)
-
-    def read(session: Session, now: float) -> Awaitable[Snapshot]:
-        return read_workload(session, kind, within or session.namespace, short, now)
-
-    _explain_pods(f"{kind} {within + '/' if within else ''}{short}", read, output, flags)
-
-
 def explain_node(name: str, output: str, **flags: object) -> None:
     """Explain the pods of a node."""
-    _explain_pods(f"Node {name}", lambda session, now: read_node(session, name, now), output, flags)
-
-
-def _explain_pods(
-    subject: str, read: Callable[[Session, float], Awaitable[Snapshot]], output: str, flags: dict[str, object]
-) -> None:
     settings, now = settings_of(flags), time.time()
-
-    async def question(session: Session) -> Snapshot:
-        found = await read(session, now)
-        found.operator_problem = (await read_liveness(session, settings.namespace, found.policies, now)).problem
-        return found
-
-    snapshot = ask(settings, question, max_connections=12)
+    snapshot = ask(settings, lambda session: read_node(session, settings.namespace, name, now), max_connections=12)
     try:
-        answer = explaining_pods.explain_pods(snapshot, subject, settings.gates)
+        answer = explaining_pods.explain_pods(snapshot, name, settings.gates)
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
-    if output == "table":
-        write(explaining_pods.table(answer))
-    else:
-        write_data(answer, output)
+    write_answer(answer, output, lambda: explaining_pods.table(answer))
     sys.exit(SILENT if answer.problem else LEAVES if answer.leaving else STAYS)
 
 

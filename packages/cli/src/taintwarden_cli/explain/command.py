@@ -1,10 +1,10 @@
-"""``taintwarden explain``: why a pod, or the pods of a workload or node, are evicted or not, and when."""
+"""``taintwarden explain``: why a pod, or the pods of a node, are evicted or not, and when."""
 
 from datetime import datetime
 
 import click
 
-from taintwarden_cli.completion import NODES, PODS, WORKLOADS
+from taintwarden_cli.completion import NODES, PODS
 from taintwarden_cli.lazy import imported
 from taintwarden_cli.options import cluster_options, operator_option
 from taintwarden_cli.output import output_option
@@ -41,7 +41,7 @@ Exit codes:
   11  no operator is at work: the answer holds once one runs
   12  the pod is Pending, and no node may get it
 
-JSON and YAML have: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, remedy (of a
+JSON has: at, pod, fate (Stays, Leaves, WouldLeave, Pending, NotActedOn), reason, problem, remedy (of a
 pending pod), waitsFor, nodeEnd, policy, deadline, secondsLeft, claims[] (of other policies: policy, mode, reason,
 deadline, secondsLeft, waitsFor), taints[] (key, value, effect, source, device, rule, verdict, reason, policy, mode,
 otherPolicies, tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft),
@@ -72,16 +72,12 @@ _NAMESPACE = click.option(
 )
 
 
-_SHORT = {
-    "po": "pod", "pods": "pod", "no": "node", "nodes": "node", "deploy": "deployment", "deployments": "deployment",
-    "sts": "statefulset", "statefulsets": "statefulset", "ds": "daemonset", "daemonsets": "daemonset",
-    "rs": "replicaset", "replicasets": "replicaset",
-}  # fmt: skip
+_SHORT = {"po": "pod", "pods": "pod", "no": "node", "nodes": "node"}
 """The other names that kubectl knows."""
 
 
 class _Kinds(click.Group):
-    """Commands by kind, as kubectl takes them: ``po NAME``, ``pod/NAME``, ``deploy/NAME``."""
+    """Commands by kind, as kubectl takes them: ``po NAME``, ``pod/NAME``."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, _SHORT.get(cmd_name.lower(), cmd_name.lower()))
@@ -99,7 +95,7 @@ class _Kinds(click.Group):
 def explain() -> None:
     """Say why pods stay or leave, and when.
 
-    The kind may have kubectl's short name (po, deploy, sts, ds, rs, no), and stand before the name: pod/web-0.
+    The kind may have kubectl's short name (po, no), and stand before the name: pod/web-0.
     """
 
 
@@ -122,59 +118,30 @@ def pod(**given: object) -> None:
     imported("taintwarden_cli.explain.answering:explain_pod")(**given)
 
 
-_MANY_HELP = """Explain the pods {of}: which have to leave, when, by which policy, and what they wait for; and
-why the others stay. Those that leave first come first. `taintwarden explain pod` says more about each. Pending pods
-are counted, with what the scheduler says.
+_NODE_HELP = """Explain the pods of a node: which have to leave, when, by which policy, and what they wait for; and
+why the others stay. Those that leave first come first. `taintwarden explain pod` says more about each.
 
-It needs the right to get {needs}, and to list pods, namespaces, poddisruptionbudgets,
-taintevictionpolicies and tolerationprofiles; of nodes, too, if a pod is Pending.
+It needs the right to get the node, and to list pods, namespaces, poddisruptionbudgets, taintevictionpolicies and
+tolerationprofiles.
 
 \b
 Examples:
-{examples}
+  taintwarden explain node a1
+  kubectl taintwarden explain node a1 -o json
 
 \b
 Exit codes:
   0   all of them stay; also where only policies that do not enforce would make them leave
-  1   the cluster cannot be reached, or has no such {what}
+  1   the cluster cannot be reached, or has no such node
   2   wrong flags or kubeconfig
   10  some have to leave
   11  no operator is at work: the answer holds once one runs
 
-JSON and YAML have: at, subject, problem, leaving, wouldLeave, taints[], pods[] (each as `explain pod` has it).
+JSON has: at, node, problem, leaving, wouldLeave, taints[], pods[] (each as `explain pod` has it).
 """
 
 
-def _many_help(kind: str) -> str:
-    if kind == "Node":
-        examples, what = "  taintwarden explain node a1\n  kubectl taintwarden explain node a1 -o json", "node"
-    else:
-        what = kind.lower()
-        examples = f"  taintwarden explain {what} shop/web\n  kubectl taintwarden explain {what} web -n shop -o json"
-    needs = "the node" if kind == "Node" else f"the {kind} and the nodes of its pods"
-    return _MANY_HELP.format(of=f"of a {kind}", needs=needs, examples=examples, what=what)
-
-
-def _workload(kind: str) -> click.Command:
-    """The command for workloads of this kind."""
-
-    @click.argument("name", metavar="NS/NAME", shell_complete=WORKLOADS[kind])
-    @_NAMESPACE
-    @operator_option
-    @cluster_options
-    @output_option
-    def command(**given: object) -> None:
-        imported("taintwarden_cli.explain.answering:explain_workload")(kind, **given)
-
-    told = f"Explain the pods of a {kind}."
-    return click.command(kind.lower(), help=_many_help(kind), short_help=told)(command)
-
-
-for _kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
-    explain.add_command(_workload(_kind))
-
-
-@explain.command("node", help=_many_help("Node"), short_help="Explain the pods of a node.")
+@explain.command(help=_NODE_HELP, short_help="Explain the pods of a node.")
 @click.argument("name", shell_complete=NODES)
 @operator_option
 @cluster_options

@@ -33,12 +33,13 @@ from taintwarden_cli.explain.explanation import (
     TaintExplanation,
     TolerationAnswer,
 )
-from taintwarden_cli.explain.waiting import Waiting, budgets_explained, waiting
+from taintwarden_cli.explain.waiting import blocked_by, budgets_explained, waiting
 from taintwarden_cli.rehearsal.evaluation import Evaluation, untouchable
+from taintwarden_cli.rehearsal.node_candidates import Candidates
 from taintwarden_cli.rehearsal.pending import diagnose
-from taintwarden_cli.rehearsal.rehearsal import named
-from taintwarden_cli.rehearsal.reported import status_of
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, named, taught
+from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
 from taintwarden_cli.rehearsal.sources import Source
 
 NOT_SELECTED = "NotSelected"
@@ -48,19 +49,29 @@ _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
-    """The whole explanation.
+    """The explanation of the first pod.
 
     Raises:
         BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
 
     """
-    evaluation = Evaluation(snapshot, gates)
-    meta, pod = evaluation.object.metadata, evaluation.pod
+    return explain_pod(snapshot, gates, taught(snapshot, gates), snapshot.pods[0])
+
+
+def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedPod) -> PodExplanation:
+    """The explanation of a pod by a machine that knows the snapshot.
+
+    Raises:
+        BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
+
+    """
+    evaluation = Evaluation(snapshot, gates, known, obj)
+    meta, pod = obj.metadata, evaluation.pod
     answer = PodExplanation(
         at=rfc3339.at(snapshot.now),
-        pod=PodReference(meta.namespace, meta.name, meta.uid, evaluation.object.spec.node_name),
+        pod=PodReference(meta.namespace, meta.name, meta.uid, obj.spec.node_name),
         fate=Fate.NOT_ACTED_ON,
-        reason=untouchable(evaluation.object, snapshot.now),
+        reason=untouchable(obj, snapshot.now),
         problem=snapshot.operator_problem or None,
         policies=list(_policies(evaluation)),
         profiles=list(_profiles(evaluation)),
@@ -69,7 +80,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
         notes=list(_notes(evaluation)),
     )
     if pod is None:
-        return _explain_pending(answer, evaluation) if evaluation.object.is_pending else answer
+        return _explain_pending(answer, evaluation, known) if obj.is_pending else answer
     answer.pod.bound_at = rfc3339.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
@@ -96,12 +107,12 @@ def _why_it_stays(left: list[ClaimView]) -> str:
     return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
 
 
-def _explain_pending(answer: PodExplanation, evaluation: Evaluation) -> PodExplanation:
+def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehearsal) -> PodExplanation:
     """``answer`` for a pod that is not bound yet: which nodes may not get it, why, and what to do."""
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
-    pod = evaluation.object
-    found = diagnose(pod, evaluation.candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
+    pod, candidates = evaluation.object, Candidates(evaluation.snapshot, known, evaluation.gates)
+    found = diagnose(pod, candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
     answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in found.obstacles.items()]
     answer.reason, answer.remedy = found.reason, found.remedy
     return answer
@@ -155,8 +166,9 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
     found = waiting(claim.pod, policy, status, answer.budgets, evaluation.now)
     if claim.due_at > evaluation.now:
-        found = Waiting(f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}", found.budget)
-    return str(found)
+        deadline = f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}"
+        found = [deadline, *filter(None, [blocked_by(answer.budgets, policy)])]
+    return "; then ".join(found) or "for nothing: it is due now"
 
 
 def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:

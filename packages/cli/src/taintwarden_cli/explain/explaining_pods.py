@@ -1,4 +1,4 @@
-"""Explains the pods of a workload or node."""
+"""Explains the pods of a node."""
 
 import math
 from collections import Counter
@@ -11,71 +11,53 @@ from rich.text import Text
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates, Taint
-from taintwarden_cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain
+from taintwarden_cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain_pod
 from taintwarden_cli.explain.explanation import Fate, PodExplanation, TaintExplanation
+from taintwarden_cli.explain.explanation_table import FATES
 from taintwarden_cli.output import printable
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden_cli.rehearsal.rehearsal import taught
 from taintwarden_cli.rehearsal.snapshot import Snapshot
-from taintwarden_cli.rehearsal.surroundings import around
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, render, rows
-
-FATES = {
-    Fate.STAYS: "stays",
-    Fate.LEAVES: "leaves",
-    Fate.WOULD_LEAVE: "would leave",
-    Fate.PENDING: "pending",
-    Fate.NOT_ACTED_ON: "not acted on",
-}
 
 REASONS = 5
 """How many reasons to stay are listed."""
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole explanation.
-
-    ``taints`` are those of the node; empty for a workload, whose nodes may be many.
-    """
+    """The whole explanation."""
 
     at: str
-    subject: str
+    node: str
     problem: str | None
     leaving: int
     would_leave: int
     taints: list[str]
+    """Of the node, those that policies derive included."""
     pods: list[PodExplanation]
     """The earliest deadline first; then pods without a deadline, by name."""
 
 
-def explain_pods(snapshot: Snapshot, subject: str, gates: Gates) -> PodsExplanation:
-    """Explain each pod of a snapshot.
+def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation:
+    """Explain each pod of a node.
 
     Raises:
         BadInput: the input is not sufficient.
 
     """
-    found = sorted((explain(around(snapshot, pod), gates) for pod in snapshot.pods), key=_rank)
-    fates, is_node = [one.fate for one in found], subject.startswith("Node")
+    known = taught(snapshot, gates)
+    found = sorted((explain_pod(snapshot, gates, known, pod) for pod in snapshot.pods), key=_rank)
+    fates, node = [one.fate for one in found], known.view.node(name)
+    taints = [taint for taint, _ in node.taints] if node is not None else []
     return PodsExplanation(
         at=rfc3339.at(snapshot.now),
-        subject=subject,
+        node=name,
         problem=snapshot.operator_problem or None,
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
-        taints=list(_carried(snapshot, gates)) if is_node else [],
+        taints=[f"{one} (from {one.source})" if one.source else str(one) for one in taints],
         pods=found,
     )
-
-
-def _carried(snapshot: Snapshot, gates: Gates) -> Iterator[str]:
-    """The taints of the node, those that policies derive included."""
-    rehearsal = Rehearsal(msgspec.structs.replace(snapshot, pods=()), gates, at_once(snapshot.now))
-    rehearsal.teach()
-    for name in rehearsal.view.nodes:
-        node = rehearsal.view.node(name)
-        for taint, _ in node.taints if node is not None else ():
-            yield f"{taint} (from {taint.source})" if taint.source else str(taint)
 
 
 def _rank(one: PodExplanation) -> tuple[float, str, str]:
@@ -91,13 +73,12 @@ def table(answer: PodsExplanation) -> str:
 def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines = Lines()
     lines.add("Problem", answer.problem, "bold red")
-    lines.add("Explains", answer.subject, "bold")
+    lines.add("Node", answer.node, "bold")
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
     lines.add("Leaving", f"{answer.leaving} of {wording.pods(len(answer.pods))}", "bold red" if answer.leaving else "")
     for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
         lines.add("Reclaim", Times(answer.at).within(end), "yellow")
-    lines.add("Pending", _pending(answer), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
@@ -107,13 +88,7 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     yield lines.grid
     if answer.pods:
         yield Text("")
-        yield rows(("POD", "NODE", "FATE", "WHEN", "POLICY", "WAITING"), map(_row, answer.pods))
-
-
-def _pending(answer: PodsExplanation) -> str:
-    pending = [one for one in answer.pods if one.fate is Fate.PENDING]
-    told = dict.fromkeys(one.scheduler or one.reason for one in pending)
-    return f"{wording.pods(len(pending))}: {'; '.join(told)}" if pending else ""
+        yield rows(("POD", "FATE", "WHEN", "POLICY", "WAITING"), map(_row, answer.pods))
 
 
 def _reasons(answer: PodsExplanation, fate: Fate) -> Iterator[str]:
@@ -147,5 +122,5 @@ def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
 def _row(one: PodExplanation) -> tuple[str, ...]:
     when = "" if one.deadline is None else wording.due(one.deadline, one.seconds_left or 0)
     name = f"{one.pod.namespace}/{one.pod.name}"
-    shown = (name, one.pod.node, FATES[one.fate], when, one.policy, one.waits_for)
+    shown = (name, FATES[one.fate][0].partition(":")[0], when, one.policy, one.waits_for)
     return tuple(printable(text or "-") for text in shown)

@@ -1,7 +1,7 @@
 """Why a pod is evicted or not: the machine's decision as a structure that does not change between releases.
 
 Nothing is decided here. The objects pass the same decoder into the same machine as in the operator, and the result is
-recorded. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC.
+recorded. The structs are what ``-o json`` prints; times are RFC 3339 in UTC.
 """
 
 from enum import StrEnum

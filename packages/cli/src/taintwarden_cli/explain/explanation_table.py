@@ -14,7 +14,7 @@ from taintwarden_cli.rendering import Lines, render, rows
 
 MAX_NAMED = 3
 """The number of nodes that are named for each reason."""
-_FATES = {
+FATES = {
     Fate.STAYS: ("stays", "bold green"),
     Fate.LEAVES: ("leaves", "bold red"),
     Fate.WOULD_LEAVE: ("would leave", "bold yellow"),
@@ -55,7 +55,7 @@ def _head(answer: PodExplanation) -> Lines:
     lines.add("Problem", answer.problem, "bold red")
     lines.add("Pod", f"{pod.namespace}/{pod.name}" + (f" on node {pod.node}{bound}" if pod.node else ""), "bold")
     lines.add("As of", answer.at)
-    fate, style = _FATES[answer.fate]
+    fate, style = FATES[answer.fate]
     lines.add("Fate", fate + _due(answer.deadline, answer.seconds_left), style)
     lines.add("Because", answer.reason)
     lines.add("Remedy", answer.remedy)

@@ -1,8 +1,6 @@
-"""What a due pod waits for, in the words of ``explain`` and ``top``: as the operator reports it, and by its budgets."""
+"""What a due pod waits for, in the words of ``explain``: as the operator reports it, and by its budgets."""
 
 from collections.abc import Iterable, Iterator
-
-import msgspec
 
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
@@ -14,28 +12,18 @@ from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """What a due pod of a policy that enforces waits for.
+def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[BudgetExplanation], now: float) -> list[str]:
+    """What a pod of a policy that enforces waits for: a limit, as the operator reports it, and budgets that block it.
 
-    ``limit``: what refuses it, as the operator reports it. ``budget``: the PodDisruptionBudgets that block it.
+    ``status``: that of its policy.
     """
-
-    limit: str
-    budget: str
-
-    def __str__(self) -> str:
-        return "; then ".join(filter(None, (self.limit, self.budget))) or "for nothing: it is due now"
-
-
-def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[BudgetExplanation], now: float) -> Waiting:
-    """Of one pod. ``status``: that of its policy."""
     here = (pod.namespace, pod.name, pod.node)
     mine = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
-    blocked = _blocked_by(budgets, policy) if _respects_budgets(policy, mine) else ""
+    blocked = blocked_by(budgets, policy, mine)
     if mine is not None and mine.limit == BUDGET and blocked:
-        return Waiting("", blocked)
+        return [blocked]
     told = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(policy.name, status)
-    return Waiting(told, blocked)
+    return list(filter(None, (told, blocked)))
 
 
 def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
@@ -43,9 +31,10 @@ def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> st
         return ""
     tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
     again = ""
-    if mine.until_at is not None:  # which is as of the last report, and the call may be made by now
-        next_one = ", the next one" if mine.limit in (FAILING, CALLS) else f"; {wording.next_one(mine.limit)}"
-        again = f"{next_one} {wording.relative(max(mine.until_at, now), now)}"
+    if mine.until_at is not None and mine.until_at > now:  # else it is past since the last report
+        when = wording.relative(mine.until_at, now)
+        is_call = mine.limit in (FAILING, CALLS)
+        again = f", the next one {when}" if is_call else f"; {wording.next_one(mine.limit, when)}"
     return f"{_limit(mine.limit, mine.message, policy, status)}{tries}{again}"
 
 
@@ -65,13 +54,11 @@ def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
     return wording.waiting(limit, policy, 1, detail)
 
 
-def _respects_budgets(policy: Policy, mine: NextPod | None) -> bool:
-    """Whether budgets can block the pod. When the time of EvictThenDelete is over, another limit holds it."""
-    method = policy.eviction.method
-    return method is Method.EVICT or (method is Method.EVICT_THEN_DELETE and (mine is None or mine.limit == BUDGET))
-
-
-def _blocked_by(budgets: list[BudgetExplanation], policy: Policy) -> str:
+def blocked_by(budgets: list[BudgetExplanation], policy: Policy, mine: NextPod | None = None) -> str:
+    """The PodDisruptionBudgets that block a pod. When the time of EvictThenDelete is over, another limit holds it."""
+    is_over = policy.eviction.method is Method.EVICT_THEN_DELETE and mine is not None and mine.limit != BUDGET
+    if policy.eviction.method is Method.DELETE or is_over:
+        return ""
     if len(budgets) > 1:
         return f"its PodDisruptionBudgets have to be repaired: {several_budgets(one.name for one in budgets)}"
     blocking = [one for one in budgets if not one.allows]

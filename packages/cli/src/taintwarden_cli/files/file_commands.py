@@ -6,15 +6,14 @@ from taintwarden_cli.lazy import imported
 from taintwarden_cli.options import cluster_options
 from taintwarden_cli.output import output_option
 
-_INIT_HELP = """Print a first TaintEvictionPolicy for each taint whose value changes, and a TolerationProfile for the
-workload with the most pods that tolerate it, as YAML with comments. Nothing is written to the cluster.
+_INIT_HELP = """Print a first TaintEvictionPolicy for each taint whose value changes, as YAML with comments. Nothing is
+written to the cluster.
 
 The policy is in mode DryRun: it reports evictions and makes none. It has placement, so that pods do not come back to a
-node that they have to leave. The value in the profile is chosen so that no pod has to leave with the present values of
-the nodes: edit it. Without --key, keys of Kubernetes, keys that a policy has already, those that state the class of a
-node, and those whose values cannot be compared are left out; a comment names them.
+node that they have to leave. Without --key, keys of Kubernetes, keys that a policy has already, those that state the
+class of a node, and those whose values cannot be compared are left out; a comment names them.
 
-Needs the rights to list nodes, pods and taintevictionpolicies. The definitions need not be installed.
+Needs the rights to list nodes and taintevictionpolicies. The definitions need not be installed.
 
 \b
 Examples:
@@ -31,7 +30,7 @@ Exit codes:
 """
 
 
-@click.command(help=_INIT_HELP, short_help="Print a first policy and profile.")
+@click.command(help=_INIT_HELP, short_help="Print a first policy.")
 @click.option("--key", "keys", multiple=True, help="A key of taints; may be repeated. [default: those that change]")
 @cluster_options
 def init(**given: object) -> None:
@@ -67,7 +66,7 @@ Exit codes:
   1  an error
   2  a file cannot be read, has no object, or is neither YAML nor JSON; or wrong flags
 
-JSON and YAML have: files, objects, policies, profiles, pods, nodes, ignored (kind: count), errors, warnings,
+JSON has: files, objects, checked, ignored (kind: count), errors, warnings,
 findings[] (file, line, document, item, kind, name, severity, path, message, reason, remedy), unreadable[] (file,
 reason).
 """

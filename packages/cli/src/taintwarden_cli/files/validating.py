@@ -14,9 +14,10 @@ from taintwarden.api.field_errors import FieldError, InvalidObject, as_written
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
+from taintwarden.controller.words.wording import several
 from taintwarden.engine.model import Policy, Profile
-from taintwarden_cli.data_output import write_data
-from taintwarden_cli.output import printable, write
+from taintwarden_cli.data_output import write_answer
+from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.manifests import BadInput, Document, read_documents
 from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, check_templates, subject_of
 from taintwarden_placement.admission.checking import FaultSeverity, Found
@@ -59,10 +60,8 @@ class FileReport(msgspec.Struct, rename="camel"):
 
     files: int = 0
     objects: int = 0
-    policies: int = 0
-    profiles: int = 0
-    pods: int = 0
-    nodes: int = 0
+    checked: int = 0
+    """Policies, profiles, pods, pod templates and nodes."""
     ignored: dict[str, int] = {}
     errors: int = 0
     warnings: int = 0
@@ -130,22 +129,14 @@ def _check(
     document: Document, policies: list[Policy], profiles: list[Profile], report: FileReport, ignored: Counter[str]
 ) -> Found:
     obj, group, kind = document.content, document.group, document.kind
-    match subject_of(group, kind):
-        case ObjectRole.POLICY:
-            report.policies += 1
-        case ObjectRole.PROFILE:
-            report.profiles += 1
-        case ObjectRole.POD:
-            report.pods += 1
-        case ObjectRole.NODE:
-            report.nodes += 1
-        case ObjectRole.OTHER:
-            found = [] if kind == "CustomResourceDefinition" else [*check_templates(obj, profiles)]
-            report.pods += len(found)
-            if not found:
-                ignored[f"{group}/{kind}" if group else kind] += 1
-            yield from chain.from_iterable(faults for _, faults in found)
-            return
+    if subject_of(group, kind) is ObjectRole.OTHER:
+        found = [] if kind == "CustomResourceDefinition" else [*check_templates(obj, profiles)]
+        report.checked += len(found)
+        if not found:
+            ignored[f"{group}/{kind}" if group else kind] += 1
+        yield from chain.from_iterable(faults for _, faults in found)
+        return
+    report.checked += 1
     yield from check_object(obj, group, kind, policies, profiles)
     if policies and subject_of(group, kind) is ObjectRole.VOLUME:
         yield from check_volume(obj, policies)
@@ -194,37 +185,19 @@ def validate(files: tuple[str, ...], named: tuple[str, ...], recursive: bool, ou
     if not (files or named):
         raise click.UsageError("name a file or a folder; - is standard input")
     report = check_files((*files, *named), recursive=recursive)
-    if output == "table":
-        for finding in report.findings:
-            write(printable(str(finding)))
-        for unreadable in report.unreadable:
-            click.echo(f"taintwarden: {printable(unreadable.reason)}", err=True)
-        write(_summary(report))
-    else:
-        write_data(report, output)
+    for unreadable in report.unreadable if output == "table" else ():
+        click.echo(f"taintwarden: {printable(unreadable.reason)}", err=True)
+    write_answer(report, output, lambda: "\n".join([*map(printable, map(str, report.findings)), _summary(report)]))
     sys.exit(UNREADABLE if report.unreadable else FAULTY if report.errors else FINE)
 
 
 def _summary(report: FileReport) -> str:
-    checked = ", ".join(
-        [
-            _count(report.policies, "policy", "policies"),
-            _count(report.profiles, "profile"),
-            _count(report.pods, "pod or pod template", "pods and pod templates"),
-            _count(report.nodes, "node"),
-        ]
-    )
     ignored = ", ".join(f"{kind} {count}" for kind, count in report.ignored.items())
-    return "; ".join(
-        [
-            f"{_count(report.files, 'file')}: {checked} checked",
-            *([f"ignored: {printable(ignored)}"] if ignored else []),
-            *(["only the API server checks TaintPublishers"] if _PUBLISHERS in report.ignored else []),
-            *([f"{_count(len(report.unreadable), 'file')} not readable"] if report.unreadable else []),
-            f"{_count(report.errors, 'error')}, {_count(report.warnings, 'warning')}",
-        ]
-    )
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    parts = [
+        f"{several(report.files, 'file')}: {several(report.checked, 'object')} checked",
+        f"ignored: {printable(ignored)}" if ignored else "",
+        "only the API server checks TaintPublishers" if _PUBLISHERS in report.ignored else "",
+        f"{several(len(report.unreadable), 'file')} not readable" if report.unreadable else "",
+        f"{several(report.errors, 'error')}, {several(report.warnings, 'warning')}",
+    ]
+    return "; ".join(filter(None, parts))

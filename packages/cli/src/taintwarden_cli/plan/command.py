@@ -47,7 +47,7 @@ Exit codes:
   10  look first: a guard trips, pods wait at the end, end with their node, have no other node, or may come back to
       a node that they have to leave, or a new value cannot be compared
 
-JSON and YAML have: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions,
+JSON has: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions,
 leaving, held, later, wouldLeave, endsWithNode, nowhere, returning, pods[] (namespace, name, node, policy, taint,
 fate, deadline, already, order, at, afterSeconds, deleted, waitedSeconds, limit, reason, budgets[], replacement,
 replacedOn, returnsTo, late), cancelled[], guards[], invalid[], notes[]. With --sweep: at, key, effect, nodes, pods,
@@ -90,7 +90,6 @@ policies[], would[], steps[] (value, leaving, more, workloads, trips[]), notes[]
     type=float,
     help="The operator's maximum over all policies; 0 is no maximum. [default: 50]",
 )
-@click.option("-n", "--namespace", "space", default="", help="Show only the pods of this namespace. Default: all.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
 @operator_option
 @cluster_options

@@ -8,18 +8,16 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from taintwarden.controller.words.wording import duration
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.settings import Settings
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
-from taintwarden_cli.data_output import write_data
-from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.data_output import write_answer
+from taintwarden_cli.output import fail, printable
 from taintwarden_cli.plan.command import SHOWN_PODS
-from taintwarden_cli.plan.tables import sweep_table, table
+from taintwarden_cli.plan.tables import sweep_parts, table
 from taintwarden_cli.rehearsal.changes import Change, Where, parse_removal, parse_taint
 from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.plan import Plan
 from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import read_snapshot
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
@@ -27,7 +25,7 @@ from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.rehearsal.sweep import parse_sweep, sweep
-from taintwarden_cli.rendering import Progress
+from taintwarden_cli.rendering import render
 
 FINE, PERSON = 0, 10
 
@@ -43,7 +41,6 @@ def plan(
     horizon: float,
     replacement_seconds: float,
     stop_seconds: float,
-    space: str,
     show_all: bool,
     output: str,
     **flags: object,
@@ -60,21 +57,16 @@ def plan(
         changes = _changes((nodes, zones, selectors), taints, remove)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    with Progress() as progress:
-        progress.say("reading the cluster")
-        now = time.time()
-        snapshot, labelled = _read(settings, selectors, now)
-        changes = [replace(one, where=replace(one.where, labelled=labelled)) for one in changes]
-        assumptions = Assumptions(replacement_seconds, stop_seconds)
-        try:
-            answer = _play(snapshot, changes, enforced, horizon, now, assumptions, settings, progress)
-        except BadInput as error:
-            fail(printable(str(error)), REFUSED)
-    answer = answer.narrowed(space) if space else answer
-    if output == "table":
-        write(table(answer, None if show_all else SHOWN_PODS))
-    else:
-        write_data(answer, output)
+    now = time.time()
+    snapshot, labelled = _read(settings, selectors, now)
+    changes = [replace(one, where=replace(one.where, labelled=labelled)) for one in changes]
+    assumptions = Assumptions(replacement_seconds, stop_seconds)
+    limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
+    try:
+        answer = Play(snapshot, now, assumptions, settings.gates, enforced, **limits).run(changes, horizon)
+    except BadInput as error:
+        fail(printable(str(error)), REFUSED)
+    write_answer(answer, output, lambda: table(answer, None if show_all else SHOWN_PODS))
     sys.exit(PERSON if answer.needs_a_person else FINE)
 
 
@@ -98,10 +90,7 @@ def _sweep(
         fail(printable(str(error)), REFUSED)
     modes = {one.name: one.mode for one in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
-    if output == "table":
-        write(sweep_table(found))
-    else:
-        write_data(found, output)
+    write_answer(found, output, lambda: render(*sweep_parts(found)))
 
 
 def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:
@@ -115,27 +104,6 @@ def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Sna
         return await read_snapshot(session, settings.namespace, now), labelled
 
     return ask(settings, question, max_connections=12)
-
-
-def _play(
-    snapshot: Snapshot,
-    changes: list[Change],
-    enforced: tuple[str, ...],
-    horizon: float,
-    now: float,
-    assumptions: Assumptions,
-    settings: Settings,
-    progress: Progress,
-) -> Plan:
-    progress.say(f"looking at {len(snapshot.pods)} pods on {len(snapshot.nodes)} nodes")
-    gates = settings.gates
-    limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
-    play = Play(snapshot, now, assumptions, gates, enforced, **limits)
-    return play.run(
-        changes,
-        horizon,
-        lambda at, gone: progress.say(f"{duration(at)} of {duration(horizon)}, {gone} pods have left"),
-    )
 
 
 def _changes(

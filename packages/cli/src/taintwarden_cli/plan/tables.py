@@ -1,9 +1,8 @@
 """A plan, and a sweep over values, as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from taintwarden.controller.words.wording import duration, pods, several
@@ -11,7 +10,7 @@ from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.returning import REMEDY
 from taintwarden_cli.rehearsal.sweep import Step, Sweep
-from taintwarden_cli.rendering import Lines, render
+from taintwarden_cli.rendering import Lines, render, rows
 
 _STYLES = {
     PlannedFate.LEAVES: "",
@@ -85,23 +84,14 @@ def _leave(plan: Plan) -> str:
     return f"{pods(plan.leaving)}, the last after {duration(last)}"
 
 
-def _pods(planned: list[PlannedPod]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("AFTER", no_wrap=True)
-    for name in ("POD", "NODE", "POLICY", "WAITS FOR", "GOES TO"):
-        table.add_column(name, overflow="fold")
-    for one in planned:
-        table.add_row(
-            str(one.order or "-"),
-            Text(_after(one), style=_STYLES[one.fate]),
-            printable(str(one)),
-            printable(one.node),
-            printable(one.policy),
-            printable(_waits(one)),
-            _goes(one),
-        )
-    return table
+def _pods(planned: list[PlannedPod]) -> RenderableType:
+    header = ("#", "AFTER", "POD", "NODE", "POLICY", "WAITS FOR", "GOES TO")
+    return rows(header, map(_row, planned))
+
+
+def _row(one: PlannedPod) -> Sequence[str | Text]:
+    after = Text(_after(one), style=_STYLES[one.fate])
+    return str(one.order or "-"), after, str(one), one.node, one.policy, _waits(one), _goes(one)
 
 
 def _after(pod: PlannedPod) -> str:
@@ -140,12 +130,8 @@ NAMED = 2
 """The number of workloads that are named for each value."""
 
 
-def sweep_table(found: Sweep) -> str:
+def sweep_parts(found: Sweep) -> Iterator[RenderableType]:
     """The whole sweep as text."""
-    return render(*_sweep_parts(found))
-
-
-def _sweep_parts(found: Sweep) -> Iterator[RenderableType]:
     lines = Lines()
     lines.add("As of", found.at)
     lines.add("Sweep", f"{found.key}:{found.effect} on {several(found.nodes, 'node')} with {pods(found.pods)}", "bold")
@@ -158,19 +144,14 @@ def _sweep_parts(found: Sweep) -> Iterator[RenderableType]:
         return
     yield Text("")
     most = max(one.leaving for one in found.steps)
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
-    shown.add_column("VALUE", justify="right", no_wrap=True)
-    shown.add_column("LEAVE", justify="right", no_wrap=True)
-    shown.add_column("", no_wrap=True)
-    shown.add_column("BECAUSE OF THIS VALUE", overflow="fold")
-    before: dict[str, int] = {}
+    listed, before = list[Sequence[str | Text]](), dict[str, int]()
     for step in found.steps:
         style = "bold red" if step.trips else "yellow" if step.leaving else "green"
         bar = "█" * (round(step.leaving / most * BAR_WIDTH) or int(step.leaving > 0)) if most else ""
         leave = Text(str(step.leaving), style=style)
-        shown.add_row(printable(step.value), leave, Text(bar, style=style), _why(step, before))
+        listed.append((step.value, leave, Text(bar, style=style), _why(step, before)))
         before = step.workloads
-    yield shown
+    yield rows(("VALUE", "LEAVE", "", "BECAUSE OF THIS VALUE"), listed)
 
 
 def _why(step: Step, before: dict[str, int]) -> str:
@@ -184,4 +165,4 @@ def _why(step: Step, before: dict[str, int]) -> str:
         told.append(f"{-step.more} fewer")
     if step.trips:
         told.append(f"the guard of {', '.join(step.trips)} trips")
-    return printable("; ".join(told)) or "-"
+    return "; ".join(told) or "-"

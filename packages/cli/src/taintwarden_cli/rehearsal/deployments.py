@@ -1,10 +1,12 @@
 """The Deployments of the project in a cluster, and the commands that their containers run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
 from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.sources import Named
 
 EXTENDER = "scheduler-extender"
 """The command of the scheduler extender."""
@@ -53,24 +55,11 @@ class DeploymentSpec(msgspec.Struct):
     replicas: int = 1
 
 
-class DeploymentStatus(msgspec.Struct, rename="camel"):
-    """``status`` of a Deployment."""
-
-    ready_replicas: int = 0
-
-
-class DeploymentMeta(msgspec.Struct):
-    """``metadata`` of a Deployment."""
-
-    name: str = ""
-
-
-class Deployment(msgspec.Struct):
+class Deployment(Named):
     """A Deployment."""
 
-    metadata: DeploymentMeta = msgspec.field(default_factory=DeploymentMeta)
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
-    status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def running(self, command: str) -> Iterator[Container]:
         """The containers that run a command of ours."""
@@ -94,13 +83,17 @@ async def read_deployments(session: Session, namespace: str) -> list[Deployment]
 
 
 async def unready_webhook(session: Session, namespace: str) -> str:
-    """Why pods that are created now are not completed, in one sentence. Empty if Deployments may not be read."""
+    """The same as :func:`unready`. Empty if Deployments may not be read."""
     try:
-        deployments = await read_deployments(session, namespace)
+        return unready(await read_deployments(session, namespace), namespace)
     except ClusterError:
         return ""
+
+
+def unready(deployments: Iterable[Deployment], namespace: str) -> str:
+    """Why pods that are created now are not completed, in one sentence."""
     for one in deployments:
-        if any(one.running(WEBHOOK)) and not one.status.ready_replicas:
+        if any(one.running(WEBHOOK)) and not one.status.get("readyReplicas"):
             told = f"of Deployment {namespace}/{one.metadata.name}, the webhook, no replica is ready"
             return f"{told}: new pods get no placement and no native tolerations"
     return ""

@@ -1,4 +1,4 @@
-"""What the operator's machine decides about the first pod of a snapshot."""
+"""What the operator's machine decides about a pod of a snapshot."""
 
 import math
 from collections.abc import Mapping
@@ -10,13 +10,12 @@ from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, 
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import ClaimView, history_name
-from taintwarden.engine.model import Budget, Gates, Node, Pod, Policy, Taint, Tolerations
+from taintwarden.engine.model import Budget, Gates, Pod, Policy, Taint, Tolerations
 from taintwarden.kube.wire.kinds import PodObject
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.node_candidates import Candidates
-from taintwarden_cli.rehearsal.rehearsal import at_once, named, taught
-from taintwarden_cli.rehearsal.reported import is_kept_from_enforcing
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing
 from taintwarden_cli.rehearsal.sources import Source
 
 
@@ -28,26 +27,26 @@ class Evaluation:
 
     """
 
-    def __init__(self, snapshot: Snapshot, gates: Gates) -> None:
+    def __init__(self, snapshot: Snapshot, gates: Gates, known: Rehearsal, pod: PlacedPod) -> None:
         self.snapshot = snapshot
         self.gates = gates
         self.now = snapshot.now
-        self.object = snapshot.pods[0]
+        self.object = pod
         self.issues: list[PodIssue] = []
         self.pod = self._translate()
-        known = taught(snapshot, gates)
         self._view = known.view
         if self.pod is not None:  # with its devices
             uid = self.pod.uid
             self.pod = next((one for one in self._view.pods(self.pod.node) if one.uid == uid), self.pod)
         self.policies = known.policies
         self.policy_problems = known.policy_problems
-        self.profiles = known.profiles
-        self.profile_problems = {key.partition("/")[2]: why for key, why in known.profile_problems.items()}
+        space = pod.metadata.namespace
+        self.profiles = tuple(one for one in known.profiles if one.namespace == space)
+        named_problems = ((key.partition("/"), why) for key, why in known.profile_problems.items())
+        self.profile_problems = {name: why for (namespace, _, name), why in named_problems if namespace == space}
         self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
-        """The node of the pod; all nodes if it is not bound."""
-        self.node: Node | None = self.nodes[0] if self.nodes and self.object.spec.node_name else None
-        self.candidates = Candidates(snapshot, known, gates)
+        """Those of the snapshot: of a pod that is not bound, all."""
+        self.node = next((one for one in self.nodes if one.name == pod.spec.node_name), None)
         self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)

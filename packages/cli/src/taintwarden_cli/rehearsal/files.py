@@ -34,11 +34,10 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
     pod = pods[-1]
     pod.metadata.namespace = namespace
     budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
-    for budget in budgets:
-        budget.metadata.namespace = budget.metadata.namespace or "default"
     claims = [_convert(one, ClaimObject) for one in _of_kind(documents, "", "PersistentVolumeClaim")]
-    for claim in claims:
-        claim.metadata.namespace = claim.metadata.namespace or "default"
+    named: list[BudgetObject | ClaimObject] = [*budgets, *claims]
+    for one in named:
+        one.metadata.namespace = one.metadata.namespace or "default"
     namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
     return Snapshot(
         now,

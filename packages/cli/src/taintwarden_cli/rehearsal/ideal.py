@@ -61,7 +61,7 @@ class Places:
         candidate = self._candidates.of(self._objects[pod.uid])
         for name in sorted(self._view.nodes):
             view = self._view.node(name)
-            if view is None or next(candidate.refusals(view.node), None) is not None:
+            if view is None or not candidate.fits(view.node):
                 continue
             if not any(one.evicts and one.taint.origin is None for one in self._view.verdicts(name, pod.shared)):
                 yield name, candidate.preferences(view.node)

@@ -45,28 +45,24 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
     """The operator's Lease, and whether it is not being renewed.
 
     The clock here may run ahead of the operator's. So one that looks old is looked at until it is renewed, at most for
-    ``LATE_SECONDS``; the session remembers the result.
+    ``LATE_SECONDS``.
 
     Raises:
         ClusterError: it cannot be read.
 
     """
     lease = await read_lease(session, namespace, LEASE_NAME)
-    renewed_at, known = _renewed_at(lease), session.renewals
-    if renewed_at is None or now - renewed_at - known.clock_ahead <= LATE_SECONDS:
+    renewed_at = _renewed_at(lease)
+    if renewed_at is None or now - renewed_at <= LATE_SECONDS:
         return lease, False
-    if renewed_at == known.ended_at or now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
+    if now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
         return lease, True
     began = monotonic()
     while monotonic() < began + LATE_SECONDS:
         await pause(AGAIN_SECONDS)
         lease = await read_lease(session, namespace, LEASE_NAME)
-        newest = _renewed_at(lease)
-        if newest != renewed_at:
-            if newest is not None:
-                known.clock_ahead = max(0.0, now + monotonic() - began - newest)
+        if _renewed_at(lease) != renewed_at:
             return lease, False
-    known.ended_at = renewed_at
     return lease, True
 
 
@@ -92,9 +88,7 @@ def liveness(
     reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
     renewed_at = _renewed_at(lease)
     heard_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
-    if lease is not None and renewed_at is None:
-        return Liveness(_silent(heard_at, now), reported_at)
-    if renewed_at is not None and now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
+    if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS):
         return Liveness(_silent(heard_at, now), reported_at)
     if is_late and renewed_at is not None:
         late = wording.duration(now - renewed_at)

@@ -3,25 +3,25 @@
 Not considered: resources, ports, affinity to pods, topology spread, the places of volumes other than by labels.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import cached_property
 
 import msgspec
 
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
-from taintwarden.api.placement_labels import is_mirror_label, keys_of
-from taintwarden.engine.model import Gates, Node, PodClass, Profile
+from taintwarden.api.placement_labels import is_mirror_label
+from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint, Toleration, Tolerations
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
-from taintwarden_cli.rehearsal.places import NativeRequirement, Place, PlacedPod, PlacedVolume, accepts
+from taintwarden_cli.rehearsal.places import Place, PlacedPod, PlacedVolume, labels_of
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
-from taintwarden_cli.rehearsal.written import WrittenPod
-from taintwarden_placement.admission.placing import ConcerningPolicies, acting, placed_keys, published_labels
+from taintwarden_placement.admission.injection import NO_NODE
+from taintwarden_placement.admission.merged_affinity import merge
+from taintwarden_placement.admission.placing import Restrictions, acting, placed_keys, published_labels, restrictions
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.scheduling.demands import Demands, claim_of
-from taintwarden_placement.scheduling.feasibility import MAX_TOLD, Demand, Judge, Preferences, RefusalCause
+from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"
@@ -36,14 +36,10 @@ class ObstacleKind(StrEnum):
     """A taint that only an extended toleration tolerates: the native one is missing."""
     LABELS = "labels"
     """The labels of the node do not say what its taints say."""
-    OUTDATED = "outdated"
-    """The node affinity of the pod is not the one that it would get now."""
-    UNPUBLISHED = "unpublished"
-    """A version of a label is compared that no policy lists."""
+    PLACEMENT = "placement"
+    """What placement has written matches the node no longer, or cannot say what the pod tolerates."""
     VOLUME = "volume"
     """The node affinity of its volume does not match."""
-    INEXPRESSIBLE = "inexpressible"
-    """Labels cannot express a value of the node, or a toleration of the pod."""
     TAINT = "taint"
     """A taint is not tolerated."""
     AFFINITY = "affinity"
@@ -51,16 +47,17 @@ class ObstacleKind(StrEnum):
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """One reason why the pod may not be scheduled on a node: what does not match, and why, if that is known."""
+    """One reason why the pod may not be scheduled on a node."""
 
     kind: ObstacleKind
-    mismatch: str
-    cause: str = ""
+    text: str
 
-    @property
-    def text(self) -> str:
-        """Both."""
-        return f"{self.mismatch}: {self.cause}" if self.cause else self.mismatch
+
+_KINDS = {
+    RefusalCause.TAINT: ObstacleKind.TAINT,
+    RefusalCause.AFFINITY: ObstacleKind.AFFINITY,
+    RefusalCause.INVALID: ObstacleKind.IMPOSSIBLE,
+}
 
 
 class Candidate:
@@ -70,9 +67,8 @@ class Candidate:
         demand: what it demands, with extended tolerations and node affinity.
         place: what the scheduler reads in its ``nodeSelector`` and node affinity.
         volumes: those that its claims are bound to, with node affinity.
-        written: what would be written now.
-        wanted: the labels of placement that a node should have.
-        gates: which operators are enabled.
+        wanted: what placement would write now.
+        candidates: what it is one of.
 
     """
 
@@ -81,142 +77,74 @@ class Candidate:
         demand: Demand,
         place: Place,
         volumes: Sequence[PlacedVolume],
-        written: WrittenPod,
-        wanted: "WantedLabels",
-        gates: Gates,
+        wanted: Restrictions,
+        candidates: "Candidates",
     ) -> None:
-        self._demand = demand
-        self._native = demand.tolerations.native
-        self._place = place
-        self._volumes = volumes
-        self._wanted = wanted
-        self._gates = gates
+        gates = candidates.gates
+        self.demand = demand
+        self.wanted = wanted
+        self.is_impossible = bool(NO_NODE.items() & set(place.selector))
+        """Whether no node matches it, since its restrictions could not be written."""
+        self._candidates = candidates
         self._judge = Judge(demand, gates)
-        self.written = written
+        self._native = Judge(Demand(Tolerations(demand.tolerations.native)), gates)
+        selector = tuple(pair for pair in place.selector if pair not in NO_NODE.items())
+        self._own = Place(selector, place.terms).without(is_mirror_label).judge(gates)
+        """Without what placement has written."""
+        self._place = place.judge(gates)
+        self._volumes = [
+            (one.place, one.place.judge(gates, f"PersistentVolume {one.metadata.name}")) for one in volumes
+        ]
+        self._labels = place.labels
 
-    def refusals(self, node: Node) -> Iterator[str]:
-        """Why it may not be scheduled on the node. Empty: nothing that is considered keeps it off."""
-        yield from (one.text for one in self.obstacles(node))
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether the taint does not keep it off: by all its tolerations, and by those that the scheduler reads."""
+        if taint.effect not in REPELLING or self._judge.untolerated(taint) is not None:
+            return taint.effect not in REPELLING
+        return bool(taint.source) or self._native.untolerated(taint) is None
+
+    def fits(self, node: Node) -> bool:
+        """Whether nothing that is considered keeps it off the node."""
+        return next(self.obstacles(node), None) is None
 
     def obstacles(self, node: Node) -> Iterator[Obstacle]:
-        """The same, each with its kind."""
-        taints = [taint for taint, _ in node.taints]
-        refused = self._judge.refusal(taints, node.labels)
+        """Why it may not be scheduled on the node."""
+        taints, labels = [taint for taint, _ in node.taints], labels_of(node)
+        refused = self._judge.refusal(taints, labels)
         if refused is not None:
-            kinds = {
-                RefusalCause.TAINT: ObstacleKind.TAINT,
-                RefusalCause.AFFINITY: ObstacleKind.AFFINITY,
-                RefusalCause.INVALID: ObstacleKind.IMPOSSIBLE,
-            }
-            yield Obstacle(kinds[refused.cause], refused.reason)
+            yield Obstacle(_KINDS[refused.cause], refused.reason)
         else:
-            lacking = (taint for taint in taints if not accepts(self._native, taint, self._gates))
-            yield from (Obstacle(ObstacleKind.NATIVE, f"taint {taint}", NATIVE) for taint in lacking)
-        failing = list(self._place.failing(node.name, node.labels))
-        if failing and not (refused is not None and all(map(_is_ours, failing))):  # otherwise the same twice
-            yield self._of_labels(node, failing)
-        for volume in self._volumes:
-            of_volume = list(volume.place.failing(node.name, node.labels))
-            if of_volume:
-                yield self._of_volume(node, volume, of_volume)
-
-    def distinct(self, nodes: Iterable[Node]) -> list[Node]:
-        """Of nodes that do not differ in what decides about the pod, the first: clusters have many alike."""
-        labels = (*self._place.labels, *self.written.place.labels, *self._demand.keys)
-        named = tuple(dict.fromkeys((*labels, *(label for one in self._volumes for label in one.place.labels))))
-        found: dict[object, Node] = {}
-        for node in nodes:
-            name = node.name if self._place.names_nodes else ""
-            values = tuple([node.labels.get(label) for label in named])
-            is_labelled = any(map(is_mirror_label, node.labels))
-            found.setdefault((name, tuple(taint for taint, _ in node.taints), values, is_labelled), node)
-        return list(found.values())
-
-    @property
-    def unpublished(self) -> list[str]:
-        """The labels whose versions are compared, by the pod or a volume, and that no policy lists."""
-        of_volumes = keys_of(label for volume in self._volumes for label in volume.place.labels)
-        asked = (
-            *self.written.source_labels,
-            *self.written.compared_labels,
-            *(one.key for one in of_volumes if one.of_label),
-        )
-        return [key for key in dict.fromkeys(asked) if key not in self._wanted.published]
+            lacking = (taint for taint in taints if not self.tolerates(taint))
+            yield from (Obstacle(ObstacleKind.NATIVE, f"taint {taint}: {NATIVE}") for taint in lacking)
+        if own := self._own.refusal((), labels):
+            yield Obstacle(ObstacleKind.AFFINITY, own.reason)
+        elif refused is None and (placed := self._place.refusal((), labels)):  # otherwise it is said already
+            yield self._of_placement(node, placed.reason, self._place, self._labels)
+        for place, judge in self._volumes:
+            if missed := judge.refusal((), labels):
+                yield self._of_placement(node, missed.reason, judge, place.labels)
 
     def preferences(self, node: Node) -> Preferences:
         """How well the node suits."""
         return self._judge.preferences([taint for taint, _ in node.taints], node.labels)
 
-    def _of_labels(self, node: Node, failing: Sequence[NativeRequirement | None]) -> Obstacle:
-        mismatch = f"its nodeSelector or node affinity does not match ({_told(failing)})"
-        if self.written.is_impossible:
-            return Obstacle(ObstacleKind.IMPOSSIBLE, mismatch, _UNWRITTEN)
-        if not self.written.own.fits(node.name, node.labels):  # then nothing of ours would help
-            return Obstacle(ObstacleKind.AFFINITY, mismatch)
-        wanted = self._wanted.of(node)
-        if lag := self._lag(node, wanted, self._place):
-            return Obstacle(ObstacleKind.LABELS, mismatch, lag)
-        if self.written.is_possible_now and self.written.place.fits(node.name, node.labels):
-            return Obstacle(ObstacleKind.OUTDATED, mismatch, self._outdated)
-        if unpublished := self._unpublished(failing):
-            return Obstacle(ObstacleKind.UNPUBLISHED, mismatch, _UNPUBLISHED.format(unpublished))
-        faults = [*(f"{subject}: {why}" for subject, why in wanted.faults), *self.written.wanted.warnings]
-        return Obstacle(ObstacleKind.INEXPRESSIBLE, mismatch, "; ".join(faults))
-
-    def _of_volume(self, node: Node, volume: PlacedVolume, failing: Sequence[NativeRequirement | None]) -> Obstacle:
-        told = f"the node affinity of PersistentVolume {volume.metadata.name} does not match ({_told(failing)})"
-        if lag := self._lag(node, self._wanted.of(node), volume.place):
-            return Obstacle(ObstacleKind.LABELS, told, lag)
-        if unpublished := self._unpublished(failing):
-            return Obstacle(ObstacleKind.UNPUBLISHED, told, _UNPUBLISHED.format(unpublished))
-        return Obstacle(ObstacleKind.VOLUME, told)
-
-    def _lag(self, node: Node, wanted: NodeLabels, place: Place) -> str:
-        """What the operator has not written yet, if the node would match with it."""
-        if not place.fits(node.name, wanted.on(node.labels)):
-            return ""
-        if not any(map(is_mirror_label, node.labels)):
-            return NOT_LABELLED
-        differing = (
-            f"{label} is {node.labels.get(label, 'not there')} and should be {value}"
-            for label, value in wanted.labels.items()
-            if label in place.labels and node.labels.get(label) != value
-        )
-        return f"{NOT_LABELLED}: {', '.join(differing)}"
-
-    def _unpublished(self, failing: Sequence[NativeRequirement | None]) -> str:
-        """The labels whose versions no policy has repeated."""
-        found = (one.key for one in keys_of(one.key for one in failing if one is not None) if one.of_label)
-        return ", ".join(key for key in found if key not in self._wanted.published)
-
-    @cached_property
-    def _outdated(self) -> str:
-        ended = self.written.ended()
-        if ended:
-            return f"no policy places it by {', '.join(ended)} any more, and it keeps the affinity of its creation"
-        return "it keeps the affinity of its creation, and would get another one now"
-
-
-_UNWRITTEN = "what restricts it to nodes could not be written when it was created"
-_UNPUBLISHED = "no policy lists the label {} under versionLabels"
-
-
-class WantedLabels:
-    """The labels of placement that nodes should have.
-
-    Args:
-        taught: a machine that knows the cluster.
-
-    """
-
-    def __init__(self, taught: Rehearsal) -> None:
-        self._view = taught.view
-        self.published = published_labels(taught.policies)
-        """The labels whose versions are repeated."""
-
-    def of(self, node: Node) -> NodeLabels:
-        """Those of a node."""
-        return wanted_labels(node, self._view.policies)
+    def _of_placement(self, node: Node, mismatch: str, judge: Judge, named: Sequence[str]) -> Obstacle:
+        """A node that does not match. ``named``: the labels that are compared."""
+        if self.is_impossible:
+            told = f"{mismatch}: what restricts it to nodes could not be written when it was created"
+            return Obstacle(ObstacleKind.IMPOSSIBLE, told)
+        if not any(map(is_mirror_label, named)):
+            return Obstacle(ObstacleKind.VOLUME, mismatch)
+        wanted = self._candidates.wanted(node)
+        if judge.refusal((), wanted.on(labels_of(node))) is None:
+            differing = ", ".join(
+                f"{label} is {node.labels.get(label, 'not there')} and should be {value}"
+                for label, value in wanted.labels.items()
+                if label in named and node.labels.get(label) != value
+            )
+            return Obstacle(ObstacleKind.LABELS, f"{mismatch}: {NOT_LABELLED}: {differing}")
+        faults = [*(f"{subject}: {why}" for subject, why in wanted.faults), *self.wanted.warnings]
+        return Obstacle(ObstacleKind.PLACEMENT, ": ".join(filter(None, (mismatch, "; ".join(faults)))))
 
 
 class Candidates:
@@ -230,54 +158,57 @@ class Candidates:
     """
 
     def __init__(self, snapshot: Snapshot, taught: Rehearsal, gates: Gates) -> None:
+        self.gates = gates
         self._claims = {
             f"{one.metadata.namespace}/{one.metadata.name}": one.spec.volume_name for one in snapshot.claims
         }
         self._volumes = {one.metadata.name: one for one in snapshot.volumes}
-        self._gates = gates
         self._taught = taught
-        self._wanted = WantedLabels(taught)
-        self._by_labels = bool(self._wanted.published or placed_keys(taught.policies))
+        self._published = published_labels(taught.policies)
+        self._by_labels = bool(self._published or placed_keys(taught.policies))
         annotated = _annotated(snapshot, by_labels=self._by_labels)
         self._demands = Demands(taught.decoder, _indexed(taught.profiles), self._claims, annotated)
+
+    def wanted(self, node: Node) -> NodeLabels:
+        """The labels of placement that a node should have."""
+        return wanted_labels(node, self._taught.view.policies)
 
     def of(self, pod: PlacedPod) -> Candidate:
         """What a pod demands."""
         pod_class = self._taught.decoder.pod_class(pod)
         return self._candidate(self._demands.of(pod), pod.spec.place, pod_class, self._bound(pod))
 
-    def of_class(self, pod_class: PodClass, place: Place, node_affinity: str | None) -> Candidate:
-        """What pods of a class demand that require these labels, with this annotation; their volumes are not known."""
+    def of_class(
+        self, pod_class: PodClass, place: Place, node_affinity: str | None, natives: tuple[Toleration, ...]
+    ) -> Candidate:
+        """What pods of a class demand that require these labels, with this annotation; their volumes are not known.
+
+        ``natives``: native tolerations that they get in addition.
+        """
         metadata = PodMeta(namespace=pod_class.namespace, labels=pod_class.labels)
         metadata.annotations = PodAnnotations(node_affinity=node_affinity)
-        tolerations = self._taught.view.tolerations_of(pod_class)
+        own = self._taught.view.tolerations_of(pod_class)
+        tolerations = msgspec.structs.replace(own, native=(*own.native, *natives))
         demand = Demand(tolerations, self._demands.of(UnboundPod(metadata)).affinities)
         return self._candidate(demand, place, pod_class, ())
 
     def _candidate(
         self, demand: Demand, place: Place, pod_class: PodClass, volumes: Sequence[PlacedVolume]
     ) -> Candidate:
-        written = WrittenPod(place, demand, self._acting(pod_class), self._wanted.published, self._gates)
-        if self._by_labels and not written.has_affinities:  # nothing evaluates them then
-            demand = Demand(demand.tolerations)
-        return Candidate(demand, place, volumes, written, self._wanted, self._gates)
-
-    def _acting(self, pod_class: PodClass) -> ConcerningPolicies:
-        labels = self._taught.view.namespace_labels(pod_class.namespace)
-        return acting(self._taught.policies, pod_class, labels)
+        policies = acting(
+            self._taught.policies, pod_class, self._taught.view.namespace_labels(pod_class.namespace)
+        ).placing
+        wanted = restrictions(demand, policies, self._published, self.gates)
+        found = Candidate(demand, place, volumes, wanted, self)
+        is_written = found.is_impossible or merge(required := place.required(), wanted.affinities)[0] is required
+        if self._by_labels and not is_written:  # nothing evaluates its affinities then
+            return Candidate(Demand(demand.tolerations), place, volumes, wanted, self)
+        return found
 
     def _bound(self, pod: PlacedPod) -> list[PlacedVolume]:
         names = (claim_of(volume, pod) for volume in pod.spec.volumes)
         bound = (self._claims.get(f"{pod.metadata.namespace}/{name}") for name in names if name)
         return [self._volumes[name] for name in bound if name and name in self._volumes]
-
-
-def _is_ours(requirement: NativeRequirement | None) -> bool:
-    return requirement is not None and is_mirror_label(requirement.key)
-
-
-def _told(failing: Sequence[NativeRequirement | None]) -> str:
-    return "; ".join("an empty term matches no node" if one is None else str(one) for one in failing[:MAX_TOLD])
 
 
 def _indexed(profiles: tuple[Profile, ...]) -> Profiles:

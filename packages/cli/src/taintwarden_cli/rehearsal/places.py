@@ -1,93 +1,39 @@
-"""The nodes that match a pod's ``nodeSelector`` and required ``nodeAffinity``, or a volume's.
+"""What pods and volumes require of the labels of nodes, by ``nodeSelector`` and required ``nodeAffinity``."""
 
-As ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity``: terms are alternatives, an empty one matches no node.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from taintwarden.engine import affinity
-from taintwarden.engine.affinity import NodeOperator
-from taintwarden.engine.model import Gates, Taint, Toleration
-from taintwarden.engine.operators import Match, match
+from taintwarden.engine.affinity import NodeAffinity, NodeOperator, NodeRequirement, Term
+from taintwarden.engine.model import Gates, Node
 from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
-from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
-from taintwarden_placement.scheduling.feasibility import REPELLING
+from taintwarden_placement.scheduling.feasibility import Demand, Judge, Sourced
+
+NAME_FIELD = "metadata.name"
+"""Of ``matchFields``: the name of a node, which stands for a label here."""
 
 
-class NativeRequirement(msgspec.Struct, frozen=True):
-    """An entry of ``matchExpressions`` or ``matchFields``, with the operators that only nodes have."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return (
-            f"{self.key} {self.operator} ({', '.join(self.values)})" if self.values else f"{self.key} {self.operator}"
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """The entry in the form of the API."""
-        written: dict[str, Any] = {"key": self.key, "operator": self.operator}
-        return written | {"values": list(self.values)} if self.values else written
-
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether ``labels`` match it."""
-        if self.operator not in list(NodeOperator):
-            return False
-        requirement = affinity.NodeRequirement(self.key, NodeOperator(self.operator), self.values)
-        return match_label(requirement, labels) is LabelMatch.HOLDS
-
-
-def selector_text(selector: Mapping[str, Any]) -> str:
-    """The ``selector`` of a workload as the API server takes it in ``labelSelector``."""
-    parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for one in selector.get("matchExpressions") or ():
-        key, values = one.get("key", ""), ",".join(one.get("values") or ())
-        forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "DoesNotExist": f"!{key}"}
-        parts.append(forms.get(one.get("operator", ""), key))
-    return ",".join(parts)
-
-
-def accepts(native: Iterable[Toleration], taint: Taint, gates: Gates) -> bool:
-    """Whether the scheduler accepts the taint: it reads native tolerations only, and does not know what is derived."""
-    if taint.source or taint.effect not in REPELLING:
-        return True
-    return any(match(one, taint, gates) is Match.HOLDS for one in native)
+def labels_of(node: Node) -> dict[str, str]:
+    """The labels of a node, and its name."""
+    return {**node.labels, NAME_FIELD: node.name}
 
 
 class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
     """One of ``nodeSelectorTerms``: all its requirements have to match."""
 
-    match_expressions: tuple[NativeRequirement, ...] = ()
-    match_fields: tuple[NativeRequirement, ...] = ()
+    match_expressions: tuple[NodeRequirement, ...] = ()
+    match_fields: tuple[NodeRequirement, ...] = ()
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it requires nothing: it matches no node then."""
-        return not (self.match_expressions or self.match_fields)
+    def requirements(self) -> Term:
+        """All of them."""
+        return (*self.match_fields, *self.match_expressions)
 
     def as_json(self) -> dict[str, Any]:
         """The term in the form of the API."""
         parts = (("matchExpressions", self.match_expressions), ("matchFields", self.match_fields))
         return {name: [one.as_json() for one in found] for name, found in parts if found}
-
-    def holds(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node matches it."""
-        return not self.is_empty and next(self.failing(name, labels), None) is None
-
-    def without(self, is_left_out: Callable[[str], bool]) -> "NodeTerm":
-        """The same without what it requires of these labels."""
-        return NodeTerm(tuple(one for one in self.match_expressions if not is_left_out(one.key)), self.match_fields)
-
-    def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NativeRequirement]:
-        """The requirements that the node does not match."""
-        fields = {"metadata.name": name}
-        yield from (one for one in self.match_fields if not one.holds(fields))
-        yield from (one for one in self.match_expressions if not one.holds(labels))
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -96,58 +42,37 @@ class Place(msgspec.Struct, frozen=True):
     selector: tuple[tuple[str, str], ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
 
-    def fits(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the scheduler would accept the node's labels."""
-        return not list(self.failing(name, labels))
+    @property
+    def affinity(self) -> NodeAffinity:
+        """All of it. As in Kubernetes, terms are alternatives, and an empty one matches no node."""
+        own = tuple(NodeRequirement(key, NodeOperator.IN, (value,)) for key, value in self.selector)
+        if self.terms is None:
+            return NodeAffinity((own,) if own else None)
+        return NodeAffinity(tuple((*own, *found) for one in self.terms if (found := one.requirements)))
 
-    def schedules(
-        self,
-        native: Iterable[Toleration],
-        name: str,
-        labels: Mapping[str, str],
-        taints: Iterable[Taint],
-        gates: Gates,
-    ) -> bool:
-        """Whether the scheduler would accept the node for a pod with these native tolerations: labels and taints."""
-        return self.fits(name, labels) and all(accepts(native, taint, gates) for taint in taints)
-
-    def failing(self, name: str, labels: Mapping[str, str]) -> Iterator[NativeRequirement | None]:
-        """What the node does not match: of ``nodeSelector``, and the first of each term; None for an empty term."""
-        for key, value in self.selector:
-            if labels.get(key) != value:
-                yield NativeRequirement(key, "In", (value,))
-        if self.terms is not None and not any(term.holds(name, labels) for term in self.terms):
-            if not self.terms:
-                yield None
-            yield from (next(term.failing(name, labels), None) for term in self.terms)
+    def judge(self, gates: Gates, source: str = "the pod, or its nodeSelector,") -> Judge:
+        """Judges the labels of nodes, in which ``NAME_FIELD`` stands for their names."""
+        return Judge(Demand(affinities=(Sourced(source, self.affinity),)), gates)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels that it names, each once."""
-        terms = (one.key for term in self.terms or () for one in term.match_expressions)
-        return tuple(dict.fromkeys((*(key for key, _ in self.selector), *terms)))
-
-    @property
-    def names_nodes(self) -> bool:
-        """Whether it names nodes, as that of a DaemonSet's pod does."""
-        return any(term.match_fields for term in self.terms or ())
+        return self.affinity.keys
 
     def required(self) -> dict[str, Any] | None:
         """What is required by node affinity, in the form of the API."""
         return None if self.terms is None else {"nodeSelectorTerms": [term.as_json() for term in self.terms]}
 
-    def requiring(self, required: Mapping[str, Any] | None) -> "Place":
-        """The same with other node affinity, in the form of the API."""
-        terms = None if required is None else msgspec.convert(required, _NodeSelector).node_selector_terms
-        return Place(self.selector, terms)
-
     def without(self, is_left_out: Callable[[str], bool]) -> "Place":
         """The same without what it requires of these labels by node affinity."""
         if self.terms is None:
             return self
-        rest = [(term, term.without(is_left_out)) for term in self.terms]
-        is_free = any(left.is_empty and not term.is_empty for term, left in rest)
-        return Place(self.selector, None if is_free else tuple(dict.fromkeys(left for _, left in rest)))
+        rest = {
+            NodeTerm(tuple(one for one in term.match_expressions if not is_left_out(one.key)), term.match_fields): None
+            for term in self.terms
+            if term.requirements
+        }
+        return Place(self.selector, None if NodeTerm() in rest else tuple(rest))
 
 
 class _NodeSelector(msgspec.Struct, rename="camel"):

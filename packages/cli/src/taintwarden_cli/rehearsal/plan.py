@@ -1,4 +1,4 @@
-"""A plan as it is printed. The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC."""
+"""A plan as it is printed. The structs are what ``-o json`` prints; times are RFC 3339 in UTC."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -76,8 +76,6 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
     """Evictions of its last window that count for all."""
     window_seconds: float
     limit: int
-    population: int | None
-    """Pods that the policy may evict; None if the guard was tripped before."""
     cause: str
     halts: bool
     opened_after_seconds: float
@@ -125,12 +123,6 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     """Changed values that cannot be compared, and what that means for pods."""
     notes: list[str] = []
     """Reasons why this plan is uncertain."""
-
-    def narrowed(self, namespace: str) -> "Plan":
-        """The same plan with the pods of one namespace only. Guards count the pods of all namespaces."""
-        pods = [one for one in self.pods if one.namespace == namespace]
-        cancelled = [one for one in self.cancelled if one.startswith(f"{namespace}/")]
-        return msgspec.structs.replace(self, pods=pods, cancelled=cancelled, **numbers(pods))
 
     @property
     def needs_a_person(self) -> bool:

@@ -11,10 +11,8 @@ import msgspec
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import derivations
-from taintwarden.engine.evaluate import acting_policy
-from taintwarden.engine.guard import NARROW_SECONDS
-from taintwarden.engine.limits.refusal import FAILING, GUARD
-from taintwarden.engine.machine import Command, Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine.limits.refusal import FAILING
+from taintwarden.engine.machine import Command, Outcome, WriteOutcome, commands, events
 from taintwarden.engine.model import (
     Gates,
     Instant,
@@ -33,16 +31,12 @@ from taintwarden_cli.rehearsal.node_candidates import Candidates
 from taintwarden_cli.rehearsal.plan import Plan, Replacement
 from taintwarden_cli.rehearsal.recording import Recording, is_replaced
 from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
-from taintwarden_cli.rehearsal.reported import is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.returning import Returning
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_placement.admission.own_objects import INJECT
 
 MONOTONIC = 1_000_000.0
 SHORTEST_STEP_SECONDS = 0.001
-
-Progress = Callable[[float, int], None]
-"""Called with the seconds that have passed and the number of evicted pods."""
 
 
 class Play:
@@ -96,7 +90,7 @@ class Play:
         """Both clocks now, in whole microseconds: sums of floating point must not decide a tie."""
         return Instant(WallTime(round(self._now + self.at, 6)), MonotonicTime(round(self._monotonic + self.at, 6)))
 
-    def run(self, changes: Sequence[Change], horizon: float, progress: Progress = lambda at, gone: None) -> Plan:
+    def run(self, changes: Sequence[Change], horizon: float) -> Plan:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
 
         Raises:
@@ -111,16 +105,14 @@ class Play:
         self._places = Places(self._view, candidates, self._returning(), self._snapshot.pods)
         paused = list(self._paused())
         ineffective = list(self._ineffective(changes, changed))
-        while (moment := self._next(horizon)) is not None and moment <= horizon:
+        while (moment := self._next()) is not None and moment <= horizon:
             self.at = max(self.at, moment)
             while self._queue and self._queue[0][0] <= self.at:
                 heapq.heappop(self._queue)[2]()
             self._rehearsal.rest()
-            progress(self.at, self.gone)
         ended = self.at if moment is None else horizon
         self.at = ended
         recorded = self._recording.end(self.instant, self._places)
-        recorded["invalid"] += self._unaffecting(changes, changed)
         return Plan(
             at=rfc3339.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
@@ -152,18 +144,6 @@ class Play:
         for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
             if not any(policy.selector_for(taint) for policies in selecting for policy in policies):
                 yield f"no policy acts on {taint} on these nodes: it is left to Kubernetes"
-
-    def _unaffecting(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
-        """The changed values that cannot be compared as their policy expects, and that affect no pod."""
-        nodes = [node for one in changed if (node := self._view.node(one.metadata.name)) is not None]
-        for taint in dict.fromkeys(taint for change in changes for taint in change.taints):
-            for policy in dict.fromkeys(acting_policy(taint, node.policies) for node in nodes):
-                selector = policy.selector_for(taint) if policy else None
-                if policy is None or selector is None or selector.value_type is None:
-                    continue
-                why = wording.invalid_taint(taint, policy, ())
-                if why and not self._recording.has_reported(taint):
-                    yield f"{taint} cannot be compared ({why}): no pod is affected now (policy {policy.name})"
 
     def _paused(self) -> Iterator[str]:
         """What the paused policies would do after the change."""
@@ -201,33 +181,12 @@ class Play:
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def _next(self, end: float) -> float | None:
-        """The time of the next event; None if there is none before ``end``."""
-        if not self._queue and self._is_stuck(end):
-            return None
+    def _next(self) -> float | None:
+        """The time of the next event; None if there is none."""
         delay = self._rehearsal.wake_after(self.instant)
         times = [self._queue[0][0]] if self._queue else []
         times += [] if delay is None else [self.at + max(delay, SHORTEST_STEP_SECONDS)]
         return min(times, default=None)
-
-    def _is_stuck(self, end: float) -> bool:
-        """Whether tripped guards hold all pods that become due by ``end``: their cause stays, so they stay tripped.
-
-        They may hold fewer pods than before until the last eviction has left their window.
-        """
-        halted = self._recording.halted
-        if not halted or any(self.at < halted[name] + self._narrows_within(name) for name in halted):
-            return False
-        return all(
-            claim.phase in (Phase.REHEARSED, Phase.PAUSED, Phase.EXEMPT)
-            or claim.due_at > self._now + end
-            or claim.limit == GUARD
-            for claim in self._view.all_claims()
-        )
-
-    def _narrows_within(self, name: str) -> float:
-        guard = next(policy.limits.guard for policy in self._view.policies if policy.name == name)
-        return NARROW_SECONDS + (guard.window_seconds if guard else 0)
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (self.at + seconds, next(self._order), action))

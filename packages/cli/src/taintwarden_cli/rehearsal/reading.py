@@ -11,7 +11,7 @@ import msgspec
 from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, WorkloadObject
-from taintwarden.kube.wire.resources import BUDGETS, NODES, VOLUMES
+from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS, VOLUMES
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
@@ -32,7 +32,19 @@ from taintwarden_devices.objects import DEVICES_PATH, DeviceClaimObject, SliceOb
 from taintwarden_placement.scheduling.demands import claim_of
 
 MAX_BUDGETS = 500
-Progress = Callable[[str], None]
+NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Selects pods that run, or may yet."""
+FIELDS: dict[Source, tuple[str, type[Any]]] = {
+    Source.NODES: ("nodes", NodeObject),
+    Source.PODS: ("pods", PlacedPod),
+    Source.NAMESPACES: ("namespaces", NamespaceObject),
+    Source.BUDGETS: ("budgets", BudgetObject),
+    Source.VOLUMES: ("volumes", PlacedVolume),
+    Source.SLICES: ("slices", SliceObject),
+    Source.DEVICE_CLAIMS: ("device_claims", DeviceClaimObject),
+    Source.TAINT_RULES: ("taint_rules", TaintRuleObject),
+}
+"""The field of a snapshot for each source, and the type of its objects."""
 T = TypeVar("T")
 
 
@@ -42,22 +54,18 @@ class Reader:
     Args:
         session: the cluster.
         found: receives what is read.
-        progress: called with a sentence for each page that is read.
         space: the namespace whose ResourceClaims are read; empty: all.
         node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
 
     """
 
-    def __init__(
-        self, session: Session, found: Snapshot, progress: Progress = lambda _: None, space: str = "", node: str = ""
-    ) -> None:
+    def __init__(self, session: Session, found: Snapshot, space: str = "", node: str = "") -> None:
         self._session = session
         self._found = found
-        self._progress = progress
         self._space = space
         self._node = node
         self._undefined: set[Source] = set()
-        self._budget_type: type[BudgetObject] = BudgetObject
+        self._fields = FIELDS
         found.server = session.server
 
     async def read(self, wanted: Iterable[Source]) -> None:
@@ -82,53 +90,32 @@ class Reader:
 
     async def _read(self, source: Source) -> None:
         found = self._found
-        match source:
-            case Source.PODS:
-                found.pods = await self._objects(source, PlacedPod)
-            case Source.NODES:
-                found.nodes = await self._objects(source, NodeObject)
-            case Source.NAMESPACES:
-                found.namespaces = await self._objects(source, NamespaceObject)
-            case Source.VOLUMES:
-                found.volumes = await self._objects(source, PlacedVolume)
-            case Source.BUDGETS:
-                found.budgets = await self._objects(source, self._budget_type)
-            case Source.POLICIES:
-                found.policies = await stored_policies(self._session)
-            case Source.PROFILES:
-                listed = await stored_profiles(self._session, PROFILES.path)
-                if listed is None:
-                    self._undefined.add(source)
-                found.profiles = listed or []
-            case _ if source in DEVICES:
-                await self._read_devices(source)
-            case _ if source in COUNTED:
-                workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
-                found.workloads = {**found.workloads, source.value: workloads}
-            case _:
-                msg = f"{source} is not part of a snapshot"
-                raise ValueError(msg)
+        if source is Source.POLICIES:
+            found.policies = await stored_policies(self._session)
+        elif source is Source.PROFILES:
+            listed = await stored_profiles(self._session, PROFILES.path)
+            if listed is None:
+                self._undefined.add(source)
+            found.profiles = listed or []
+        elif source in COUNTED:
+            workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
+            found.workloads = {**found.workloads, source.value: workloads}
+        else:
+            try:
+                setattr(found, *await self._field(source))
+            except NotServedError:
+                if source not in DEVICES:
+                    raise
+                if source is not Source.TAINT_RULES:  # Kubernetes serves them from 1.37; slices have taints, too
+                    found.devices_unserved = wording.devices_unserved([source])
+
+    async def _field(self, source: Source) -> tuple[str, list[Any]]:
+        field, kind = self._fields[source]
+        return field, await self._objects(source, kind)
 
     async def _pages(self, source: Source, listing: Listing, take: Callable[[list[bytes]], Any]) -> None:
-        count = 0
         async for page in self._session.pages(listing.path, msgspec.Raw, source.value, listing.field_selector):
             take([bytes(one) for one in page])
-            count += len(page)
-            self._progress(f"reading the cluster: {count} {source}")
-
-    async def _read_devices(self, source: Source) -> None:
-        """Without rules, which Kubernetes serves from 1.37, devices have only the taints of their slices."""
-        found = self._found
-        try:
-            if source is Source.SLICES:
-                found.slices = await self._objects(source, SliceObject)
-            elif source is Source.DEVICE_CLAIMS:
-                found.device_claims = await self._objects(source, DeviceClaimObject)
-            else:
-                found.taint_rules = await self._objects(source, TaintRuleObject)
-        except NotServedError:
-            if source is not Source.TAINT_RULES:
-                found.devices_unserved = wording.devices_unserved([source])
 
     async def _objects(self, source: Source, kind: type[T]) -> list[T]:
         """The objects of a list that can be decoded; the others are recorded as unreadable."""
@@ -176,14 +163,14 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
 
 
 async def read_for_policies(session: Session, now: float) -> Snapshot:
-    """Nodes, pods, and the policies and profiles that exist; their definitions need not be installed.
+    """Nodes, and the policies that exist; their definition need not be installed.
 
     Raises:
-        ClusterError: nodes or pods, or defined policies or profiles cannot be read.
+        ClusterError: nodes, or policies that are defined, cannot be read.
 
     """
     found = Snapshot(now)
-    await Reader(session, found).read((Source.POLICIES, Source.PROFILES, Source.NODES, Source.PODS))
+    await Reader(session, found).read((Source.POLICIES, Source.NODES))
     for source, problem in found.problems.items():
         if source not in found.undefined:
             raise ClusterError(problem)
@@ -253,6 +240,29 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
     await Reader(session, found, space=namespace, node=pod.spec.node_name).read(DEVICES)
     found.problems = {**problems, **found.problems}
+    return found
+
+
+async def read_node(session: Session, operator: str, name: str, now: float) -> Snapshot:
+    """A node with its pods. ``operator``: the namespace of the operator.
+
+    Raises:
+        ClusterError: there is no such node; or its pods, the policies or the profiles cannot be read.
+
+    """
+    node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, NODES.name)
+    if node is None:
+        msg = f"there is no node {name} in the cluster at {session.cluster}"
+        raise ClusterError(msg)
+    found = Snapshot(now, nodes=[node])
+    wanted = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.BUDGETS, *DEVICES)
+    await Reader(session, found, node=name).read(wanted)
+    for source in (Source.POLICIES, Source.PROFILES):
+        if source in found.problems:
+            raise ClusterError(found.problems[source])
+    live = f"spec.nodeName={name},{NOT_FINISHED}"
+    found.pods = [pod async for page in session.pages(PODS.path, PlacedPod, PODS.name, live) for pod in page]
+    found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
 
 

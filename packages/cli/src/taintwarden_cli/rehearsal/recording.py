@@ -6,7 +6,7 @@ from typing import Any
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
-from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, Taint, WallTime
+from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, WallTime
 from taintwarden_cli.rehearsal.ideal import Places
 from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement, numbers
 
@@ -28,11 +28,6 @@ class Recording:
         """Pods that had to leave before the change: name by UID."""
         self._invalid: dict[tuple[str, str], list[str]] = {}
         """The nodes of each value that cannot be compared, by the taint and what that means."""
-
-    @property
-    def halted(self) -> dict[str, float]:
-        """The policies whose evictions a tripped guard holds now, and since how many seconds after the changes."""
-        return {name: guard.opened_after_seconds for name, guard in self._guards.items() if guard.halts}
 
     def begin(self, now: Instant) -> None:
         """Called when the machine has the snapshot, before the changes."""
@@ -67,7 +62,7 @@ class Recording:
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
                 self._invalid.setdefault((str(verdict.taint), why), []).append(command.node)
             case commands.GuardTripped():
-                self._trip(command.policy.name, command.cause, command.waiting, at, now, command.population)
+                self._trip(command.policy.name, command.cause, command.waiting, at, now)
             case commands.GuardArmed():
                 closed = self._guards.pop(command.policy.name, None)
                 if closed is not None:
@@ -75,10 +70,6 @@ class Recording:
                     self._past_guards.append(closed)
             case _:
                 pass
-
-    def has_reported(self, taint: Taint) -> bool:
-        """Whether it was recorded that the value of a taint cannot be compared."""
-        return any(told == str(taint) for told, _ in self._invalid)
 
     def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
         """The API server accepts the eviction with this number."""
@@ -109,9 +100,7 @@ class Recording:
             "guards": [*self._past_guards, *self._guards.values()],
         }
 
-    def _trip(
-        self, name: str, cause: str, pods: int, opened: float, now: Instant, population: int | None = None
-    ) -> None:
+    def _trip(self, name: str, cause: str, pods: int, opened: float, now: Instant) -> None:
         guard = self._view.guard(name, now)
         if guard is None:
             return
@@ -121,7 +110,6 @@ class Recording:
             evicted=guard.evicted,
             window_seconds=guard.window_seconds,
             limit=guard.allowance,
-            population=population,
             cause=cause,
             halts=guard.action is GuardAction.HALT,
             opened_after_seconds=round(opened, 3),

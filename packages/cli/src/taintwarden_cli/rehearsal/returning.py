@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator
 
 from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.derived import derivations
-from taintwarden.engine.machine import NodeView, View
-from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
-from taintwarden_cli.rehearsal.places import Place, accepts
+from taintwarden.engine.machine import View
+from taintwarden.engine.model import Gates, Operator, PodClass, Taint, Tolerations
+from taintwarden_cli.rehearsal.places import Place, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.node_labels import wanted_labels
-from taintwarden_placement.scheduling.feasibility import REPELLING
+from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge
 
 REMEDY = (
     f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "
@@ -41,39 +41,43 @@ class Returning:
 
     def nodes(self, pod_class: PodClass, place: Place) -> Iterator[str]:
         """The nodes that the scheduler accepts for a pod, and that the pod has to leave, by name."""
+        native, judge = self._native(pod_class), place.judge(self._gates)
         for name in () if self._has_extender else sorted(self._view.nodes):
             node = self._view.node(name)
             verdicts = self._view.verdicts(name, pod_class)
             evicting = [one.taint for one in verdicts if one.evicts and one.taint.origin is None]
             if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
                 continue
-            if self._accepts(pod_class, place, node):
+            # As they are once the operator has written them.
+            labels = wanted_labels(node.node, self._view.policies).on(labels_of(node.node))
+            taints = [taint for taint, _ in node.taints if not taint.source]
+            if native.refusal(taints, {}) is None and judge.refusal((), labels) is None:
                 yield name
 
     def keys(self, pod_class: PodClass, place: Place) -> list[str]:
         """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
         if self._has_extender:
             return []
+        native = self._native(pod_class)
         found = {
             taint.key
             for taint in compared_taints(self._view, pod_class)
-            if accepts(pod_class.tolerations.native, taint, self._gates)
+            if (taint.source or native.refusal([taint], {}) is None)
             and not _names_labels(place, taint.key)
             and not self._is_placed(pod_class, taint.key)
         }
         return sorted(found)
 
-    def _accepts(self, pod_class: PodClass, place: Place, node: NodeView) -> bool:
-        """Whether the scheduler accepts the node, once the operator has written its labels."""
-        name, taints = node.node.name, (taint for taint, _ in node.taints)
-        labels = wanted_labels(node.node, self._view.policies).on(node.node.labels)
-        return place.schedules(pod_class.tolerations.native, name, labels, taints, self._gates)
+    def _native(self, pod_class: PodClass) -> Judge:
+        return Judge(Demand(Tolerations(pod_class.tolerations.native)), self._gates)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
         """Whether the webhook gives the pods that replace it node affinity for the key."""
         if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT) == "false":
             return False
-        return any(_places(policy, key) for policy in self._view.policies_for(pod_class))
+        # Also in mode DryRun, which labels no node until it enforces.
+        selectors = (one for policy in self._view.policies_for(pod_class) for one in policy.taints)
+        return any(one.placement and one.key == key for one in selectors)
 
 
 def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
@@ -84,13 +88,6 @@ def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
     taints = [Taint(key, effect=effect, source=derived.get(key, "")) for key, effect in sorted(pairs)]
     policies = view.policies_for(pod_class)
     return [taint for taint in taints if any(policy.selector_for(taint) for policy in policies)]
-
-
-def _places(policy: Policy, key: str) -> bool:
-    def is_placing(selector: TaintSelector) -> bool:
-        return selector.placement and selector.key == key
-
-    return any(map(is_placing, policy.taints))  # also in mode DryRun, which labels no node until it enforces
 
 
 def _names_labels(place: Place, key: str) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import NOT_JSON, ApiError, KubeError, TooLong, Unreachable
-from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, Client
+from taintwarden.kube.http.client import MERGE_PATCH, Client
 from taintwarden.kube.watch.paging import PageLimit
 from taintwarden.kube.wire.answers import decoded_flat
 from taintwarden.kube.wire.kinds import ListMeta
@@ -28,27 +28,8 @@ class ChangedMeanwhileError(ClusterError):
     """Another client has written the object since it was read."""
 
 
-class ForbiddenError(ClusterError):
-    """The user has no right to make the request."""
-
-
 class NotServedError(ClusterError):
     """The cluster does not serve a kind."""
-
-
-_KINDS = {403: ForbiddenError, 409: ChangedMeanwhileError}
-
-
-class Renewals:
-    """What a session learned of the operator's Lease by looking at it.
-
-    ``clock_ahead``: by how many seconds the clock here runs ahead of the operator's, at most. ``ended_at``: the time of
-    the renewal after which no other came.
-    """
-
-    def __init__(self) -> None:
-        self.clock_ahead = 0.0
-        self.ended_at: float | None = None
 
 
 class Session:
@@ -80,7 +61,6 @@ class Session:
         self._client = client
         self._patience_seconds = patience_seconds
         self._page_limit = page_limit
-        self.renewals = Renewals()
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
         """One object, or one page of a list; None if it is not found.
@@ -100,7 +80,6 @@ class Session:
 
         Raises:
             NotServedError: the cluster does not serve it.
-            ForbiddenError: the user may not list it.
             ClusterError: they cannot be read.
 
         """
@@ -155,31 +134,19 @@ class Session:
                 if not limit.shrink():
                     raise
 
-    async def review(
-        self, path: str, body: Mapping[str, Any], wanted: type[T], action: str, params: Mapping[str, str] | None = None
-    ) -> T:
+    async def review(self, path: str, body: Mapping[str, Any], wanted: type[T], action: str) -> T:
         """POST a request that stores nothing, such as a review; ``action`` is a verb with its object.
 
         Raises:
             ClusterError: the request fails.
 
         """
-        answer = await self._request("POST", path, action, body=body, params=params)
+        answer = await self._request("POST", path, action, body=body)
         try:
             return msgspec.json.decode(answer, type=wanted)
         except NOT_JSON as error:
             msg = f"cannot {action}: {one_line(error)}"
             raise ClusterError(msg) from error
-
-    async def apply(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
-        """Server-side apply ``body`` as ``manager``, which takes its fields from other managers.
-
-        Raises:
-            ClusterError: the object is not changed, or the outcome is unknown.
-
-        """
-        params = {"fieldManager": manager, "force": "true"}
-        await self._request("PATCH", path, f"change {what}", body=body, params=params, content_type=APPLY_PATCH)
 
     async def patch(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
@@ -215,7 +182,7 @@ class Session:
             if method == "GET" and error.is_unserved:
                 raise _NothingThereError from error
             verb = "you may not" if error.code == 403 else "cannot"
-            kind = _KINDS.get(error.code, ClusterError)
+            kind = ChangedMeanwhileError if error.code == 409 else ClusterError
             who = "; the credentials of the kubeconfig are not accepted" if error.code == 401 else ""
             msg = f"{verb} {action}: {one_line(error)}{who}"
             raise kind(msg) from error

@@ -1,10 +1,11 @@
 """The objects of a cluster at one moment, read from its API server or from files."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from taintwarden.api.status import PolicyStatus
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     ClaimObject,
@@ -67,14 +68,23 @@ class Snapshot(msgspec.Struct):
         specs = (one.get("spec") for one in self.policies)
         return any(isinstance(spec, Mapping) and spec.get("devices") for spec in specs)
 
-    def of_pods(self, uids: Collection[str]) -> "Snapshot":
-        """The same with the devices of these pods, and of PodGroups, only."""
-        claims = [
-            one
-            for one in self.device_claims
-            if any(user.uid in uids or user.resource == "podgroups" for user in one.status.reserved_for)
-        ]
-        given = (one.status.allocation for one in claims)
-        pools = {(one.driver, one.pool) for allocation in given if allocation for one in allocation.devices.results}
-        slices = [one for one in self.slices if (one.spec.driver, one.spec.pool.name) in pools]
-        return msgspec.structs.replace(self, device_claims=claims, slices=slices)
+
+def status_of(stored: Mapping[str, Any]) -> PolicyStatus:
+    """The status; an empty one if it cannot be read."""
+    try:
+        return msgspec.convert(stored.get("status") or {}, PolicyStatus)
+    except msgspec.ValidationError:
+        return PolicyStatus()
+
+
+def is_kept_from_enforcing(stored: Mapping[str, Any]) -> bool:
+    """Whether this version of a policy in mode Enforce evicts no pods because the operator runs with --dry-run."""
+    spec, metadata = stored.get("spec"), stored.get("metadata")
+    if not isinstance(spec, Mapping) or not isinstance(metadata, Mapping) or spec.get("mode", "Enforce") != "Enforce":
+        return False
+    enforcing = status_of(stored).condition("Enforcing")
+    return (
+        enforcing is not None
+        and (enforcing.status, enforcing.reason) == ("False", "DryRun")
+        and enforcing.observed_generation == metadata.get("generation")
+    )

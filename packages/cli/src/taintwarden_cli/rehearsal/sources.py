@@ -1,6 +1,7 @@
 """The sources of a snapshot, each read separately, and the identity of objects that cannot be decoded."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -55,7 +56,6 @@ class Source(StrEnum):
 
     NODES = "nodes"
     PODS = "pods"
-    PENDING = "pods without a node"
     NAMESPACES = "namespaces"
     BUDGETS = "poddisruptionbudgets"
     VOLUMES = "persistentvolumes"
@@ -77,18 +77,16 @@ class Source(StrEnum):
     OPERATOR = "the operator's deployment"
     BUILT_IN = "the kube-controller-manager"
     EVENTS = "events"
-    TRIAL = "a trial of a pod"
     RIGHTS = "the operator's rights"
 
 
-class Listing:
+class Listing(NamedTuple):
     """A collection that is read page by page; ``group`` and ``kind`` are those of its objects."""
 
-    def __init__(self, path: str, group: str, kind: str, field_selector: str = "") -> None:
-        self.path = path
-        self.group = group
-        self.kind = kind
-        self.field_selector = field_selector
+    path: str
+    group: str
+    kind: str
+    field_selector: str = ""
 
     def subject(self, namespace: str, name: str) -> Subject:
         """One of its objects."""
@@ -100,7 +98,6 @@ OBJECTS = {
     Source.NAMESPACES: Listing(NAMESPACES.path, "", "Namespace"),
     Source.BUDGETS: Listing(BUDGETS.path, "policy", "PodDisruptionBudget"),
     Source.PODS: Listing(PODS.path, "", "Pod", PODS.field_selector),
-    Source.PENDING: Listing(PODS.path, "", "Pod", "spec.nodeName=,status.phase=Pending"),
     Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
     Source.SLICES: Listing(SLICES.path, "resource.k8s.io", "ResourceSlice"),
     Source.DEVICE_CLAIMS: Listing(CLAIMS.path, "resource.k8s.io", "ResourceClaim"),

@@ -91,27 +91,17 @@ class _Loader(_Base):
         return {_key(key): value for key, value in super().construct_mapping(node, deep=deep).items()}
 
 
-class _Dumper(yaml.SafeDumper):
-    """PyYAML's safe dumper, with quotes around every text that kubectl would read as something else."""
-
-
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
-for _kind in (_Loader, _Dumper):
-    # What kubectl reads as a number or a word, and PyYAML as text.
-    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
-    _kind.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
+# What kubectl reads as a number or a word, and PyYAML as text.
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
 
 
 def _key(key: object) -> object:
     return str(key).lower() if isinstance(key, bool) else str(key) if isinstance(key, int | float) else key
-
-
-def dump(*contents: object, width: int = 80) -> str:
-    """Documents as YAML, fields in their order. kubectl reads the same values."""
-    return yaml.dump_all(contents, Dumper=_Dumper, sort_keys=False, width=width, explicit_start=len(contents) > 1)
 
 
 def _check_depth(text: str) -> None:

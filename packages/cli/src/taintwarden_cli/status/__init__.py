@@ -1,1 +1,1 @@
-"""``taintwarden status`` and ``history``: what policies do now, and what happened lately."""
+"""``taintwarden status``, ``top`` and ``history``: what policies do now, and what happened lately."""

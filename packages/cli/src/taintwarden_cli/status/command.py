@@ -1,23 +1,23 @@
-"""``taintwarden status``: the status of policies."""
+"""``taintwarden status`` and ``top``: the status of policies, once and live."""
 
 import click
 
 from taintwarden_cli.completion import POLICIES
 from taintwarden_cli.lazy import imported
-from taintwarden_cli.options import cluster_options, operator_option
+from taintwarden_cli.options import Seconds, cluster_options, operator_option
 from taintwarden_cli.output import output_forms
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
 All policies in a table. Of those that are named, of the only one, and with -o wide of all, also each limit that holds
 pods, zones, budgets, the next pods and what tripped the guard. The first line says how old the data are: the operator
-writes them into the status every 20 s, and when something changes. Times are ages and countdowns; --utc, JSON and YAML
-have them in UTC.
+writes them into the status every 20 s, and when something changes. Times are ages and countdowns; JSON has them in UTC.
 
 Needs the right to list taintevictionpolicies. With the right to get the operator's Lease, an operator that is dead or
 frozen is noticed after 10 seconds: it renews the Lease every 2 s, and one that looks older than 5 s is looked at for
 5 s more, since clocks may differ. Without that right it is noticed after a minute. With the right to list Deployments
-in that namespace, a webhook without a ready replica is reported.
+in that namespace, a webhook without a ready replica is reported. With those to list nodes and to get
+poddisruptionbudgets, what can never end by itself is reported at once.
 
 \b
 Examples:
@@ -33,21 +33,50 @@ Exit codes:
   10  you have to act: the operator does not report, the webhook has no ready replica, a policy is not
       accepted, its newest version was not observed, calls for its evictions fail, its guard has tripped
       (not in mode DryRun), every zone is Full, pods are killed with their node, the value of a taint
-      cannot be compared, or pods have waited: for half an hour because of a PodDisruptionBudget or of
+      cannot be compared, no node has a taint whose values are compared, a PodDisruptionBudget that pods wait
+      for never allows an eviction, or pods have waited: for half an hour because of a PodDisruptionBudget or of
       pods that terminate on their node, for 5 minutes because the API server fails or a workload comes
       back to its node, for 3 minutes because the state of the cluster is not known
 
-JSON and YAML have: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
+JSON has: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
 status); status is that of the stored policy.
 """
 
 
 @click.command(help=_HELP, short_help="Show the status of policies.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
-@click.option("--utc", is_flag=True, help="Times in UTC, in place of ages and countdowns.")
 @operator_option
 @cluster_options
-@output_forms("table", "wide", "json", "yaml")
+@output_forms("table", "wide", "json")
 def status(**given: object) -> None:
     """The text of ``--help`` is above."""
     imported("taintwarden_cli.status.showing:show")(**given)
+
+
+_TOP_HELP = """Show what `taintwarden status -o wide` shows, live: which pods have to leave next, what they wait for,
+guards, zones, and what needs you. In a pipe it is printed once. Ctrl-C ends it; NO_COLOR switches colours off.
+
+It needs the rights of `taintwarden status`, which alone looks at nodes and budgets, too.
+
+\b
+Examples:
+  taintwarden top
+  taintwarden top sla --interval 10
+  kubectl taintwarden top --context production
+
+\b
+Exit codes:
+  0  you ended it, or it is printed
+  1  the cluster cannot be reached, or has no such policy
+  2  wrong flags or kubeconfig
+"""
+
+
+@click.command(help=_TOP_HELP, short_help="Show the status of policies live.")
+@click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
+@click.option("--interval", type=Seconds(0.5, 3600), default=2.0, show_default=True, help="Seconds between looks.")
+@operator_option
+@cluster_options
+def top(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden_cli.status.showing:watch")(**given)

@@ -1,9 +1,8 @@
-"""Recent history: the operator's Events, and the times at which conditions of policies changed."""
+"""Recent history: the operator's Events."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 import msgspec
 from rich.console import RenderableType
@@ -14,12 +13,10 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden_cli.cluster_session import ask, settings_of
-from taintwarden_cli.data_output import write_data
-from taintwarden_cli.output import printable, write
+from taintwarden_cli.data_output import write_answer
+from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.reading import stored_policies
-from taintwarden_cli.rehearsal.rehearsal import named
-from taintwarden_cli.rehearsal.reported import status_of
 from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rendering import render, rows
 
@@ -78,14 +75,11 @@ class Timeline(msgspec.Struct):
     happenings: list[Happening]
 
 
-def show(since: float, space: str, every: bool, output: str, **flags: object) -> None:
+def show(since: float, space: str, output: str, **flags: object) -> None:
     """Carry out ``taintwarden history``."""
     settings, now = settings_of(flags), time.time()
     found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
-    if output == "table":
-        write(table(found, every=every))
-    else:
-        write_data(found, output)
+    write_answer(found, output, lambda: table(found))
 
 
 async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
@@ -95,12 +89,14 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
         ClusterError: the Events or policies cannot be read.
 
     """
-    policies = await stored_policies(session)
-    found = [*await read_events(session), *_transitions(policies)]
     since = now - seconds
-    kept = [(at, one) for at, one in found if at >= since and (not one.namespace or space in ("", one.namespace))]
+    kept = [
+        (at, one)
+        for at, one in await read_events(session)
+        if at >= since and (not one.namespace or space in ("", one.namespace))
+    ]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
-    problem = (await read_liveness(session, operator, policies, now)).problem
+    problem = (await read_liveness(session, operator, await stored_policies(session), now)).problem
     return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [one for _, one in kept])
 
 
@@ -138,25 +134,6 @@ def _happening(event: _Event) -> tuple[float, Happening]:
     )
 
 
-def _transitions(policies: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, Happening]]:
-    for policy in policies:
-        for one in status_of(policy).conditions:
-            at = _moment(one.last_transition_time)
-            yield (
-                at,
-                Happening(
-                    at=rfc3339.at(at),
-                    reason="Condition",
-                    type="Normal",
-                    kind="TaintEvictionPolicy",
-                    namespace="",
-                    name=named(policy)[1],
-                    # Without its message, which may be newer than the change.
-                    note=f"{one.type} became {one.status} ({one.reason})",
-                ),
-            )
-
-
 def _moment(text: object) -> float:
     try:
         return moment(text) if isinstance(text, str) else 0.0
@@ -164,19 +141,19 @@ def _moment(text: object) -> float:
         return 0.0
 
 
-def table(found: Timeline, *, every: bool) -> str:
-    """The timeline as text. Without ``every``, pods with the same entry within a minute are one line."""
-    return render(*_parts(found, every=every))
+def table(found: Timeline) -> str:
+    """The timeline as text. Pods with the same entry within a minute are one line."""
+    return render(*_parts(found))
 
 
-def _parts(found: Timeline, *, every: bool) -> Iterator[RenderableType]:
+def _parts(found: Timeline) -> Iterator[RenderableType]:
     if found.problem:
         yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
         yield Text("")
     if not found.happenings:
         yield Text(f"Nothing happened since {found.since}.")
         return
-    yield rows(_HEADER, (_styled(group) for group in _grouped(found.happenings, every=every)))
+    yield rows(_HEADER, map(_styled, _grouped(found.happenings)))
 
 
 def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
@@ -187,10 +164,7 @@ def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
     return (Text(at, style="dim"), Text(reason, style=style), *others)
 
 
-def _grouped(happenings: Iterable[Happening], *, every: bool) -> Iterator[list[Happening]]:
-    if every:
-        yield from ([one] for one in happenings)
-        return
+def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
     for _, minute in groupby(happenings, key=lambda one: one.at[:16]):
         groups: dict[object, list[Happening]] = {}
         for one in minute:
@@ -205,6 +179,8 @@ def _row(group: list[Happening]) -> tuple[str, str, str, str]:
     about = f"{first.kind} {names[0]}"
     if len(names) > 1:
         about = wording.several(len(names), first.kind.lower())
+    if (times := sum(one.count for one in group)) > len(names):
+        about += f", {times} times"
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
     return first.at, first.reason, about, note

@@ -1,6 +1,6 @@
 """A summary of the status of policies: the structure that ``status`` prints.
 
-The structs are what ``-o json`` and ``-o yaml`` print; times are RFC 3339 in UTC.
+The structs are what ``-o json`` prints; times are RFC 3339 in UTC.
 """
 
 import math
@@ -171,6 +171,7 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
             yield policy.all_zones_full
     if unknown := status.says("DevicesKnown", "False"):
         yield f"condition DevicesKnown is False: {unknown}"
+    yield status.says("SourcesFound", "False")
     for invalid in status.invalid_taints[:1]:
         others = len(status.invalid_taints) - 1
         yield wording.not_comparable(invalid) + (f" (and {wording.several(others, 'more taint')})" if others else "")

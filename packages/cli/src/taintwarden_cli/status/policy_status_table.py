@@ -1,6 +1,6 @@
 """The status of policies as text: one line each, and a block for those that are named; 100 columns wide.
 
-Times are ages and countdowns, which need no clock to compare with, unless UTC is requested.
+Times are ages and countdowns, which need no clock to compare with.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,17 +27,23 @@ from taintwarden_cli.status.policy_status import ARMED, TRIPPED, ZONES_FULL, Pol
 _ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
 _GUARDS = {TRIPPED: "bold red", ZONES_FULL: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
-
-
 LATE_SECONDS = 30.0
 """A report that is older is late: the operator reports every 20 s."""
 
 
-def parts(found: StatusSummary, *, details: bool, utc: bool = False) -> Iterator[RenderableType]:
-    """How old it is, or the problem of the operator; the table, then a block for each policy if requested."""
-    times = Times(found.at, utc=utc)
-    if first := _first_line(found, times):
-        yield first
+def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
+    """The problem of the operator, and how old it is; the table, then a block for each policy if requested."""
+    age = Times(found.at).age(found.reported_at) if found.reported_at else 0.0
+    times = Times(found.at, is_old=bool(found.problem) or age > LATE_SECONDS)
+    if found.problem:
+        yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
+    if found.reported_at:
+        told = f"The operator reported {times.ago(found.reported_at)}"
+        is_late = age > LATE_SECONDS
+        yield Text(
+            f"{told}: what follows is as of then." if is_late else f"{told}.", style="yellow" if is_late else "dim"
+        )
+    if found.problem or found.reported_at:
         yield Text("")
     if not found.policies:
         yield Text("There is no TaintEvictionPolicy.")
@@ -48,15 +54,6 @@ def parts(found: StatusSummary, *, details: bool, utc: bool = False) -> Iterator
         yield Text(printable(policy.name), style="bold")
         lines = _details(policy, times) if details else _head(policy, times)
         yield Padding(lines.grid, (0, 0, 0, 2))
-
-
-def _first_line(found: StatusSummary, times: Times) -> Text | None:
-    if found.problem:
-        return Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
-    if found.reported_at is None:
-        return None
-    is_late = times.age(found.reported_at) > LATE_SECONDS
-    return Text(f"The operator reported {times.ago(found.reported_at)}.", style="yellow" if is_late else "dim")
 
 
 def _overview(found: StatusSummary) -> RenderableType:
@@ -110,9 +107,9 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         says = status.condition("GuardTripped")
         lines.add("  says", times.within(says.message) if is_holding and says else None)
     for limit in status.limits:
-        until = f"; {next_one(limit.limit)} {times.ahead(limit.until)}" if limit.until else ""
+        until = f"; {next_one(limit.limit, f'at {limit.until}')}" if limit.until else ""
         why = waiting(limit.limit, policy.name, limit.pods, limit.message)
-        lines.add("Limit", f"{pods(limit.pods)} waiting {times.since(limit.since)}: {why}{until}", "yellow")
+        lines.add("Limit", times.within(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
     for budget in status.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget}", "yellow")
     for end in status.reclaims:

@@ -5,12 +5,11 @@ from taintwarden_cli.doctor.checks import (
     evictions,
     nodes,
     operation,
-    placement_checks,
     policy_checks,
     toleration_checks,
 )
 
-_MODULES = (operation, policy_checks, evictions, toleration_checks, nodes, placement_checks)
+_MODULES = (operation, policy_checks, evictions, toleration_checks, nodes)
 CATALOGUE = tuple(one for module in _MODULES for one in MADE if one.run.__module__ == module.__name__)
 """All checks, in the order in which they are reported."""
 

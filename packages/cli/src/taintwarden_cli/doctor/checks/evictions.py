@@ -1,4 +1,4 @@
-"""Pods that leave and find no other node, that other controllers evict, or whose budgets never allow it."""
+"""Pods that leave and find no other node or come back, that others evict, or whose budgets never allow it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,22 +10,23 @@ from taintwarden.engine.model import (
     Effect,
     Method,
     Mode,
-    Operator,
     Policy,
     Share,
     Taint,
-    Toleration,
     TolerationSecondsMode,
     cannot_compute,
     several_budgets,
 )
 from taintwarden.kube.wire.kinds import BudgetObject
-from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context
-from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, FullBudget
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.doctor.inventory import PodGroup
-from taintwarden_cli.rehearsal.places import accepts
+from taintwarden_cli.rehearsal.node_candidates import Candidate
+from taintwarden_cli.rehearsal.places import labels_of
+from taintwarden_cli.rehearsal.returning import REMEDY, Returning
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
+from taintwarden_cli.status.lasting import FullBudget, why_never
 from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
@@ -59,15 +60,23 @@ def nowhere_to_go(context: Context) -> Iterator[Found]:
         if leaving and not nodes.take(group):
             told.add(group.subject)
             yield from _told(group, leaving)
-    yield from (one for one in unplaceable(context) if one.subject not in told)
+    yield from (one for one in _unplaceable(context, nodes) if one.subject not in told)
 
 
-def unplaceable(context: Context) -> Iterator[Found]:
-    """Workloads whose pods would fit no node, by their templates."""
-    nodes = _Nodes(context)
+def _unplaceable(context: Context, nodes: "_Nodes") -> Iterator[Found]:
+    """Workloads whose pods would fit no node, by their templates, only because of taints that policies act on."""
     for group in context.groups:
-        if group.template and group.wanted > 0 and not group.pod_class.daemon_set:
-            yield from _unplaceable(context, group, nodes)
+        if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.take(group):
+            continue
+        candidate, named = context.candidate(group), group.shape.place.judge(context.gates)
+        there = [node for node in context.nodes.values() if named.refusal((), labels_of(node.node)) is None]
+        blocking = [_blocking(context, group, candidate, node) for node in there]
+        if there and None not in blocking:
+            different = list(dict.fromkeys(map(str, blocking)))
+            taints = ", ".join(different[:_NAMED]) + (" and others" if len(different) > _NAMED else "")
+            where = "do not hold on the only node" if len(there) == 1 else f"hold on none of the {len(there)} nodes"
+            message = f"its tolerations {where} that it could be on: {taints}"
+            yield Found(group.subject, message, severity=Severity.WARNING)
 
 
 def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
@@ -89,25 +98,6 @@ def _told(group: PodGroup, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[
         yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
 
 
-def _unplaceable(context: Context, group: PodGroup, nodes: "_Nodes") -> Iterator[Found]:
-    """A workload that fits no node only because of taints that policies act on."""
-    if nodes.take(group):
-        return
-    candidates, blocking = 0, dict[str, None]()
-    for node in context.nodes.values():
-        if group.shape.place.fits(node.node.name, node.node.labels):
-            taint = _blocking(context, group, node)
-            if taint is None:
-                return
-            candidates += 1
-            blocking[str(taint)] = None
-    if candidates:
-        taints = ", ".join([*blocking][:_NAMED]) + (" and others" if len(blocking) > _NAMED else "")
-        where = "do not hold on the only node" if candidates == 1 else f"hold on none of the {candidates} nodes"
-        message = f"its tolerations {where} that it could be on: {taints}"
-        yield Found(group.subject, message, severity=Severity.WARNING)
-
-
 class _Nodes:
     """The nodes, those first that fitted a pod last: they probably fit the next one, too."""
 
@@ -117,37 +107,45 @@ class _Nodes:
 
     def take(self, group: PodGroup) -> bool:
         """Whether the pods fit a node that would not evict them."""
+        candidate = self._context.candidate(group)
         for index, node in enumerate(self._nodes):
-            if self._takes(node, group):
+            verdicts = self._context.verdicts(node.node.name, group)
+            if candidate.fits(node.node) and not any(verdict.evicts for verdict in verdicts):
                 self._nodes.insert(0, self._nodes.pop(index))
                 return True
         return False
 
-    def _takes(self, node: NodeView, group: PodGroup) -> bool:
-        context = self._context
-        taints, native = (taint for taint, _ in node.taints), _natives(context, group)
-        return group.shape.place.schedules(native, node.node.name, node.node.labels, taints, context.gates) and not any(
-            verdict.evicts for verdict in context.verdicts(node.node.name, group)
-        )
 
-
-def _blocking(context: Context, group: PodGroup, node: NodeView) -> Taint | None:
+def _blocking(context: Context, group: PodGroup, candidate: Candidate, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
     evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
-    native = _natives(context, group)
     refused = (
         taint
         for taint, _ in node.taints
-        if any(policy.selector_for(taint) for policy in node.policies) and not accepts(native, taint, context.gates)
+        if any(policy.selector_for(taint) for policy in node.policies) and not candidate.tolerates(taint)
     )
     return next(evicting, None) or next(refused, None)
 
 
-def _natives(context: Context, group: PodGroup) -> tuple[Toleration, ...]:
-    """The native tolerations of the pods, with those that injection adds."""
-    native = group.pod_class.tolerations.native
-    extended = context.view.tolerations_of(group.pod_class).extended if context.injects(group) else ()
-    return (*native, *(Toleration(one.key, Operator.EXISTS) for one in extended if one.key))
+@check(
+    "placement-missing",
+    Severity.WARNING,
+    "workloads whose evicted pods the scheduler may put on the same node again, as it reads no comparison",
+    f"{REMEDY}: docs/placement.md, docs/scheduling.md",
+    needs=EVALUATION,
+    uses=(*TEMPLATES, Source.MUTATING, Source.OPERATOR),
+)
+def unplaced(context: Context) -> Iterator[Found]:
+    """The trap of a native Exists beside a comparison."""
+    is_injected = context.mutating is not None or not context.snapshot.knows(Source.MUTATING)
+    injected = frozenset(context.opted_in if is_injected else ())
+    returning = Returning(context.view, context.gates, injected, has_extender=context.snapshot.has_extender)
+    for group in context.groups:
+        if group.pod_class.daemon_set or group.subject.kind == "Pod":
+            continue  # they are not replaced on another node
+        if keys := returning.keys(group.pod_class, group.shape.place):
+            told = ", ".join(keys)
+            yield about(group, f"the scheduler does not compare {told}: evicted pods may come back to the same node")
 
 
 # -- the built-in controllers -----------------------------------------------------------------------------------------
@@ -249,7 +247,7 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
         for budget in budgets if _asking(context, group) else ():
             found.setdefault(_budget(budget), (budget, []))[1].append(group)
     for subject, (budget, groups) in found.items():
-        if why := _why_never(budget):
+        if why := why_never(budget):
             policies = dict.fromkeys(policy.name for group in groups for policy in _asking(context, group))
             named = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
             message = f"{why}, and {named} may evict pods that it selects"
@@ -267,18 +265,6 @@ def _budget(budget: BudgetObject) -> Subject:
 def _asking(context: Context, group: PodGroup) -> list[Policy]:
     """The policies that may evict the group's pods, and always respect budgets."""
     return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
-
-
-def _why_never(budget: FullBudget) -> str:
-    """Why it allows no disruption even if all its pods are healthy; empty if it can allow one."""
-    spec, status = budget.spec, budget.status
-    if spec.max_unavailable in (0, "0%"):
-        return f"maxUnavailable is {spec.max_unavailable}"
-    if spec.min_available == "100%":
-        return "minAvailable is 100%"
-    if spec.min_available is not None and status is not None and 0 < status.expected_pods <= status.desired_healthy:
-        return f"minAvailable is {spec.min_available} of {status.expected_pods} pods"
-    return ""
 
 
 # -- workloads --------------------------------------------------------------------------------------------------------

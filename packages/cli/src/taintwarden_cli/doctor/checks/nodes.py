@@ -1,21 +1,19 @@
-"""Taints of nodes and devices: values that cannot be compared, taints that stayed, and those that come and go."""
+"""Taints of nodes: values that cannot be compared, taints that stayed, and those that come and go."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
-from taintwarden.engine.evaluate import acting_policy
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Policy, Taint, Toleration
 from taintwarden.engine.operators import Match, match
 from taintwarden.kube.wire.kinds import TaintObject
 from taintwarden_cli.doctor.check import Found, Severity, check
-from taintwarden_cli.doctor.checks.evictions import devices_of, named_subjects
+from taintwarden_cli.doctor.checks.evictions import named_subjects
 from taintwarden_cli.doctor.checks.toleration_checks import comparisons
 from taintwarden_cli.doctor.context import Context
-from taintwarden_cli.rehearsal.sources import DEVICES, TEMPLATES, Source, Subject
-from taintwarden_devices.handlers import device_claim
+from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 from taintwarden_placement.admission.annotated_objects import check_object
 
 _LEFT_SECONDS = 300.0
@@ -30,10 +28,10 @@ _OFTEN = 3
 @check(
     "taint-value-invalid",
     Severity.WARNING,
-    "taints of nodes and devices whose values cannot be compared, as valueType or tolerations ask",
+    "taints of nodes whose values cannot be compared, as valueType or tolerations ask",
     "set the last value that can be compared: kubectl taint node NODE KEY=VALUE:EFFECT --overwrite",
     needs=(Source.NODES, Source.PODS, Source.POLICIES, Source.PROFILES),
-    uses=(*TEMPLATES, *DEVICES),
+    uses=TEMPLATES,
 )
 def value_invalid(context: Context) -> Iterator[Found]:
     """Pods are judged by the last valid value, whatever the node has become."""
@@ -52,7 +50,6 @@ def value_invalid(context: Context) -> Iterator[Found]:
             elif asked := _who_cannot(taint, asking):
                 told = f"{taint} cannot be compared, which {asked} ask for"
                 yield Found(subject, told, _restored(name, taint, history, None, asking))
-    yield from _of_devices(context, asking)
 
 
 def _restored(
@@ -87,21 +84,6 @@ def _who_cannot(taint: Taint, asking: dict[Toleration, dict[Subject, None]]) -> 
         if match(toleration, taint) is Match.INVALID_TAINT
         for subject in subjects
     )
-
-
-def _of_devices(context: Context, asking: Iterable[Toleration]) -> Iterator[Found]:
-    """Taints of devices in use."""
-    claims = [claim for obj in context.snapshot.device_claims if (claim := device_claim(obj)) is not None]
-    inventory = devices_of(context)
-    for device in sorted({use.device for claim in claims for use in claim.uses}):
-        for taint, _ in inventory.taints(device):
-            policy = acting_policy(taint, context.policies)
-            selector = None if policy is None else policy.selector_for(taint)
-            asked = [one for one in asking if one.key == taint.key]
-            why = invalid_taint(taint, policy, asked) if selector is not None else ""
-            if why and selector is not None and (asked or selector.value_type is not None):
-                remedy = "the driver or the DeviceTaintRule has to set a value that can be compared"
-                yield Found(Subject("Device", str(device)), f"{taint} cannot be compared: {why}", remedy)
 
 
 @check(

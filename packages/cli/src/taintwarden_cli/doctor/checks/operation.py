@@ -6,16 +6,13 @@ from taintwarden.engine.model import Method
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.context import Context, is_ours
+from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_DEVICES
 from taintwarden_cli.rehearsal.liveness import liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
 from taintwarden_placement.admission.own_objects import INJECT
 
 POLICY = "TaintEvictionPolicy"
 _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
-_ONLY_FOR_DELETING = ("pods", "delete"), ("pods/status", "patch")
-"""Rights that are bound only if policies delete pods."""
-_OF_DEVICES = ".resource.k8s.io"
-_REMEDY_OF_DEVICES = "add deploy/components/devices to your overlay, or set rbac.devices=true in the chart"
 
 
 @check(
@@ -74,39 +71,34 @@ def policy_problem(context: Context) -> Iterator[Found]:
 @check(
     "rights-missing",
     Severity.ERROR,
-    "rights of deploy/base/rbac.yaml that the operator's service account does not have",
-    "kubectl apply -k deploy/base; for methods that delete also deploy/components/allow-delete",
+    "rights to evict, or those that policies with devices or with a method that deletes need, which the operator lacks",
+    "kubectl apply -k deploy/base",
     needs=(Source.POLICIES, Source.RIGHTS),
 )
 def rights_missing(context: Context) -> Iterator[Found]:
     """Before the first eviction that needs them fails."""
     rights = context.snapshot.rights
-    if rights is None:
-        return
-    namespace, _, name = rights.account.rpartition("/")
-    subject = Subject("ServiceAccount", name, namespace)
-    if rights.missing and rights.missed == rights.asked:
-        yield Found(subject, f"has none of the {rights.asked} rights that the shipped role lists")
-        return
+    namespace, _, name = rights.account.rpartition("/") if rights is not None else ("", "", "")
     deletes = any(policy.eviction.method is not Method.EVICT for policy in context.policies)
-    for one in rights.missing:
-        if one.resource.endswith(_OF_DEVICES):
-            if any(policy.devices for policy in context.policies):
-                yield Found(subject, f"may not {', '.join(one.verbs)} {one.resource}", _REMEDY_OF_DEVICES)
-            continue
-        verbs = [verb for verb in one.verbs if deletes or (one.resource, verb) not in _ONLY_FOR_DELETING]
-        if verbs:
-            yield Found(subject, f"may not {', '.join(verbs)} {one.resource}{one.place}")
+    devices = any(policy.devices for policy in context.policies)
+    for right in rights.missing if rights is not None else ():
+        remedy = ""
+        if right in DELETING:
+            remedy = "add deploy/components/allow-delete to your overlay, or set rbac.allowDelete=true in the chart"
+        elif right in OF_DEVICES:
+            remedy = "add deploy/components/devices to your overlay, or set rbac.devices=true in the chart"
+        if (deletes or right not in DELETING) and (devices or right not in OF_DEVICES):
+            yield Found(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
 
 
 @check(
     "webhook-not-answering",
     Severity.ERROR,
-    "webhooks that are missing, not trusted or without an answer, so that pods get no placement and no native "
+    "webhooks that are missing, not trusted or without a ready replica, so that pods get no placement and no native "
     "tolerations; or whose failurePolicy is Fail, so that no pod starts while they are away",
-    "kubectl -n taintwarden-system get pods; if the webhook runs: taintwarden webhook-trust",
+    "kubectl -n taintwarden-system get pods",
     needs=(Source.NAMESPACES, Source.MUTATING, Source.VALIDATING),
-    uses=(Source.TRIAL,),
+    uses=(Source.OPERATOR,),
 )
 def webhook_not_answering(context: Context) -> Iterator[Found]:
     """Whether a pod that is created now is completed."""
@@ -126,6 +118,5 @@ def webhook_not_answering(context: Context) -> Iterator[Found]:
                 if webhook.failure_policy == "Fail":
                     message = f"webhook {webhook.name} has failurePolicy Fail: without it nothing is created"
                     yield Found(subject, message, "set failurePolicy to Ignore, as shipped")
-            if kind == _VALIDATING and snapshot.webhooks_answer is False:
-                message = "the API server admits a pod in the namespace default whose annotation the webhooks reject"
-                yield Found(subject, message)
+    if snapshot.webhook_problem and context.mutating is not None:
+        yield Found(Subject(_MUTATING, context.mutating.metadata.name), snapshot.webhook_problem)

@@ -1,17 +1,16 @@
 """Policies and profiles that do not have the effect that their spec suggests."""
 
-from collections import Counter
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from taintwarden.controller.words.wording import no_value, several
-from taintwarden.engine.model import Effect, Operator, Policy, Profile, Taint, TaintSelector
+from taintwarden.engine.model import Effect, Operator, Policy, Taint, TaintSelector
 from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.profile_selection import matching
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
+from taintwarden_cli.status.lasting import absent
 
 STATIC_MARKERS = (
     "cloud.google.com/gke-spot",
@@ -22,14 +21,6 @@ STATIC_MARKERS = (
     "nvidia.com/gpu",
 )
 """Taints that state the class of a node for its whole lifetime: they announce no change."""
-SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
-"""Domains whose controllers set and remove the taint, so that its value means nothing else."""
-
-
-def of_system(key: str) -> bool:
-    """Whether a controller of Kubernetes or of a node's provider sets and removes taints with the key."""
-    domain = key.partition("/")[0] if "/" in key else ""
-    return any(domain == known or domain.endswith(f".{known}") for known in SYSTEM_DOMAINS)
 
 
 # -- policies ---------------------------------------------------------------------------------------------------------
@@ -55,7 +46,7 @@ def never_acts(context: Context) -> Iterator[Found]:
 
 
 def _absent(context: Context, policy: Policy, selector: TaintSelector, nodes: list[str]) -> Iterator[Found]:
-    """A taint that no node has, although it should be there: not a signal such as the end of a spot node."""
+    """A taint, or the source of one, that no node has."""
     subject, key, source = Subject(POLICY, policy.name), selector.key, selector.source
     if source is not None:
         if not any(source in context.nodes[name].node.values for name in nodes):
@@ -63,20 +54,11 @@ def _absent(context: Context, policy: Policy, selector: TaintSelector, nodes: li
             remedy = "compare it with: kubectl get nodes -o yaml; a condition is there once a component sets it"
             yield Found(subject, told, remedy)
         return
-    if "*" in key or any(taint.key == key for taint in context.taints):
-        return
-    free = Counter[str]()
-    for taint, carrying in context.taints.items():
-        if not (taint.source or of_system(taint.key) or any(one.selector_for(taint) for one in context.policies)):
-            free[taint.key] += len(carrying)
-    similar = next(iter(get_close_matches(key, free, n=1)), None)
-    if similar is not None:
-        have = "has" if free[similar] == 1 else "have"
-        told = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
+    carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
+    told, similar = absent(selector, carried, context.policies, is_compared=_is_compared(context, key))
+    if told:
         remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
-        yield Found(subject, told, remedy)
-    elif selector.value_type is not None or _is_compared(context, key):
-        yield Found(subject, f"no node has a taint {key}, whose values are compared")
+        yield Found(subject, told, remedy if similar else "")
 
 
 def _is_compared(context: Context, key: str) -> bool:
@@ -118,10 +100,10 @@ def too_wide(context: Context) -> Iterator[Found]:
 @check(
     "profile-without-effect",
     Severity.WARNING,
-    "profiles that are not valid, select no pod, or are for a namespace that policies leave alone",
+    "profiles that are not valid, or select no pod",
     "compare it with: kubectl get pods --show-labels",
     needs=(Source.PROFILES, Source.PODS),
-    uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES),
+    uses=TEMPLATES,
 )
 def profile_without_effect(context: Context) -> Iterator[Found]:
     """Its pods have other tolerations than its author expects."""
@@ -133,30 +115,6 @@ def profile_without_effect(context: Context) -> Iterator[Found]:
         subject = Subject("TolerationProfile", profile.name, profile.namespace)
         if not any(matching([profile], group.pod_class) for group in context.groups):
             yield Found(subject, "its podSelector selects no pod and no template of its namespace")
-        elif policies := _leaving_alone(context, profile):
-            told = f"has no effect: {', '.join(policies)} leaves namespace {profile.namespace} alone"
-            yield Found(subject, told, "remove the profile, or the namespace from exclude.namespaces")
-
-
-def _leaving_alone(context: Context, profile: Profile) -> list[str]:
-    """The policies for its keys, if each of them leaves its namespace alone."""
-    space = profile.namespace
-    labels = next((one.metadata.labels for one in context.snapshot.namespaces if one.metadata.name == space), None)
-    acting = [policy for policy in context.policies if any(_names(policy, one.key) for one in profile.tolerations)]
-    is_left = all(
-        space in policy.exclude.namespaces or (labels is not None and not policy.namespace_selector.selects(labels))
-        for policy in acting
-    )
-    return [policy.name for policy in acting] if is_left else []
-
-
-def _names(policy: Policy, key: str) -> bool:
-    """Whether the policy may act on a taint with this key and any effect; an empty key is every key."""
-    selected = [*(one.key for one in policy.taints), *(one.key for one in policy.devices)]
-    return any(
-        one in ("*", key) or not key or (one.endswith("/*") and key.startswith(one.removesuffix("*")))
-        for one in selected
-    )
 
 
 @check(

@@ -1,11 +1,11 @@
-"""Tolerations that cannot work, hold on no node, or that Kubernetes itself does not see."""
+"""Tolerations that cannot work, or that Kubernetes itself does not see."""
 
 from collections.abc import Iterable, Iterator
 
 from taintwarden.api.field_errors import FieldError
 from taintwarden.api.tolerations import PATH
-from taintwarden.engine.model import Gates, Taint, TaintSelector, Toleration
-from taintwarden.engine.operators import Match, applies, is_comparison, match, opposite
+from taintwarden.engine.model import Taint, TaintSelector, Toleration
+from taintwarden.engine.operators import is_comparison
 from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.inventory import PodGroup
@@ -15,8 +15,6 @@ from taintwarden_placement.admission.annotated_objects import TEMPLATES as PATHS
 from taintwarden_placement.admission.annotated_objects import check_object
 from taintwarden_placement.admission.pod_review import check_owner
 
-_NAMED = 3
-"""The number of values that are named."""
 _COMPANION_PATHS = (PATH, "spec.tolerations")
 """The paths at which admission warns of a missing native toleration; other warnings have other paths."""
 
@@ -85,64 +83,6 @@ def _faults(context: Context, group: PodGroup) -> checking.Found:
     return check_object(group.shape.as_pod(), "", "Pod", (), context.profiles)
 
 
-@check(
-    "toleration-holds-nowhere",
-    Severity.WARNING,
-    "comparisons that hold on no node which carries the taint, perhaps the wrong way round",
-    "check the value: the taint is on the left, so Gt 950 keeps pods where its value is above 950, and not at 950",
-    needs=(Source.NODES, Source.PODS, Source.PROFILES),
-    uses=(*TEMPLATES, Source.POLICIES),
-)
-def holds_nowhere(context: Context) -> Iterator[Found]:
-    """Values that were good until recently, and those of an incident, are no fault of a toleration."""
-    past = list(_past(context))
-    incident = [policy for policy in context.policies if policy.name in context.halted]
-    for group in context.groups:
-        every = context.view.tolerations_of(group.pod_class)
-        for key in dict.fromkeys(one.key for one in comparisons((*every.native, *every.extended))):
-            relevant = every.relevant_to(key)
-            taints = [taint for taint in context.taints if taint.key == key]
-            if any(policy.selector_for(taint) for policy in incident for taint in taints):
-                continue
-            known = [*taints, *(taint for taint in past if taint.key == key)]
-            if any(match(one, taint, context.gates) is Match.HOLDS for one in relevant for taint in known):
-                continue
-            for one in comparisons(relevant):
-                compared = [
-                    taint
-                    for taint in taints
-                    if applies(one, taint) and match(one, taint, context.gates) is Match.DIFFERS
-                ]
-                if compared:
-                    other = _reversed(one, compared, context.gates)
-                    yield about(group, f"{one} holds for none of {_values(compared)}{other}")
-
-
 def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
     """The tolerations with a comparison."""
     return tuple(one for one in tolerations if is_comparison(one))
-
-
-def _past(context: Context) -> Iterator[Taint]:
-    """Earlier values on nodes, as far as the taint histories reach."""
-    found = {
-        Taint(taint.key, value, taint.effect): None
-        for node in context.nodes.values()
-        for taint, history in node.taints
-        for value in reversed(history.values[1:])
-    }
-    yield from found
-
-
-def _reversed(toleration: Toleration, taints: Iterable[Taint], gates: Gates) -> str:
-    operator = opposite(toleration.operator)
-    if operator is None:
-        return ""
-    other = Toleration(toleration.key, operator, toleration.value, toleration.effect)
-    return f", but {operator} would" if any(match(other, taint, gates) is Match.HOLDS for taint in taints) else ""
-
-
-def _values(taints: Iterable[Taint]) -> str:
-    values = sorted({taint.value for taint in taints}, key=lambda value: (len(value), value))
-    more = f" and {len(values) - _NAMED} more values" if len(values) > _NAMED else ""
-    return ", ".join(values[:_NAMED]) + more

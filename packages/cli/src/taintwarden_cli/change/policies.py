@@ -1,0 +1,273 @@
+"""Carries out ``pause``, ``resume`` and ``guard reset``: each reads a policy and changes the version that it has read.
+
+A pause is ``spec.paused``, which stops a policy whatever its mode: applying the policy's file again does not resume it,
+and another client that applies another value gets a conflict.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import click
+import msgspec
+
+from taintwarden.api.policies import ALL_PERCENT
+from taintwarden.api.status import GuardStatus, PolicyStatus
+from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
+from taintwarden.controller.words.wording import no_longer_paused, pods
+from taintwarden.engine import rfc3339
+from taintwarden.engine.limits.refusal import GUARD, ZONE
+from taintwarden.engine.model import Mode
+from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION, POLICIES
+from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
+from taintwarden_cli.output import printable, write
+from taintwarden_cli.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
+from taintwarden_cli.rendering import Lines, render
+
+TRIES = 5
+"""The operator writes the status of a busy policy every few seconds, which changes its version."""
+FIELD_MANAGER = "taintwarden-pause"
+_REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+class StoredMeta(msgspec.Struct, rename="camel"):
+    """``metadata``."""
+
+    name: str
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+
+
+class StoredSpec(msgspec.Struct):
+    """The fields of ``spec`` that commands change, and what says whether there is a guard."""
+
+    mode: str = "Enforce"
+    paused: bool = False
+    limits: dict[str, Any] | None = None
+    reclaim: dict[str, Any] | None = None
+
+
+class StoredPolicy(msgspec.Struct):
+    """A TaintEvictionPolicy, valid or not."""
+
+    metadata: StoredMeta
+    spec: StoredSpec = msgspec.field(default_factory=StoredSpec)
+    status: PolicyStatus = PolicyStatus()
+
+    @property
+    def has_guard(self) -> bool:
+        """Whether it has a guard, which the operator needs to release pods."""
+        guard = (self.spec.limits or {}).get("guard") or {}
+        return self.spec.reclaim is None and guard.get("maxPercent") != ALL_PERCENT
+
+
+async def read_policy(session: Session, name: str) -> StoredPolicy:
+    """The policy ``name``.
+
+    Raises:
+        ClusterError: it does not exist, or cannot be read.
+
+    """
+    found = await session.read(f"{POLICIES.path}/{quote(name, safe='')}", StoredPolicy, POLICIES.name)
+    if found is None:
+        msg = f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}"
+        raise ClusterError(msg)
+    return found
+
+
+async def change(
+    session: Session, name: str, attempt: Callable[[StoredPolicy], tuple[Mapping[str, Any] | None, str]], manager: str
+) -> str:
+    """Merge what ``attempt`` makes of the stored policy, None for nothing; returns the message that it makes.
+
+    If another client writes the policy meanwhile, it is read again.
+
+    Raises:
+        ClusterError: the policy does not exist, was not changed, or the outcome is unknown.
+
+    """
+    for is_last in [False] * (TRIES - 1) + [True]:
+        stored = await read_policy(session, name)
+        body, told = attempt(stored)
+        if body is None:
+            return told
+        meta = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
+        whole = {**body, "metadata": meta | body["metadata"]}
+        try:
+            await session.patch(f"{POLICIES.path}/{quote(name, safe='')}", whole, POLICIES.name, manager)
+        except ChangedMeanwhileError:
+            if is_last:
+                raise
+        else:
+            return told
+    raise AssertionError
+
+
+# -- pause and resume -------------------------------------------------------------------------------------------------
+
+
+def switch_policies(
+    policies: tuple[str, ...],
+    *,
+    resume: bool,
+    reason: str = "",
+    every: bool,
+    yes: bool,
+    **flags: object,
+) -> None:
+    """Pause or resume policies that are named, or every policy. A failure does not stop the others."""
+    if bool(policies) == every:
+        raise click.UsageError("name policies, or pass --all")
+    settings, verb = settings_of(flags), "resume" if resume else "pause"
+    if every:
+        cluster, stored = ask(settings, _look)
+        policies = tuple(sorted(one.metadata.name for one in stored if one.spec.paused is resume))
+        write(printable(f"Policies to {verb} in {cluster}: {', '.join(policies) or 'none'}"))
+        if not policies:
+            return
+        confirm(f"{verb.capitalize()} these policies?", f"{verb} them", yes=yes)
+    if not all(ask(settings, lambda session: _switch(session, policies, resume=resume, reason=reason))):
+        sys.exit(REFUSED)
+
+
+async def _look(session: Session) -> tuple[str, list[StoredPolicy]]:
+    return session.cluster, await session.policies(StoredPolicy)
+
+
+async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, reason: str) -> list[bool]:
+    """Print what becomes of each policy; returns whether it is done."""
+    by, found = "" if resume else await _author(session, reason), []
+    for name in names:
+        try:
+            told = await change(session, name, _resumed if resume else lambda one: _paused(one, by), FIELD_MANAGER)
+            write(printable(f"{told} (cluster {session.cluster})"))
+            found.append(True)
+        except ClusterError as error:
+            click.echo(f"taintwarden: {printable(str(error))}", err=True)
+            found.append(False)
+    return found
+
+
+def _paused(stored: StoredPolicy, by: str) -> tuple[Mapping[str, Any] | None, str]:
+    name = stored.metadata.name
+    if stored.spec.paused:
+        before = stored.metadata.annotations.get(PAUSED_BY_ANNOTATION)
+        return None, f"policy {name} is paused already" + (f", by {before}" if before else "")
+    body = {"metadata": {"annotations": {PAUSED_BY_ANNOTATION: by}}, "spec": {"paused": True}}
+    return body, f"policy {name} is paused; its mode stays {stored.spec.mode}"
+
+
+def _resumed(stored: StoredPolicy) -> tuple[Mapping[str, Any] | None, str]:
+    name, mode, progress = stored.metadata.name, stored.spec.mode, stored.status.says("Progressing", "Paused")
+    if not stored.spec.paused:
+        return None, f"policy {name} is not paused: its mode is {mode}"
+    due = f"; {no_longer_paused(progress, enforces=mode == Mode.ENFORCE)}" if progress else ""
+    body = {"metadata": {"annotations": {PAUSED_BY_ANNOTATION: None}}, "spec": {"paused": None}}
+    return body, f"policy {name} is in mode {mode} again{due}"
+
+
+async def _author(session: Session, reason: str) -> str:
+    """The text of the annotation. An API server older than 1.28 does not say who the user is."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        review = await session.review(_REVIEWS, body, _Review, "ask who you are")
+    except ClusterError:
+        review = _Review()
+    user = review.status.get("userInfo", {}).get("username") or "an unknown user"
+    told = f"{user} at {rfc3339.at(time.time())}"
+    return f"{told}: {reason}" if reason else told
+
+
+class _Review(msgspec.Struct):
+    status: dict[str, dict[str, Any]] = {}
+
+
+# -- guard reset ------------------------------------------------------------------------------------------------------
+
+
+class Halted(msgspec.Struct):
+    """What stops all evictions of a policy, by its status; ``message`` is that of the condition."""
+
+    policy: str
+    generation: int
+    guard: GuardStatus
+    pods: int
+    """The number of due pods that are held. Those that are not due yet are released, too."""
+    message: str
+    zones_full: bool
+    """Every zone is Full, and the guard itself is armed."""
+
+
+def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
+    """Carry out ``taintwarden guard reset``: show what is held, ask, and request its release."""
+    settings = settings_of(flags)
+    cluster, found = ask(settings, lambda session: look(session, policy))
+    write(_shown(cluster, found))
+    confirm("Release them?", "release them", yes=yes)
+
+    def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
+        now = halted(stored)
+        if any(getattr(now, one) != getattr(found, one) for one in ("generation", "zones_full")) or (
+            now.guard.tripped_at != found.guard.tripped_at
+        ):
+            msg = f"what holds policy {policy} is not what was shown any more: look again"
+            raise ClusterError(msg)
+        told = f"the operator of {cluster} is asked to release what is held of policy {policy}"
+        return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(now.generation)}}}, told
+
+    write(printable(ask(settings, lambda session: change(session, policy, attempt, "taintwarden"))))
+
+
+async def look(session: Session, name: str) -> tuple[str, Halted]:
+    """The cluster, what stops a policy, and how many of its pods are held.
+
+    Raises:
+        ClusterError: the policy does not exist, nothing is held, or the operator has not read its newest version.
+
+    """
+    return session.cluster, halted(await read_policy(session, name))
+
+
+def halted(stored: StoredPolicy) -> Halted:
+    """What stops a policy.
+
+    Raises:
+        ClusterError: nothing does, or the operator has not read its newest version.
+
+    """
+    name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
+    if generation != status.observed_generation:
+        msg = (
+            f"the operator has not seen generation {generation} of policy {name} yet, but {status.observed_generation}:"
+            " try again in some seconds, or see whether it runs"
+        )
+        raise ClusterError(msg)
+    if not stored.has_guard:
+        msg = f"policy {name} has no guard, so there is nothing to reset"
+        raise ClusterError(msg)
+    guard, condition = status.guard or GuardStatus(), status.condition("GuardTripped")
+    zones_full = condition is not None and condition.reason == "AllZonesFull" and guard.tripped_at is None
+    if not zones_full and guard.tripped_at is None:
+        msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
+        raise ClusterError(msg)
+    held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # a zone holds before the guard does
+    return Halted(name, generation, guard, held, condition.message if condition else "", zones_full)
+
+
+def _shown(cluster: str, found: Halted) -> str:
+    """What you review before you confirm the evictions."""
+    lines, guard = Lines(), found.guard
+    lines.add("Cluster", cluster)
+    lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")
+    if found.zones_full:
+        lines.add("Held", f"{pods(found.pods)} due now, since every zone is Full", "yellow")
+    else:
+        lines.add("Tripped", guard.tripped_at)
+        lines.add("Held", f"{pods(found.pods)} due now", "yellow")
+        lines.add("Cause", f"when it tripped: {guard.cause}" if guard.cause else "the operator has not told it yet")
+    lines.add("It says", found.message)
+    return render(lines.grid)
