@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from controller import deletion, deliver, node_object
-from taintwarden.kube.wire.kinds import ClaimObject, Identity, NodeObject
+from taintwarden.kube.wire.kinds import Identity, NodeObject
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_placement.mirror import Mirror
+from taintwarden_placement.scheduling.objects import ClaimObject
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
+from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
+from taintwarden_placement.scheduling.objects import UnboundPod
 
 READ = NodeReader()
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}

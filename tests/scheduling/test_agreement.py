@@ -26,12 +26,13 @@ from taintwarden.engine.model import (
     TolerationSecondsMode,
 )
 from taintwarden.engine.operators import ALL_GATES, Match, match
-from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
+from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.admission.injection import NO_NODE, additions, response
 from taintwarden_placement.admission.placing import ConcerningPolicies
 from taintwarden_placement.node_labels import node_labels, version_labels
 from taintwarden_placement.scheduling.extender import Args, PreemptionArgs
 from taintwarden_placement.scheduling.feasibility import Demand
+from taintwarden_placement.scheduling.objects import UnboundPod
 
 KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)

@@ -7,12 +7,10 @@ import msgspec
 from taintwarden.kube.errors import ApiError
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
-    ClaimObject,
     NamespaceObject,
     NodeObject,
     Object,
     PodObject,
-    VolumeObject,
     WorkloadObject,
 )
 
@@ -76,5 +74,3 @@ CONTROLLERS: tuple[Resource[WorkloadObject], ...] = (
 )
 """Controllers of pods, whose numbers of replicas limits count."""
 BUDGETS = Resource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject)
-CLAIMS = Resource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ClaimObject)
-VOLUMES = Resource("persistentvolumes", "/api/v1/persistentvolumes", VolumeObject)

@@ -19,14 +19,15 @@ from taintwarden.engine.model import Policy
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
-from taintwarden.kube.wire.kinds import ClaimObject, NodeObject, VolumeObject
-from taintwarden.kube.wire.resources import CLAIMS, NODES, VOLUMES
+from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden.kube.wire.resources import NODES
 from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.mirror import Mirror
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
+from taintwarden_placement.scheduling.objects import CLAIMS, VOLUMES, ClaimObject, VolumeObject
 from taintwarden_placement.served import Followed, ServedApp, serve
 from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden_placement.serving.https_server import HttpsServer

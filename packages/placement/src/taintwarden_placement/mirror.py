@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
-from taintwarden.kube.wire.kinds import ClaimObject, Identity, NodeObject, VolumeObject
+from taintwarden.kube.wire.kinds import Identity, NodeObject
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_placement.scheduling.objects import ClaimObject, VolumeObject
 
 Named = TypeVar("Named", NodeObject, ClaimObject, VolumeObject)
 Value = TypeVar("Value")

@@ -10,7 +10,7 @@ from taintwarden.api.names import check_key, check_label_value
 from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
+from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.manifests import BadInput
@@ -24,6 +24,7 @@ from taintwarden_placement.admission.advice import named_labels
 from taintwarden_placement.admission.annotated_objects import pod_in
 from taintwarden_placement.admission.checking import look, mapping
 from taintwarden_placement.node_labels import neutral_labels, node_labels
+from taintwarden_placement.scheduling.objects import VOLUMES
 
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5

@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, PodObject
 from taintwarden_cli.rehearsal.manifests import BadInput, Document
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden_placement.scheduling.objects import ClaimObject
 
 T = TypeVar("T")
 DEVICES_GROUP = "resource.k8s.io"

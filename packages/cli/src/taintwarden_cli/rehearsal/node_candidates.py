@@ -12,7 +12,7 @@ from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.api.placement_labels import is_mirror_label
 from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint, Toleration, Tolerations
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
+from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta
 from taintwarden_cli.rehearsal.places import Place, PlacedPod, PlacedVolume, labels_of
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
@@ -22,6 +22,7 @@ from taintwarden_placement.admission.placing import Restrictions, acting, placed
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.scheduling.demands import Demands, claim_of
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
+from taintwarden_placement.scheduling.objects import UnboundPod
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"

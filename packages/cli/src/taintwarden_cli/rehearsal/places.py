@@ -7,8 +7,9 @@ import msgspec
 
 from taintwarden.engine.affinity import NodeAffinity, NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Gates, Node
-from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
+from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus
 from taintwarden_placement.scheduling.feasibility import Demand, Judge, Sourced
+from taintwarden_placement.scheduling.objects import UnboundPod, VolumeObject
 
 NAME_FIELD = "metadata.name"
 """Of ``matchFields``: the name of a node, which stands for a label here."""

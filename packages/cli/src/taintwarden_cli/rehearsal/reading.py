@@ -10,8 +10,8 @@ import msgspec
 
 from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
-from taintwarden.kube.wire.kinds import BudgetObject, ClaimObject, NamespaceObject, NodeObject, WorkloadObject
-from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS, VOLUMES
+from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
@@ -30,6 +30,7 @@ from taintwarden_cli.rehearsal.sources import (
 )
 from taintwarden_devices.objects import DEVICES_PATH, DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden_placement.scheduling.demands import claim_of
+from taintwarden_placement.scheduling.objects import VOLUMES, ClaimObject
 
 MAX_BUDGETS = 500
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"

@@ -6,16 +6,11 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.status import PolicyStatus
-from taintwarden.kube.wire.kinds import (
-    BudgetObject,
-    ClaimObject,
-    NamespaceObject,
-    NodeObject,
-    WorkloadObject,
-)
+from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, WorkloadObject
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
 from taintwarden_cli.rehearsal.sources import DEVICES, Source, Subject
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden_placement.scheduling.objects import ClaimObject
 
 
 class Snapshot(msgspec.Struct):

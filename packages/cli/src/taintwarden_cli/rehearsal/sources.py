@@ -5,15 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from taintwarden.kube.wire.resources import (
-    BUDGETS,
-    CONTROLLERS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    VOLUMES,
-)
+from taintwarden.kube.wire.resources import BUDGETS, CONTROLLERS, NAMESPACES, NODES, PODS
 from taintwarden_devices.objects import CLAIMS, SLICES, TAINT_RULES
+from taintwarden_placement.scheduling.objects import VOLUMES
 
 
 class Subject(msgspec.Struct, frozen=True, order=True):

@@ -7,7 +7,7 @@ import msgspec
 
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates
-from taintwarden.kube.wire.kinds import MAX_OF_A_POD, UnboundPod
+from taintwarden.kube.wire.kinds import MAX_OF_A_POD
 from taintwarden_placement.admission.advice import on_daemon_set, unplaced
 from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
 from taintwarden_placement.admission.checking import look, mapping, sequence
@@ -19,6 +19,7 @@ from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.templates import complete_template
 from taintwarden_placement.admission.volume_review import inject_volume
 from taintwarden_placement.scheduling.feasibility import Demand
+from taintwarden_placement.scheduling.objects import UnboundPod
 
 _POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
 

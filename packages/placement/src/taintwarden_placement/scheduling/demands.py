@@ -9,8 +9,9 @@ from taintwarden.api.text import printable
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.remembered import Remembered
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.kube.wire.kinds import PodVolume, UnboundPod
+from taintwarden.kube.wire.kinds import PodVolume
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+from taintwarden_placement.scheduling.objects import UnboundPod
 
 MAX_FAULT_CHARACTERS = 400
 """Of the errors of one affinity: an Event has 1,024 characters."""

@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from taintwarden.kube.wire.kinds import UnboundPod
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.feasibility import Demand, Judge, Preferences, RefusalCause
 from taintwarden_placement.scheduling.node_changes import NodeChanges
+from taintwarden_placement.scheduling.objects import UnboundPod
 
 MAX_SCORE = 10
 """``MaxExtenderPriority``."""
