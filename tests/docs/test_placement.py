@@ -5,7 +5,7 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
-from taintwarden.api.placement_labels import MAX_KEY_PREFIX_LENGTH
+from taintwarden.api.names import MAX_PLACED_PREFIX_LENGTH
 from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.admission.merged_affinity import restrict
@@ -73,4 +73,4 @@ def test_tolerations_let_in_what_the_table_says(row):
 def test_bounds_are_those_of_the_code():
     text = " ".join(PAGE.prose)
     assert f"more than {MAX_TERMS} terms" in text
-    assert f"at most {MAX_KEY_PREFIX_LENGTH} characters" in text
+    assert f"at most {MAX_PLACED_PREFIX_LENGTH} characters" in text

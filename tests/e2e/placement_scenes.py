@@ -15,7 +15,7 @@ from controlplane.cluster import SCHEDULER, condition
 from e2e.limit_scenes import SCENE_LABEL, LimitScene
 from e2e.pod_watch import RUN_LABEL
 from e2e.stories import POLICY_LABEL, Story, Told, annotation, telling
-from taintwarden.api.placement_labels import value_label
+from taintwarden_placement.node_labels.names import value_label
 
 DOOR_SECONDS = 60.0  # certificates are made and trusted while other stories begin
 PLACED_SECONDS = 60.0

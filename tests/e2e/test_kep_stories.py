@@ -20,9 +20,9 @@ from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.pod_watch import RUN_LABEL
 from e2e.stories import EARLY_SECONDS, Stories, Story, Told, annotation, toleration
-from taintwarden.api.placement_labels import label_version_label
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.node_labels import encode_version
+from taintwarden_placement.node_labels.names import label_version_label
 
 SLA = "node.kubernetes.io/sla"
 KUBELET, RUNTIME = "node.kubernetes.io/kubelet-version", "node.kubernetes.io/container-runtime-version"

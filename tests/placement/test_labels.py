@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.api.names import KEY
-from taintwarden.api.placement_labels import (
+from taintwarden.api.names import KEY, MAX_PLACED_PREFIX_LENGTH, MAX_PREFIX_LENGTH
+from taintwarden_placement.node_labels.names import (
+    Domain,
     Kept,
     is_mirror_label,
     keys_of,
@@ -37,6 +38,10 @@ def test_a_key_without_prefix():
 def test_a_key_with_a_prefix():
     assert value_label("example.com/sla") == "example.com.value.taintwarden.io/sla"
     assert taint_labels("example.com/sla").version == "example.com.version.taintwarden.io/sla"
+
+
+def test_the_longest_prefix_leaves_room_for_the_longest_domain():
+    assert MAX_PLACED_PREFIX_LENGTH + 1 + max(map(len, Domain)) == MAX_PREFIX_LENGTH
 
 
 def test_a_prefix_that_leaves_no_room_is_refused():

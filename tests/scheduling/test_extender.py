@@ -5,9 +5,8 @@ import pytest
 
 from scheduling.scene import ABOVE, EXISTS, NEWER, Scene, node, pod, preferred, required, sla
 from taintwarden.engine.model import Gates
-from taintwarden.engine.operators import AnyOf
 from taintwarden_placement.scheduling.extender import REASONS, WITHOUT_VALUES, Args, PreemptionArgs, scored
-from taintwarden_placement.scheduling.feasibility import Preferences
+from taintwarden_placement.scheduling.feasibility import AnyOf, Preferences
 
 PREFER = "PreferNoSchedule"
 

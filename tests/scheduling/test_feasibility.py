@@ -16,9 +16,10 @@ from taintwarden.engine.model import (
     Tolerations,
     TolerationSecondsMode,
 )
-from taintwarden.engine.operators import AnyOf, Match, match
+from taintwarden.engine.operators import Match, match
 from taintwarden_placement.scheduling.feasibility import (
     MAX_TOLD,
+    AnyOf,
     Demand,
     Judge,
     Preferences,

@@ -14,6 +14,8 @@ from taintwarden.api.field_errors import FieldError
 
 MAX_PREFIX_LENGTH = 253
 MAX_NAME_LENGTH = 63
+MAX_PLACED_PREFIX_LENGTH = 223
+"""Of a key that labels of placement repeat: the prefixes of these are up to 30 characters longer."""
 MAX_KEY_LENGTH = MAX_PREFIX_LENGTH + 1 + MAX_NAME_LENGTH
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -52,6 +54,11 @@ def is_key(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Whether this is the value of a label or of a taint."""
     return re.fullmatch(LABEL_VALUE, text) is not None
+
+
+def is_placeable(key: str) -> bool:
+    """Whether labels of placement can repeat what has this key."""
+    return key.rfind("/") <= MAX_PLACED_PREFIX_LENGTH
 
 
 def check_key(text: str) -> Iterator[FieldError]:

@@ -13,7 +13,6 @@ from msgspec import Meta, field
 
 from taintwarden.api import names
 from taintwarden.api.field_errors import FieldError
-from taintwarden.api.placement_labels import MAX_KEY_PREFIX_LENGTH, label_version_label, value_label
 from taintwarden.api.window_schedules import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
 from taintwarden.engine.model import (
     DeviceEffect,
@@ -153,8 +152,8 @@ def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
         return
     if taint.key.endswith("*"):
         yield FieldError("placement", True, "needs the exact key of a taint", "list each key by itself")  # noqa: FBT003
-    elif value_label(taint.key) is None:
-        reason = f"the prefix of the key may have at most {MAX_KEY_PREFIX_LENGTH} characters"
+    elif not names.is_placeable(taint.key):
+        reason = f"the prefix of the key may have at most {names.MAX_PLACED_PREFIX_LENGTH} characters"
         yield FieldError("placement", True, reason)  # noqa: FBT003
 
 
@@ -197,8 +196,8 @@ def check_devices(devices: tuple[DeviceTaintSelectorSpec, ...]) -> Iterator[Fiel
 def check_version_label(key: str) -> Iterator[FieldError]:
     """A label repeats it, whose key is longer."""
     yield from names.check_key(key)
-    if label_version_label(key) is None:
-        yield FieldError("", key, f"the prefix may have at most {MAX_KEY_PREFIX_LENGTH} characters")
+    if not names.is_placeable(key):
+        yield FieldError("", key, f"the prefix may have at most {names.MAX_PLACED_PREFIX_LENGTH} characters")
 
 
 class ExcludeSpec(Spec, frozen=True):

@@ -179,54 +179,6 @@ def match(toleration: Toleration, taint: Taint, gates: Gates = ALL_GATES) -> Mat
     return _compare(row, toleration, taint, gates)
 
 
-class AnyOf:
-    """Says of any value whether one of many tolerations holds, without asking each: a namespace may have a thousand.
-
-    Of thresholds the one that most values pass decides, of named values all are one set.
-
-    Args:
-        tolerations: for the effect of the taints.
-        key: of the taints.
-        gates: which operators may hold.
-
-    """
-
-    def __init__(self, tolerations: Iterable[Toleration], key: str, gates: Gates = ALL_GATES) -> None:
-        self._decisive: dict[Row, Any] = {}
-        for one in tolerations:
-            row = ROWS.get(one.operator)
-            if row is None or not row.family.is_on(gates):
-                continue
-            if one.key != key and (one.key or row.family.takes):
-                continue
-            wanted = row.wanted(one)
-            if wanted is not None:
-                self._add(row, wanted)
-
-    def holds(self, value: str) -> bool:
-        """Whether one of them tolerates a taint with this value."""
-        for row, wanted in self._decisive.items():
-            parsed = row.family.parse(value)
-            if parsed is not None and (parsed in wanted if row.side is Side.AT else row.holds(parsed, wanted)):
-                return True
-        return False
-
-    def _add(self, row: Row, wanted: Any) -> None:
-        named = set(wanted) if row.family.takes == "values" else {wanted}
-        before = self._decisive.get(row)
-        match row.side:
-            case Side.AT:
-                self._decisive.setdefault(row, set()).update(named)
-            case Side.BESIDE:
-                self._decisive[row] = named if before is None else before & named
-            case Side.ABOVE:
-                self._decisive[row] = wanted if before is None else min(before, wanted)
-            case Side.BELOW:
-                self._decisive[row] = wanted if before is None else max(before, wanted)
-            case Side.ANYWHERE:
-                self._decisive[row] = wanted
-
-
 def why_not(
     tolerations: Iterable[Toleration], taint: Taint, gates: Gates = ALL_GATES
 ) -> list[tuple[Toleration, Match]]:

@@ -8,7 +8,6 @@ from limits_off import LIMITS_OFF
 from simulated.cluster import Simulation
 from simulated.life.life import matches, true_labels
 from simulated.life.town import REQUIRED, Json
-from taintwarden.api.placement_labels import Kept, keys_of, mirrored
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.clock import system_clock
@@ -21,6 +20,7 @@ from taintwarden_cli.rehearsal.manifests import Document
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden_placement.node_labels import wanted_labels
+from taintwarden_placement.node_labels.names import Kept, keys_of, mirrored
 from taintwarden_placement.webhook_process import admission_webhooks
 
 NAMESPACE = "default"

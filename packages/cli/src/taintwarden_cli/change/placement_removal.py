@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from taintwarden.api.names import check_key, check_label_value
-from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
@@ -24,6 +23,7 @@ from taintwarden_placement.admission.advice import named_labels
 from taintwarden_placement.admission.annotated_objects import pod_in
 from taintwarden_placement.admission.checking import look, mapping
 from taintwarden_placement.node_labels import neutral_labels, node_labels
+from taintwarden_placement.node_labels.names import Kept, keys_of
 from taintwarden_placement.scheduling.objects import VOLUMES
 
 FIELD_MANAGER = "taintwarden-placement"

@@ -9,7 +9,6 @@ from enum import StrEnum
 import msgspec
 
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
-from taintwarden.api.placement_labels import is_mirror_label
 from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint, Toleration, Tolerations
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta
@@ -20,6 +19,7 @@ from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import merge
 from taintwarden_placement.admission.placing import Restrictions, acting, placed_keys, published_labels, restrictions
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
+from taintwarden_placement.node_labels.names import is_mirror_label
 from taintwarden_placement.scheduling.demands import Demands, claim_of
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
 from taintwarden_placement.scheduling.objects import UnboundPod

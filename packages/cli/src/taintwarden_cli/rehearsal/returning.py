@@ -6,13 +6,13 @@ annotation or profile comes back to the node it was evicted from, unless placeme
 
 from collections.abc import Collection, Iterator
 
-from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Gates, Operator, PodClass, Taint, Tolerations
 from taintwarden_cli.rehearsal.places import Place, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.node_labels import wanted_labels
+from taintwarden_placement.node_labels.names import Kept, keys_of
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge
 
 REMEDY = (

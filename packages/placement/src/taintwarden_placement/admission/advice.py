@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
-from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.model import Operator, Toleration, Tolerations
 from taintwarden_placement.admission.checking import look, mapping, sequence
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.affinity import REQUIRED_EFFECTS
+from taintwarden_placement.node_labels.names import Kept, keys_of
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _UNPLACED = (

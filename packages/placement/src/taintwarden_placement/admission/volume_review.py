@@ -9,7 +9,6 @@ from typing import Any
 from taintwarden.api.field_errors import FieldError
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
-from taintwarden.api.placement_labels import keys_of
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Gates, Policy
 from taintwarden_placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
@@ -18,6 +17,7 @@ from taintwarden_placement.admission.merged_affinity import is_selector, merge
 from taintwarden_placement.admission.placing import published_labels
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.affinity import Alternatives, native_affinity
+from taintwarden_placement.node_labels.names import keys_of
 
 _NOWHERE = (tuple(NodeRequirement(key, NodeOperator.IN, (value,)) for key, value in NO_NODE.items()),)
 

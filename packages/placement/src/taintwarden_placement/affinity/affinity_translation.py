@@ -9,7 +9,6 @@ from math import prod
 
 import msgspec
 
-from taintwarden.api.placement_labels import label_version_label, plain_labels
 from taintwarden.engine.affinity import (
     COMPARING_NODE_OPERATORS,
     SEMVER_NODE_OPERATORS,
@@ -21,6 +20,7 @@ from taintwarden.engine.affinity import (
 from taintwarden.engine.model import Gates, Toleration
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden_placement.affinity.translation import Translation
+from taintwarden_placement.node_labels.names import label_version_label, plain_labels
 
 MAX_TERMS = 64
 """So many terms at most: the scheduler tries them one after the other for every node."""

@@ -5,12 +5,12 @@ from itertools import chain, combinations, product
 
 import msgspec
 
-from taintwarden.api.placement_labels import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
 from taintwarden_placement.affinity.translation import Translation
+from taintwarden_placement.node_labels.names import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
 from taintwarden_placement.node_labels.wanted import neutral_labels
 
 REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from semver import Version
 
-from taintwarden.api.placement_labels import HIGHEST, TaintLabels
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, ValueType
 from taintwarden.engine.natural import Natural
@@ -17,6 +16,7 @@ from taintwarden.engine.numeric import MAX_INT64, parse_integer
 from taintwarden.engine.operators import ROWS, VERSION, Match, Side, match
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
+from taintwarden_placement.node_labels.names import HIGHEST, TaintLabels
 
 # Of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery.
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -67,7 +67,7 @@ class Translation:
             case ValueType.STRING if row.side is Side.BESIDE:
                 known = self._excluded
                 self._excluded = wanted if known is None else tuple(one for one in known if one in wanted)
-            case ValueType.STRING:
+            case ValueType.STRING if row.side is Side.AT:
                 for value in toleration.values or (toleration.value,):
                     self._equal(toleration, value)
             case ValueType.INTEGER if row.side in _BOUNDS:

@@ -5,7 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.api.placement_labels import (
+from taintwarden.engine.model import Effect, Node, Policy, Taint, TaintSelector, ValueType
+from taintwarden.engine.natural import parse_natural
+from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.versions import parse_version
+from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
+from taintwarden_placement.node_labels.names import (
     HIGHEST,
     LOWEST,
     TaintLabels,
@@ -15,11 +20,6 @@ from taintwarden.api.placement_labels import (
     prefer_labels,
     taint_labels,
 )
-from taintwarden.engine.model import Effect, Node, Policy, Taint, TaintSelector, ValueType
-from taintwarden.engine.natural import parse_natural
-from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.versions import parse_version
-from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
 
 LEFT_OUT = ""
 """Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from taintwarden.api.names import is_placeable
 from taintwarden.engine.model import Effect
 from taintwarden.engine.numeric import MAX_INT64
 
@@ -37,11 +38,6 @@ class Domain(StrEnum):
     LABEL_VERSION = "label-version.taintwarden.io"
     """The version in another label, as a number."""
 
-
-# Of a label's key: apimachinery's util/validation, IsQualifiedName. A dot separates the taint's prefix from the domain.
-_MAX_PREFIX_LENGTH = 253
-MAX_KEY_PREFIX_LENGTH = _MAX_PREFIX_LENGTH - max(map(len, Domain)) - 1
-"""Keys with a longer prefix cannot be mirrored: 223 characters."""
 
 NO_EFFECT = "None"
 """The effects of a taint that the node does not have. A node without the label was not looked at yet."""
@@ -151,7 +147,7 @@ def keys_of(labels: Iterable[str]) -> list[Kept]:
 
 
 def _label(key: str, domain: Domain) -> str | None:
-    prefix, has_prefix, name = key.rpartition("/")
-    if len(prefix) > MAX_KEY_PREFIX_LENGTH:
+    if not is_placeable(key):
         return None
+    prefix, has_prefix, name = key.rpartition("/")
     return f"{prefix}.{domain}/{name}" if has_prefix else f"{domain}/{name}"
