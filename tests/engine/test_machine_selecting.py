@@ -479,7 +479,7 @@ def test_a_pod_that_is_bound_to_another_node_after_a_restore_is_not_on_the_one_b
 
 
 def verdicts_on(rig: Rig, node: str) -> list[TaintVerdict]:
-    return [verdict for [verdict] in rig.world.cluster.nodes[node].verdicts.values()]
+    return [verdict for [verdict], _ in rig.world.cluster.nodes[node].judged.values()]
 
 
 def test_classes_with_equal_tolerations_share_their_verdicts():

@@ -463,4 +463,4 @@ def test_nothing_is_kept_of_pods_that_left_a_line_in_which_others_stand():
     bench.ready(*"abc")
     bench.end("a")
     [line] = bench.queues._lanes.values()
-    assert kept(line._by_uid, "uid-a") == kept(line._groups, owner("web").uid) == []
+    assert kept(line._grouped, "uid-a") == kept(line._groups, owner("web").uid) == []

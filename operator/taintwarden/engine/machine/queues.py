@@ -9,7 +9,6 @@ leaves that lane releases the next one: however many wait, none is checked in va
 
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -44,7 +43,7 @@ OTHERS_PER_FAILING = 3
 """While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
 
 
-class LaneGroup(NamedTuple):
+class LaneGroup(msgspec.Struct, frozen=True, order=True, gc=False):
     """The lanes of a policy: what holds the whole policy parks all of them.
 
     Limits that hold a policy do not hold the pods that a person released: these have lanes of their own.
@@ -55,7 +54,7 @@ class LaneGroup(NamedTuple):
     is_released: bool = False
 
 
-class Lane(NamedTuple):
+class Lane(msgspec.Struct, frozen=True, order=True, gc=False):
     """The due pods of a policy in one namespace."""
 
     group: LaneGroup
@@ -383,15 +382,14 @@ class _Line:
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
         self._order: DeadlineQueue[WallTime] = DeadlineQueue()
-        self._claims: dict[str, tuple[Claim, Pod, _Key | None]] = {}
+        self._claims: dict[str, Claim] = {}
         self._groups: dict[_Key, Group] = {}
-        self._by_uid: dict[str, str] = {}
-        """Keys of the claims on pods that are in a group."""
+        self._grouped: dict[str, tuple[Pod, _Key]] = {}
+        """Those that are in a group, by the key of their claim."""
 
     def add(self, claim: Claim, position: _Position) -> None:
         """Add a claim."""
         pod, place = position.pod, position.place
-        key: _Key | None = None
         spreads = pod.shared.spread and OrderBy.TOPOLOGY_SPREAD in claim.policy.eviction.order
         if spreads and (workload := pod.shared.workload) is not None:
             revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
@@ -400,16 +398,16 @@ class _Line:
             if group is None:
                 group = self._groups[key] = self._spread.group()
             group.add(pod)
-            self._by_uid[pod.uid] = claim.key
-        self._claims[claim.key] = (claim, pod, key)
+            self._grouped[claim.key] = pod, key
+        self._claims[claim.key] = claim
         self._order.schedule(claim.key, WallTime(place.attempts), place.rank)
 
     def remove(self, claim_key: str) -> bool:
         """Remove a claim. Returns whether the line is empty."""
-        _, pod, key = self._claims.pop(claim_key)
+        del self._claims[claim_key]
         self._order.cancel(claim_key)
-        if key is not None:
-            del self._by_uid[pod.uid]
+        if (grouped := self._grouped.pop(claim_key, None)) is not None:
+            pod, key = grouped
             group = self._groups[key]
             group.remove(pod)
             if not len(group):
@@ -422,7 +420,7 @@ class _Line:
 
     def first_of(self, head: Entry) -> Claim:
         """The next claim: the one at the head, or another one of its workload revision."""
-        claim, _, key = self._claims[head.key]
-        if key is None:
+        claim, grouped = self._claims[head.key], self._grouped.get(head.key)
+        if grouped is None:
             return claim
-        return self._claims[self._by_uid[self._groups[key].first().uid]][0]
+        return self._claims[f"{self._groups[grouped[1]].first().uid}/{claim.policy.name}"]

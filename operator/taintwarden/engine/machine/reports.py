@@ -275,7 +275,7 @@ class Reports:
 
     def _count_invalid(self, state: NodeState, node: str, tallies: dict[str, "_Tally"]) -> None:
         for pod in state.pods.values():
-            for verdict in self._world.verdicts.of(state, pod.shared):
+            for verdict in self._world.verdicts.of(state, pod.shared)[0]:
                 if verdict.invalid:
                     tally = tallies.setdefault(verdict.policy.name, _Tally())
                     tally.invalid[node, str(verdict.taint)] += 1

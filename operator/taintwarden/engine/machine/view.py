@@ -131,7 +131,7 @@ class View:
     def verdicts(self, node: str, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The verdicts on pods of a class on a node, which need not have such a pod."""
         state = self._world.cluster.nodes.get(node)
-        return () if state is None else self._world.verdicts.compute(state, pod_class)
+        return () if state is None else self._world.verdicts.compute(state, pod_class)[0]
 
     def placement_labels(self, node: str) -> NodeLabels | None:
         """The labels of placement that a node should have; None if the node is not known."""
