@@ -135,6 +135,14 @@ def test_a_token_for_one_of_many(limit: str, namespaces: int) -> None:
     assert is_alike(measured)
 
 
+def test_a_token_for_one_of_many_namespaces_in_a_zone() -> None:
+    def measured(namespaces: int) -> int:
+        rig = waiting(limited(zone_evictions_per_second=1.0), namespaces, namespaces=namespaces)
+        return longest(rig, seconds=2.5)
+
+    assert is_alike(measured)
+
+
 def test_the_garbage_collector_looks_at_nothing_of_a_pod_that_waits() -> None:
     def measured(pods: int) -> int:
         gc.collect()

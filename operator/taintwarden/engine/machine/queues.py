@@ -9,6 +9,7 @@ leaves that lane releases the next one: however many wait, none is checked in va
 
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator
+from heapq import nsmallest
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from taintwarden.engine.model import (
     SpreadConstraint,
     WallTime,
     WorkloadKey,
+    later,
 )
 from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.spread import Group, Spread
@@ -39,6 +41,10 @@ _ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
 
 MAX_TURNS = 10_000
 """Of more lanes the last turn is forgotten of those that had it longest ago."""
+LANES_AT_ONCE = 16
+"""So many lanes ask again when there may be a token: a thousand would, for each, and all but one in vain."""
+OTHERS_AFTER_SECONDS = 1.0
+"""When the other lanes ask at the latest."""
 OTHERS_PER_FAILING = 3
 """While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
 
@@ -180,9 +186,16 @@ class Queues:
             self._release_lane(key, lane)
 
     def release_due(self, now: MonotonicTime) -> None:
-        """Release the claims whose refusals have ended."""
+        """Release the claims whose refusals have ended: of many lanes those that had their last turn longest ago."""
         while (key := self._releases.pop_due(now)) is not None:
-            self.release(key)
+            lanes = self._blocked.get(key, {})
+            if len(lanes) <= LANES_AT_ONCE:
+                self.release(key)
+                continue
+            able = [(one.group.soft, self._last_turns.get(one, -1), one) for one in lanes if one not in self._parked]
+            for *_, lane in nsmallest(LANES_AT_ONCE, able):
+                self._release_lane(key, lane)
+            self._releases.schedule(key, later(now, OTHERS_AFTER_SECONDS))  # a refusal of these brings it forward
 
     def _release_lane(self, key: str, lane: Lane) -> None:
         line = self._blocked.get(key, {}).get(lane)
