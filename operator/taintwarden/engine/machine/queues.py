@@ -355,6 +355,11 @@ class Queues:
             return fit[0]  # hard deadlines come first
         return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
 
+    def due(self, policy: str) -> int:
+        """How many claims of a policy wait in lines: those whose deadline or delay is not over do not."""
+        lines = (self._lanes, *self._blocked.values())
+        return sum(len(line) for part in lines for lane, line in part.items() if lane.group.policy == policy)
+
     def lane_of(self, claim: Claim) -> Lane:
         """The lane of a READY or BLOCKED claim."""
         return self._positions[claim.key].lane
@@ -399,6 +404,9 @@ class _Line:
         self._groups: dict[_Key, Group] = {}
         self._grouped: dict[str, tuple[Pod, _Key]] = {}
         """Those that are in a group, by the key of their claim."""
+
+    def __len__(self) -> int:
+        return len(self._claims)
 
     def add(self, claim: Claim, position: _Position) -> None:
         """Add a claim."""
