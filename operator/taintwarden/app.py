@@ -66,8 +66,8 @@ from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import Settings
 from taintwarden.telemetry.metrics import Metrics, Process
 
-COLLECTOR_THRESHOLDS = (50_000, 20, 50)
-"""Pods are no garbage and have no cycles: looking at all of them every few hundred objects is work for nothing."""
+COLLECTOR_THRESHOLDS = (5_000, 2, 1_000)
+"""Pods are no garbage and have no cycles: to look at all of them again is a long pause for nothing."""
 STARTING_SECONDS = 30.0
 """How long an API server may take to be reached and to get ready. Then the process ends, and is started again later."""
 

@@ -162,6 +162,16 @@ def test_pods_that_were_released_under_another_leader_do_not_wait_for_those_that
     assert rig.evictions() == [f"released{number}" for number in range(10)]
 
 
+def test_zones_that_are_full_hold_only_pods_that_are_due():
+    rig = Rig(limited(zone_health=UNHEALTHY))
+    for number in range(3):
+        rig.node(f"n{number}", "sla=940")
+    rig.pod("later", gt(violation_grace_seconds=100))
+    assert rig.take(commands.EvictionsHalted) == []
+    rig.pod("a")
+    assert [one.waiting for one in rig.take(commands.EvictionsHalted)] == [1]
+
+
 def test_the_next_leader_reports_that_every_zone_is_full():
     rig = Rig(limited(zone_health=UNHEALTHY))
     for number in range(3):

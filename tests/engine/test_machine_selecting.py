@@ -300,7 +300,7 @@ def test_what_a_list_does_not_name_is_gone():
 
 
 def verdicts_on(rig: Rig, node: str) -> list[TaintVerdict]:
-    return [verdict for [verdict] in rig.world.cluster.nodes[node].verdicts.values()]
+    return [verdict for [verdict], _ in rig.world.cluster.nodes[node].judged.values()]
 
 
 def test_classes_with_equal_tolerations_share_their_verdicts():

@@ -1,5 +1,6 @@
 """What a step costs does not depend on how many pods wait: what is called in it is counted, never timed."""
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -129,5 +130,25 @@ def test_a_token_for_one_of_many(limit: str, namespaces: int) -> None:
     def measured(pods: int) -> int:
         rig = waiting(limited(**{limit: 1.0}), pods, namespaces=namespaces)
         return longest(rig, seconds=2.5)
+
+    assert is_alike(measured)
+
+
+def test_a_token_for_one_of_many_namespaces_in_a_zone() -> None:
+    def measured(namespaces: int) -> int:
+        rig = waiting(limited(zone_evictions_per_second=1.0), namespaces, namespaces=namespaces)
+        return longest(rig, seconds=2.5)
+
+    assert is_alike(measured)
+
+
+def test_the_garbage_collector_looks_at_nothing_of_a_pod_that_waits() -> None:
+    def measured(pods: int) -> int:
+        gc.collect()
+        before = len(gc.get_objects())
+        rig = waiting(limited(evictions_per_second=1.0), pods)
+        gc.collect()
+        assert len(rig.view.pods("n1")) > pods // 2
+        return len(gc.get_objects()) - before
 
     assert is_alike(measured)

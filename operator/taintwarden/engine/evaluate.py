@@ -50,7 +50,7 @@ _EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 _NO_TOLERATIONS = Tolerations()
 
 
-class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True):
+class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """One taint's effect on a pod class on a node. ``seconds`` run from ``counts_from`` or the pod's binding."""
 
     taint: Taint
@@ -105,7 +105,7 @@ class Concern(NamedTuple):
     settle_seconds: float = 0.0
 
 
-class Grounds(msgspec.Struct, frozen=True):
+class Grounds(msgspec.Struct, frozen=True, gc=False):
     """Why a policy evicts pods of a class from a node: all of its taints that do.
 
     ``exempt``: why the policy leaves such pods on a node that will be removed.

@@ -5,14 +5,16 @@ the minute: the taints of two nodes are never written in the same millisecond, s
 policy's order useless. Then that order counts, then the UID.
 """
 
-from typing import NamedTuple
+from functools import lru_cache
+
+import msgspec
 
 from taintwarden.engine.model import OrderBy, PodClass, Policy
 
 SAME_URGENCY_SECONDS = 60.0
 
 
-class OrderKey(NamedTuple):
+class OrderKey(msgspec.Struct, frozen=True, order=True, gc=False):
     """The position of a pod in its lane, before its UID decides."""
 
     attempts: float
@@ -27,4 +29,10 @@ def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None
     minute = (due_at if hard_at is None else hard_at) // SAME_URGENCY_SECONDS
     # TopologySpread is no rank: it compares pods of one workload revision with each other, see ``machine.queues``.
     by_priority = OrderBy.PRIORITY in policy.eviction.order
-    return OrderKey(float(attempts), (minute, float(pod.priority)) if by_priority else (minute,))
+    return _one(float(attempts), (minute, float(pod.priority)) if by_priority else (minute,))
+
+
+@lru_cache
+def _one(attempts: float, rank: tuple[float, ...]) -> OrderKey:
+    """All pods of a wave share it: there may be 150,000."""
+    return OrderKey(attempts, rank)

@@ -37,7 +37,6 @@ from taintwarden.engine.limits.refusal import FAILING
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.tally import Tally
 
 
 class Phase(IntEnum):
@@ -289,8 +288,6 @@ class Claims:
         self.evictees: dict[str, Evictee] = {}
         """By the pod's UID."""
         self.by_key: dict[str, Claim] = {}
-        self.number: Tally[str] = Tally()
-        """Policy -> its claims."""
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.by_key.values())
@@ -311,12 +308,10 @@ class Claims:
         """Another policy evicts the pod."""
         evictee.claims = (*evictee.claims, claim)
         self.by_key[claim.key] = claim
-        self.number[claim.policy.name] += 1
 
     def remove(self, claim: Claim) -> None:
         """A claim has ended."""
         del self.by_key[claim.key]
-        self.number.take(claim.policy.name)
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.call is None:

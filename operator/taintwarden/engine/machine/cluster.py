@@ -14,6 +14,9 @@ Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]
 a pod is protected, and its devices.
 """
 
+Judged = tuple[tuple[TaintVerdict, ...], tuple[Grounds, ...]]
+"""Verdicts on a class of pods, and why policies evict such pods, now or later."""
+
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 _ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
 """The taints of a node that does not work. Kubernetes replaces one by the other while it stays so."""
@@ -52,8 +55,8 @@ class NodeState:
         "confirmed_at",
         "confirmed_version",
         "degraded",
-        "grounds",
         "histories",
+        "judged",
         "name",
         "node",
         "pods",
@@ -61,7 +64,6 @@ class NodeState:
         "population",
         "reported_invalid",
         "unreadable_from",
-        "verdicts",
     )
 
     def __init__(self, name: str) -> None:
@@ -75,10 +77,8 @@ class NodeState:
         """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
         """The policies that select this node; None: to be computed again."""
-        self.verdicts: dict[PodClass, tuple[TaintVerdict, ...]] = {}
-        self.grounds: dict[PodClass, tuple[Grounds, ...]] = {}
-        """Why policies evict pods of a class, now or later."""
-        self.alike: dict[Alike, tuple[TaintVerdict, ...]] = {}
+        self.judged: dict[PodClass, Judged] = {}
+        self.alike: dict[Alike, Judged] = {}
         """The verdicts on all classes that do not differ in what verdicts depend on."""
         self.population: dict[str, int] = {}
         """Policy -> how many pods it may evict here, as far as it was counted."""
@@ -202,7 +202,8 @@ class NodeState:
 
     def forget_verdicts(self) -> None:
         """The taints, policies or tolerations changed."""
-        self.verdicts, self.grounds, self.alike = {}, {}, {}
+        self.judged.clear()
+        self.alike.clear()
 
     def history_text(self) -> str:
         """The text that the annotation should have: the taints that a policy acts on."""
@@ -265,9 +266,9 @@ class Cluster:
     def _discount(self, state: NodeState, pod: Pod) -> None:
         state.population = {}
         self.classes.take(pod.shared)
-        if pod.shared in state.verdicts and all(one.shared is not pod.shared for one in state.pods.values()):
+        if pod.shared in state.judged and all(one.shared is not pod.shared for one in state.pods.values()):
             # Every run of a Job is a class of its own: a node would collect them until its taints change.
-            del state.verdicts[pod.shared], state.grounds[pod.shared]
+            del state.judged[pod.shared]
             state.alike.clear()  # which holds its tolerations
 
     def replace(self, name: str) -> NodeState:

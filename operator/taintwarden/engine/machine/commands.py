@@ -220,7 +220,7 @@ class GuardArmed(msgspec.Struct, frozen=True):
 
 
 class EvictionsHalted(msgspec.Struct, frozen=True):
-    """Notice: every zone of the policy is Full: ``waiting`` pods wait until one is not Full, or for a reset."""
+    """Notice: every zone of the policy is Full: ``waiting`` due pods wait until one is not Full, or for a reset."""
 
     policy: Policy
     zones: int

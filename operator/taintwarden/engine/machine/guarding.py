@@ -161,15 +161,15 @@ class Guarding:
                 pass
 
     def _look_at_zones(self, policy: Policy) -> None:
-        """Report once that every zone is Full and holds pods."""
+        """Report once that every zone is Full and holds due pods."""
         if not self._world.limiter.zones.all_full(policy.name):
             if self._halted.pop(policy.name, "") is None:
                 self._world.report(commands.EvictionsResumed(policy))
             return
         if policy.name in self._halted or policy.mode is Mode.PAUSED or policy.reclaim is not None:
             return
-        waiting = self._world.claims.number[policy.name]
-        if waiting:
+        waiting, more_in = self._world.queues.due(policy.name), self._world.queues.next_in(self._world.now)
+        if waiting and (more_in is None or more_in > 0):
             self._halted[policy.name] = None
             zones = len(self._world.limiter.zones.table(policy.name))
             self._world.report(commands.EvictionsHalted(policy, zones, waiting))

@@ -101,9 +101,8 @@ class Judging:
         for pod_class in classes:
             for node in self._world.spread.nodes_of(pod_class):
                 state = self._world.cluster.nodes.get(node)
-                if state is not None and (state.verdicts.get(pod_class) or not judged):
-                    state.verdicts.pop(pod_class, None)
-                    state.grounds.pop(pod_class, None)
+                if state is not None and (not judged or state.judged.get(pod_class, ((),))[0]):
+                    state.judged.pop(pod_class, None)
                     self._shares.setdefault(pod_class.namespace, {})[node] = None
 
     def advance(self, budget: int) -> None:
@@ -181,9 +180,9 @@ class Judging:
         """Evaluate a pod that is new, or differs from before."""
         if not self._world.synced or pod.node in self._nodes:
             return
-        is_new_class = pod.shared not in state.grounds
+        is_new_class = pod.shared not in state.judged
         self.judge(state, pod)
-        if is_new_class and state.verdicts[pod.shared]:
+        if is_new_class and state.judged[pod.shared][0]:
             self._conclude(state)
 
     def _report_degraded(self, state: NodeState, first: Claim | None, count: int) -> None:
@@ -227,9 +226,7 @@ class Judging:
 
     def judge(self, state: NodeState, pod: Pod) -> Claim | None:
         """Update the claims on a pod from the verdicts. Returns the first of these, if there is one."""
-        grounds = state.grounds.get(pod.shared)
-        if grounds is None:
-            grounds = self._world.verdicts.grounds(state, pod.shared)
+        _, grounds = state.judged.get(pod.shared) or self._world.verdicts.of(state, pod.shared)
         claims = self._world.claims
         if pod.uid in claims.evictees:
             names = [one.policy.name for one in grounds]

@@ -9,7 +9,7 @@ leaves that lane releases the next one: however many wait, none is checked in va
 
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple
+from heapq import nsmallest
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from taintwarden.engine.model import (
     SpreadConstraint,
     WallTime,
     WorkloadKey,
+    later,
 )
 from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.spread import Group, Spread
@@ -40,11 +41,15 @@ _ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
 
 MAX_TURNS = 10_000
 """Of more lanes the last turn is forgotten of those that had it longest ago."""
+LANES_AT_ONCE = 16
+"""So many lanes ask again when there may be a token: a thousand would, for each, and all but one in vain."""
+OTHERS_AFTER_SECONDS = 1.0
+"""When the other lanes ask at the latest."""
 OTHERS_PER_FAILING = 3
 """While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
 
 
-class LaneGroup(NamedTuple):
+class LaneGroup(msgspec.Struct, frozen=True, order=True, gc=False):
     """The lanes of a policy: what holds the whole policy parks all of them.
 
     Limits that hold a policy do not hold the pods that a person released: these have lanes of their own.
@@ -55,7 +60,7 @@ class LaneGroup(NamedTuple):
     is_released: bool = False
 
 
-class Lane(NamedTuple):
+class Lane(msgspec.Struct, frozen=True, order=True, gc=False):
     """The due pods of a policy in one namespace."""
 
     group: LaneGroup
@@ -181,9 +186,16 @@ class Queues:
             self._release_lane(key, lane)
 
     def release_due(self, now: MonotonicTime) -> None:
-        """Release the claims whose refusals have ended."""
+        """Release the claims whose refusals have ended: of many lanes those that had their last turn longest ago."""
         while (key := self._releases.pop_due(now)) is not None:
-            self.release(key)
+            lanes = self._blocked.get(key, {})
+            if len(lanes) <= LANES_AT_ONCE:
+                self.release(key)
+                continue
+            able = [(one.group.soft, self._last_turns.get(one, -1), one) for one in lanes if one not in self._parked]
+            for *_, lane in nsmallest(LANES_AT_ONCE, able):
+                self._release_lane(key, lane)
+            self._releases.schedule(key, later(now, OTHERS_AFTER_SECONDS))  # a refusal of these brings it forward
 
     def _release_lane(self, key: str, lane: Lane) -> None:
         line = self._blocked.get(key, {}).get(lane)
@@ -343,6 +355,11 @@ class Queues:
             return fit[0]  # hard deadlines come first
         return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
 
+    def due(self, policy: str) -> int:
+        """How many claims of a policy wait in lines: those whose deadline or delay is not over do not."""
+        lines = (self._lanes, *self._blocked.values())
+        return sum(len(line) for part in lines for lane, line in part.items() if lane.group.policy == policy)
+
     def lane_of(self, claim: Claim) -> Lane:
         """The lane of a READY or BLOCKED claim."""
         return self._positions[claim.key].lane
@@ -383,15 +400,17 @@ class _Line:
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
         self._order: DeadlineQueue[WallTime] = DeadlineQueue()
-        self._claims: dict[str, tuple[Claim, Pod, _Key | None]] = {}
+        self._claims: dict[str, Claim] = {}
         self._groups: dict[_Key, Group] = {}
-        self._by_uid: dict[str, str] = {}
-        """Keys of the claims on pods that are in a group."""
+        self._grouped: dict[str, tuple[Pod, _Key]] = {}
+        """Those that are in a group, by the key of their claim."""
+
+    def __len__(self) -> int:
+        return len(self._claims)
 
     def add(self, claim: Claim, position: _Position) -> None:
         """Add a claim."""
         pod, place = position.pod, position.place
-        key: _Key | None = None
         spreads = pod.shared.spread and OrderBy.TOPOLOGY_SPREAD in claim.policy.eviction.order
         if spreads and (workload := pod.shared.workload) is not None:
             revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
@@ -400,16 +419,16 @@ class _Line:
             if group is None:
                 group = self._groups[key] = self._spread.group()
             group.add(pod)
-            self._by_uid[pod.uid] = claim.key
-        self._claims[claim.key] = (claim, pod, key)
+            self._grouped[claim.key] = pod, key
+        self._claims[claim.key] = claim
         self._order.schedule(claim.key, WallTime(place.attempts), place.rank)
 
     def remove(self, claim_key: str) -> bool:
         """Remove a claim. Returns whether the line is empty."""
-        _, pod, key = self._claims.pop(claim_key)
+        del self._claims[claim_key]
         self._order.cancel(claim_key)
-        if key is not None:
-            del self._by_uid[pod.uid]
+        if (grouped := self._grouped.pop(claim_key, None)) is not None:
+            pod, key = grouped
             group = self._groups[key]
             group.remove(pod)
             if not len(group):
@@ -422,7 +441,7 @@ class _Line:
 
     def first_of(self, head: Entry) -> Claim:
         """The next claim: the one at the head, or another one of its workload revision."""
-        claim, _, key = self._claims[head.key]
-        if key is None:
+        claim, grouped = self._claims[head.key], self._grouped.get(head.key)
+        if grouped is None:
             return claim
-        return self._claims[self._by_uid[self._groups[key].first().uid]][0]
+        return self._claims[f"{self._groups[grouped[1]].first().uid}/{claim.policy.name}"]

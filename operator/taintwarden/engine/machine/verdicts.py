@@ -16,7 +16,7 @@ from taintwarden.engine.evaluate import (
     selects_node,
     spares,
 )
-from taintwarden.engine.machine.cluster import Cluster, NodeState, history_name
+from taintwarden.engine.machine.cluster import Cluster, Judged, NodeState, history_name
 from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations, ZoneHealth
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, selects
@@ -139,29 +139,27 @@ class Verdicts:
             found = profiled[pod_class] = (profiles, self._profiles.tolerations(pod_class, profiles))
         return found
 
-    def of(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """The verdicts on pods of a class on a node, one for each taint that a policy acts on."""
-        verdicts = state.verdicts.get(pod_class)
-        if verdicts is None:
-            verdicts = state.verdicts[pod_class] = self.compute(state, pod_class)
-            state.grounds[pod_class] = grounds_of(verdicts) + self._spared(state, pod_class)
-        return verdicts
+    def of(self, state: NodeState, pod_class: PodClass) -> Judged:
+        """The verdicts on pods of a class on a node, and the :meth:`grounds`."""
+        found = state.judged.get(pod_class)
+        if found is None:
+            found = self.compute(state, pod_class)
+            if spared := self._spared(state, pod_class):
+                found = found[0], found[1] + spared
+            state.judged[pod_class] = found
+        return found
 
     def grounds(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
         """Why policies evict pods of a class from a node, now or later, or leave them on one that will be removed."""
-        found = state.grounds.get(pod_class)
-        if found is None:
-            self.of(state, pod_class)
-            found = state.grounds[pod_class]
-        return found
+        return self.of(state, pod_class)[1]
 
-    def compute(self, state: NodeState, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
+    def compute(self, state: NodeState, pod_class: PodClass) -> Judged:
         """The same for a class that need not have a pod on the node."""
         if not state.is_tainted:
-            return ()
+            return (), ()
         selecting = self.selecting(pod_class)
         policies = tuple([policy for policy in self.select(state) if policy in selecting])
-        return self._evaluate(state, pod_class, policies) if policies else ()
+        return self._evaluate(state, pod_class, policies) if policies else ((), ())
 
     def _spared(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
         """What policies would do with pods that they leave on nodes that will be removed."""
@@ -170,16 +168,14 @@ class Verdicts:
             return found
         for policy, reason in self.sparing(pod_class).items():
             if policy in self.select(state) or _opts_out(state, policy):
-                found += grounds_of(self._evaluate(state, pod_class, (policy,)), reason)
+                found += grounds_of(self._evaluate(state, pod_class, (policy,))[0], reason)
         for policy in self.selecting(pod_class) if state.do_not_evict else ():
             if policy.reclaim is not None and _opts_out(state, policy):
                 reason = node_exclusion(policy, state.labels, do_not_evict=True) or ""
-                found += grounds_of(self._evaluate(state, pod_class, (policy,)), reason)
+                found += grounds_of(self._evaluate(state, pod_class, (policy,))[0], reason)
         return found
 
-    def _evaluate(
-        self, state: NodeState, pod_class: PodClass, policies: tuple[Policy, ...]
-    ) -> tuple[TaintVerdict, ...]:
+    def _evaluate(self, state: NodeState, pod_class: PodClass, policies: tuple[Policy, ...]) -> Judged:
         tolerations = self.tolerations(pod_class)
         grace_seconds = pod_class.grace_seconds if any(policy.reclaim for policy in policies) else 0
         alike = (tolerations, policies, grace_seconds, pod_class.protected_seconds, pod_class.devices)
@@ -187,9 +183,8 @@ class Verdicts:
         if found is None:
             if len(state.alike) >= MAX_ALIKE:
                 state.alike.clear()
-            found = state.alike[alike] = self.evaluator.verdicts(
-                pod_class, tolerations, state.concerns(pod_class), policies
-            )
+            verdicts = self.evaluator.verdicts(pod_class, tolerations, state.concerns(pod_class), policies)
+            found = state.alike[alike] = verdicts, grounds_of(verdicts)
         return found
 
     def unhealthy(self, state: NodeState) -> dict[str, bool]:
@@ -210,7 +205,7 @@ class Verdicts:
     def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
         """The taints of a node with a value that cannot be compared for a pod on it, each with the verdict."""
         found: dict[str, TaintVerdict] = {}
-        for verdicts in state.verdicts.values():
+        for verdicts, _ in state.judged.values():
             for verdict in verdicts:
                 if verdict.invalid and verdict.policy.mode is not Mode.PAUSED:
                     found.setdefault(history_name(verdict.taint), verdict)

@@ -128,7 +128,7 @@ class View:
     def verdicts(self, node: str, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
         """The verdicts on pods of a class on a node, which need not have such a pod."""
         state = self._world.cluster.nodes.get(node)
-        return () if state is None else self._world.verdicts.compute(state, pod_class)
+        return () if state is None else self._world.verdicts.compute(state, pod_class)[0]
 
     def budgets_of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The PodDisruptionBudgets that select pods of a class, by name."""
