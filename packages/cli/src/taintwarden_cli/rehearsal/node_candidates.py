@@ -9,8 +9,8 @@ from enum import StrEnum
 import msgspec
 
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
+from taintwarden.api.placement_labels import is_mirror_label
 from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint, Toleration, Tolerations
-from taintwarden.engine.placement import NodeLabels, is_mirror_label
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
 from taintwarden_cli.rehearsal.places import Place, PlacedPod, PlacedVolume, labels_of
@@ -19,6 +19,7 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import merge
 from taintwarden_placement.admission.placing import Restrictions, acting, placed_keys, published_labels, restrictions
+from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.scheduling.demands import Demands, claim_of
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
 
@@ -170,7 +171,7 @@ class Candidates:
 
     def wanted(self, node: Node) -> NodeLabels:
         """The labels of placement that a node should have."""
-        return self._taught.view.placement_labels(node.name) or NodeLabels({})
+        return wanted_labels(node, self._taught.view.policies)
 
     def of(self, pod: PlacedPod) -> Candidate:
         """What a pod demands."""

@@ -6,12 +6,13 @@ annotation or profile comes back to the node it was evicted from, unless placeme
 
 from collections.abc import Collection, Iterator
 
+from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Gates, Operator, PodClass, Taint, Tolerations
-from taintwarden.engine.placement import Kept, keys_of
 from taintwarden_cli.rehearsal.places import Place, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
+from taintwarden_placement.node_labels import wanted_labels
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge
 
 REMEDY = (
@@ -47,8 +48,7 @@ class Returning:
             evicting = [one.taint for one in verdicts if one.evicts and one.taint.origin is None]
             if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
                 continue
-            wanted, labels = self._view.placement_labels(name), labels_of(node.node)
-            labels = wanted.on(labels) if wanted else labels  # as they are once the operator has written them
+            labels = wanted_labels(node.node, self._view.policies).on(labels_of(node.node))  # once they are written
             taints = [taint for taint, _ in node.taints if not taint.source]
             if native.refusal(taints, {}) is None and judge.refusal((), labels) is None:
                 yield name
