@@ -349,10 +349,6 @@ def test_a_semantic_comparison_by_text_is_noted():
     assert "with 5.15.0-100-generic: 100-generic and 91-generic compare as text; use VersionGt" in note
 
 
-def test_tolerated_taint_needs_no_record():
-    assert explained(pod(toleration("Exists")), node(taint()), policy()).notes == []
-
-
 # -- what it waits for -----------------------------------------------------------------------------------------------
 
 
@@ -566,10 +562,6 @@ def test_what_another_policy_would_do_comes_after_what_is_enforced(mode):
     (other,) = answer.claims
     assert (answer.policy, other.policy, other.mode) == ("sla", "cni", mode)
     assert other.waits_for == NOT_ENFORCED[mode].format("cni", "cni")
-
-
-def test_one_policy_alone_is_told_once():
-    assert explained(pod(GT), BAD_NODE, policy()).claims == []
 
 
 def test_a_budget_whose_controller_fails_is_not_one_that_is_waited_for():

@@ -195,6 +195,12 @@ async def test_a_key_that_no_node_has_any_more_calls_for_a_person(cluster, run, 
     assert (result.exit_code, told.startswith(f"no node has a taint {key}")) == (code, code == 10)
 
 
+async def test_a_source_that_no_node_has_calls_for_a_person(cluster, run):
+    missing = condition("SourcesFound", "False", "none of 3 nodes has condition X")
+    set_status(cluster, "spot", conditions=[*FINE, missing])
+    assert ((await run("status", "spot")).exit_code, (await run("status", "sla")).exit_code) == (10, 0)
+
+
 @pytest.mark.parametrize("path", ["/nodes", "/poddisruptionbudgets"])
 async def test_what_may_not_be_read_is_no_problem(cluster, run, path):
     cluster.faults.answer(403, path=path)

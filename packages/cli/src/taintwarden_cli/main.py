@@ -31,9 +31,7 @@ _COMMANDS = {
     ),
     "status": CommandEntry("taintwarden_cli.status.command:status", "Show the status of policies."),
     "top": CommandEntry("taintwarden_cli.status.command:top", "Show the status of policies live."),
-    "history": CommandEntry(
-        "taintwarden_cli.status.history_command:history", "Show what happened lately, as a timeline."
-    ),
+    "history": CommandEntry("taintwarden_cli.status.command:history", "Show what happened lately, as a timeline."),
     "plan": CommandEntry("taintwarden_cli.plan.command:plan", "Show what follows from changed taints."),
     "doctor": CommandEntry("taintwarden_cli.doctor.command:doctor", "Find what is wrong or surprising in a cluster."),
     "pause": CommandEntry("taintwarden_cli.change.change_commands:pause", "Stop policies."),

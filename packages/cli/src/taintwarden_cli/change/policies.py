@@ -80,7 +80,11 @@ async def read_policy(session: Session, name: str) -> StoredPolicy:
 
 
 async def change(
-    session: Session, name: str, attempt: Callable[[StoredPolicy], tuple[Mapping[str, Any] | None, str]], manager: str
+    session: Session,
+    name: str,
+    attempt: Callable[[StoredPolicy], tuple[Mapping[str, Any] | None, str]],
+    manager: str,
+    tries: int = TRIES,
 ) -> str:
     """Merge what ``attempt`` makes of the stored policy, None for nothing; returns the message that it makes.
 
@@ -90,21 +94,19 @@ async def change(
         ClusterError: the policy does not exist, was not changed, or the outcome is unknown.
 
     """
-    for is_last in [False] * (TRIES - 1) + [True]:
-        stored = await read_policy(session, name)
-        body, told = attempt(stored)
-        if body is None:
-            return told
-        meta = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
-        whole = {**body, "metadata": meta | body["metadata"]}
-        try:
-            await session.patch(f"{POLICIES.path}/{quote(name, safe='')}", whole, POLICIES.name, manager)
-        except ChangedMeanwhileError:
-            if is_last:
-                raise
-        else:
-            return told
-    raise AssertionError
+    stored = await read_policy(session, name)
+    body, told = attempt(stored)
+    if body is None:
+        return told
+    meta = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
+    whole = {**body, "metadata": meta | body["metadata"]}
+    try:
+        await session.patch(f"{POLICIES.path}/{quote(name, safe='')}", whole, POLICIES.name, manager)
+    except ChangedMeanwhileError:
+        if tries == 1:
+            raise
+        return await change(session, name, attempt, manager, tries - 1)
+    return told
 
 
 # -- pause and resume -------------------------------------------------------------------------------------------------
@@ -201,6 +203,11 @@ class Halted(msgspec.Struct):
     zones_full: bool
     """Every zone is Full, and the guard itself is armed."""
 
+    @property
+    def state(self) -> tuple[str | None, int, bool]:
+        """What must not have changed when it is released."""
+        return self.guard.tripped_at, self.generation, self.zones_full
+
 
 def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
     """Carry out ``taintwarden guard reset``: show what is held, ask, and request its release."""
@@ -211,9 +218,7 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
 
     def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
         now = halted(stored)
-        if any(getattr(now, one) != getattr(found, one) for one in ("generation", "zones_full")) or (
-            now.guard.tripped_at != found.guard.tripped_at
-        ):
+        if now.state != found.state:
             msg = f"what holds policy {policy} is not what was shown any more: look again"
             raise ClusterError(msg)
         told = f"the operator of {cluster} is asked to release what is held of policy {policy}"

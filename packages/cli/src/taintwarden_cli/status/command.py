@@ -1,11 +1,11 @@
-"""``taintwarden status`` and ``top``: the status of policies, once and live."""
+"""``taintwarden status``, ``top`` and ``history``: the status of policies, once and live, and what happened lately."""
 
 import click
 
 from taintwarden_cli.completion import POLICIES
 from taintwarden_cli.lazy import imported
-from taintwarden_cli.options import Seconds, cluster_options, operator_option
-from taintwarden_cli.output import output_forms
+from taintwarden_cli.options import Duration, Seconds, cluster_options, operator_option
+from taintwarden_cli.output import output_forms, output_option
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
@@ -33,10 +33,11 @@ Exit codes:
   10  you have to act: the operator does not report, the webhook has no ready replica, a policy is not
       accepted, its newest version was not observed, calls for its evictions fail, its guard has tripped
       (not in mode DryRun), every zone is Full, pods are killed with their node, the value of a taint
-      cannot be compared, no node has a taint whose values are compared, a PodDisruptionBudget that pods wait
-      for never allows an eviction, or pods have waited: for half an hour because of a PodDisruptionBudget or of
-      pods that terminate on their node, for 5 minutes because the API server fails or a workload comes
-      back to its node, for 3 minutes because the state of the cluster is not known
+      cannot be compared, no node has a taint whose values are compared or what a policy reads, a
+      PodDisruptionBudget that pods wait for never allows an eviction, or pods have waited: for half an
+      hour because of a PodDisruptionBudget or of pods that terminate on their node, for 5 minutes because
+      the API server fails or a workload comes back to its node, for 3 minutes because the state of the
+      cluster is not known
 
 JSON has: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
 status); status is that of the stored policy.
@@ -80,3 +81,38 @@ Exit codes:
 def top(**given: object) -> None:
     """The text of ``--help`` is above."""
     imported("taintwarden_cli.status.showing:watch")(**given)
+
+
+_HISTORY_HELP = """Show what happened lately, the oldest first: the operator's Events about policies, nodes and pods,
+and who paused or changed a policy and how. Pods to which the same happens within a minute are one line; JSON has each.
+
+API servers keep Events for an hour, unless configured otherwise. During a wave the operator writes Events about pods
+slowly, and drops the oldest: the numbers in `taintwarden status` are complete, this is not.
+
+Needs the rights to list events in all namespaces and taintevictionpolicies.
+
+\b
+Examples:
+  taintwarden history
+  taintwarden history --since 10m -n shop
+  kubectl taintwarden history -o json
+
+\b
+Exit codes:
+  0  it is shown
+  1  the cluster cannot be reached, or a right is missing
+  2  wrong flags or kubeconfig
+
+JSON has: at, since, problem, happenings[] (at, reason, type, kind, namespace, name, note, count).
+"""
+
+
+@click.command(help=_HISTORY_HELP, short_help="Show what happened lately, as a timeline.")
+@click.option("--since", type=Duration(), default="1h", show_default=True, help="How far to look back.")
+@click.option("-n", "--namespace", "space", default="", help="Only pods of this namespace. Default: all.")
+@operator_option
+@cluster_options
+@output_option
+def history(**given: object) -> None:
+    """The text of ``--help`` is above."""
+    imported("taintwarden_cli.status.event_timeline:show")(**given)
