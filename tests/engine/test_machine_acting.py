@@ -110,6 +110,16 @@ def evicted(rig: Rig) -> int:
     return report.status.evicted
 
 
+def test_the_overall_rate_holds_all_policies_back():
+    rig = Rig(policy("a", taints=[{"key": "x"}]), policy("b", taints=[{"key": "y"}]), overall_rate=2.0)
+    rig.node("n1", "x=1", "y=1")
+    for name in "abcdef":
+        rig.pod(name)
+    assert len(rig.evictions()) == 2
+    rig.advance(1)
+    assert len(rig.evictions()) == 2
+
+
 def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
     rig = violated("a")
     for uid in ("uid-a", "uid-b"):
