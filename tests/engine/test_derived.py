@@ -24,8 +24,8 @@ from taintwarden.engine.model import (
     ValueSource,
     ValueType,
 )
-from taintwarden.engine.placement import node_labels
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden_placement.node_labels import node_labels
 from taintwarden_placement.scheduling.feasibility import untolerated
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
@@ -298,14 +298,6 @@ def test_the_time_of_a_taint_of_the_spec_still_counts_after_a_gap():
 
 def placed(value, value_type=None):
     return node_labels([Taint("k", value)], [TaintSelector("k", value_type=value_type, placement=True)])
-
-
-def test_placement_repeats_what_is_derived():
-    rig = Nodes(reading(placement=True, value_type=ValueType.VERSION))
-    rig.reports(kubelet="v1.30.1")
-    [order] = [one for one in rig.ordered if isinstance(one, commands.SaveLabels)]
-    assert order.labels["value.taintwarden.io/kubelet"] == "v1.30.1"
-    assert int(order.labels["version.taintwarden.io/kubelet"]) > 0
 
 
 def test_a_value_that_no_label_can_have_is_left_out():

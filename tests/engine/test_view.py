@@ -88,13 +88,6 @@ def test_a_node_that_was_not_seen_is_none(name):
     rig = Rig()
     rig.pod("a", node="n2")
     assert rig.view.node(name) is None
-    assert rig.view.placement_labels(name) is None
-
-
-def test_a_node_that_was_seen_has_labels_of_placement():
-    rig = Rig()
-    rig.node("n1")
-    assert rig.view.placement_labels("n1") is not None
 
 
 def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
