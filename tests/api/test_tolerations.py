@@ -190,13 +190,13 @@ def test_version_is_explained(text, explanation):
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=10,
+    max_leaves=3,
 )
 FIELDS = ("key", "operator", "value", "effect", "tolerationSeconds", "violationGraceSeconds")
 ENTRY = st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from([*Operator, "sla", "950", "NoExecute"]))
 
 
-@given(st.lists(ENTRY | JSON, max_size=5))
+@given(st.lists(ENTRY | JSON, max_size=3))
 def test_each_entry_is_kept_or_reported(entries):
     text = json.dumps(entries)
     tolerations, errors = parse_tolerations(text)

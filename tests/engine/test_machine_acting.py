@@ -91,17 +91,6 @@ def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile()
     assert len(rig.claimed()) == 50
 
 
-# -- limits -----------------------------------------------------------------------------------------------------------
-
-
-def limited(rate: float, burst: int, *pods: str, **options: object) -> Rig:
-    rig = Rig(policy(limits={"evictionsPerSecond": rate, "burst": burst}), **options)
-    rig.node("n1", "sla=940")
-    for name in pods:
-        rig.pod(name, gt())
-    return rig
-
-
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
