@@ -1,4 +1,5 @@
 import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -266,83 +267,65 @@ def test_all_errors_come_at_once():
     ]
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            {"taints": [{"key": "sla=950"}]},
-            'spec.taints[0].key: Invalid value: "sla=950": must be a key without value and effect; write sla',
-        ),
-        ({"taints": None}, "spec.taints: Required value: a policy has taints, devices or versionLabels"),
-        ({"taint": []}, "spec.taint: Invalid value: []: unknown field; did you mean taints?"),
-        (
-            {"mode": "enforce"},
-            'spec.mode: Invalid value: "enforce": must be one of Enforce, DryRun; write Enforce',
-        ),
-        (
-            {"limits": {"burst": "20"}},
-            'spec.limits.burst: Invalid value: "20": must be a whole number; write 20, without quotes',
-        ),
-        ({"limits": {"burst": 0}}, "spec.limits.burst: Invalid value: 0: must be from 1 to 1000000"),
-        (
-            {"taints": [{"key": 950}]},
-            "spec.taints[0].key: Invalid value: 950: must be a string; put it in quotes",
-        ),
-        (
-            {"limits": {"perWorkload": {"maxUnavailable": 0}}},
-            f'{UNAVAILABLE}: Invalid value: 0: must be from 1 to 1000000; write for example 2 or "25%"',
-        ),
-        (
-            {"limits": {"perWorkload": {"maxUnavailable": 0.5}}},
-            f'{UNAVAILABLE}: Invalid value: 0.5: must be a whole number; write for example 2 or "25%"',
-        ),
-        (
-            {"limits": {"perWorkload": {"maxUnavailable": "25"}}},
-            f'{UNAVAILABLE}: Invalid value: "25": is no percentage; write 25, without quotes, or "25%" for a share',
-        ),
-        (
-            {"limits": {"perWorkload": {"maxUnavailable": "200"}}},
-            f'{UNAVAILABLE}: Invalid value: "200": is no percentage; write 200, without quotes',
-        ),
-        (
-            {"limits": {"perWorkload": {"maxUnavailable": "25.5%"}}},
-            f'{UNAVAILABLE}: Invalid value: "25.5%": must be a whole percentage; write "25%"',
-        ),
-        (
-            {"limits": {"perWorkload": {"maxUnavailable": "101%"}}},
-            f'{UNAVAILABLE}: Invalid value: "101%": must be a percentage from 1% to 100%; write for example "25%"',
-        ),
-        (
-            {"limits": {"zoneHealth": {"unhealthy": [{"key": "sla"}], "threshold": 55}}},
-            "spec.limits.zoneHealth.threshold: Invalid value: 55: must be from 0.000010 to 1",
-        ),
-        (
-            {"eviction": {"order": ["SmallestFirst"]}},
-            'spec.eviction.order[0]: Invalid value: "SmallestFirst": must be one of Priority, TopologySpread',
-        ),
-        (
-            {"reclaim": {"deadlineSeconds": 30}, "windows": [{"schedule": "0 2 * * *", "duration": "4h"}]},
-            'spec.windows: Invalid value: ["0 2 * * *"]: have no effect beside reclaim; remove one of the two',
-        ),
-        (
-            {"reclaim": {"deadlineSeconds": 30}, "devices": [{"key": "gpu.example.com/health"}]},
-            (
-                'spec.reclaim: Invalid value: "30 s": counts from a taint that announces the removal of a node, '
-                "which devices and versionLabels do not; select these in another policy"
-            ),
-        ),
-        (
-            {"reclaim": {"deadlineSeconds": 30}, "eviction": {"gracePeriodSeconds": 60}},
-            "spec.eviction.gracePeriodSeconds: Invalid value: 60: must be at most reclaim.deadlineSeconds, 30",
-        ),
-        (
-            {"limits": {"evictionsPerSecond": float("nan")}},
-            "spec.limits.evictionsPerSecond: Invalid value: null: must be from 0.000010 to 10000",
-        ),
-    ],
+def share(value: object) -> dict[str, object]:
+    return {"limits": {"perWorkload": {"maxUnavailable": value}}}
+
+
+SPOT = {"reclaim": {"deadlineSeconds": 30}}
+MOST = UNAVAILABLE.removeprefix("spec.")
+OF_NODES = (
+    "counts from a taint that announces the removal of a node, which devices and versionLabels do not; "
+    "select these in another policy"
 )
-def test_message_names_field_value_reason_and_remedy(spec, message):
-    assert messages(**spec) == [message]
+MESSAGES: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"taints": [{"key": "s=9"}]}, "taints[0].key", '"s=9"', "must be a key without value and effect; write s"),
+    ({"taint": []}, "taint", "[]", "unknown field; did you mean taints?"),
+    ({"mode": "enforce"}, "mode", '"enforce"', "must be one of Enforce, DryRun; write Enforce"),
+    ({"limits": {"burst": "20"}}, "limits.burst", '"20"', "must be a whole number; write 20, without quotes"),
+    ({"limits": {"burst": 0}}, "limits.burst", "0", "must be from 1 to 1000000"),
+    ({"taints": [{"key": 950}]}, "taints[0].key", "950", "must be a string; put it in quotes"),
+    (share(0), MOST, "0", 'must be from 1 to 1000000; write for example 2 or "25%"'),
+    (share(0.5), MOST, "0.5", 'must be a whole number; write for example 2 or "25%"'),
+    (share("25"), MOST, '"25"', 'is no percentage; write 25, without quotes, or "25%" for a share'),
+    (share("200"), MOST, '"200"', "is no percentage; write 200, without quotes"),
+    (share("25.5%"), MOST, '"25.5%"', 'must be a whole percentage; write "25%"'),
+    (share("101%"), MOST, '"101%"', 'must be a percentage from 1% to 100%; write for example "25%"'),
+    (
+        {"limits": {"zoneHealth": {"unhealthy": [{"key": "sla"}], "threshold": 55}}},
+        "limits.zoneHealth.threshold",
+        "55",
+        "must be from 0.000010 to 1",
+    ),
+    ({"eviction": {"order": ["Small"]}}, "eviction.order[0]", '"Small"', "must be one of Priority, TopologySpread"),
+    (
+        SPOT | {"windows": [{"schedule": "0 2 * * *", "duration": "4h"}]},
+        "windows",
+        '["0 2 * * *"]',
+        "have no effect beside reclaim; remove one of the two",
+    ),
+    (SPOT | {"devices": [{"key": "gpu.example.com/health"}]}, "reclaim", '"30 s"', OF_NODES),
+    (
+        SPOT | {"eviction": {"gracePeriodSeconds": 60}},
+        "eviction.gracePeriodSeconds",
+        "60",
+        "must be at most reclaim.deadlineSeconds, 30",
+    ),
+    (
+        {"limits": {"evictionsPerSecond": float("nan")}},
+        "limits.evictionsPerSecond",
+        "null",
+        "must be from 0.000010 to 10000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "path", "value", "why"), MESSAGES)
+def test_message_names_field_value_reason_and_remedy(spec, path, value, why):
+    assert messages(**spec) == [f"spec.{path}: Invalid value: {value}: {why}"]
+
+
+def test_a_policy_selects_something():
+    assert messages(taints=None) == ["spec.taints: Required value: a policy has taints, devices or versionLabels"]
 
 
 def test_long_values_are_cut():

@@ -91,7 +91,7 @@ def test_a_policy_is_no_profile():
     ]
 
 
-@given(st.lists(ENTRY, max_size=5))
+@given(st.lists(ENTRY, max_size=3))
 def test_any_list_is_accepted_whole_or_refused_at_an_entry(entries):
     accepted, faults = 0, ()
     try:

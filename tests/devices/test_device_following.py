@@ -190,16 +190,6 @@ async def test_what_the_server_serves_is_listed_and_watched(served, listed):
 
 
 @pytest.mark.looptime
-async def test_it_is_logged_once_that_devices_are_followed():
-    with capture_logs() as logs:
-        followed = await following(Server())
-    assert [one["resources"] for one in logs if one["event"] == "devices-followed"] == [
-        ["resourceslices", "resourceclaims"]
-    ]
-    await followed.end()
-
-
-@pytest.mark.looptime
 @pytest.mark.parametrize(("driver", "kept"), [("", 1), ("d", 1), ("other", 0)])
 async def test_slices_of_those_drivers_are_kept_that_policies_name(driver, kept):
     server = Server()
@@ -280,18 +270,6 @@ async def test_rules_that_are_not_served_any_more_hold_nobody():
     assert {one.stream: one.live for one in views}[TAINT_RULES.name]
     known, unknown = device_events.DevicesKnown(known=True), device_events.DevicesKnown(known=False)
     assert followed.told() == [unknown, known, unknown, known]
-    await followed.end()
-
-
-@pytest.mark.looptime
-async def test_rules_that_are_not_served_any_more_before_they_are_listed_hold_nobody():
-    server = Server(WITH_RULES)
-    server.refused = {TAINT_RULES.path: NOT_SERVED}
-    followed = await following(server)
-    assert followed.told()[-1].problem
-    server.served = SERVED
-    await asyncio.sleep(100)
-    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
     await followed.end()
 
 

@@ -197,13 +197,6 @@ def test_a_slice_that_says_the_same_again_is_not_passed_on():
     assert fed.kinds == ["SliceSeen"]
 
 
-def test_a_claim_that_is_deallocated_is_gone():
-    fed = Fed(ClaimHandler, EVERY)
-    fed.handler.seen(claim_object(GPU))
-    fed.handler.seen(claim_object())
-    assert fed.events[1:] == [device_events.ClaimGone("shop/c")]
-
-
 def test_what_a_list_does_not_name_is_gone():
     fed = Fed(TaintRuleHandler)
     fed.handler.seen(rule_object())
@@ -229,13 +222,6 @@ def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):
     assert (listed.events[0].listed, watched.events[0].listed) == (True, False)
     listed.handler.seen(obj)
     assert len(listed.events) == 1
-
-
-def test_what_cannot_be_read_any_more_is_gone():
-    fed = Fed(SliceHandler, EVERY)
-    fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
-    fed.handler.undecodable(Identity("s"), "spec.devices: expected an array")
-    assert fed.events[1:] == [device_events.SliceGone("s")]
 
 
 @pytest.mark.parametrize(

@@ -66,16 +66,6 @@ def test_what_is_not_followed_any_more_evicts_nobody():
     assert rig.machine.view.report(rig.now)[0].devices.problem == "not served"
 
 
-def test_what_was_listed_counts_although_another_list_failed_for_a_while():
-    rig = Devices(known=False)
-    rig.claim("a")
-    rig.pod("a")
-    rig.feed(device_events.DevicesKnown(known=False, problem="rules are forbidden"))
-    rig.slice(gpu_0=tainted())
-    rig.process(device_events.DevicesKnown(known=True))
-    assert rig.evicted == ["a"]
-
-
 def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.node("n1", "other=1")
@@ -653,15 +643,6 @@ def test_the_taints_of_a_device_cost_nothing_for_pods_without_it(monkeypatch):
     assert len(asked) == 20
 
 
-def test_taints_of_nodes_evict_while_devices_are_out_of_date():
-    both = Policy(name="p", taints=(TaintSelector("sla"),), devices=(DeviceTaintSelector(KEY),), limits=NO_LIMITS)
-    rig = Devices(both)
-    rig.feed(device_events.StreamChanged("resourceslices", live=False))
-    rig.pod("a")
-    rig.node("n1", "sla=1")
-    assert rig.evicted == ["a"]
-
-
 def crowded(*selected: DeviceTaintSelector, known: bool = True, **more: Any) -> Devices:
     """Forty of 440 pods have a device."""
     guarded = Limits(max_unavailable=None, zone_health=None, guard=GuardSettings())
@@ -779,14 +760,6 @@ def test_nothing_is_kept_of_a_pod_that_is_gone():
     rig.pod("a")
     rig.feed(events.PodGone("uid-a", "n1"), device_events.ClaimGone("shop/c"))
     assert kept(rig.machine, "uid-a") == []
-
-
-def test_nothing_is_kept_of_pods_while_devices_are_not_followed():
-    rig = Devices()
-    rig.pod("a")
-    rig.feed(device_events.DevicesKnown(known=False))
-    rig.pod("b")
-    assert rig.machine._intake._source._nodes == {}
 
 
 def test_a_quarantine_heeds_no_toleration_of_a_claim():

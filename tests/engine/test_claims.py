@@ -15,7 +15,6 @@ from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, 
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.machine.queues import IllegalTransition, Queues
 from taintwarden.engine.model import EvictionSettings, Instant, Pod, Policy, Taint, Tolerations
-from taintwarden.engine.outcomes import OUTCOMES
 from taintwarden.engine.spread import Spread
 
 NOW = Instant(1_000.0, 100.0)
@@ -172,10 +171,6 @@ def test_each_outcome_has_its_delays(outcome):
     waits = [retry_delay((first, longest), attempts, "a") for attempts in range(1, 13)]
     assert first * 0.8 <= waits[0] <= first * 1.2
     assert longest * 0.8 <= waits[-1] <= longest * 1.2
-
-
-def test_every_outcome_has_a_row():
-    assert set(OUTCOMES) == set(Outcome)
 
 
 # -- what it keeps -----------------------------------------------------------------------------------------------------

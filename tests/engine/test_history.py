@@ -200,7 +200,7 @@ def test_what_we_did_not_write_is_refused(text):
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(max_size=3),
         lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["k:NoExecute", "values", "stamp"]), inner),
-        max_leaves=12,
+        max_leaves=6,
     )
 )
 def test_any_json_is_read_or_refused(value):

@@ -91,23 +91,22 @@ def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile()
     assert len(rig.claimed()) == 50
 
 
-# -- limits -----------------------------------------------------------------------------------------------------------
-
-
-def limited(rate: float, burst: int, *pods: str, **options: object) -> Rig:
-    rig = Rig(policy(limits={"evictionsPerSecond": rate, "burst": burst}), **options)
-    rig.node("n1", "sla=940")
-    for name in pods:
-        rig.pod(name, gt())
-    return rig
-
-
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
 def evicted(rig: Rig) -> int:
     [report] = rig.view.report(rig.now)
     return report.status.evicted
+
+
+def test_the_overall_rate_holds_all_policies_back():
+    rig = Rig(policy("a", taints=[{"key": "x"}]), policy("b", taints=[{"key": "y"}]), overall_rate=2.0)
+    rig.node("n1", "x=1", "y=1")
+    for name in "abcdef":
+        rig.pod(name)
+    assert len(rig.evictions()) == 2
+    rig.advance(1)
+    assert len(rig.evictions()) == 2
 
 
 def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():

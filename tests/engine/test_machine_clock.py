@@ -94,14 +94,6 @@ def test_a_recovery_is_saved_while_a_wave_is_under_way():
     assert decode_histories(rig.take(commands.SaveHistory)[-1].text)["sla:NoExecute"].values == ("980", "940")
 
 
-def test_a_time_that_a_client_rewrites_moves_nothing_while_the_node_is_watched():
-    rig = Rig(policy(timing={"violationGraceSeconds": 300}))
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940", added=START - 50)
-    rig.node("n1", "sla=940", added=START)
-    assert rig.deadline("a") == 250.0
-
-
 @pytest.mark.parametrize("skew", [2.0, 4e9])
 def test_a_time_ahead_of_the_clock_moves_nothing_at_a_restart(skew):
     """Written by a clock that runs ahead, or in the year 2099: it is compared with itself only."""
@@ -252,17 +244,6 @@ def test_a_node_that_could_not_be_decoded_was_seen_until_then():
     rig.advance(10, step=5.0)
     rig.node("n1", "sla=940", added=LONG_AGO)
     assert rig.deadline("a") == 25.0
-
-
-def test_a_removal_begins_when_the_node_was_seen_without_it():
-    """A pod that needs 30 s to stop gets them."""
-    rig = Rig(policy(reclaim={"deadlineSeconds": 120}, timing={"violationGraceSeconds": 300}))
-    rig.pod("a", grace_seconds=30)
-    rig.node("n1")
-    rig.advance(20, step=5.0)
-    rig.node("n1", "sla=1", added=LONG_AGO)
-    claim = rig.claim("a")
-    assert (claim.due_at - START, claim.verdict.hard_at - START) == (110.0, 140.0)
 
 
 # -- a value that does not rest ---------------------------------------------------------------------------------------

@@ -30,6 +30,20 @@ def spoil(rig: Rig) -> None:
     rig.node("n1", "sla=940")
 
 
+def spoiled(given: Policy, pods: int, **options) -> Rig:
+    """Pods that have to leave."""
+    rig = crowd(given, pods, **options)
+    spoil(rig)
+    return rig
+
+
+def tripped() -> Rig:
+    """A guard that has tripped because of eight pods, with its record stored."""
+    rig = spoiled(GUARDED, 8)
+    store(rig)
+    return rig
+
+
 def told(rig: Rig, *kinds: type) -> list:
     """The commands of these kinds so far, none forgotten."""
     return [one for one in rig.out if isinstance(one, kinds)]
@@ -55,8 +69,7 @@ def open_guard(rig: Rig, name: str = "p") -> bool:
 
 
 def test_the_moment_of_its_record_is_not_named_if_something_else_made_a_pod_wait():
-    rig = crowd(limited(guard=SETTINGS, evictions_per_second=0.02, burst=1), 2)
-    spoil(rig)
+    rig = spoiled(limited(guard=SETTINGS, evictions_per_second=0.02, burst=1), 2)
     store(rig, 120.0)
     assert [one.limit for one in told(rig, commands.Decided)] == ["guard", "policy-rate"]
 
@@ -74,8 +87,7 @@ def rehearsing(**spec) -> Policy:
 
 @pytest.mark.parametrize("again", REHEARSED_AGAIN.values(), ids=REHEARSED_AGAIN)
 def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again):
-    rig = crowd(rehearsing(), 8)
-    spoil(rig)
+    rig = spoiled(rehearsing(), 8)
     rig.advance(1)
     assert len(rig.take(commands.Rehearsed)) == 8
     again(rig)
@@ -89,8 +101,7 @@ def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again)
 
 
 def test_it_opens_before_the_first_eviction():
-    rig = crowd(GUARDED, 4)
-    spoil(rig)
+    rig = spoiled(GUARDED, 4)
     store(rig)
     assert open_guard(rig)
     assert calls(rig) == []
@@ -134,8 +145,7 @@ def test_a_wave_is_seen_whole_before_its_first_pod_goes():
 
 
 def test_the_cause_is_told_with_examples():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
+    rig = spoiled(GUARDED, 8)
     [opened] = told(rig, commands.GuardTripped)
     assert opened.cause == "taint sla:NoExecute on 1 node: sla=940:NoExecute on n1, 980 before"
     assert opened.examples == tuple(f"shop/p{number}" for number in range(5))
@@ -143,8 +153,7 @@ def test_the_cause_is_told_with_examples():
 
 
 def test_a_policy_that_changed_is_told_as_the_cause():
-    rig = crowd(guarded({"paused": True}), 8)
-    spoil(rig)
+    rig = spoiled(guarded({"paused": True}), 8)
     rig.advance(60)
     rig.change(msgspec.structs.replace(GUARDED, generation=2))
     [opened] = told(rig, commands.GuardTripped)
@@ -162,8 +171,7 @@ def test_a_policy_that_changed_is_not_the_cause(before):
 
 
 def test_a_replica_that_follows_opens_nothing():
-    rig = crowd(GUARDED, 8, leading=False)
-    spoil(rig)
+    rig = spoiled(GUARDED, 8, leading=False)
     rig.advance(5)
     assert told(rig, commands.GuardTripped, commands.SaveGuard) == []
     rig.process(events.LeadershipChanged(leading=True))
@@ -183,8 +191,7 @@ def test_a_blind_machine_opens_nothing():
 
 
 def test_nobody_goes_before_the_record_is_stored():
-    rig = crowd(GUARDED, 2)
-    spoil(rig)
+    rig = spoiled(GUARDED, 2)
     [save] = told(rig, commands.SaveGuard)
     rig.advance(5)
     assert calls(rig) == []
@@ -194,8 +201,7 @@ def test_nobody_goes_before_the_record_is_stored():
 
 
 def test_a_record_that_could_not_be_stored_is_tried_again():
-    rig = crowd(GUARDED, 1)
-    spoil(rig)
+    rig = spoiled(GUARDED, 1)
     rig.save(succeeded=False)
     assert calls(rig) == []
     rig.advance(2)
@@ -208,8 +214,7 @@ def test_a_record_that_could_not_be_stored_is_tried_again():
 
 
 def test_it_closes_when_the_value_recovers():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
+    rig = spoiled(GUARDED, 8)
     rig.node("n1", "sla=980")
     rig.advance(2)
     assert not open_guard(rig)
@@ -260,9 +265,7 @@ def reset(rig: Rig, name: str = "p") -> None:
 
 
 def test_a_reset_is_taken_off_the_policy_once_it_is_stored_that_it_was_granted():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
-    store(rig)
+    rig = tripped()
     reset(rig)
     assert told(rig, commands.ClearGuardReset) == []
     rig.save("p")
@@ -282,8 +285,7 @@ def test_a_reset_may_be_asked_for_again_once_it_is_taken_off_the_policy(outcome,
 
 
 def test_a_reset_releases_more_pods_than_one_step_looks_at():
-    rig = crowd(GUARDED, 8, slice_size=3)
-    spoil(rig)
+    rig = spoiled(GUARDED, 8, slice_size=3)
     store(rig)
     reset(rig)
     store(rig)
@@ -297,9 +299,7 @@ def test_a_reset_of_a_policy_without_a_guard_only_says_that_it_was_done():
 
 
 def test_nothing_that_a_reset_released_is_evicted_before_the_next_leader_would_know_of_it():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
-    store(rig)
+    rig = tripped()
     reset(rig)
     rig.advance(5)
     assert calls(rig) == []
@@ -383,8 +383,7 @@ def test_an_open_guard_stays_open_under_the_next_leader():
 def test_another_policy_that_takes_over_counts_its_pods_and_the_first_does_not():
     wide = limited("wide", guard=SETTINGS)
     exact = limited("exact", spec={"taints": [{"key": "sla"}]}, guard=SETTINGS)
-    rig = crowd(wide, 8)
-    spoil(rig)
+    rig = spoiled(wide, 8)
     assert open_guard(rig, "wide")
     rig.change(wide, exact)
     rig.advance(2)
@@ -410,9 +409,7 @@ def test_pods_of_a_wave_that_another_client_relabels_still_count_for_all():
 
 def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_record():
     other = guarded({"taints": [{"key": "other"}]})
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
-    store(rig)
+    rig = tripped()
     record = rig.view.guard("p", rig.now).record
     rig.change(msgspec.structs.replace(other, name="q"))
     for number in range(6):
@@ -429,8 +426,7 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
 
 def test_a_lane_that_fails_keeps_no_reservation():
     """Its pods may wait for ever, and the guard allows only so many."""
-    rig = crowd(guarded(min_pods=22, max_percent=100), 22)
-    spoil(rig)
+    rig = spoiled(guarded(min_pods=22, max_percent=100), 22)
     rig.advance(1)
     rig.save()
     for name in calls(rig):
@@ -468,9 +464,7 @@ def test_pods_that_a_budget_selects_no_more_count():
 
 
 def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():
-    rig = crowd(GUARDED, 8)
-    spoil(rig)
-    store(rig)
+    rig = tripped()
     rig.process(events.GuardReset("p", "now"))
     rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
     store(rig)

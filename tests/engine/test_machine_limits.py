@@ -40,6 +40,13 @@ def spoil(rig: Rig, name: str = "n1") -> list[str]:
     return rig.evictions()
 
 
+def short_of_one() -> Rig:
+    """Of four pods that have to leave one may be missing: ``a`` is called for."""
+    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    spoil(rig)
+    return rig
+
+
 def evicted(rig: Rig, name: str, node: str = "n1") -> None:
     """The call was accepted, and the pod is gone."""
     rig.settle(name)
@@ -54,8 +61,7 @@ def phase(rig: Rig, name: str) -> Phase:
 
 
 def test_the_next_goes_when_a_replacement_is_ready():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
+    rig = short_of_one()
     evicted(rig, "a")
     rig.pod("e", owner=owner(), node="n2")
     assert rig.evictions() == []
@@ -87,8 +93,7 @@ def test_a_call_that_failed_counts_until_it_is_tried_again():
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_change():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
+    rig = short_of_one()
     rig.settle("a", Outcome.FAILED)
     rig.pod("a", owner=owner(), labels={"new": "label"}, ready=True)
     rig.advance(0.25)
@@ -343,8 +348,7 @@ def test_a_policy_that_may_not_evict_holds_back_no_others_of_a_budget():
 
 
 def test_a_policy_that_changes_lets_those_it_held_be_asked_again():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
+    rig = short_of_one()
     rig.change(limited(max_unavailable=Share(number=3)))
     assert rig.evictions() == ["b", "c"]
 
@@ -357,8 +361,7 @@ def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
 
 
 def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
+    rig = short_of_one()
     rig.feed(events.LeadershipChanged(leading=False))
     rig.wants(owner(), 0)
     rig.advance(60)

@@ -63,15 +63,6 @@ def test_a_profile_that_comes_calls_an_eviction_off(stage):
 # -- while evictions wait ---------------------------------------------------------------------------------------------
 
 
-def waiting() -> Stage:
-    """Two pods of one policy that may evict one in ten seconds: the second one waits, due."""
-    stage = Stage(limited(evictions_per_second=0.1, burst=1))
-    stage.node("n1", "sla=940")
-    stage.process(*[events.PodSeen(stage.make_pod(name)) for name in ("a", "b")])
-    assert stage.evictions() == ["a"]
-    return stage
-
-
 def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
     """The profile comes between the deadline and the moment of acting."""
     stage = Stage(policy(timing={"violationGraceSeconds": 30}))

@@ -47,27 +47,6 @@ def demand(*extended: Toleration, native: tuple[Toleration, ...] = (EXISTS,)) ->
     return Demand(Tolerations(native, extended))
 
 
-def test_a_tolerated_value_is_no_told():
-    assert told(demand(ABOVE), [sla("951")], {}) == ""
-
-
-def test_extended_tolerations_narrow_native_ones():
-    assert told(demand(ABOVE), [sla("950")], {}) == (
-        "taint sla=950:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)"
-    )
-
-
-@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
-def test_both_effects_repel(effect):
-    assert told(demand(native=()), [sla("1", effect)], {}) == (
-        f"taint sla=1:{effect} is not tolerated (no toleration for it)"
-    )
-
-
-def test_what_is_only_preferred_does_not_repel():
-    assert told(demand(native=()), [sla("1", "PreferNoSchedule")], {}) == ""
-
-
 def test_a_value_that_is_none_is_told():
     assert "cannot compare the taint's value" in told(demand(ABOVE), [sla("high")], {})
 
@@ -83,13 +62,6 @@ def test_affinity_is_told_with_its_source():
     assert told(asked, [], {"kubelet": "v1.31.0"}) == (
         "the node affinity of profile gold does not match (kubelet SemverGt '1.31.99' does not hold for 'v1.31.0')"
     )
-
-
-def test_every_affinity_has_to_match():
-    other = NodeAffinity(((NodeRequirement("ssd", NodeOperator.EXISTS),),))
-    asked = Demand(affinities=(Sourced("the annotation", NEWER), Sourced("volume data", other)))
-    assert "volume data" in told(asked, [], {"kubelet": "v1.32.0"})
-    assert "the annotation" in told(asked, [], {"ssd": ""})
 
 
 def test_an_affinity_that_cannot_be_read_matches_nowhere_and_says_why():

@@ -114,12 +114,6 @@ def test_the_time_doubles_up_to_the_longest():
 # -- what is no bounce -------------------------------------------------------------------------------------------------
 
 
-def test_pods_that_leave_together_are_one_round():
-    loop = Loop()
-    crowd = [loop.come(str(number)) for number in range(10)]
-    assert [loop.leave(pod) for pod in crowd] == [0] * 10
-
-
 def test_a_wave_that_takes_long_is_one_round():
     loop = Loop()
     crowd = [loop.come(str(number)) for number in range(50)]
@@ -180,13 +174,6 @@ def test_pods_without_a_controller_bounce_as_one_workload():
     assert "a pod without controller in namespace shop" in loop.ask(bare(loop, "shop")).detail
 
 
-def test_pods_without_a_controller_of_another_namespace_do_not_bounce_with_them():
-    loop = Loop()
-    for _ in range(3):
-        loop.leave(bare(loop, "shop"))
-    assert loop.ask(bare(loop, "bar")) is None
-
-
 @pytest.mark.parametrize(
     "other",
     [{"of": owner("db")}, {"node": "n2"}],
@@ -232,12 +219,6 @@ def test_who_was_held_may_come_later(seconds, counted):
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
-
-
-def test_without_the_limit_nothing_is_counted():
-    loop = Loop(limited())
-    assert loop.bounce(5) == [0] * 5
-    assert loop.ask(loop.come("next")) is None
 
 
 @pytest.mark.parametrize(("bound_at", "holds"), [(5.0, False), (11.0, False), (11.5, True)])

@@ -319,16 +319,6 @@ def test_only_lanes_with_calls_in_progress_keep_their_failures_when_very_many_fa
     assert bench.calls.is_failing(SHOP) == begun_first
 
 
-def test_nothing_is_kept_of_a_lane_whose_calls_ended():
-    bench = Bench()
-    bench.hang()
-    [uid] = bench.begin()
-    bench.answer(uid)
-    bench.answer("pod-1")
-    bench.freed.take()
-    assert kept(bench.calls, "shop", "pod-1", uid) == []
-
-
 # -- the server fails --------------------------------------------------------------------------------------------------
 
 
@@ -434,14 +424,6 @@ def test_a_pause_that_the_server_asks_for_delays_all_lanes():
     assert [bench.refuse(), bench.refuse("bank"), bench.refuse(policy=HARD)] == [refused] * 3
     bench.advance(30)
     assert bench.refuse() is None
-
-
-def test_a_success_does_not_end_a_pause():
-    bench = Bench()
-    [uid] = bench.begin()
-    bench.calls.pause(MonotonicTime(30.0))
-    bench.answer(uid)
-    assert bench.wait() == 30
 
 
 # -- another leader ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 from engine.kept import kept
 from engine.limits.asking import ask
-from engine.rig import budget, limited
+from engine.rig import limited
 from taintwarden.engine.guard import Due, Guard, GuardRecord
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
@@ -182,13 +182,6 @@ def test_an_eviction_counts_unless_the_pod_stays(settlement, counts, is_taken):
     assert record.reserved == (("a", "shop"),) * is_taken, "the next leader looks whether the pod is gone"
 
 
-def test_a_call_without_an_answer_that_did_not_evict_its_pod_counts_no_more():
-    bench = Bench()
-    bench.call(settlement=Settlement.UNKNOWN)
-    bench.guards.settle("a", Settlement.STAYS, bench.now)
-    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (0, False)
-
-
 def test_a_call_without_an_answer_whose_pod_is_gone_counts():
     bench = Bench()
     bench.call(settlement=Settlement.UNKNOWN)
@@ -224,12 +217,6 @@ def test_a_policy_with_a_guard_is_concerned():
     policies = [POLICY, limited("q"), limited("r")]
     assert [bench.guards.concerns(one) for one in policies] == [True, False, False]
     assert [bench.records.concerns(one) for one in policies] == [True, False, False]
-
-
-def test_a_guard_knows_how_many_pods_budgets_allow():
-    bench = Bench()
-    bench.budgets.set(budget(allowed=3), bench.now.monotonic)
-    assert bench.guard.allowed("shop/pdb") == 3
 
 
 def test_changed_settings_apply_and_evictions_still_count():

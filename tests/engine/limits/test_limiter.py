@@ -16,14 +16,12 @@ from taintwarden.engine.model import (
     Policy,
     Reclaim,
     Share,
-    Taint,
     Tolerations,
     Window,
     ZoneHealth,
 )
 
 GUARDED = limited(guard=GuardSettings())
-TAINT = Taint("sla", "900")
 LATER = Instant(1_700_000_000.0, 1_000.0)
 NEVER = (Window("0 0 29 2 *", 60),)
 """A window that opens on leap days."""

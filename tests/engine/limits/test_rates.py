@@ -80,10 +80,6 @@ keyed = pytest.mark.parametrize(("given", "other"), KEYED.values(), ids=KEYED)
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
-def test_without_a_rate_all_go():
-    assert Bench().go(500) == 500
-
-
 def test_a_rate_of_10000_is_off():
     bench = Bench(policy(limits={"evictionsPerSecond": 10_000, "burst": 1}))
     assert bench.go(500) == 500
@@ -245,14 +241,6 @@ def test_a_smaller_rate_applies_at_once(name):
     assert bench.go() == 0
 
 
-def test_a_greater_burst_is_filled_by_the_rate():
-    bench = Bench(limited(evictions_per_second=1.0, burst=2))
-    bench.configure(limited(evictions_per_second=1.0, burst=5))
-    assert bench.go() == 2
-    bench.seconds += 60
-    assert bench.go() == 5
-
-
 @each
 def test_other_edits_of_a_policy_add_no_tokens(given, overall):
     bench = Bench(given, overall=overall)
@@ -282,12 +270,6 @@ def test_full_buckets_are_forgotten():
         assert bench.ask(namespace) == ""
         bench.seconds += 1
     assert 1 < len(kept(bench.rates, *MANY)) <= MAX_IDLE_BUCKETS + 1
-
-
-def test_buckets_that_are_not_full_are_kept():
-    bench = Bench(limited(namespace_evictions_per_second=1.0))
-    assert [bench.go(2, namespace) for namespace in MANY] == [1] * len(MANY)
-    assert [bench.go(2, namespace) for namespace in MANY] == [0] * len(MANY)
 
 
 def test_many_buckets_that_are_not_full_are_not_looked_through_for_each_other_one():

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from engine.script import play
@@ -228,24 +227,6 @@ def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
     assert bench.admits("b")
 
 
-def test_a_watched_controllers_pods_are_never_forgiven():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    bench.gone("a")
-    bench.seconds = FORGIVEN_SECONDS * 10
-    assert not bench.admits("b")
-
-
-def test_a_foreign_workload_is_forgotten_with_its_last_pod_whatever_it_is_owed():
-    bench = indebted()
-    for name in "bcd":
-        bench.leave(name)
-        bench.gone(name)
-    bench.freed.take()
-    assert kept(bench.workloads, FOREIGN.uid) == []
-
-
 # -- as a limit --------------------------------------------------------------------------------------------------------
 
 
@@ -272,19 +253,6 @@ def test_a_controller_that_is_never_known_is_waited_for_a_minute_only():
     assert refused is not None
     assert (refused.limit, refused.until) == (WORKLOAD, UNKNOWN_SECONDS)
     assert bench.workloads.refuse(bench.pods["a"], ONE, refused.until) is None
-
-
-def test_their_evicted_pods_are_missing_until_others_are_ready():
-    bench = Bench()
-    for name in "abcd":
-        bench.pod(name)
-    bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
-    bench.seconds = UNKNOWN_SECONDS
-    bench.leave("a")
-    bench.gone("a")
-    assert not bench.admits("b")
-    bench.pod("e")
-    assert bench.admits("b")
 
 
 def test_pods_evicted_while_their_controller_was_known_are_not_missing_when_it_is_gone():
@@ -334,17 +302,3 @@ def test_what_may_spare_a_pod_is_told(happens):
     bench.freed.take()
     happens(bench)
     assert bench.freed.take() == [key(bench)]
-
-
-# -- what is remembered ------------------------------------------------------------------------------------------------
-
-
-def test_a_workload_is_forgotten_with_its_last_pod():
-    bench = Bench()
-    bench.run(*"ab")
-    bench.leave("a")
-    for name in "ab":
-        bench.gone(name)
-    bench.workloads.want(("shop", bench.of.uid), None)
-    bench.freed.take()
-    assert kept(bench.workloads, bench.of.uid) == []
