@@ -336,6 +336,30 @@ async def test_a_change_of_policies_gives_others_their_turn():
     assert len(scene.labeller._waiting) == 2 * AT_ONCE
 
 
+async def test_a_label_that_was_removed_is_not_removed_again_while_the_stream_is_late():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", labels=NOT_THERE)
+    await scene.answer()
+    await scene.written()
+    scene.labeller.take(events.PoliciesChanged((placing(), placing("q", key="other"))))
+    await scene.answer()
+    assert len(scene.orders) == 2
+
+
+async def test_a_write_that_waits_is_not_evaluated_when_another_leads():
+    scene = Scene(placing())
+    for number in range(WRITES):
+        scene.node(f"n{number}", "sla=x")
+    await scene.written()
+    scene.node("late", "sla=x", labels={"driver": "latest"})
+    await scene.written()
+    scene.lead(leading=False)
+    scene.labeller.take(events.PoliciesChanged((placing(versionLabels=["driver"]),)))
+    await scene.answer()
+    await scene.written()
+    assert scene.notices == []
+
+
 # -- what is reported -------------------------------------------------------------------------------------------------
 
 
@@ -403,6 +427,17 @@ async def test_a_value_that_changes_often_is_no_fight():
         for _ in await scene.written():
             await scene.answer()
     assert scene.take(LabelsContested) == []
+
+
+async def test_a_value_that_is_back_before_it_is_written_is_no_fight():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", labels=says("x"))
+    for _ in range(6):
+        scene.node("n1", "sla=y", labels=says("x"))
+        scene.node("n1", "sla=x", labels=says("x"))
+        assert await scene.written() == []
+    scene.node("n1", "sla=y", labels=says("x"))
+    assert await scene.written() == [("n1", says("y"))]
 
 
 async def test_in_a_fight_another_value_is_written_at_once():

@@ -80,17 +80,17 @@ class _Labelled:
         self.faults: Sequence[tuple[Taint | Label, str]] = ()
         """What labels cannot express, as it was reported."""
         self.put: Labels = {}
-        """The change that was begun last, and when."""
+        """The labels that were sent last, and when."""
         self.put_at = 0.0
         self.number = 0
-        """How often the same was begun again, since another client had changed it back."""
+        """How often the same were to be sent again, since another client had changed them back."""
 
     @property
     def labels(self) -> dict[str, str]:
         """Of the node, with what was written."""
         if not self.unseen:
             return self.node.labels
-        return {label: text for label, text in {**self.node.labels, **self.unseen}.items() if text is not None}
+        return _kept({**self.node.labels, **self.unseen})
 
     def rest(self) -> None:
         """No pause any more."""
@@ -210,13 +210,12 @@ class Labeller:
 
     def _has_to_wait(self, state: _Labelled, change: Labels) -> bool:
         """Whether a write has failed, or another client changes the labels of a node back whenever they are written."""
-        wanted, now = {label: text for label, text in change.items() if text is not None}, _now()
+        wanted = _kept(change)
         if state.pause is not None and (state.failures or wanted == state.put):
             return True
         state.rest()
-        is_again = wanted == state.put and now <= state.put_at + CALM_SECONDS
+        is_again = wanted == state.put and _now() <= state.put_at + CALM_SECONDS
         state.number = state.number + 1 if is_again else 0
-        state.put, state.put_at = wanted, now
         if state.number <= MAX_IN_A_ROW:
             return False
         delay = self._pause(state, CONTESTED_SECONDS, state.number - MAX_IN_A_ROW)
@@ -240,15 +239,18 @@ class Labeller:
     async def _write(self, state: _Labelled) -> None:
         node, path = state.node, f"{PATH}/{state.node.name}"
         async with self._slots:
+            if self._nodes.get(node.name) is not state:
+                return
             change, outcome = self._change(state), WriteOutcome.DONE
             try:
                 if change:
+                    state.put, state.put_at = _kept(change), _now()
                     labels = {"metadata": {"labels": dict(change)}}
                     saved = await patch(
                         self._client, path, labels, lambda: self._stands(state), uid=node.uid, manager=FIELD_MANAGER
                     )
                     state.version = version_number(saved, unreadable=-1)
-                    state.unseen = change if state.version > state.node.resource_version else {}
+                    state.unseen = {**state.unseen, **change} if state.version > state.node.resource_version else {}
             except Fenced:
                 outcome = WriteOutcome.FAILED
             except KubeError as error:
@@ -275,6 +277,11 @@ class Labeller:
         if state.complaint != reason:
             state.complaint = reason
             log.warning("node-labels-not-written", node=state.node.name, reason=reason)
+
+
+def _kept(change: Labels) -> dict[str, str]:
+    """The labels that a change does not remove."""
+    return {label: text for label, text in change.items() if text is not None}
 
 
 def _now() -> float:
