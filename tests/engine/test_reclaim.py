@@ -245,6 +245,36 @@ def test_it_is_counted_once_whatever_comes():
     assert missed(rig) == ["not-evicted"]
 
 
+EDITED = spot(spec={"eviction": {"gracePeriodSeconds": 7}})
+PAUSED = spot(spec={"paused": True})
+
+
+@pytest.mark.parametrize(
+    ("between", "pod", "reason"), [(EDITED, {"do_not_evict": True}, "exempt"), (PAUSED, HELD, "not-evicted")]
+)
+def test_edits_of_the_policy_report_no_pod_again(between, pod, reason):
+    rig = Rig(spot())
+    rig.budget(allowed=0)
+    rig.pod("a", **pod)
+    warn(rig)
+    rig.advance(SECONDS + 1, step=1.0)
+    for edit in (between, spot()):
+        rig.change(edit)
+        rig.advance(2)
+    assert missed(rig) == [reason]
+    assert len(told(rig, commands.DeadlineAtRisk)) == 1
+
+
+def test_a_pod_whose_policy_is_paused_is_not_at_risk_and_missed_once_it_is_resumed():
+    rig = held()
+    rig.change(PAUSED)
+    rig.advance(SECONDS + 1, step=1.0)
+    assert (missed(rig), told(rig, commands.DeadlineAtRisk)) == ([], [])
+    rig.change(spot())
+    rig.advance(2)
+    assert missed(rig) == ["not-evicted"]
+
+
 def end(pods: int = 0, at_risk: int = 0, missed: int = 0) -> ReclaimStatus:
     return ReclaimStatus("n1", at(START + SECONDS), pods, at_risk, missed)
 
@@ -256,6 +286,18 @@ def ends(rig: Rig) -> list[ReclaimStatus]:
 def test_the_end_of_a_node_is_reported_with_the_pods_that_cannot_leave_it():
     rig = held()
     assert ends(rig) == [end(pods=1, at_risk=1)]
+
+
+def test_a_pod_is_not_at_risk_any_more_when_its_policy_gives_it_less_grace():
+    policies = [
+        spot(spec={"timing": {"violationGraceSeconds": 1_000}, "eviction": {"gracePeriodSeconds": seconds}})
+        for seconds in (200, 10)
+    ]
+    rig = held(policies[0])
+    assert ends(rig) == [end(pods=1, at_risk=1)]
+    rig.change(policies[1])
+    rig.advance(1)
+    assert ends(rig) == [end(pods=1)]
 
 
 def test_a_pod_that_is_deleted_in_time_in_spite_of_its_budget_is_not_at_risk():

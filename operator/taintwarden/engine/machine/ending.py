@@ -38,8 +38,6 @@ class Ending:
 
     def rest(self, claim: Claim, pod: Pod, *, was_expected: bool) -> None:
         """The policy still evicts the pod, but does not act: it was paused, or leaves the pod on its node."""
-        if self._reclaims.claims:
-            self._reclaims.forget(claim.key)
         if (guard := self._guard(claim)) is not None:
             guard.rest(claim.uid)
         claim.rest()

@@ -73,10 +73,12 @@ class Reclaims:
         self.claims[claim.key] = claim
         if claim.key not in self._missed:
             self._gone_at.schedule(claim.key, WallTime(hard_at))
+        now, latest = self._world.now.wall, hard_at - claim.grace_seconds(pod) + TOLERANCE_SECONDS
+        is_late = claim.grounds.exempt or claim.due_at > latest
+        if not is_late and now <= latest:  # an edit of its policy may have averted it
+            self._at_risk.discard(claim.key)
         if claim.key not in self._at_risk:
-            latest = hard_at - claim.grace_seconds(pod) + TOLERANCE_SECONDS
-            is_late = claim.grounds.exempt or claim.due_at > latest
-            self._late_at.schedule(claim.key, self._world.now.wall if is_late else WallTime(latest + CLEARLY_SECONDS))
+            self._late_at.schedule(claim.key, now if is_late else WallTime(latest + CLEARLY_SECONDS))
 
     def forget(self, key: str) -> None:
         """The pod no longer has to leave, or its eviction was accepted."""
@@ -149,7 +151,7 @@ class Reclaims:
                 return
             claim = self.claims[key]
             hard_at, pod = claim.grounds.hard_at, self._world.cluster.pod(claim.node, claim.uid)
-            if hard_at is None or pod is None or key in self._missed or claim.phase is Phase.REHEARSED:
+            if hard_at is None or pod is None or key in self._missed or claim.phase in (Phase.REHEARSED, Phase.PAUSED):
                 continue
             left = max(0, int(hard_at - max(claim.due_at, now)))
             reason = f"it asks for {claim.grace_seconds(pod)} s to stop, and {left} s are left at best"
