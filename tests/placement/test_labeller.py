@@ -160,6 +160,11 @@ async def test_they_follow_what_is_derived():
     scene.node("n1", values={derived: SourceValue("v1.30.1")})
     [(_, labels)] = await scene.written()
     assert labels["value.taintwarden.io/kubelet"] == "v1.30.1"
+    await scene.answer()
+    for version in ("v1.30.1", "v1.30.2"):
+        scene.node("n1", labels=labels, values={derived: SourceValue(version)})
+    [(_, labels)] = await scene.written()
+    assert labels["value.taintwarden.io/kubelet"] == "v1.30.2"
 
 
 async def test_a_label_that_another_client_removed_comes_back():
@@ -250,6 +255,28 @@ async def test_why_a_write_failed_is_logged_once_while_that_stays(errors, lines)
             await scene.answer(error)
             await asyncio.sleep(60)
     assert [(one["event"], one["node"]) for one in logs] == [("node-labels-not-written", "n1")] * lines
+
+
+async def test_after_a_write_that_failed_and_was_made_again_all_is_as_before():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    for _ in range(2):
+        await scene.answer(LOST)
+        await asyncio.sleep(3)
+    await scene.answer()
+    await scene.written()
+    scene.node("n1", "sla=x", labels=says("theirs"))
+    assert await scene.written() == [("n1", says("x"))]
+    await scene.answer(LOST)
+    await asyncio.sleep(1.3)
+    assert await scene.written() == [("n1", says("x"))]
+
+
+async def test_an_older_version_of_a_node_does_not_count():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", labels=says("x"), version=30)
+    scene.node("n1", "sla=y", labels=says("x"), version=20)
+    assert await scene.written() == []
 
 
 async def test_a_write_that_failed_is_not_made_again_when_the_value_is_back():

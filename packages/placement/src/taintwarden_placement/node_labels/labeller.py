@@ -19,7 +19,7 @@ from taintwarden.engine.machine import Event, WriteOutcome, events, retry_delay
 from taintwarden.engine.model import Node, Policy, Taint
 from taintwarden.kube.calls.node_calls import FIELD_MANAGER, PATH
 from taintwarden.kube.calls.patching import Fence, patch
-from taintwarden.kube.errors import Fenced, KubeError
+from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.kinds import version_number
 from taintwarden_placement.node_labels.notices import LabelsContested, NotMirrored
@@ -29,7 +29,7 @@ WRITES = 4
 """Nodes labelled at once."""
 DOMAIN = "taintwarden.io/"
 """Each of the labels has it."""
-AT_ONCE = 100
+AT_ONCE = 20
 """Nodes compared after a change of policies before others get their turn."""
 MAX_IN_A_ROW = 3
 """How often the same labels are written without delay: a person, or a kubelet that starts, changes them once."""
@@ -37,8 +37,13 @@ CONTESTED_SECONDS = (1.0, 300.0)
 """First and longest delay before labels are written again that another client keeps changing."""
 CALM_SECONDS = 1800.0
 """How long such labels have to stay until the delays begin again."""
-FAILED_SECONDS, REFUSED_SECONDS = (1.0, 30.0), (30.0, 600.0)
-"""First and longest delay after a write that failed, and after one that the API server refused."""
+RETRY_SECONDS = {
+    WriteOutcome.OUTDATED: (0.02, 1.0),
+    WriteOutcome.FAILED: (1.0, 30.0),
+    WriteOutcome.REFUSED: (30.0, 600.0),
+    WriteOutcome.GONE: (30.0, 600.0),
+}
+"""First and longest delay after a write: if the node is gone, the stream says so before that."""
 
 log = structlog.get_logger()
 
@@ -76,7 +81,7 @@ class _Labelled:
         """It is written again when this ends."""
         self.failures = 0
         self.complaint = ""
-        """Why the last write failed."""
+        """The kind of the failure that was logged last."""
         self.faults: Sequence[tuple[Taint | Label, str]] = ()
         """What labels cannot express, as it was reported."""
         self.put: Labels = {}
@@ -256,27 +261,27 @@ class Labeller:
             except KubeError as error:
                 outcome = outcome_of(error)
                 if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED):
-                    self._complain(state, str(error))
+                    self._complain(state, error)
         state.is_busy = False
-        if self._nodes.get(node.name) is not state or outcome is WriteOutcome.GONE:
+        if self._nodes.get(node.name) is not state:
             return
         if outcome is WriteOutcome.DONE:
             state.failures, state.complaint = 0, ""
             self._compare(state)
         else:
             state.failures += 1
-            bounds = REFUSED_SECONDS if outcome is WriteOutcome.REFUSED else FAILED_SECONDS
-            self._pause(state, bounds, state.failures)
+            self._pause(state, RETRY_SECONDS[outcome], state.failures)
 
     def _stands(self, state: _Labelled) -> bool:
         """Whether a node may be written, and nothing has replaced what is known of it."""
         return self._leads() and self._nodes.get(state.node.name) is state
 
-    def _complain(self, state: _Labelled, reason: str) -> None:
+    def _complain(self, state: _Labelled, error: KubeError) -> None:
         """Log why a write failed, once while that does not change."""
-        if state.complaint != reason:
-            state.complaint = reason
-            log.warning("node-labels-not-written", node=state.node.name, reason=reason)
+        kind = f"{error.code} {error.reason}" if isinstance(error, ApiError) else "no answer"
+        if state.complaint != kind:
+            state.complaint = kind
+            log.warning("node-labels-not-written", node=state.node.name, reason=str(error))
 
 
 def _kept(change: Labels) -> dict[str, str]:
