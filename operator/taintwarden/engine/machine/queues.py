@@ -356,9 +356,10 @@ class Queues:
         return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
 
     def due(self, policy: str) -> int:
-        """How many claims of a policy wait in lines: those whose deadline or delay is not over do not."""
+        """How many claims of a policy wait in lines, besides released ones: before a deadline or a delay ends, none."""
         lines = (self._lanes, *self._blocked.values())
-        return sum(len(line) for part in lines for lane, line in part.items() if lane.group.policy == policy)
+        groups = {LaneGroup(soft, policy) for soft in (False, True)}
+        return sum(len(line) for part in lines for lane, line in part.items() if lane.group in groups)
 
     def lane_of(self, claim: Claim) -> Lane:
         """The lane of a READY or BLOCKED claim."""
