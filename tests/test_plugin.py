@@ -1,4 +1,4 @@
-"""The source of taints that is installed."""
+"""What is installed beside the operator."""
 
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
@@ -7,29 +7,29 @@ import pytest
 
 from taintwarden import plugin
 from taintwarden_devices.source import Devices
+from taintwarden_placement.node_labels import labeller
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, *points: object) -> None:
     monkeypatch.setattr(plugin, "entry_points", lambda **_: points)
 
 
-def test_devices_are_part_of_the_product() -> None:
-    found = plugin.installed()
-    assert found is not None
-    assert found.new_source is Devices
+def test_devices_and_labels_are_part_of_the_product() -> None:
+    assert plugin.installed(plugin.TAINT_SOURCE).new_source is Devices
+    assert plugin.installed(plugin.LABELLER) is labeller
 
 
 def test_there_may_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
     offered(monkeypatch)
-    assert plugin.installed() is None
+    assert plugin.installed("a.group") is None
 
 
 def test_of_several_each_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     offered(monkeypatch, *(SimpleNamespace(dist=SimpleNamespace(name=name)) for name in ("taintwarden", "other")))
     with pytest.raises(RuntimeError, match="one each: other, taintwarden"):
-        plugin.installed()
+        plugin.installed("a.group")
 
 
 def test_an_entry_point_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    offered(monkeypatch, EntryPoint("mine", "types:SimpleNamespace", plugin.GROUP))
-    assert plugin.installed() is SimpleNamespace
+    offered(monkeypatch, EntryPoint("mine", "types:SimpleNamespace", "a.group"))
+    assert plugin.installed("a.group") is SimpleNamespace

@@ -52,7 +52,15 @@ from taintwarden.kube.wire.resources import (
     Resource,
 )
 from taintwarden.leadership import Leadership
-from taintwarden.plugin import SourceFollowing, installed
+from taintwarden.plugin import (
+    LABELLER,
+    TAINT_SOURCE,
+    Labeller,
+    LabellerPlugin,
+    SourceFollowing,
+    SourcePlugin,
+    installed,
+)
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import Settings
@@ -107,6 +115,8 @@ class App:
         self._calls: set[asyncio.Task[None]] = set()
         self._metrics_server: MetricsServer | None = None
         gates = settings.gates
+        source: SourcePlugin | None = installed(TAINT_SOURCE)
+        labeller: LabellerPlugin | None = installed(LABELLER)
         self.metrics = Metrics(Process.OPERATOR)
         self.client = Client(
             connection,
@@ -119,7 +129,7 @@ class App:
             overall_rate=settings.overall_rate,
             max_in_flight=settings.max_in_flight,
             timings=timings.machine,
-            source=None if (plugin := installed()) is None else plugin.new_source,
+            source=None if source is None else source.new_source,
         )
         self.recorder = Recorder(
             self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy
@@ -181,8 +191,11 @@ class App:
         }
         self.following = Following(self.client, handlers, timings.streams, self._task)
         self._source: SourceFollowing | None = None
-        if plugin is not None:
-            self._source = plugin.new_following(self.client, *parts, timings.streams, self._task)
+        if source is not None:
+            self._source = source.new_following(self.client, *parts, timings.streams, self._task)
+        self._labeller: Labeller | None = None
+        if labeller is not None:
+            self._labeller = labeller.Labeller(self.client, lambda: self.lease.held, self.notifier.report, self._task)
         self.leadership = Leadership(settings.identity, self.metrics, self._prepare, self._lead, self._task)
         self.health = Health(
             self.machine.view, self.following, self.lease, self.recorder, self.metrics, clock, lambda: self.failure
@@ -322,6 +335,8 @@ class App:
         return self.lease.held and self.machine.view.is_leading
 
     def _feed(self, event: events.Event) -> None:
+        if self._labeller is not None:  # first: replacements of evicted pods are placed by labels
+            self._labeller.take(event)
         self.loop.feed(event)
 
 

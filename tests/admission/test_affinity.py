@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.placement.node_selector import holds
+from placement.node_selector import holds
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement
 from taintwarden.engine.model import Toleration
 from taintwarden_placement.admission import merged_affinity as merging

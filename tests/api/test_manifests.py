@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from taintwarden.api.placement_labels import Domain
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.engine.model import Effect, Exclude, Method, Mode, Reclaim, Taint
-from taintwarden.engine.placement.labels import Domain
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"

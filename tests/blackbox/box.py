@@ -18,7 +18,7 @@ from controlplane import ControlPlane, Json, wait_until
 from controlplane.cluster import IMAGE
 from controlplane.eviction_denial import DENIED_LABEL
 from controlplane.operator_process import BYTECODE, EXECUTABLE
-from e2e.replay.pod_watch import RUN_LABEL
+from e2e.pod_watch import RUN_LABEL
 from e2e.stories import PodRef, Scene, accepted, conditions, policy
 
 FINE, FAILED, ACT = 0, 1, 10

@@ -10,7 +10,7 @@ from blackbox.box import Box, NewBox
 from controlplane import ControlPlane, EvictionDenial, MissingBinariesError, Operator
 from controlplane.binaries import binaries_folder
 from controlplane.comparisons import known_gates
-from e2e.replay.pod_watch import PodWatch
+from e2e.pod_watch import PodWatch
 
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
 RUN = uuid.uuid4().hex[:6]

@@ -5,7 +5,6 @@ import random
 import sys
 from pathlib import Path
 
-from chaos.controllers import CONTROLLERS, OPERATOR
 from chaos.faults import BY_NAME_ONLY, FAULTS, SHORT
 from chaos.playing import Run, opened, play
 from chaos.report import load, save, table
@@ -27,29 +26,21 @@ def main() -> int:
     if options.table:
         print(table(load(options.table)))
         return 0
-    controller = CONTROLLERS[options.controller]
-    refused = {name: kind.not_built_in for name, kind in FAULTS.items() if controller.is_built_in and kind.not_built_in}
-    for name in options.fault or ():
-        if name in refused:
-            print(f"{name} is no fault for the built-in controller: {refused[name]}", file=sys.stderr)
-            return 2
-    usual_names = SHORT if options.short else [name for name in FAULTS if name not in BY_NAME_ONLY]
-    names = options.fault or [name for name in usual_names if name not in refused]
+    names = options.fault or (SHORT if options.short else [name for name in FAULTS if name not in BY_NAME_ONLY])
     usual = SHORT_SCALE if options.short else Scale()
     scale = Scale(options.nodes or usual.nodes, options.pods or usual.pods)
     runs = []
     try:
-        with opened(scale, controller, keep=options.keep) as scene:
+        with opened(scale, keep=options.keep) as scene:
             print(f"{scale.nodes} nodes, {scale.pods} pods, logs in {scene.plane.folder}", flush=True)
-            for number in range(options.repeat):
-                for name in names:
-                    seed = random.randrange(10**6) if options.seed is None else options.seed + number
-                    print(f"\n{name}, seed {seed}", flush=True)
-                    run = play(scene, name, seed, scale, options.seconds)
-                    runs.append(run)
-                    _say(run)
-                    if options.save:
-                        save(options.save, run)
+            for name in names:
+                seed = random.randrange(10**6) if options.seed is None else options.seed
+                print(f"\n{name}, seed {seed}", flush=True)
+                run = play(scene, name, seed, scale)
+                runs.append(run)
+                _say(run)
+                if options.save:
+                    save(options.save, run)
     except MissingBinariesError as error:
         print(error, file=sys.stderr)
         return 2
@@ -64,13 +55,8 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make chaos ARGS=...", description=__doc__)
     parser.add_argument("--list", action="store_true", help="list the faults")
     parser.add_argument("--fault", action="append", choices=FAULTS, help="play this one; may be repeated")
-    parser.add_argument(
-        "--controller", choices=CONTROLLERS, default=OPERATOR.name, help="what to judge, if not the operator"
-    )
     parser.add_argument("--seed", type=int, help="in which order values change and faults strike; printed for each run")
-    parser.add_argument("--repeat", type=int, default=1, help="how often, each time with the next seed")
     parser.add_argument("--short", action="store_true", help=f"play only {', '.join(SHORT)}, with few pods")
-    parser.add_argument("--seconds", type=float, help="how long the fault lasts, if not as long as usual")
     parser.add_argument("--nodes", type=int, help=f"how many nodes: {Scale.nodes}, or {SHORT_SCALE.nodes} if short")
     parser.add_argument("--pods", type=int, help=f"how many pods: {Scale.pods}, or {SHORT_SCALE.pods} if short")
     parser.add_argument("--save", type=Path, metavar="FILE", help="add each run to this file")

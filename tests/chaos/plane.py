@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
 class Plane(ControlPlane):
     """Starts the controller of budgets as well: the only one that the world needs."""
 
-    def __init__(self, folder: Path, feature_gates: Mapping[str, bool] | None = None) -> None:
-        super().__init__(folder, feature_gates=feature_gates)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         policy = folder / "audit-policy-of-the-judge.json"
         policy.write_text(json.dumps(audit_policy()))
         self.api_server.command.append(f"--audit-policy-file={policy}")

@@ -9,16 +9,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.controllers import CONTROLLERS, OPERATOR, Controller, give_rights
 from chaos.faults import FAULTS, Fault, Scene
 from chaos.judge import Judge, Verdict
 from chaos.judge.judge import Tolerance
+from chaos.judge.rules import Subject
 from chaos.plane import Plane
-from chaos.replicas import Replicas
+from chaos.replicas import LEASE, Replicas
 from chaos.world import Scale, World
-from controlplane.comparisons import known_gates
+from controlplane import OPERATOR_NAMESPACE, OPERATOR_USER
 from controlplane.network import Network
 
+SUBJECT = Subject(OPERATOR_USER, f"{OPERATOR_NAMESPACE}/{LEASE}")
 # Faults last for a time of the real world, in which programs of others run: no clock can be injected.
 WARM_SECONDS = 5.0
 """Values change before the fault begins."""
@@ -38,45 +39,38 @@ class Run:
     verdict: Verdict
     seconds: float
     measured: str = ""
-    controller: str = OPERATOR.name
 
     @property
     def breaches(self) -> dict[str, int]:
-        """The counts that should be zero and are not. Nothing is required of the built-in controller."""
-        if CONTROLLERS[self.controller].is_built_in:
-            return {}
+        """The counts that should be zero and are not."""
         excused = FAULTS[self.fault].excused
         return {name: count for name, count in self.verdict.breaches().items() if name not in excused}
 
 
 @contextmanager
-def opened(scale: Scale, controller: Controller = OPERATOR, *, keep: bool = False) -> Iterator[Scene]:
-    """A control plane with a world and two replicas of a controller, one of which leads."""
+def opened(scale: Scale, *, keep: bool = False) -> Iterator[Scene]:
+    """A control plane with a world and two replicas of the operator, one of which leads."""
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     try:
         with ExitStack() as stack:
-            plane = stack.enter_context(Plane(folder, known_gates() if controller.is_built_in else {}))
+            plane = stack.enter_context(Plane(folder))
             plane.apply_crds()
             plane.apply_manifests()
-            if controller.is_built_in:
-                give_rights(plane)
             assert plane.ca is not None
             network = stack.enter_context(Network(plane.server, plane.ca, plane.server_certificate("chaos-proxy")))
-            world = stack.enter_context(World(plane.client, scale, is_native=controller.is_built_in))
-            judge = Judge(plane.admin_kubeconfig, plane.audit_log, controller.subject)
+            world = stack.enter_context(World(plane.client, scale))
+            judge = Judge(plane.admin_kubeconfig, plane.audit_log, SUBJECT)
             stack.callback(judge.close)
-            network.offer_http2(controller.is_built_in)
-            replicas = stack.enter_context(Replicas(plane, network, controller))
+            replicas = stack.enter_context(Replicas(plane, network))
             yield Scene(plane, network, replicas, world, judge, random.Random(0))
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def play(scene: Scene, name: str, seed: int, scale: Scale, seconds: float | None = None) -> Run:
-    """Play one fault, for so long or as long as usual, and judge it."""
+def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
+    """Play one fault and judge it."""
     fault = FAULTS[name]()
-    fault.seconds = seconds or fault.seconds
     scene.random.seed(seed)
     began = time.monotonic()
     scene.world.recover()
@@ -101,7 +95,7 @@ def play(scene: Scene, name: str, seed: int, scale: Scale, seconds: float | None
         verdict.count("lost", pod)
     fault.clear(scene)
     seconds = time.monotonic() - began
-    return Run(name, seed, scale, verdict, seconds, fault.measured(), scene.replicas.controller.name)
+    return Run(name, seed, scale, verdict, seconds, fault.measured())
 
 
 def _break(scene: Scene, fault: Fault) -> None:

@@ -8,50 +8,47 @@ from uuid import uuid4
 
 import yaml
 
-from chaos.controllers import OPERATOR, Controller
-from controlplane import wait_until
+from controlplane import OPERATOR_NAMESPACE, Operator, wait_until
 from controlplane.control_plane import ControlPlane
 from controlplane.network import Link, Network, most_per_second
 from controlplane.operator_process import BYTECODE
-from controlplane.target import TOKEN_SECONDS
+from controlplane.target import OPERATOR_SERVICE_ACCOUNT, TOKEN_SECONDS
 
 START_AGAIN_SECONDS = 1.0
 LEAD_SECONDS = 90
+LEASE = "taintwarden"
 
 
 class Replica:
     """One replica. It is started again when it ends, as a kubelet would, unless it is meant to be down."""
 
-    def __init__(
-        self, cluster: ControlPlane, network: Network, controller: Controller, name: str, namespace: str = ""
-    ) -> None:
+    def __init__(self, cluster: ControlPlane, network: Network, name: str, namespace: str = OPERATOR_NAMESPACE) -> None:
         self._cluster = cluster
-        self._controller = controller
         self.name = name
         self.link = Link(network, seed=len(name))
         self._token = cluster.folder / f"{name}.token"
         self._bound_to = ""
         self.rotate()
         kubeconfig = self._kubeconfig(cluster.folder)
-        self.operator = controller.program(cluster, kubeconfig, name, namespace or controller.namespace)
+        self.operator = Operator(kubeconfig, cluster.folder, name=name, namespace=namespace)
         self.is_wanted = False
         self.starts = 0
 
     def rotate(self) -> str:
         """Write a new token into the file, and return the Secret to which the old one was bound."""
         old, self._bound_to = self._bound_to, f"{self.name}-{uuid4().hex[:6]}"
-        client, namespace = self._cluster.client, self._controller.namespace
+        client, namespace = self._cluster.client, OPERATOR_NAMESPACE
         secret = client.create("v1/secrets", {"metadata": {"name": self._bound_to}}, namespace)
         bound = {"apiVersion": "v1", "kind": "Secret", "name": self._bound_to, "uid": secret["metadata"]["uid"]}
         body = {"spec": {"expirationSeconds": TOKEN_SECONDS, "boundObjectRef": bound}}
-        where = {"name": self._controller.account, "subresource": "token"}
+        where = {"name": OPERATOR_SERVICE_ACCOUNT, "subresource": "token"}
         token = client.create("serviceaccounts", body, namespace, **where)["status"]["token"]
         self._token.write_text(token)
         return old
 
     def revoke(self, secret: str) -> None:
         """Tokens that are bound to it end with it."""
-        self._cluster.client.delete("secrets", secret, self._controller.namespace)
+        self._cluster.client.delete("secrets", secret, OPERATOR_NAMESPACE)
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
         if environment is not None:
@@ -109,11 +106,10 @@ class Replica:
 class Replicas:
     """All replicas, with a thread that starts those again that end."""
 
-    def __init__(self, cluster: ControlPlane, network: Network, controller: Controller = OPERATOR) -> None:
+    def __init__(self, cluster: ControlPlane, network: Network) -> None:
         self._cluster = cluster
         self._network = network
-        self.controller = controller
-        self.all = [Replica(cluster, network, controller, f"{controller.name}-{letter}") for letter in "ab"]
+        self.all = [Replica(cluster, network, f"operator-{letter}") for letter in "ab"]
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
         self._lock = threading.Lock()
@@ -138,9 +134,9 @@ class Replicas:
     def _leader(self) -> Replica | None:
         return next((one for one in self.all if one.leads), None)
 
-    def add(self, name: str, namespace: str = "") -> Replica:
+    def add(self, name: str, namespace: str = OPERATOR_NAMESPACE) -> Replica:
         """One more, not started; with its Lease in another namespace, if one is given."""
-        replica = Replica(self._cluster, self._network, self.controller, name, namespace)
+        replica = Replica(self._cluster, self._network, name, namespace)
         with self._lock:
             self.all.append(replica)
         return replica
@@ -160,13 +156,6 @@ class Replicas:
     def most_calls_per_second(self, begin: float, end: float) -> int:
         """Of one replica, of every kind, whatever became of them."""
         return max(most_per_second(link.requests, begin, end) for link in self._network.links)
-
-    def offer_http2(self, is_offered: bool) -> None:
-        """To the built-in controller, which speaks it: it pings so, and notices connections that carry nothing."""
-        if self.controller.is_built_in:
-            self._network.offer_http2(is_offered)
-            for link in self.links():
-                link.cut()
 
     def links(self) -> Sequence[Link]:
         return [replica.link for replica in self.all]

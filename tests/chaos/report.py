@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from chaos.controllers import CONTROLLERS
 from chaos.faults import FAULTS
 from chaos.judge import Verdict
 from chaos.playing import Run
@@ -27,22 +26,19 @@ HEADS = (
     "stalest (s)",
     "settled (s)",
 )
-BUILT_IN_HEADS = ("over a budget", "most missing")
 
 
 def table(runs: Iterable[Run]) -> str:
     """A table in Markdown. Counts are added up, times are the longest."""
-    by_fault: dict[tuple[str, str], list[Run]] = {}
+    by_fault: dict[str, list[Run]] = {}
     for run in runs:
-        by_fault.setdefault((run.fault, run.controller), []).append(run)
-    heads = [*HEADS, *(BUILT_IN_HEADS if any(CONTROLLERS[name].is_built_in for _, name in by_fault) else ())]
-    keys = [(fault, name) for fault in FAULTS for name in CONTROLLERS if (fault, name) in by_fault]
-    rows = [_row(fault, name, by_fault[fault, name]) for fault, name in keys]
-    lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
+        by_fault.setdefault(run.fault, []).append(run)
+    rows = [_row(fault, by_fault[fault]) for fault in FAULTS if fault in by_fault]
+    lines = ["| " + " | ".join(HEADS) + " |", "|---" + "|---:" * (len(HEADS) - 1) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def _row(fault: str, controller: str, runs: Sequence[Run]) -> list[str]:
+def _row(fault: str, runs: Sequence[Run]) -> list[str]:
     found = [run.verdict for run in runs]
 
     def total(column: str) -> str:
@@ -54,10 +50,7 @@ def _row(fault: str, controller: str, runs: Sequence[Run]) -> list[str]:
     counts = [total(column) for column in ("evictions", "lost", "wrong", "early", "doubled", "over", "not_leader")]
     calls = str(max(one.calls_per_second for one in found) or "")
     times = [most(f"{column}_seconds") for column in ("latest", "leaderless", "stalest", "settled")]
-    row = [f"`{fault}`", str(len(runs)), *counts, calls, *times]
-    if CONTROLLERS[controller].is_built_in:
-        return [f"`{fault}`, {controller}", *row[1:], total("over_budget"), str(max(one.most_missing for one in found))]
-    return row
+    return [f"`{fault}`", str(len(runs)), *counts, calls, *times]
 
 
 def save(path: Path, run: Run) -> None:

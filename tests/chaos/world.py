@@ -47,26 +47,6 @@ KINDS: tuple[tuple[str, tuple[Json, ...]], ...] = (
 """What the pods of a workload compare, in their annotation. A tolerant one has only the native Exists."""
 
 
-GRACES = {SLA: 3, MAINTENANCE: 3, STRICT: 2}
-"""In seconds, by key, where a toleration states none."""
-
-
-def in_spec(compared: Iterable[Json], tolerations: Iterable[Json]) -> list[Json]:
-    """The same tolerations for a controller that reads spec.tolerations alone.
-
-    The first one that accepts a taint decides. So after a comparison comes one that accepts every value for as long as
-    the grace lasts.
-    """
-    found: list[Json] = []
-    for key, usual in GRACES.items():
-        native = [one for one in tolerations if one["key"] == key]
-        written = next((dict(one) for one in compared if one["key"] == key), None)
-        grace = written.pop("violationGraceSeconds", usual) if written else usual
-        brief = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": grace}
-        found += [written, brief] if written else native or [brief]
-    return found
-
-
 @dataclass(frozen=True)
 class Scale:
     nodes: int = 100
@@ -94,13 +74,13 @@ def policies() -> list[Json]:
         _policy(
             "values",
             [{"key": SLA, "valueType": "Integer"}, {"key": MAINTENANCE}],
-            {"violationGraceSeconds": GRACES[SLA]},
+            {"violationGraceSeconds": 3},
             {"evictionsPerSecond": 10, "burst": 10, "guard": wide, **calm},
         ),
         _policy(
             "guarded",
             [{"key": STRICT, "valueType": "Integer"}],
-            {"violationGraceSeconds": GRACES[STRICT]},
+            {"violationGraceSeconds": 2},
             {
                 "guard": {"maxPods": 15, "minPods": 15, "maxPercent": 1, "windowSeconds": 60},
                 **calm,
@@ -118,10 +98,8 @@ def _policy(name: str, taints: list[Json], timing: Json, limits: Json) -> Json:
 class World:
     """`build` it once; for each run `begin` and `freeze`."""
 
-    def __init__(self, client: Cluster, scale: Scale, *, is_native: bool = False) -> None:
-        """`is_native`: pods have everything in spec.tolerations, and no annotation."""
+    def __init__(self, client: Cluster, scale: Scale) -> None:
         self._client = client
-        self._is_native = is_native
         self._scale = scale
         self._random = random.Random(0)
         self.nodes = [f"node-{index:03}" for index in range(scale.nodes)]
@@ -203,9 +181,7 @@ class World:
             )
         if of.kind == 3:
             written.append({"key": STRICT, "operator": "Gt", "value": "950", "effect": "NoExecute"})
-        if self._is_native:
-            tolerations = in_spec(written, tolerations)
-        elif written:
+        if written:
             annotations[ANSWERS] = json.dumps(written)
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": workload, "uid": of.uid, "controller": True}
         body: Json = {

@@ -10,7 +10,6 @@ from typing import Any
 Json = dict[str, Any]
 
 OPERATOR = "system:serviceaccount:taintwarden-system:taintwarden"
-BUILT_IN = "system:serviceaccount:kube-system:kube-controller-manager"
 ADMIN = "admin"
 POLICY: Json = {
     "metadata": {"name": "values"},

@@ -11,9 +11,9 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.engine.placement import neutral_labels, node_labels, version_labels
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
+from taintwarden_placement.node_labels import neutral_labels, node_labels, version_labels
 from taintwarden_placement.webhook_process import admission_webhooks
 
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}

@@ -13,12 +13,12 @@ from cli.world import Json, budget, history, namespace, pod, policy, taint, tole
 from localcluster import LocalCluster
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Taint, TaintSelector, ValueType
-from taintwarden.engine.placement import node_labels
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_demo.definitions import shipped_definitions
 from taintwarden_demo.scenario import tell_story
 from taintwarden_demo.world import build_world
+from taintwarden_placement.node_labels import node_labels
 
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")

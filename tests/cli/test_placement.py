@@ -10,10 +10,11 @@ from cli.policies import POLICIES, Run, empty_cluster, running
 from cli.world import Json, policy
 from kube import wire
 from localcluster import LocalCluster
+from taintwarden.api.placement_labels import Kept
 from taintwarden.engine.model import Taint, TaintSelector
-from taintwarden.engine.placement import Kept, neutral_labels, node_labels
 from taintwarden_cli.change.placement_removal import remove_labels
 from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_placement.node_labels import neutral_labels, node_labels
 
 SLA = neutral_labels(["sla"])
 DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"

@@ -243,13 +243,6 @@ async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
     assert len(replica.loaded) == 1
 
 
-async def test_an_expired_certificate_is_made_anew(api):
-    hold(api, pair(NOW - LIFETIME_SECONDS - 1))
-    replica = Replica(api)
-    await replica.look()
-    assert replica.loaded[-1].ends_at > NOW
-
-
 async def test_what_is_missing_is_told_once_and_we_try_again_soon(api):
     api.secret = None
     replica = Replica(api)

@@ -53,15 +53,6 @@ def test_a_step_away_from_the_server_is_not_followed(machine, step):
     assert [machine.error_after() for _ in range(3)] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("step", [AN_HOUR, -AN_HOUR])
-def test_the_clock_goes_on_while_a_step_is_not_followed(machine, step):
-    machine.error = step
-    before = machine.clock()
-    machine.elapsed += 7.5
-    after = machine.clock()
-    assert after.wall - before.wall == after.monotonic - before.monotonic == 7.5
-
-
 def test_nothing_is_left_of_a_step_that_is_undone(machine):
     for machine.error in (AN_HOUR, 0.0, -AN_HOUR, 0.0):
         assert machine.error_after() == 0
@@ -143,11 +134,6 @@ def test_until_the_server_has_answered_every_step_is_followed():
     machine.clock()
     machine.error = AN_HOUR
     assert machine.clock().wall == machine.wall
-
-
-def test_a_step_of_both_clocks_is_followed_once_the_server_tells_of_it(machine):
-    machine.error = machine.server_error = AN_HOUR
-    assert machine.error_after() == AN_HOUR
 
 
 def test_a_machine_that_stood_still_follows_once_the_server_answers(machine):

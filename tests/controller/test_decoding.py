@@ -223,10 +223,6 @@ def spread(decoder: Decoder, **constraint: object) -> list[tuple[str, tuple[Requ
     return [(one.topology_key, one.selector.requirements) for one in pod.shared.spread]
 
 
-def test_a_pod_without_constraints_is_spread_over_nothing(decoder):
-    assert decoder.pod(pod_object()).shared.spread == ()
-
-
 def test_constraints_come_in_order(decoder):
     keys = ["zone", "host"]
     constraints = [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": "web"}}} for key in keys]
@@ -517,10 +513,6 @@ def test_a_node_is_told_by_its_taints(decoder):
 
 def test_a_nodes_history_is_its_annotation(decoder):
     assert decoder.node(node_object(annotations={"taintwarden.io/taint-history": "{}"})).history == "{}"
-
-
-def test_annotations_of_others_are_no_history(decoder):
-    assert decoder.node(node_object(annotations={"a": "b"})).history == ""
 
 
 def test_a_time_added_in_the_future_is_kept_as_it_is(decoder):

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
-from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, LABEL_WRITES, NODE_READS, Effector
+from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, NODE_READS, Effector
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
 from taintwarden.kube.calls.evictor import Evictor
@@ -204,18 +204,16 @@ async def test_few_nodes_are_read_at_once():
 
 # -- writes -----------------------------------------------------------------------------------------------------------
 
-LABELS = commands.SaveLabels("n1", "uid-n1", {"value.taintwarden.io/sla": "950", "value.taintwarden.io/cni": None})
 STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7"}}
 SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(evicted=((NOW, (("shop", 10),)),)))
 CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
 CONFLICT = refusal(409, "the object has been modified")
 NOT_SAVED = {
     commands.SaveHistory: "taint-history-not-saved",
-    commands.SaveLabels: "node-labels-not-written",
     commands.SaveGuard: "guard-not-saved",
     commands.ClearGuardReset: "guard-reset-not-cleared",
 }
-by_kind = pytest.mark.parametrize("order", [SAVE, LABELS, SAVE_GUARD, CLEAR], ids=lambda order: type(order).__name__)
+by_kind = pytest.mark.parametrize("order", [SAVE, SAVE_GUARD, CLEAR], ids=lambda order: type(order).__name__)
 
 
 def gone(order: commands.Write) -> Any:
@@ -238,9 +236,8 @@ async def test_a_write_is_made_and_answered_by_the_very_order(order):
     assert event.order is order
 
 
-@pytest.mark.parametrize("order", [SAVE, LABELS])
-async def test_a_write_to_a_node_is_answered_with_the_version_that_it_made(order):
-    assert await Stage(SAVED).carry_out(order) == [events.Written(order, WriteOutcome.DONE, 9)]
+async def test_a_write_to_a_node_is_answered_with_the_version_that_it_made():
+    assert await Stage(SAVED).carry_out(SAVE) == [events.Written(SAVE, WriteOutcome.DONE, 9)]
 
 
 @by_kind
@@ -253,10 +250,9 @@ async def test_what_no_longer_stands_is_not_written(order):
 
 async def test_what_is_written():
     stage = Stage(default=lambda _: STORED)
-    await stage.carry_out(SAVE, LABELS, CLEAR)
-    history, labels, reset = (call.body["metadata"] for call in stage.client.calls)
+    await stage.carry_out(SAVE, CLEAR)
+    history, reset = (call.body["metadata"] for call in stage.client.calls)
     assert history["annotations"] == {"taintwarden.io/taint-history": "text"}
-    assert labels == {"uid": "uid-n1", "labels": LABELS.labels}
     assert reset == {"uid": "uid-sla", "annotations": {"taintwarden.io/guard-reset": None}}
     await stage.carry_out(SAVE_GUARD)
     guard = stage.client.calls[-1].body["status"]["guard"]
@@ -301,8 +297,6 @@ NAMESAKE = refusal(422, causes=[{"field": "metadata.uid"}])
         (SAVE, refusal(404)),
         (SAVE, refusal(409, "UID in precondition: a")),
         (SAVE, NAMESAKE),
-        (LABELS, refusal(404)),
-        (LABELS, NAMESAKE),
         (CLEAR, refusal(404)),
         (CLEAR, NAMESAKE),
         (SAVE_GUARD, refusal(404)),
@@ -324,7 +318,7 @@ async def test_a_load_balancer_without_an_api_server_makes_nothing_gone(order):
     assert [entry["event"] for entry in logs] == [NOT_SAVED[type(order)]]
 
 
-@pytest.mark.parametrize("order", [SAVE, LABELS, CLEAR])
+@pytest.mark.parametrize("order", [SAVE, CLEAR])
 async def test_whoever_writes_the_same_object_meanwhile_does_not_make_it_gone(order):
     """The API server tries a merge patch a few times itself; then it says 409."""
     stage = Stage(CONFLICT)
@@ -354,15 +348,7 @@ async def test_complaints_are_forgotten_before_they_fill_memory():
     assert len(logs) == 11
 
 
-@pytest.mark.parametrize(
-    ("order", "most"),
-    [
-        (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES),
-        (lambda name: commands.SaveLabels(name, "u", {}), LABEL_WRITES),
-    ],
-    ids=["histories", "labels"],
-)
-async def test_few_nodes_are_written_at_once(order, most):
+async def test_few_histories_are_written_at_once():
     under_way = seen = 0
 
     async def slow(_: Call) -> Any:
@@ -374,8 +360,8 @@ async def test_few_nodes_are_written_at_once(order, most):
         return SAVED
 
     stage = Stage(default=slow)
-    await stage.carry_out(*[order(f"n{number}") for number in range(10)])
-    assert seen == most
+    await stage.carry_out(*[commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)])
+    assert seen == HISTORY_WRITES
     assert len(stage.fed) == 10
 
 

@@ -74,11 +74,6 @@ def test_a_guard_that_is_armed_again_takes_back_what_it_said():
     assert as_json(GuardRecord()) == {"counted": [], "evicted": [], "reserved": [], "term": 0} | gone
 
 
-def test_a_release_says_when_it_was():
-    patch = as_json(GuardRecord(released=120, released_at=NOW + 0.25))
-    assert (patch["released"], patch["releasedAt"]) == (120, "2023-11-14T22:13:20.250000Z")
-
-
 def test_of_many_namespaces_the_small_ones_are_stored_together():
     counted = tuple((f"n{number:03}", 1 + (number == 7)) for number in range(MAX_NAMESPACES + 5))
     stored = written(GuardRecord(NOW, counted=counted))["counted"]

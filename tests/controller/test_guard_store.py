@@ -21,15 +21,12 @@ RESET = events.GuardReset("p", "3")
 TAKEN_OFF = events.GuardReset("p", "")
 
 
-def stored(
-    record: GuardRecord | None = None, *, reset: str = "", generation: int = 3, uid: str = "uid-p", version: int = 0
-) -> Json:
+def stored(record: GuardRecord | None = None, *, reset: str = "", generation: int = 3, uid: str = "uid-p") -> Json:
     """As the API server has it, without nulls."""
     guard = {name: value for name, value in written(record).items() if value is not None} if record else None
     return {
         "metadata": {"name": "p", "uid": uid, "generation": generation}
-        | ({"annotations": {"taintwarden.io/guard-reset": reset}} if reset else {})
-        | ({"resourceVersion": str(version)} if version else {}),
+        | ({"annotations": {"taintwarden.io/guard-reset": reset}} if reset else {}),
         "status": {"guard": guard} if guard else {},
     }
 
@@ -77,11 +74,6 @@ def test_at_first_sight_the_record_is_told(store, record):
     assert store.told(stored(record)) == [restored(record)]
 
 
-def test_a_policy_without_a_record_has_an_empty_one(store):
-    """Else a namesake would go on with that of the one before."""
-    assert store.told(stored()) == [restored(NOTHING)]
-
-
 @pytest.mark.parametrize("status", [None, {}, {"guard": None}])
 def test_a_status_may_be_empty(store, status):
     assert store.told(stored() | {"status": status}) == [restored(NOTHING)]
@@ -122,10 +114,6 @@ def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(store)
     with capture_logs() as logs:
         assert store.told(broken, broken) == [restored(NOTHING)]
     assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-record-unreadable", "p")]
-
-
-def test_the_same_version_again_changes_nothing(store):
-    assert store.told(stored(CLOSED, version=20), stored(CLOSED, version=20)) == [restored(CLOSED)]
 
 
 # -- resets -----------------------------------------------------------------------------------------------------------

@@ -55,12 +55,6 @@ def test_a_leader_tells_at_once(told, kept):
     assert told.names == ["a", "p"]
 
 
-def test_others_keep_still(told, kept):
-    kept.pod(fault("a"))
-    kept.policy("p", "u", "wrong")
-    assert told.messages == []
-
-
 def test_whoever_gains_the_lead_tells_what_it_kept_in_order(told, kept):
     for name in "abc":
         kept.pod(fault(name))
@@ -82,13 +76,6 @@ def test_of_one_object_the_last_fault_is_kept(told, kept):
     assert told.said == ["p: second"]
 
 
-def test_a_reset_is_another_fault_than_those_of_the_policy(told, kept):
-    kept.policy("p", "u", "wrong")
-    kept.guard_reset("p", "u", "2", 3)
-    kept.lead(True)
-    assert [one.reason for one in told.messages] == ["InvalidPolicy", "GuardResetOutdated"]
-
-
 def test_the_faults_of_each_object_are_kept(told, kept):
     for name in ("p", "q"):
         kept.policy(name, "u", "wrong")
@@ -105,13 +92,6 @@ def test_a_change_of_a_policy_is_told_by_who_leads_then(told, kept):
     assert told.messages == []
     kept.policy_change(change)
     assert told.said == ["p: by ann"]
-
-
-def test_a_profile_is_another_object_than_a_policy_of_its_name(told, kept):
-    kept.policy("p", "u", "wrong")
-    kept.profile("shop/p", "u", "wrong too")
-    kept.lead(True)
-    assert told.said == ["p: wrong", "p: wrong too"]
 
 
 def test_whoever_lost_the_lead_keeps_again(told, kept):

@@ -108,12 +108,6 @@ async def test_a_time_that_does_not_count_any_more_wakes_nothing():
     assert stage.machine.wakes == []
 
 
-async def test_an_event_goes_in_at_once():
-    stage = Stage(FakeMachine(lambda _: None))
-    stage.loop.feed(events.Synced())
-    assert [event for _, event in stage.machine.seen] == [events.Synced()]
-
-
 async def test_between_slices_others_get_their_turn():
     slices = [0.0] * 50
     stage = Stage(FakeMachine(lambda _: slices.pop() if slices else None))
@@ -137,14 +131,6 @@ async def test_orders_go_to_the_effector_and_notices_to_the_notifier():
     stage.loop.feed(events.Synced())
     assert stage.carried == [save, commands.CheckNode("n1")]
     assert stage.told == [told]
-
-
-async def test_the_newest_version_is_that_of_any_pod():
-    stage = Stage(FakeMachine(lambda _: None))
-    assert stage.loop.newest_version == -1
-    for version in (5, 9, 7):
-        stage.loop.feed(events.PodSeen(pod(version=version)))
-    assert stage.loop.newest_version == 9
 
 
 async def test_the_newest_version_is_that_of_any_pod_of_a_page():

@@ -28,9 +28,10 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.placement import Label
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_placement.node_labels import Label
+from taintwarden_placement.node_labels.notices import LabelsContested, NotMirrored
 
 WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
 FACTS = {"pod": "shop/web-1", "uid": "uid-web-1", "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla"}
@@ -92,7 +93,7 @@ def info(name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_every_notice_has_a_row():
-    assert {*ROWS, commands.Scheduled} == set(get_args(commands.Notice))
+    assert {*ROWS, commands.Scheduled} == {*get_args(commands.Notice), LabelsContested, NotMirrored}
 
 
 def test_scheduled(told):
@@ -281,7 +282,7 @@ def test_events_of_nodes_say_that_nothing_is_evicted_in_a_rehearsal(told):
 
 
 def test_taint_that_labels_cannot_repeat(told):
-    told.notice(commands.NotMirrored("n1", "uid-n1", Taint("sla", "0950"), "0950 is no integer"))
+    told.notice(NotMirrored("n1", "uid-n1", Taint("sla", "0950"), "0950 is no integer"))
     assert (told.log["event"], told.log["reason"]) == ("taint-not-mirrored", "0950 is no integer")
     assert (told.event.subject, told.event.reason) == (NODE, "TaintNotMirrored")
     assert (
@@ -290,14 +291,14 @@ def test_taint_that_labels_cannot_repeat(told):
 
 
 def test_a_label_that_is_no_version_is_told(told):
-    told.notice(commands.NotMirrored("n1", "uid-n1", Label("driver", "latest"), "it is no version"))
+    told.notice(NotMirrored("n1", "uid-n1", Label("driver", "latest"), "it is no version"))
     assert (told.log["event"], told.log["label"]) == ("label-not-mirrored", "driver=latest")
     assert (told.event.subject, told.event.reason) == (NODE, "LabelNotMirrored")
     assert told.event.note.startswith("Label driver=latest cannot be repeated in labels of placement: it is no version")
 
 
 def test_labels_that_another_client_keeps_changing(told):
-    told.notice(commands.LabelsContested("n1", "uid-n1", ("value.taintwarden.io/sla",), 7, 64.2))
+    told.notice(LabelsContested("n1", "uid-n1", ("value.taintwarden.io/sla",), 7, 64.2))
     assert told.log == {
         "event": "node-labels-contested",
         "log_level": "warning",

@@ -82,18 +82,7 @@ def test_what_was_never_valid_goes_without_a_word(store):
     assert set(store.observed) == {"a"}
 
 
-def test_an_invalid_policy_costs_no_other(store):
-    store.load([stored("a", "Wrong"), stored("b")])
-    assert store.modes == {"b": Mode.ENFORCE}
-
-
 # -- changes ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_new_policy_is_told(store):
-    store.seen(stored("a"))
-    assert store.modes == {"a": Mode.ENFORCE}
-    assert store.observed["a"].problem == ""
 
 
 def test_a_changed_policy_is_told_once(store):
@@ -102,12 +91,6 @@ def test_a_changed_policy_is_told_once(store):
     assert len(store.published) == 2
     assert store.modes == {"a": Mode.PAUSED}
     assert store.observed["a"].generation == 2
-
-
-def test_the_same_policy_again_is_not_told(store):
-    store.seen(stored("a"))
-    store.seen(stored("a"))
-    assert len(store.published) == 1
 
 
 def test_a_status_that_changes_is_no_change(store):
@@ -175,13 +158,6 @@ def test_in_a_dry_run_no_policy_enforces(mode, treated):
     assert store.modes == {"a": Mode(treated)}
 
 
-def test_in_a_dry_run_a_policy_set_to_enforce_later_does_not_either():
-    store = Store(dry_run=True)
-    store.seen(stored("a", "Paused"))
-    store.seen(stored("a", "Enforce", generation=2))
-    assert store.modes == {"a": Mode.DRY_RUN}
-
-
 @pytest.mark.parametrize("mode", ["Enforce", "DryRun"])
 def test_in_a_dry_run_policies_say_that_they_rehearse(mode):
     store = Store(dry_run=True)
@@ -242,12 +218,6 @@ def test_another_policy_of_the_same_name_inherits_nothing(store):
     store.seen(stored("a"))
     store.seen(stored("a", "Wrong", uid="another"))
     assert store.modes == {}
-
-
-def test_another_policy_of_the_same_name_counts_by_itself(store):
-    store.seen(stored("a"))
-    store.seen(stored("a", uid="another"))
-    assert store.published[-1]["a"].uid == "another"
 
 
 def test_another_policy_of_the_same_name_has_conditions_of_its_own(store):

@@ -71,11 +71,6 @@ def test_every_profile_of_a_list_is_told(store):
     assert store.told() == ["shop/a 950", "bank/b 950"]
 
 
-def test_an_empty_list_tells_nothing(store):
-    store.load([])
-    assert store.told() == []
-
-
 def test_profiles_of_one_name_in_two_namespaces_are_two(store):
     store.load([stored("a"), stored("a", namespace="bank")])
     store.gone("shop/a", "uid-a")
@@ -90,20 +85,6 @@ def test_only_what_changed_is_told(store):
     assert store.told() == ["shop/a 900"]
 
 
-def test_what_a_list_does_not_name_is_gone(store):
-    store.load([stored("a"), stored("b")])
-    store.told()
-    store.load([stored("b")])
-    assert store.told() == ["shop/a gone"]
-
-
-def test_a_status_that_changes_is_no_change(store):
-    store.seen(stored("a"))
-    store.told()
-    store.seen(stored("a") | {"status": {"matchedPods": 7}})
-    assert store.told() == []
-
-
 def test_an_invalid_profile_keeps_its_last_valid_version_in_force(store):
     store.seen(stored("a"))
     store.told()
@@ -111,27 +92,6 @@ def test_an_invalid_profile_keeps_its_last_valid_version_in_force(store):
     assert store.told() == []
     assert "spec.tolerations[0].value" in store.observed["shop/a"].problem
     assert [(key, uid) for key, uid, _ in store.issues] == [("shop/a", "uid-a")]
-
-
-def test_a_profile_deleted_while_invalid_is_gone(store):
-    store.seen(stored("a"))
-    store.seen(stored("a", "wrong", generation=2))
-    store.told()
-    store.gone("shop/a", "uid-a")
-    assert store.told() == ["shop/a gone"]
-
-
-def test_another_profile_of_the_same_name_inherits_nothing(store):
-    store.seen(stored("a"))
-    store.told()
-    store.seen(stored("a", "wrong", uid="another"))
-    assert store.told() == ["shop/a gone"]
-
-
-def test_what_was_never_valid_is_not_told(store):
-    store.seen(stored("a", "wrong"))
-    store.gone("shop/a", "uid-a")
-    assert store.told() == []
 
 
 # -- how many count ---------------------------------------------------------------------------------------------------

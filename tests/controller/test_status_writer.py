@@ -5,16 +5,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
-from limits_off import LIMITS_OFF
 from simulated import policy
-from taintwarden.api.status import ProfileStatus
-from taintwarden.controller.status.status_patches import StatusPatcher
 from taintwarden.controller.status.status_writer import (
     PAUSE,
     PROFILES_PER_TURN,
@@ -122,13 +118,6 @@ async def test_a_policy_at_rest():
     assert (status["selectedNodes"], status["pending"], status["nextDeadline"]) == (1, 0, None)
 
 
-async def test_it_is_written_to_the_policys_status():
-    stage = Stage()
-    await stage.run()
-    [call] = stage.client.calls
-    assert call.path == "/apis/taintwarden.io/v1alpha1/taintevictionpolicies/p/status"
-
-
 @pytest.mark.parametrize(
     ("spec", "reason", "message"),
     [
@@ -154,15 +143,6 @@ async def test_an_invalid_policy_with_a_valid_version_says_both():
     assert status["observedGeneration"] == 2
 
 
-async def test_a_policy_that_was_never_valid_does_nothing_and_says_so():
-    stage = Stage()
-    stage.observed["new"] = ObservedObject(1, "spec.mode: wrong")
-    status = (await stage.run())[-1]
-    told = conditions(status)
-    assert (told["Enforcing"]["status"], told["Enforcing"]["reason"]) == ("False", "NotAccepted")
-    assert "Progressing" not in told
-
-
 async def test_a_long_message_is_cut():
     stage = Stage()
     stage.observed["p"] = ObservedObject(1, "x" * 50_000)
@@ -174,11 +154,6 @@ async def test_a_long_message_is_cut():
 
 THEN = "2020-01-01T00:00:00Z"
 TODAY = "2023-11-14T22:13:20Z"
-
-
-async def test_a_condition_is_of_now():
-    [status] = await Stage().run()
-    assert conditions(status)["Accepted"]["lastTransitionTime"] == TODAY
 
 
 async def test_a_restart_is_no_transition():
@@ -335,16 +310,6 @@ async def test_status_that_does_not_change_says_now_and_then_that_it_holds():
     assert first | {"observedAt": None} == second | {"observedAt": None}
 
 
-async def test_what_changed_is_written_within_seconds():
-    stage = Stage()
-
-    def change() -> None:
-        stage.step(events.NodeSeen(stage.node("n2")))
-
-    written = await stage.run(REFRESH_SECONDS * 2, also=change)
-    assert [status["selectedNodes"] for status in written] == [1, 2]
-
-
 async def test_many_changes_are_one_write():
     stage = Stage()
 
@@ -491,23 +456,12 @@ async def test_a_condition_that_another_leader_turned_has_its_time():
     assert conditions(status)["Accepted"]["lastTransitionTime"] == THEN
 
 
-async def test_what_is_written_is_what_the_definition_allows():
-    [status] = await stage_with_pods().run()
-    decoded = msgspec.json.decode(msgspec.json.encode(status))
-    assert decoded == status
-
-
 # -- the guard, which has a writer of its own -------------------------------------------------------------------------
 
 
 async def test_what_is_saved_of_a_guard_is_not_written_over():
     [status] = await Stage(limits=GUARDED).run()
     assert "guard" not in status
-
-
-async def test_a_guard_that_is_not_there_any_more_leaves_nothing_behind():
-    [status] = await Stage().run()
-    assert status["guard"] is None
 
 
 async def test_the_guard_of_a_policy_that_cannot_be_read_any_more_is_kept():
@@ -546,19 +500,6 @@ async def test_gauges_are_set_by_everybody():
     assert stage.gauge("taintwarden_pods") == 3
     assert stage.gauge("taintwarden_pending_evictions", policy="p") == 3
     assert stage.gauge("taintwarden_evicting_nodes", policy="p") == 1
-
-
-async def test_what_limits_hold_is_measured():
-    stage = stage_with_pods(timing={}, limits={**LIMITS_OFF, "evictionsPerSecond": 0.001, "burst": 1})
-    await stage.run()
-    assert stage.gauge("taintwarden_limited_evictions", policy="p", limit="policy-rate") == 3
-
-
-async def test_guards_and_zones_are_measured():
-    stage = stage_with_pods(limits=GUARDED)
-    await stage.run()
-    assert stage.gauge("taintwarden_guard_tripped", policy="p") == 0
-    assert stage.gauge("taintwarden_zone_state", policy="p", zone="none") == 0
 
 
 async def test_judgements_are_counted_once():
@@ -611,14 +552,6 @@ async def test_a_profile_tells_how_many_pods_it_selects():
     assert (told["all"]["observedGeneration"], conditions(told["all"])["Accepted"]["status"]) == (1, "True")
 
 
-async def test_it_is_written_where_the_profile_is():
-    stage = Stage()
-    give(stage, "all")
-    await stage.run()
-    path = "/apis/taintwarden.io/v1alpha1/namespaces/shop/tolerationprofiles/all/status"
-    assert [call.path for call in stage.client.calls if "profiles" in call.path] == [path]
-
-
 async def test_a_profile_is_written_again_only_when_it_changed():
     stage = Stage()
     give(stage, "all")
@@ -648,14 +581,6 @@ async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told)
     assert accepted["message"] == f"spec.tolerations: wrong; {told}"
 
 
-async def test_a_follower_writes_no_profile():
-    stage = Stage()
-    stage.leads = False
-    give(stage, "all")
-    await stage.run()
-    assert of_profiles(stage) == {}
-
-
 async def test_many_profiles_are_written_a_few_at_a_time_and_none_is_forgotten():
     stage = Stage()
     for number in range(PROFILES_PER_TURN + 3):
@@ -676,17 +601,6 @@ async def test_profiles_that_change_all_the_time_take_turns():
     await stage.run(1.5 * REFRESH_SECONDS)
     assert {status["matchedPods"] for status in of_profiles(stage, before).values()} == {1}
     assert len(of_profiles(stage, before)) == PROFILES_PER_TURN + 3
-
-
-async def test_what_was_written_again_is_the_last_in_turn():
-    async def write(_key: str, _status: object) -> None:
-        pass
-
-    observed = {key: ObservedObject(1) for key in "ab"}
-    patcher = StatusPatcher("profile", write, observed, Clock())
-    for key, pods in (("a", 1), ("b", 1), ("a", 2)):
-        await patcher.tell(key, ProfileStatus(matched_pods=pods), observed[key], [])
-    assert patcher.oldest_first() == ["b", "a"]
 
 
 def test_a_namespace_with_many_profiles_delays_no_other():

@@ -70,29 +70,12 @@ def stage() -> Stage:
     return Stage()
 
 
-async def test_a_list_is_told(stage):
-    stage.list(profile("a", 1), profile("b", 2))
-    assert stage.known == {"a": "sla", "b": "sla"}
-
-
-async def test_what_another_list_does_not_name_is_gone(stage):
-    stage.list(profile("a", 1), profile("b", 2))
-    stage.list(profile("b", 2), version=20)
-    assert stage.known == {"b": "sla"}
-
-
 async def test_a_list_that_was_cut_off_keeps_nothing(stage):
     stage.list(profile("a", 1), profile("b", 2))
     stage.handler.list_began()
     stage.handler.listed([profile("a", 1)])
     stage.list(profile("b", 2), version=20)
     assert stage.known == {"b": "sla"}
-
-
-async def test_changes_are_told(stage):
-    stage.list(profile("a", 1))
-    deliver(stage.handler, profile("a", 11, "version"))
-    assert stage.known == {"a": "version"}
 
 
 async def test_a_deletion_is_told(stage):
@@ -133,13 +116,6 @@ async def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(st
     assert stage.known == {"b": "sla"}
 
 
-async def test_an_object_that_is_not_accepted_keeps_its_last_version_in_force(stage):
-    stage.list(profile("a", 1))
-    deliver(stage.handler, profile("a", 11, "not a key"))
-    assert stage.known == {"a": "sla"}
-    assert "spec.tolerations[0].key" in stage.faults[0]
-
-
 async def test_what_is_stored_keeps_no_page(stage):
     """The bytes that an object came in are those of a whole page of a list."""
     page = b"[" + b",".join([msgspec.json.encode(profile("a", 1))] * 3) + b"]"
@@ -153,11 +129,6 @@ def test_who_paused_a_policy_arrives():
     seen = stored("TaintEvictionPolicy", meta, {})
     assert seen.metadata.annotations is not None
     assert seen.metadata.annotations.paused_by == "kim at 10:00"
-
-
-async def test_whether_the_stream_is_up_to_date_is_told(stage):
-    stage.handler.live(live=False)
-    assert stage.told == [events.ViewChanged(PROFILES.name, live=False)]
 
 
 def test_a_status_arrives():

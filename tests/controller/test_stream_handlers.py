@@ -62,13 +62,6 @@ TERMINATING = {"deletionTimestamp": "2023-11-14T22:10:00Z"}
 # -- pods -------------------------------------------------------------------------------------------------------------
 
 
-def test_listed_pods_are_seen(fed):
-    fed.pods.list_began()
-    fed.pods.listed([pod_object("a"), pod_object("b")])
-    [page] = fed.events
-    assert [pod.name for pod in page.pods] == ["a", "b"]
-
-
 def test_listed_pods_that_do_not_run_are_gone(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a"), pod_object("b", status={"phase": "Failed"})])
@@ -134,16 +127,6 @@ def test_a_pod_that_finished_is_gone(fed):
 def test_a_pod_that_terminates_is_on_its_node_until_its_grace_is_over(fed, at, until):
     deliver(fed.pods, pod_object("a", metadata={"deletionTimestamp": at}))
     assert fed.events == [events.PodGone("uid-a", "n1", until)]
-
-
-def test_a_pod_that_terminated_and_was_deleted_is_gone(fed):
-    deliver(fed.pods, deletion(pod_object("a", metadata=TERMINATING)))
-    assert fed.events == [events.PodGone("uid-a", "n1")]
-
-
-def test_changes_come_in_order(fed):
-    deliver(fed.pods, pod_object("a"), deletion(pod_object("a")), pod_object("b"))
-    assert [type(event).__name__ for event in fed.events] == ["PodSeen", "PodGone", "PodSeen"]
 
 
 def test_a_pod_with_an_unreadable_time_is_undecodable_and_costs_no_other(fed):
@@ -228,14 +211,6 @@ def test_of_a_node_with_too_many_taints_the_first_ones_count(fed):
     assert fed.counted("taintwarden_undecodable_objects_total", resource="nodes") == 1
 
 
-def test_a_list_of_nodes_that_was_cut_off_names_nobody(fed):
-    for name in "ab":
-        fed.nodes.list_began()
-        fed.nodes.listed([node_object(name)])
-    fed.nodes.list_ended("10")
-    assert fed.events[-1] == events.NodesListed(frozenset({"b"}), 10)
-
-
 def test_a_node_of_a_list_counts_even_if_it_is_older(fed):
     fed.nodes.list_began()
     fed.nodes.listed([node_object("n1")])
@@ -307,18 +282,6 @@ def test_a_list_that_was_cut_off_keeps_nobody(fed):
     assert [one for one in fed.events if isinstance(one, events.NamespaceGone)] == [events.NamespaceGone("a")]
 
 
-def test_a_list_that_began_twice_still_notices_who_is_gone(fed):
-    fed.namespaces.list_began()
-    fed.namespaces.listed([namespace_object("a")])
-    fed.namespaces.list_ended("10")
-    fed.namespaces.list_began()
-    fed.namespaces.listed([])
-    fed.namespaces.list_began()
-    fed.namespaces.listed([])
-    fed.namespaces.list_ended("11")
-    assert events.NamespaceGone("a") in fed.events
-
-
 @pytest.mark.parametrize(("what", "told"), [(Identity("a"), [events.NamespaceGone("a")]), (Identity(), [])])
 def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, what, told):
     deliver(fed.namespaces, namespace_object("a"))
@@ -356,13 +319,6 @@ def test_a_deleted_workload_is_gone_once(fed):
     web = workload_object("a", replicas=3)
     deliver(fed.workloads, web, deletion(web), deletion(web))
     assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadGone(("shop", "a"))]
-
-
-def test_a_workload_that_the_next_list_does_not_name_is_gone(fed):
-    list_all(fed.workloads, workload_object("a"), workload_object("b"))
-    fed.take()
-    list_all(fed.workloads, workload_object("b"))
-    assert fed.events == [events.WorkloadGone(("shop", "a"))]
 
 
 def test_a_workload_that_comes_back_is_told_again(fed):
@@ -419,18 +375,6 @@ def test_listed_budgets_are_seen(fed):
 def test_a_budget_is_told_at_every_change_even_to_the_same(fed):
     deliver(fed.budgets, budget_object(), budget_object())
     assert [type(event) for event in fed.events] == [events.BudgetSeen] * 2
-
-
-def test_a_deleted_budget_is_gone(fed):
-    deliver(fed.budgets, budget_object(), deletion(budget_object()))
-    assert fed.events[1:] == [events.BudgetGone("shop", "web")]
-
-
-def test_a_budget_that_the_next_list_does_not_name_is_gone(fed):
-    list_all(fed.budgets, budget_object("web"), budget_object("db"))
-    fed.take()
-    list_all(fed.budgets, budget_object("db"))
-    assert fed.events[1:] == [events.BudgetGone("shop", "web")]
 
 
 def test_a_budget_that_selects_nobody_is_not_told(fed):

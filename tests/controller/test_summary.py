@@ -257,11 +257,6 @@ def test_of_a_policy_that_was_never_valid_only_that_is_told():
     assert kinds == {"Accepted": "Invalid", "Enforcing": "NotAccepted"}
 
 
-@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
-def test_a_policy_that_enforces_nothing_says_so(mode):
-    assert told("Enforcing", in_policy=policy(mode=mode))[:2] == ("False", mode.value)
-
-
 # -- values that are read from nodes ----------------------------------------------------------------------------------
 
 

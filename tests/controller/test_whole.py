@@ -53,18 +53,6 @@ async def leads(scene: Whole, identity: str = "one") -> None:
     await scene.until(lambda: app.machine.view.is_leading)
 
 
-async def test_a_wave(scene: Whole) -> None:
-    await leads(scene)
-    drop(scene)
-    await finished(scene)
-
-
-async def test_what_was_overdue_before_the_start_goes(scene: Whole) -> None:
-    drop(scene)
-    await leads(scene)
-    await finished(scene)
-
-
 async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
     await leads(scene)
     for code in (500, 429, 503):
@@ -195,14 +183,6 @@ async def test_no_call_is_sent_after_the_lease_is_released(scene: Whole) -> None
     await asyncio.sleep(0.5)
     assert scene.faults.count("DELETE", "/pods/") == 0
     assert scene.observed() == {*WAVE, *ROCKS}
-
-
-async def test_two_replicas_are_one_operator(scene: Whole) -> None:
-    apps = [await scene.start(name) for name in ("one", "two")]
-    await scene.until(lambda: any(app.machine.view.is_leading for app in apps))
-    drop(scene)
-    await finished(scene)
-    await scene.until(lambda: [app.machine.view.is_leading for app in apps].count(True) == 1)
 
 
 async def test_a_grace_survives_a_crash(scene: Whole) -> None:

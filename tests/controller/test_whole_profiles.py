@@ -8,8 +8,6 @@ import pytest
 
 from contract.api import pod as pod_body
 from controller.whole import Whole, whole
-from taintwarden.app import App
-from taintwarden.kube.errors import MissingDefinitionError
 
 GT_900 = {"key": "sla", "operator": "Gt", "value": "900"}
 GT_950 = {"key": "sla", "operator": "Gt", "value": "950"}
@@ -79,9 +77,3 @@ async def test_a_new_leader_knows_the_profiles(world: Whole) -> None:
     stored["spec"]["tolerations"] = [GT_950]
     world.cluster.store.update("tolerationprofiles", stored)
     await world.until(lambda: world.observed() == set())
-
-
-async def test_without_the_definition_it_does_not_start_and_says_what_to_do(world: Whole) -> None:
-    world.cluster.delete("customresourcedefinitions", "tolerationprofiles.taintwarden.io")
-    with pytest.raises(MissingDefinitionError, match=r"TolerationProfile .*kubectl apply -f crds/"):
-        await App.connect(world.settings())

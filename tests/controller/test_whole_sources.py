@@ -51,14 +51,6 @@ async def leads(scene: Whole) -> None:
     await scene.until(lambda: app.machine.view.is_leading)
 
 
-async def test_a_value_that_changes_evicts(scene: Whole) -> None:
-    scene.policy("rack", **RACK)
-    rack(scene, "7")
-    await leads(scene)
-    rack(scene, "12")
-    await scene.until(lambda: scene.observed() == {"of-gpu", "unaware"})
-
-
 async def test_a_source_that_is_named_later_is_read_of_nodes_that_are_known(scene: Whole) -> None:
     rack(scene, "12")
     healthy(scene, "False")

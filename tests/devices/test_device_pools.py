@@ -56,14 +56,6 @@ def test_a_pool_is_what_all_its_slices_say(history):
             taints[device] = now
 
 
-def test_a_slice_that_is_rewritten_says_which_devices_changed():
-    inventory = DeviceInventory()
-    for name in NAMES:
-        inventory.put_slice(name, slice_of(name, 3))
-    [change] = inventory.put_slice("a", slice_of("a", 3, BAD))
-    assert change.devices == ("a-0",)
-
-
 def test_a_device_that_is_in_two_slices_stays_until_it_is_in_none():
     inventory = DeviceInventory()
     for name in NAMES:

@@ -17,6 +17,7 @@ from taintwarden.engine.model import (
     Toleration,
 )
 from taintwarden_devices import events as device_events
+from taintwarden_devices import source
 from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 
 KEY = "health"
@@ -65,7 +66,7 @@ def event_of(kind: str, name: str, found: Any) -> events.Event:
 
 class Cluster(Rig):
     def __init__(self) -> None:
-        super().__init__(POLICY)
+        super().__init__(POLICY, source=source.Devices)
         for node in ("n1", "n2"):
             self.node(node)
 
@@ -89,12 +90,22 @@ class Cluster(Rig):
         return found
 
 
-@given(st.lists(changes, max_size=25))
+BEGIN = [
+    ("known", "", True),
+    *(("pod", name, True) for name in sorted(PODS)),
+    ("slice", "s", Slice("d", "p", 1, 1, {"x": (DeviceTaint(KEY, "1", "NoExecute"),), "y": ()})),
+    ("rule", "r", TaintRule(DeviceTaint(KEY, "3", "NoExecute"), pool="p")),
+    ("claim", "shop/k", DeviceClaim((DeviceUse(DEVICES[0], ()),), frozenset({"uid-a", "shop/g"}))),
+]
+"""A pod and those of a group have to leave, so that there is something to change."""
+
+
+@given(st.lists(changes, max_size=12))
 def test_what_came_before_does_not_matter(history):
     rig = Cluster()
     stored: dict[tuple[str, str], Any] = {}
     known = False
-    for kind, name, found in history:
+    for kind, name, found in [*BEGIN, *history]:
         rig.change(kind, name, found)
         if kind == "known":
             known = found

@@ -2,7 +2,7 @@
 
 import pytest
 
-from devices.rig import DRIVER, GPU_0, GPU_1, KEY, POOL, WELL, Devices, for_devices, native, slice_of, tainted
+from devices.rig import DRIVER, GPU_1, KEY, POOL, Devices, for_devices, native, tainted
 from engine.kept import kept
 from engine.rig import START
 from taintwarden.engine.history import MAX_TEXT_LENGTH
@@ -14,17 +14,6 @@ from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice
 LINK = DeviceId(DRIVER, "fabric", "link")
 
 
-def test_a_partition_is_a_device_of_its_own():
-    """The driver taints what does not work: all partitions, or one."""
-    rig = Devices()
-    rig.slice("counters", Slice(DRIVER, POOL, 1, 2, {}))
-    rig.slice("devices", slice_of(1, 2, gpu_0_half_0=tainted(), gpu_0_half_1=WELL))
-    for number, name in enumerate(("a", "b")):
-        rig.claim(name, device=DeviceId(DRIVER, POOL, f"gpu-0-half-{number}"), key=f"shop/{name}")
-        rig.pod(name)
-    assert rig.evicted == ["a"]
-
-
 def test_each_claim_on_a_device_tolerates_for_itself():
     """A device that allows several allocations."""
     rig = Devices()
@@ -33,28 +22,6 @@ def test_each_claim_on_a_device_tolerates_for_itself():
         rig.pod(name)
     rig.slice(gpu_0=tainted())
     assert sorted(rig.evicted) == ["a", "c"]
-
-
-def test_who_has_a_device_to_administer_it_leaves_as_well():
-    """As with Kubernetes; monitoring tolerates taints in its claim, as it does those of nodes."""
-    rig = Devices()
-    rig.claim("user")
-    rig.claim("monitoring", key="shop/admin", tolerations=[native()])
-    for name in ("user", "monitoring"):
-        rig.pod(name)
-    rig.slice(gpu_0=tainted())
-    assert rig.evicted == ["user"]
-
-
-def test_the_same_device_in_two_pools_is_two_devices():
-    rig = Devices()
-    other = DeviceId(DRIVER, "n2", GPU_0.device)
-    rig.claim("a")
-    rig.claim("b", device=other, key="shop/d")
-    for name in ("a", "b"):
-        rig.pod(name)
-    rig.slice("other", Slice(DRIVER, other.pool, 1, 1, {other.device: tainted()}))
-    assert rig.evicted == ["b"]
 
 
 def test_all_of_a_hundred_pods_that_share_a_device_leave():
@@ -69,18 +36,6 @@ def test_all_of_a_hundred_pods_that_share_a_device_leave():
         rig.settle(name)
         rig.gone(name)
     assert sorted(rig.evicted) == sorted(names)
-
-
-def test_of_a_hundred_pods_that_share_a_device_one_that_leaves_by_itself_concerns_no_other():
-    names = [f"pod-{number}" for number in range(100)]
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    for name in names:
-        rig.pod(name)
-    rig.claim(*names)
-    rig.slice(gpu_0=tainted())
-    rig.gone(names[0])
-    rig.claim(*names[1:])
-    assert len(rig.claimed()) == 99
 
 
 # -- many taints ------------------------------------------------------------------------------------------------------
@@ -119,22 +74,6 @@ def broken(rig: Devices) -> None:
     rig.slice("fabric", Slice(DRIVER, LINK.pool, 1, 1, {LINK.device: tainted()}))
 
 
-@pytest.mark.parametrize("order", ["claim-pods-slice", "pods-slice-claim", "slice-claim-pods", "slice-pods-claim"])
-def test_a_claim_of_a_pod_group_is_one_of_all_its_pods(order):
-    rig = Devices()
-    rig.node("n2")
-
-    def pods() -> None:
-        rig.pod("a", group=TRAINING)
-        rig.pod("b", group=TRAINING, node="n2")
-
-    act = {"claim": lambda: of_group(rig), "pods": pods, "slice": lambda: broken(rig)}
-    for one in order.split("-"):
-        assert rig.evicted == []
-        act[one]()
-    assert sorted(rig.evicted) == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -162,34 +101,6 @@ def test_a_pod_of_a_group_has_claims_of_its_own_as_well():
     assert {use.device for use in pod.shared.devices} == {LINK, GPU_1}
 
 
-def test_pods_of_a_group_have_its_devices_again_after_they_were_not_known():
-    rig = Devices(known=False)
-    rig.pod("a", group=TRAINING)
-    of_group(rig)
-    broken(rig)
-    rig.feed(device_events.DevicesKnown(known=True))
-    rig.wake()
-    assert rig.evicted == ["a"]
-
-
-def test_of_a_group_whose_pods_are_gone_nothing_is_left():
-    rig = Devices()
-    rig.pod("a", group=TRAINING)
-    of_group(rig)
-    rig.gone("a")
-    assert kept(rig.machine, "uid-a") == []
-
-
-def test_a_claim_of_a_group_concerns_those_of_its_pods_that_are_left():
-    rig = Devices()
-    for name in ("a", "b"):
-        rig.pod(name, group=TRAINING)
-    rig.gone("a")
-    of_group(rig)
-    broken(rig)
-    assert rig.evicted == ["b"]
-
-
 def test_nothing_is_left_of_a_group_whose_pods_and_claim_are_gone():
     rig = Devices()
     for name in ("a", "b"):
@@ -200,14 +111,3 @@ def test_nothing_is_left_of_a_group_whose_pods_and_claim_are_gone():
     rig.feed(device_events.ClaimGone("shop/links"))
     rig.out = []
     assert kept(rig.machine, "training") == []
-
-
-def test_the_claim_of_a_group_is_not_allocated_any_more():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
-    rig.pod("a", group=TRAINING)
-    of_group(rig)
-    broken(rig)
-    assert rig.claimed() == ["a"]
-    rig.feed(device_events.ClaimGone("shop/links"))
-    rig.wake()
-    assert rig.claimed() == []

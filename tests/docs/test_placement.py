@@ -5,12 +5,12 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
+from taintwarden.api.placement_labels import MAX_KEY_PREFIX_LENGTH
 from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
-from taintwarden.engine.placement import encode_version, neutral_labels, node_labels
-from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.admission.merged_affinity import restrict
 from taintwarden_placement.affinity import MAX_TERMS, requirements
+from taintwarden_placement.node_labels import encode_version, neutral_labels, node_labels
 
 PAGE = BY_NAME["docs/placement.md"]
 NUMBERS = PAGE.table("Versions as numbers").rows

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+import taintwarden_placement.node_labels.notices  # noqa: F401 - it adds its rows
 from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
 from taintwarden.controller.effector import COMPLAINTS
 from taintwarden.controller.words.issues import CHANGES, EVENTS

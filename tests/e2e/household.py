@@ -12,7 +12,7 @@ from controlplane.cluster import IMAGE, SCHEDULER
 from e2e.placement_table import Outcome, Owner
 from e2e.stories import annotation, policy
 from simulated.life.life import matches
-from taintwarden.engine.placement import value_label
+from taintwarden.api.placement_labels import value_label
 
 POOL = "taintwarden-e2e/household"
 DRIVER = "example.com/driver"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane import Departure, Json, WorkingCluster
-from e2e.replay.pod_watch import RUN_LABEL
+from e2e.pod_watch import RUN_LABEL
 from e2e.stories import POLICY_LABEL, PodRef, Scene, conditions, taint, toleration
 
 SCENE_LABEL = "taintwarden-e2e/scene"

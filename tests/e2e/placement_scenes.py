@@ -1,6 +1,6 @@
 """Stories about placement: a namespace whose pods the webhook completes, and where these pods go."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,9 +13,9 @@ from controlplane import Json, Webhook, WorkingCluster, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.cluster import SCHEDULER, condition
 from e2e.limit_scenes import SCENE_LABEL, LimitScene
-from e2e.replay.pod_watch import RUN_LABEL
+from e2e.pod_watch import RUN_LABEL
 from e2e.stories import POLICY_LABEL, Story, Told, annotation, telling
-from taintwarden.engine.placement import value_label
+from taintwarden.api.placement_labels import value_label
 
 DOOR_SECONDS = 60.0  # certificates are made and trusted while other stories begin
 PLACED_SECONDS = 60.0
@@ -150,10 +150,9 @@ def placing(
     folder: Path,
     stories: Sequence[Story],
     specs: Mapping[str, Json],
-    scene: Callable[..., PlacementScene] = PlacementScene,
 ) -> Iterator[Told]:
     """Play stories with an operator that the API server asks about pods."""
-    port, on = free_port(), partial(scene, ground=ground)
+    port, on = free_port(), partial(PlacementScene, ground=ground)
     webhook_setup.install(ground.client, port)
     try:
         with Webhook(ground.webhook_kubeconfig(), folder, port):

@@ -14,7 +14,6 @@ import yaml
 
 from controlplane.binaries import ROOT, binaries_folder
 from controlplane.operator_process import BYTECODE, EXECUTABLE
-from docs.pages import Page
 
 SECONDS = 120
 SHOWN = {0, 10, 11}
@@ -104,8 +103,3 @@ def filled(command: str, words: Mapping[str, str]) -> str:
     left = set(re.findall(r"(?<![\w=])[A-Z]{3,}\b", re.sub(r"custom-columns=\S+", "", typed)))
     assert not left, f"{typed}: {left}"
     return typed
-
-
-def page_of(name: str) -> Page:
-    """A page by its file's name."""
-    return Page(ROOT / "docs" / "runbooks" / f"{name}.md")

@@ -11,7 +11,7 @@ from controlplane.api_server import free_port
 from controlplane.following import Follower
 from simulated.life.life import matches, true_labels
 from simulated.life.town import Json
-from taintwarden.engine.placement import mirrored
+from taintwarden.api.placement_labels import mirrored
 
 
 class Servants:

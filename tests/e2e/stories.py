@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 import pytest
 
 from controlplane import OPERATOR_USER, Cluster, ControlPlane, Json, Operator, Target, sleep_until, wait_until
-from e2e.replay.pod_watch import RUN_LABEL, PodWatch
+from e2e.pod_watch import RUN_LABEL, PodWatch
 from limits_off import LIMITS_OFF
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, exists, extended, gt
-from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
+from controlplane import ApiError, Cluster, ControlPlane, webhook_setup
 from controlplane.waiting import wait_until
 from controlplane.webhook_setup import Kubectl, reviews
 
@@ -90,11 +90,6 @@ def test_apply_of_a_bad_annotation_is_refused_with_path_value_reason_and_remedy(
         path = ".".join((*PATHS[group, kind], "metadata"))
         assert code == 1
         assert said.strip() == f'The {kind} "web" is invalid: {path}.annotations[{ANNOTATION}][0].value: {TOLD}'
-
-
-def test_apply_of_a_bad_pod_is_refused(kubectl, namespace):
-    code, said = kubectl.apply(pod(namespace, BAD, exists()))
-    assert (code, f"metadata.annotations[{ANNOTATION}][0].value: {TOLD}" in said) == (1, True)
 
 
 def test_a_good_one_is_taken(kubectl, namespace):
@@ -184,11 +179,6 @@ def tolerations(cluster: Cluster, body: Json, namespace: str) -> list[Json]:
     return [one for one in found if not one.get("key", "").startswith("node.kubernetes.io/")]
 
 
-def test_a_pod_gets_the_companion_of_its_annotation(cluster, injected):
-    body = pod(injected, extended(gt(effect="NoExecute")))
-    assert tolerations(cluster, body, injected) == [exists(effect="NoExecute")]
-
-
 @pytest.mark.usefixtures("gold")
 def test_a_pod_gets_the_companion_of_a_profile_that_selects_everything(cluster, injected, webhook):
     def is_known() -> bool:
@@ -223,11 +213,3 @@ def test_no_pod_of_the_system_is_looked_into_even_if_asked(cluster, webhook, sys
         cluster.patch("namespaces", system, {"metadata": {"labels": {"taintwarden.io/inject": None}}})
     assert "sla" not in {one.get("key") for one in stored["spec"]["tolerations"]}
     assert reviews(webhook) == before
-
-
-def test_what_was_answered_is_counted_and_timed(webhook: Webhook):
-    assert reviews(webhook, webhook="validate", result="refused") > 0
-    assert reviews(webhook, webhook="mutate", result="patched") > 0
-    assert reviews(webhook, result="failed") == reviews(webhook, result="malformed") == 0
-    assert webhook.metric("taintwarden_admission_duration_seconds_count") == reviews(webhook)
-    assert webhook.metric("taintwarden_webhook_configured", configuration="ValidatingWebhookConfiguration") == 1

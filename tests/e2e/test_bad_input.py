@@ -1,7 +1,4 @@
-"""Mistakes of people on a real API server: each is told where it was made, evicts nobody and stops nothing else.
-
-Annotations, policies that cannot be read, and kubeconfigs that lead nowhere.
-"""
+"""Policies that cannot be read, and kubeconfigs that lead nowhere, on a real API server: nothing is evicted."""
 
 import copy
 import os
@@ -15,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controlplane import Cluster, ControlPlane, Json, Operator, Target, sleep_until, wait_until
+from controlplane import Cluster, ControlPlane, Json, Operator, sleep_until, wait_until
 from controlplane.api_server import LOOPBACK, free_port
 from controlplane.binaries import ROOT
 from controlplane.client import resource_path
@@ -25,107 +22,62 @@ from controlplane.operator_process import BYTECODE, EXECUTABLE
 from e2e.stories import (
     PATIENCE_SECONDS,
     POLICY_LABEL,
-    TOLERATIONS,
-    Scene,
-    Stories,
-    Story,
-    Told,
     conditions,
     policies,
     policy,
     taint,
-    telling,
-    toleration,
     wait_event,
 )
 
-STRICT = "strict"
-POLICIES: dict[str, Json] = {STRICT: {}}
-STORIES = Stories()
 CRD = ROOT / "crds" / "taintevictionpolicies.yaml"
 OBSERVED_SECONDS = 8
-ANY = toleration("Exists")
 
 
 @pytest.fixture(scope="module")
-def told(
-    request: pytest.FixtureRequest, own_control_plane: Target, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
-    with telling(request, own_control_plane, tmp_path_factory.mktemp("bad-input"), STORIES, POLICIES) as told:
-        yield told
-
-
-@pytest.mark.parametrize("story", STORIES, ids=str)
-def test_story(told: Told, story: Story) -> None:
-    told.judge(story)
-
-
-def soon(seconds: float = OBSERVED_SECONDS) -> float:
-    return time.monotonic() + seconds
-
-
-# -- annotations
-
-
-@STORIES.under(STRICT)
-def a_malformed_annotation_is_told_and_the_native_tolerations_decide(scene: Scene) -> None:
-    node = scene.node(taint("980"))
-    broken = {TOLERATIONS: '[{"key": "sla", "operator": "Gt", '}
-    lenient = scene.pod("lenient", node, ANY, annotations=broken)
-    critical = scene.pod("critical", node, toleration("Equal", "980"), annotations=broken)
-    event = scene.event(lenient, "InvalidToleration")
-    assert event["type"] == "Warning"
-    assert f"metadata.annotations[{TOLERATIONS}]" in event["note"]
-    assert "is not JSON" in event["note"]
-    fell = scene.taint(node, taint("940"))
-    scene.leaves(critical, fell)
-    scene.stays(lenient, until=fell + OBSERVED_SECONDS)
-
-
-def test_the_shipped_rights_suffice(told: Told) -> None:
-    told.judge_rights()
+def operator(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with Operator(own_control_plane.operator_kubeconfig(), tmp_path_factory.mktemp("bad-input")) as started:
+        started.wait_leading()
+        yield started
 
 
 # -- definitions that go, and policies that cannot be read
 
 
 def test_it_outlives_a_reinstallation_of_the_definitions(
-    own_control_plane: ControlPlane, told: Told, namespace: str
+    own_control_plane: ControlPlane, operator: Operator, namespace: str
 ) -> None:
-    told.wait()
     [crd] = yaml.safe_load_all(CRD.read_text())
-    cluster, pid = own_control_plane.client, told.operator.process.pid
+    cluster, pid = own_control_plane.client, operator.process.pid
     try:
         cluster.delete("customresourcedefinitions", crd["metadata"]["name"])
         gone = resource_path("taintevictionpolicies")
         wait_until(lambda: not own_control_plane.answers(gone), PATIENCE_SECONDS, "the definition to go")
-        sleep_until(soon(1))  # a watch of what is not there ends, and is tried again
+        sleep_until(time.monotonic() + 1)  # a watch of what is not there ends, and is tried again
     finally:
         own_control_plane.apply_crds()
     with policies(cluster, {"reinstalled": {}}):
-        victim = Unreadable(cluster, told.operator, namespace).victim("evicted", "reinstalled")
+        victim = Unreadable(cluster, operator, namespace).victim("evicted", "reinstalled")
         cluster.wait_evicted(victim, namespace, PATIENCE_SECONDS)
         cluster.patch("taintevictionpolicies", "reinstalled", {"spec": {"paused": True}})
         is_paused = lambda: conditions(cluster, "reinstalled").get("Enforcing", {}).get("reason") == "Paused"  # noqa: E731
         wait_until(is_paused, PATIENCE_SECONDS, "a change to be watched again")
-    assert (told.operator.process.pid, told.operator.is_live()) == (pid, True)
+    assert (operator.process.pid, operator.is_live()) == (pid, True)
 
 
 @pytest.fixture(scope="class")
-def lenient_crd(own_control_plane: ControlPlane, told: Told) -> Iterator[None]:
+def lenient_crd(own_control_plane: ControlPlane, operator: Operator) -> Iterator[None]:
     """A cluster that stores any policy, as one with an older or newer definition would.
 
     The operator starts anew with it: the server may leave a watch of before open, silent, for a minute.
     """
-    told.wait()
     [crd] = yaml.safe_load_all(CRD.read_text())
     lenient = copy.deepcopy(crd)
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = lenient["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"] |= {"spec": anything, "status": anything}
     redefine(own_control_plane, lenient, lambda refusal: not refusal)
-    told.operator.process.stop()
-    told.operator.start()
+    operator.process.stop()
+    operator.start()
     yield
     redefine(own_control_plane, crd, lambda refusal: "spec.mode" in refusal)
 
@@ -174,9 +126,9 @@ class Unreadable:
 class TestAPolicyThatCannotBeRead:
     @pytest.fixture
     def unreadable(
-        self, own_control_plane: ControlPlane, told: Told, lenient_crd: None, namespace: str
+        self, own_control_plane: ControlPlane, operator: Operator, lenient_crd: None, namespace: str
     ) -> Iterator[Unreadable]:
-        unreadable = Unreadable(own_control_plane.client, told.operator, namespace)
+        unreadable = Unreadable(own_control_plane.client, operator, namespace)
         with policies(unreadable.cluster, {unreadable.name: {}, "beside": {}}):
             unreadable.accepted("True")
             yield unreadable
@@ -203,7 +155,7 @@ class TestAPolicyThatCannotBeRead:
         assert "did you mean effects?" in refused["message"]
         waits = unreadable.victim("waits")
         cluster.wait_evicted(unreadable.victim("beside", "beside"), namespace, PATIENCE_SECONDS)
-        sleep_until(soon())
+        sleep_until(time.monotonic() + OBSERVED_SECONDS)
         assert not is_evicted(cluster.get("pods", waits, namespace))
         assert conditions(cluster, unreadable.name)["Enforcing"]["status"] == "False"
         unreadable.store(taints=[{"key": "sla", "effects": ["NoExecute"]}])
@@ -232,17 +184,15 @@ class TestAKubeconfigThatDoesNotWork:
         assert result.stdout == ""
         return result.returncode, result.stderr.splitlines()
 
-    def test_a_token_that_is_refused(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
-        path = write_kubeconfig(tmp_path / "config", own_control_plane.server, own_control_plane.ca, token="wrong")
+    @pytest.mark.parametrize(("is_known", "said"), [(True, "401 Unauthorized"), (False, "certificate")])
+    def test_a_token_that_is_refused_or_a_server_of_another_authority(
+        self, own_control_plane: ControlPlane, tmp_path: Path, is_known: bool, said: str
+    ) -> None:
+        authority = own_control_plane.ca if is_known else None
+        path = write_kubeconfig(tmp_path / "config", own_control_plane.server, authority, token="wrong")
         code, lines = self.run(f"--kubeconfig={path}")
         assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
-        assert "401 Unauthorized" in lines[0]
-
-    def test_a_server_of_another_authority(self, own_control_plane: ControlPlane, tmp_path: Path) -> None:
-        path = write_kubeconfig(tmp_path / "config", own_control_plane.server, None, token="any")
-        code, lines = self.run(f"--kubeconfig={path}")
-        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
-        assert "certificate" in lines[0]
+        assert said in lines[0]
 
     def test_a_cluster_without_the_definitions(self, own_control_plane: ControlPlane) -> None:
         """What somebody sees who applied the deployment alone."""

@@ -142,27 +142,3 @@ def test_plan_is_what_then_happens(
     cluster.set_taints(node, [BAD])
     wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
     assert gone(cluster, namespace) == [one["name"] for one in planned]
-
-
-def test_a_tripped_guard_is_shown_and_released(
-    cluster: Cluster, namespace: str, node: str, pods: list[str], policy: Any, as_user: Command
-) -> None:
-    name = policy(guard={"minPods": 3, "maxPercent": 20})
-    cluster.set_taints(node, [BAD])
-    is_tripped = lambda: conditions(cluster, name).get("GuardTripped", {}).get("status") == "True"  # noqa: E731
-    wait_until(is_tripped, WAIT_SECONDS, "the guard to trip")
-    status, top = as_user("status", name), as_user("top", "--once")
-    assert (status.returncode, "guard has tripped" in status.stdout) == (PERSON, True), status
-    assert (top.returncode, "guard tripped" in top.stdout, "not read" in top.stdout) == (FINE, True, False), top
-    assert gone(cluster, namespace) == []
-    released = as_user("guard", "reset", name, "--yes")
-    assert released.returncode == FINE, released.stderr
-    wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
-    wait_until(lambda: as_user("status", name).returncode == FINE, WAIT_SECONDS, "the status to be fine again")
-
-
-@pytest.mark.parametrize("kubeconfig", [READER], indirect=True)
-def test_whoever_may_only_read_pauses_no_policy(policy: Any, as_user: Command) -> None:
-    refused = as_user("pause", policy())
-    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (REFUSED, "", 1)
-    assert refused.stderr.startswith("taintwarden: you may not change taintevictionpolicies: 403 Forbidden")

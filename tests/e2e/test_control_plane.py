@@ -17,7 +17,6 @@ from controlplane import (
     ProcessFailedError,
     Pulse,
     Target,
-    api_server,
     sleep_until,
 )
 from controlplane import wait_until as wait
@@ -25,7 +24,6 @@ from controlplane.binaries import ROOT, wanted_version
 from controlplane.comparisons import NOT_KNOWN, known_gates
 from controlplane.manifests import documents
 from controlplane.processes import exists
-from controlplane.target import ForbiddenContextError, check_context
 
 
 @pytest.mark.skipif("KUBEBUILDER_ASSETS" in os.environ, reason="binaries of another version are given")
@@ -53,22 +51,6 @@ def test_the_server_accepts_every_shipped_manifest(control_plane: Target, folder
     assert refusals == []
 
 
-class TestFreePorts:
-    def test_none_is_given_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        first = api_server.free_port()
-        monkeypatch.setattr(api_server, "PORTS", range(first, first + 50))
-        for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
-            monkeypatch.delenv(name, raising=False)
-        given = [api_server.free_port() for _ in range(20)]
-        assert len({first, *given}) == 21
-
-    def test_processes_that_divide_the_tests_share_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
-        for number in (0, 1):
-            monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
-            assert {api_server.free_port() % 2 for _ in range(20)} == {number}
-
-
 def test_the_pulse_tells_what_a_server_that_stands_still_lost(own_control_plane: ControlPlane) -> None:
     pid = own_control_plane.api_server.pid
     assert pid is not None
@@ -84,12 +66,6 @@ def test_the_pulse_tells_what_a_server_that_stands_still_lost(own_control_plane:
 
 
 class TestNothingIsLeft:
-    def test_stop_ends_every_process(self, tmp_path: Path) -> None:
-        with ControlPlane(tmp_path) as started:
-            pids = [process.pid for process in started.processes]
-            assert all(pid and exists(pid) for pid in pids)
-        assert not any(exists(pid) for pid in pids if pid)
-
     @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
     def test_a_process_is_stopped_when_the_interpreter_is_killed(self, tmp_path: Path) -> None:
         pid = started_elsewhere(tmp_path, f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})")
@@ -118,13 +94,6 @@ print(process.pid, flush=True)
 
 
 class TestNoClusterNoGreenRun:
-    def test_contexts_are_refused_unless_allowed(self) -> None:
-        check_context("kind-taintwarden-e2e", {})
-        check_context("mine", {"TAINTWARDEN_E2E_CONTEXTS": "other,mine"})
-        for name in ("production", ""):
-            with pytest.raises(ForbiddenContextError, match="refuse the context"):
-                check_context(name, {"TAINTWARDEN_E2E_CONTEXTS": ""})
-
     def test_the_run_fails(self, tmp_path: Path) -> None:
         result = subprocess.run(
             [sys.executable, "-m", "pytest", "tests/e2e/test_control_plane.py", "-k", "pulse"],

@@ -98,22 +98,6 @@ def a_reliability_below_the_threshold_evicts_who_asked_for_more(park: Park) -> N
 
 
 @STORIES.add
-def a_sick_device_moves_its_pod_and_no_other(park: Park) -> None:
-    """As NVIDIA's driver writes codes: Kubernetes itself evicts for none of them."""
-    park.set_policy({"effects": ["NoSchedule", "None"]})
-    spared = {"key": park.key, "operator": "In", "values": ["31", "43"]}
-    codes = {"sick": ("79", "NoSchedule"), "noisy": ("43", "None"), "retried": ("31", "None")}
-    for name in codes:
-        park.claim(name)
-        park.pod(name, spared, claim=name)
-    park.wait_known()
-    for name, (value, effect) in codes.items():
-        park.driver.taint(*park.device_of(name), park.bad(value, effect))
-    park.wait_left("sick")
-    nobody_leaves(park, "noisy", "retried")
-
-
-@STORIES.add
 def the_replacement_gets_another_device(park: Park) -> None:
     park.set_policy({"effects": ["NoSchedule"]})
     park.claim("gpu", template=True)
@@ -226,24 +210,6 @@ def test_a_rule_for_every_device_trips_the_guard_first(park: Park) -> None:
     try:
         wait_until(lambda: park.condition("GuardTripped").get("status") == "True", SECONDS, "the guard to trip")
         nobody_leaves(park, "a", "b", "c", "d")
-    finally:
-        park.client.delete("devicetaintrules", park.name)
-
-
-@STORIES.add
-def a_rule_for_one_device_evicts_its_pod(park: Park) -> None:
-    park.set_policy()
-    for name in ("a", "b"):
-        park.claim(name)
-        park.pod(name, claim=name)
-    park.wait_known()
-    pool, device = park.device_of("a")
-    selected = {"driver": park.driver.name, "pool": pool, "device": device}
-    rule = {"deviceSelector": selected, "taint": park.bad()}
-    park.client.create("devicetaintrules", {"metadata": {"name": park.name}, "spec": rule})
-    try:
-        park.wait_left("a")
-        nobody_leaves(park, "b")
     finally:
         park.client.delete("devicetaintrules", park.name)
 

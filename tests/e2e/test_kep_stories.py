@@ -1,8 +1,7 @@
 """The user stories of KEP-5471 and KEP-5721 with the real API server, scheduler and operator.
 
-Those of KEP-5471 are played twice. With the feature gate TaintTolerationComparisonOperators pods have the native
-tolerations as the KEP writes them. Without it the API server refuses those: then the same stand in the annotation, the
-webhook adds what the scheduler needs, and it has to end alike. The operators of KEP-5721 are refused either way.
+The API server refuses their operators: the tolerations stand in the annotation, and the webhook adds what the scheduler
+needs. `test_a_native_comparison_is_honoured` of the black box has the feature gate of KEP-5471.
 
 The example of KEP-5471 for story 2 tolerates `Gt 950` and has a node of 950, where such a pod cannot run: `Gt` is
 strict. So the story has better nodes, too. Names, keys, values and resources are the KEPs'; a node selector keeps the
@@ -12,21 +11,18 @@ stories apart.
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
 
 from controlplane import ApiError, Json
-from controlplane.comparisons import NOT_KNOWN
 from e2e.conftest import FEATURE_GATES, started_working_cluster
 from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
-from e2e.replay.pod_watch import RUN_LABEL
+from e2e.pod_watch import RUN_LABEL
 from e2e.stories import EARLY_SECONDS, Stories, Story, Told, annotation, toleration
-from taintwarden.engine.placement import encode_version
-from taintwarden.engine.placement.labels import label_version_label
+from taintwarden.api.placement_labels import label_version_label
 from taintwarden.engine.versions import parse_version
+from taintwarden_placement.node_labels import encode_version
 
 SLA = "node.kubernetes.io/sla"
 KUBELET, RUNTIME = "node.kubernetes.io/kubelet-version", "node.kubernetes.io/container-runtime-version"
@@ -50,50 +46,33 @@ POLICIES = {
 STORIES = Stories()
 GRACE_SECONDS = 30
 PATIENCE_SECONDS = 20
-GPU = "nvidia.com/gpu"
+NO_NODE = "didn't match Pod's node affinity/selector"
 
 pytestmark = pytest.mark.timeout(800)  # the first test waits for the cluster, and each for its story
 
 
-@dataclass
-class KepScene(PlacementScene):
-    """A scene on a cluster with the feature gate of KEP-5471 on or off."""
-
-    gate: bool = field(kw_only=True)
-
-    def asking(self, *tolerations: Json) -> Json:
-        """What of a pod says that it tolerates this: its tolerations where the server takes them."""
-        return {"tolerations": tolerations} if self.gate else {"annotations": annotation(*tolerations)}
-
-    def pod_of(self, name: str, tolerations: list[Json], requests: Json | None = None) -> str:
-        """Create a pod of KEP-5471, which asks for resources, if any."""
-        resources = {"requests": requests, "limits": requests} if requests else {}
-        containers = [{"name": "main", "image": "none", "resources": resources}]
-        return self.place(name, spec={"containers": containers}, **self.asking(*tolerations))
-
-    def wait_repelled(self, app: str) -> None:
-        """Wait until the scheduler finds no node because of what taints say."""
-        self.wait_pending(app, "untolerated taint" if self.gate else "didn't match Pod's node affinity/selector")
-
-    def wait_gone(self, app: str) -> None:
-        self.wait(lambda: self.placed(app) == [], LEAVE_SECONDS, f"{app} to leave")
-
-
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="module")
 def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    """The stories on a cluster whose API server takes the native tolerations of KEP-5471, or does not."""
-    gate = request.cls.gate
-    gates, scene = dict.fromkeys(FEATURE_GATES, gate), partial(KepScene, gate=gate)
+    """On a cluster whose API server does not take the native tolerations of KEP-5471."""
+    gates = dict.fromkeys(FEATURE_GATES, False)
     with (
         started_working_cluster(request, tmp_path_factory.mktemp("gates"), gates) as ground,
-        placing(request, ground, tmp_path_factory.mktemp("keps"), of(gate=gate), POLICIES, scene) as told,
+        placing(request, ground, tmp_path_factory.mktemp("keps"), STORIES, POLICIES) as told,
     ):
         yield told
 
 
-def of(*, gate: bool) -> list[Story]:
-    """The stories in which the gate makes a difference, or all."""
-    return [one for one in STORIES if one.play.__name__.startswith("kep_5471") or not gate]
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_story(told: Told, story: Story) -> None:
+    told.judge(story)
+
+
+def test_the_shipped_rights_suffice(told: Told) -> None:
+    told.judge_rights()
+
+
+def wait_gone(scene: PlacementScene, app: str) -> None:
+    scene.wait(lambda: scene.placed(app) == [], LEAVE_SECONDS, f"{app} to leave")
 
 
 def sla(value: str, effect: str = "NoSchedule") -> Json:
@@ -105,30 +84,30 @@ def above(value: str, **more: object) -> Json:
 
 
 @STORIES.under(SHADOW)
-def kep_5471_story_1_spot_nodes_repel_all_but_those_who_opt_in(scene: KepScene) -> None:
+def kep_5471_story_1_spot_nodes_repel_all_but_those_who_opt_in(scene: PlacementScene) -> None:
     """Nodes are added while pods wait, and one is tainted anew while they run."""
     scene.opt_in(above("950"))
     spot = scene.add_node("spot-node-1", sla("800"))
     scene.place("no-toleration")
-    scene.pod_of("cost-optimized", [above("750")])
-    scene.pod_of("flexible-sla-workload", [toleration("Equal", "900", key=SLA, **NO_SCHEDULE), above("900")])
-    scene.pod_of("critical-workload", [above("950")])
+    scene.place("cost-optimized", above("750"))
+    scene.place("flexible-sla-workload", toleration("Equal", "900", key=SLA, **NO_SCHEDULE), above("900"))
+    scene.place("critical-workload", above("950"))
     scene.wait_placed("cost-optimized", spot)
-    scene.wait_repelled("flexible-sla-workload")
+    scene.wait_pending("flexible-sla-workload", NO_NODE)
     middle = scene.add_node("middle", sla("900"))
     scene.wait_placed("flexible-sla-workload", middle)
-    scene.wait_repelled("critical-workload")
+    scene.wait_pending("critical-workload", NO_NODE)
     demanded = scene.add_node("ondemand-node-1", sla("980"))
     scene.wait_placed("critical-workload", demanded)
     scene.wait_pending("no-toleration", "untolerated taint")
     scene.cluster.set_taints(demanded, [sla("920")])
-    scene.wait_gone("critical-workload")
+    wait_gone(scene, "critical-workload")
     assert scene.placed("flexible-sla-workload") == [middle]
     assert scene.placed("cost-optimized") == [spot]
 
 
 @STORIES.under(EXECUTE)
-def kep_5471_story_2_inference_leaves_a_node_that_falls_below_its_objective(scene: KepScene) -> None:
+def kep_5471_story_2_inference_leaves_a_node_that_falls_below_its_objective(scene: PlacementScene) -> None:
     """With 30 s of grace, after which the replacements are where they may stay."""
     needed = above("950", effect="NoExecute", seconds=GRACE_SECONDS)
     scene.opt_in(needed)
@@ -142,7 +121,7 @@ def kep_5471_story_2_inference_leaves_a_node_that_falls_below_its_objective(scen
         2,
         node_selector={SCENE_LABEL: scene.namespace},
         labels={RUN_LABEL: scene.run},
-        **scene.asking(needed),
+        annotations=annotation(needed),
     )
     scene.wait_placed("inference-service", best, best)
     scene.cluster.set_taints(other, [sla("990", "NoExecute")])
@@ -158,26 +137,6 @@ def kep_5471_story_2_inference_leaves_a_node_that_falls_below_its_objective(scen
     assert scene.ever_placed() == {best, other}
 
 
-@STORIES.under(SHADOW)
-def kep_5471_story_3_training_uses_cheap_nodes_and_keeps_some_roles_off_them(scene: KepScene) -> None:
-    """One parameter server and two workers, with the graphics processors that they ask for."""
-    scene.opt_in(above("999"))
-    scene.pod_of("parameter-server", [above("999")], {GPU: "1"})
-    for number in (1, 2):
-        scene.pod_of(f"training-worker-{number}", [above("800")], {GPU: "4"})
-    spot = scene.add_node("spot", sla("850"), **processors("9"))
-    scene.wait_placed("training-worker-1", spot)
-    scene.wait_placed("training-worker-2", spot)
-    scene.wait_repelled("parameter-server")
-    demanded = scene.add_node("ondemand", sla("1000"), **processors("8"))
-    scene.wait_placed("parameter-server", demanded)
-
-
-def processors(number: str) -> Json:
-    amount = {GPU: number, "cpu": "64", "memory": "256Gi", "pods": "250"}
-    return {"capacity": amount, "allocatable": amount}
-
-
 def version(key: str, value: str) -> Json:
     return {"key": key, "value": value, "effect": "NoSchedule"}
 
@@ -186,7 +145,7 @@ def compares(operator: str, value: str, key: str) -> Json:
     return toleration(operator, value, key=key, **NO_SCHEDULE)
 
 
-def assert_refused(scene: KepScene, spec: Json) -> None:
+def assert_refused(scene: PlacementScene, spec: Json) -> None:
     """The API server takes no operator for versions, whether the gate is on or off."""
     with pytest.raises(ApiError, match="Semver") as refused:
         scene.place("refused", spec=spec)
@@ -200,7 +159,7 @@ def affinity(key: str, operator: str, value: str) -> Json:
 
 
 @STORIES.under(VERSIONS)
-def kep_5721_story_1_pods_wait_for_nodes_with_a_new_kubelet(scene: KepScene) -> None:
+def kep_5721_story_1_pods_wait_for_nodes_with_a_new_kubelet(scene: PlacementScene) -> None:
     """The KEP writes node affinity on a label; refused. Here nodes have a taint with their version."""
     assert_refused(scene, {"affinity": affinity(KUBELET, "SemverGt", "v1.31.99")})
     modern = compares("SemverGt", "v1.31.99", KUBELET)
@@ -212,7 +171,7 @@ def kep_5721_story_1_pods_wait_for_nodes_with_a_new_kubelet(scene: KepScene) -> 
     scene.wait_placed("modern-app", first)
     scene.cluster.set_taints(second, [version(KUBELET, "v1.33.0")])
     scene.cluster.set_taints(first, [version(KUBELET, "v1.31.7")])
-    scene.wait_gone("modern-app")
+    wait_gone(scene, "modern-app")
     scene.wait_mirrored({first: "v1.31.7", second: "v1.33.0"}, KUBELET)
     scene.place("modern-app-2", modern)
     scene.wait_placed("modern-app-2", second)
@@ -223,7 +182,7 @@ def annotated(node_affinity: Json) -> Json:
     return {"annotations": {"taintwarden.io/node-affinity": json.dumps(node_affinity["nodeAffinity"])}}
 
 
-def labelled(scene: KepScene, name: str, key: str, version: str) -> str:
+def labelled(scene: PlacementScene, name: str, key: str, version: str) -> str:
     """A node with a version in a label, which is repeated as a number."""
     node = scene.place_node(name, labels={key: version})
     number = encode_version(parse_version(version))
@@ -232,7 +191,7 @@ def labelled(scene: KepScene, name: str, key: str, version: str) -> str:
 
 
 @STORIES.under(LABELS)
-def kep_5721_story_1_by_node_affinity_on_a_label(scene: KepScene) -> None:
+def kep_5721_story_1_by_node_affinity_on_a_label(scene: PlacementScene) -> None:
     """As the KEP writes it, but for the place: in the annotation."""
     scene.wait_completed(toleration("Exists"))
     modern = affinity(KUBELET, "SemverGt", "v1.31.99")
@@ -248,20 +207,8 @@ def kep_5721_story_1_by_node_affinity_on_a_label(scene: KepScene) -> None:
     scene.wait_placed("modern-app-2", old)
 
 
-@STORIES.under(LABELS)
-def kep_5721_story_3_by_node_affinity_on_a_label(scene: KepScene) -> None:
-    scene.wait_completed(toleration("Exists"))
-    modern = affinity(RUNTIME_LABEL, "SemverGt", "2.0.0")
-    labelled(scene, "old", RUNTIME_LABEL, "1.6.8")
-    labelled(scene, "same", RUNTIME_LABEL, "2.0.0")
-    scene.place("modern-app", spec={"hostUsers": False}, **annotated(modern))
-    scene.wait_pending("modern-app", "node affinity")
-    new = labelled(scene, "new", RUNTIME_LABEL, "2.1.4")
-    scene.wait_placed("modern-app", new)
-
-
 @STORIES.under(VERSIONS)
-def kep_5721_story_2_some_pods_tolerate_an_old_network_plugin(scene: KepScene) -> None:
+def kep_5721_story_2_some_pods_tolerate_an_old_network_plugin(scene: PlacementScene) -> None:
     """As the KEP writes it, but for the place: the server refuses the toleration, so it stands in the annotation."""
     assert_refused(scene, {"tolerations": [compares("SemverLt", "v3.28.0", CNI)]})
     tolerant = compares("SemverLt", "v3.28.0", CNI)
@@ -274,39 +221,3 @@ def kep_5721_story_2_some_pods_tolerate_an_old_network_plugin(scene: KepScene) -
     scene.cluster.set_taints(old, [])  # upgraded
     scene.wait_placed("other-pod", old)
     assert scene.placed("tolerant-pod") == [old]
-
-
-@STORIES.under(VERSIONS)
-def kep_5721_story_3_sensitive_pods_need_a_new_container_runtime(scene: KepScene) -> None:
-    """The KEP writes node affinity; refused. Nor may a taint say `containerd://2.1.4`: the scheme is dropped."""
-    assert_refused(scene, {"hostUsers": False, "affinity": affinity(RUNTIME, "SemverGt", "2.0.0")})
-    modern = compares("SemverGt", "2.0.0", RUNTIME)
-    scene.opt_in(modern)
-    old = scene.add_node("old", version(RUNTIME, "1.6.8"))
-    with pytest.raises(ApiError, match="containerd"):
-        scene.cluster.set_taints(old, [version(RUNTIME, "containerd://2.1.4")])
-    scene.add_node("same", version(RUNTIME, "2.0.0"))
-    scene.place("modern-app", modern, spec={"hostUsers": False})
-    scene.wait_pending("modern-app", "node affinity")
-    new = scene.add_node("new", version(RUNTIME, "2.1.4"))
-    scene.wait_placed("modern-app", new)
-
-
-@pytest.mark.skipif(not FEATURE_GATES, reason=NOT_KNOWN)
-class TestWithTheGate:
-    gate = True
-
-    @pytest.mark.parametrize("story", of(gate=True), ids=str)
-    def test_story(self, told: Told, story: Story) -> None:
-        told.judge(story)
-
-
-class TestWithoutTheGate:
-    gate = False
-
-    @pytest.mark.parametrize("story", of(gate=False), ids=str)
-    def test_story(self, told: Told, story: Story) -> None:
-        told.judge(story)
-
-    def test_the_shipped_rights_suffice(self, told: Told) -> None:
-        told.judge_rights()

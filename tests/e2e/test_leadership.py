@@ -18,7 +18,7 @@ from controlplane import Cluster, ControlPlane, Json, Operator, Process, wait_un
 from controlplane.api_server import LOOPBACK, free_port
 from controlplane.health import is_healthy
 from controlplane.operator_process import BYTECODE, LEAD_SECONDS
-from e2e.replay.pod_watch import PodWatch
+from e2e.pod_watch import PodWatch
 from e2e.stories import (
     EARLY_SECONDS,
     PATIENCE_SECONDS,
@@ -201,26 +201,6 @@ def test_no_pod_was_evicted_twice(own_control_plane: ControlPlane, life: Life) -
 def test_the_shipped_rights_suffice(life: Life) -> None:
     assert life.denied == 0
     assert [line for operator in life.operators.values() for line in complaints(operator)] == []
-
-
-def test_a_lease_that_would_keep_every_replica_from_leading(
-    own_control_plane: ControlPlane, tmp_path: Path, namespace: str
-) -> None:
-    """With the operator's token a client can write: it holds the Lease for 68 years, and no term comes after this."""
-    cluster, limit = own_control_plane.client, 2**31 - 1
-    held = {"holderIdentity": "foreign", "leaseDurationSeconds": limit, "leaseTransitions": limit}
-    cluster.apply(
-        {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": "taintwarden", "namespace": "taintwarden-system"},
-            "spec": held | {"renewTime": "2026-01-01T00:00:00.000000Z"},
-        }
-    )
-    with Operator(own_control_plane.operator_kubeconfig(), tmp_path) as operator:
-        operator.wait_leading(TAKEOVER_SECONDS + PATIENCE_SECONDS)
-        lease = cluster.get("leases", "taintwarden", "taintwarden-system")["spec"]
-        assert (lease["leaseDurationSeconds"], lease["leaseTransitions"]) == (LEASE_SECONDS, 0)
 
 
 class TestKopfRun:

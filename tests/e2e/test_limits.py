@@ -16,14 +16,14 @@ import pytest
 from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, Json
 from controlplane.comparisons import known_gates
 from e2e.limit_scenes import ALL_SECONDS, DEMANDING, GOOD, LEAVE_SECONDS, LimitScene
-from e2e.replay.pod_watch import RUN_LABEL
+from e2e.pod_watch import RUN_LABEL
 from e2e.stories import NO_LIMITS, PodRef, Stories, Story, Told, annotation, calls, taint, toleration
 
 SECONDS_EACH = 3
 SLOWLY, HARDLY = {"evictionsPerSecond": 1 / SECONDS_EACH}, {"evictionsPerSecond": 0.001}
 """HARDLY: until the status has been seen, which is written when the API server has time."""
 NEVER_SECONDS = 3600
-ALLOWED, SETTLE_SECONDS, NARROW_SECONDS = 5, 8, 60
+ALLOWED, SETTLE_SECONDS = 5, 8
 """SETTLE_SECONDS: nodes fall one after the other, and on a busy machine that takes a while."""
 GUARD = {"minPods": ALLOWED, "maxPercent": 20, "settleSeconds": SETTLE_SECONDS}
 UNHEALTHY = [{"key": "sla", "operator": "Lt", "value": "950"}]
@@ -55,7 +55,6 @@ POLICIES = {
     "limit-zone": paused(zoneHealth={"unhealthy": UNHEALTHY, **HARDLY}),
     "limit-zones": paused(zoneHealth={"unhealthy": UNHEALTHY}),
     "limit-guard": only(guard=GUARD),
-    "limit-guard-narrows": only(guard=GUARD),
     "limit-node": only(perNode={"maxConcurrent": 2}),
     "limit-workload": only(perWorkload={"maxUnavailable": "25%"}),
     "limit-bounce": only(bounce={}),
@@ -245,22 +244,6 @@ def a_wave_that_is_too_large_evicts_no_pod_and_is_over_when_values_are_repaired(
     scene.wait_condition("GuardTripped", "False")
     scene.event(scene.policy, "GuardArmed")
     scene.stays(*pods, until=max(fell, time.monotonic()) + SETTLE_SECONDS)
-
-
-@STORIES.under("limit-guard-narrows")
-def a_guard_that_one_namespace_trips_holds_only_that_one_after_a_minute(scene: LimitScene) -> None:
-    crowded, other = scene.nodes(GOOD, a=2)
-    scene.fill([other], ALLOWED)
-    held = scene.fill([crowded], 4 * ALLOWED)
-    with elsewhere(scene) as namespace:
-        few = fill_other(scene, namespace, crowded, ALLOWED // 2)
-        fell = scene.degrade(crowded)
-        scene.wait_limit("guard", len(held) + len(few))
-        for pod in few:
-            scene.leaves(pod, fell, NARROW_SECONDS, slack=LEAVE_SECONDS)
-    scene.wait_limit("guard")
-    gone = [pod for pod in held if scene.watch.evicted_at(pod.uid) is not None]
-    assert len(gone) <= ALLOWED
 
 
 # -- a node, a workload, a pod ----------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ import pytest
 from controlplane import ApiError, Cluster, Json, WorkingCluster, wait_until
 from controlplane.binaries import is_before
 from controlplane.cluster import SCHEDULER
-from engine.placement.node_selector import term_holds
+from placement.node_selector import term_holds
 from taintwarden.engine.model import Taint, TaintSelector
-from taintwarden.engine.placement import node_labels
+from taintwarden_placement.node_labels import node_labels
 
 SECONDS = 90
 DOMAIN = "placement-forms.example"

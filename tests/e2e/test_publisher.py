@@ -1,6 +1,6 @@
-"""The publisher on a real API server with a real Prometheus: values fall and recover, and taints follow.
+"""What the publisher's account may do on a real API server, and what its object may say.
 
-Then what its account may do: every verb on every resource, and within a node with and without the admission policy.
+Its loop with a real Prometheus is in test_slo_loop.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,21 +12,25 @@ import pytest
 from controlplane import ApiError, Cluster, ControlPlane, Json, wait_until
 from controlplane.manifests import access_documents
 from controlplane.target import MANIFESTS, PUBLISHER, PUBLISHER_SERVICE_ACCOUNT
-from e2e.publisher_scene import RECORD, installed, running
+from e2e.conftest import FEATURE_GATES
 from e2e.test_rights_tried import METHODS, bound, everybodys, is_refused, may, metadata, reviewed, rights, served
-from monitoring.loop import SEEN_SECONDS, Loop
+from monitoring.loop import allow
 
 pytestmark = pytest.mark.timeout(180)
 
-NODES = ["a1", "a2", "a3", "a4"]
-GOOD = dict.fromkeys(NODES, "980")
+SEEN_SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
 def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
-    with installed(tmp_path_factory.mktemp("publisher")) as started:
+    with ControlPlane(tmp_path_factory.mktemp("publisher"), feature_gates=FEATURE_GATES) as started:
+        started.apply_crds()
+        started.apply_manifests()
+        started.apply_manifests(PUBLISHER)
+        started.start_controller_manager("clusterrole-aggregation-controller")
+        allow(started, "sla", "example.com/sla", "mass", "bad", "tested")
         yield started
 
 
@@ -70,6 +74,7 @@ def test_every_verb_on_every_resource_is_what_the_roles_say(ground, account):
 
 
 TRIED = "tried"
+KIND = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher"}
 FULL = '{"publisher":"sla","effects":["NoExecute"],"value":"1","from":1.0,"at":"2026-01-01T00:00:00Z"}'
 
 
@@ -150,8 +155,7 @@ def tried(ground: ControlPlane, account: Cluster) -> Iterator[ControlPlane]:
     admin = ground.client
     admin.create_node(TRIED, taints=BEFORE, annotations={TESTED: FULL, "who": "me"})
     spec = {"key": "tried", "url": "http://127.0.0.1:1", "query": "up", "round": 1}
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": TRIED}}
-    admin.create("taintpublishers", {**kind, "spec": spec})
+    admin.create("taintpublishers", {**KIND, "metadata": {"name": TRIED}, "spec": spec})
     wait_until(lambda: refused_now(account) == set(REFUSED), SEEN_SECONDS, "the admission policies to be heard of")
     yield ground
     admin.delete("taintpublishers", TRIED)
@@ -173,102 +177,33 @@ def test_the_policies_concern_nobody_else(tried):
         REFUSED[name](tried.client)
 
 
-# -- the loop ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def loop(ground: ControlPlane) -> Iterator[Loop]:
-    """With the object `sla`, whose taints all nodes have."""
-    with running(ground, NODES) as loop:
-        loop.publish("sla")
-        loop.wait_taints(GOOD)
-        yield loop
-
-
-@pytest.fixture(autouse=True)
-def recovered(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After each test of the loop the nodes are good again."""
-    yield
-    if "loop" in request.fixturenames:
-        loop: Loop = request.getfixturevalue("loop")
-        loop.exporter.values = dict.fromkeys(NODES, 0.985)
-        loop.wait_taints(GOOD)
-
-
-def test_a_value_that_falls_becomes_a_taint_and_one_that_recovers_does(loop):
-    loop.exporter.values |= {"a1": 0.951, "a2": 0.5}
-    loop.wait_taints({**GOOD, "a1": "940", "a2": "0"})
-    record = loop.client.get("nodes", "a1")["metadata"]["annotations"][RECORD]
-    assert '"publisher":"sla"' in record
-    assert '"from":951.0' in record
-    loop.exporter.values = dict.fromkeys(NODES, 0.985)
-    loop.wait_taints(GOOD)
-    message = lambda: loop.condition("sla", "Publishing")["message"]  # noqa: E731
-    wait_until(lambda: message() == "4 nodes of 4 have the taint sla with its value", SEEN_SECONDS, "the condition")
-    written = lambda: [one["message"] for one in loop.events("sla", "TaintsPublished")]  # noqa: E731
-    wait_until(lambda: any("a2 sla=980 -> 0 (from 500)" in one for one in written()), SEEN_SECONDS, "the Event")
-
-
-def test_all_nodes_that_fall_at_once_change_nothing_and_are_told_once(loop):
-    loop.client.patch("taintpublishers", "sla", {"spec": {"maxChangedNodes": 3}})
-    loop.exporter.values = dict.fromkeys(NODES, 0.0)
-    told = loop.wait_reason("sla", "Publishing", "TooManyChanges")
-    assert "4 nodes of 4 would change within ten minutes" in told["message"]
-    rounds = loop.rounds("sla")
-    wait_until(lambda: loop.rounds("sla") >= rounds + 3, SEEN_SECONDS, "three more rounds")
-    assert loop.taints() == GOOD
-    assert len(loop.events("sla", "TooManyChanges")) == 1
-    loop.client.patch("taintpublishers", "sla", {"spec": {"maxChangedNodes": "100%"}})
-    loop.wait_taints(dict.fromkeys(NODES, "0"))
-
-
-def test_the_alert_fires_while_it_publishes_nothing_and_is_over_with_the_object(loop):
-    loop.publish("bad", query="sum(")
-    found = loop.prometheus.wait_firing("TaintwardenPublisherStuck", {"publisher": "bad"})
-    assert found.annotations["summary"] == "Taints do not follow their values."
-    loop.remove("bad")
-    loop.prometheus.wait_over("TaintwardenPublisherStuck", {"publisher": "bad"})
-
-
-def test_an_alert_fires_while_the_publisher_does_not_run(loop):
-    loop.publisher.stop()
-    try:
-        found = loop.prometheus.wait_firing("TaintwardenPublisherDown", {})
-    finally:
-        loop.publisher.start()
-    assert found.annotations["summary"] == "No publisher is scraped."
-    loop.prometheus.wait_over("TaintwardenPublisherDown", {})
-    assert loop.taints() == GOOD
-
-
-def test_a_deleted_object_takes_its_taints_with_it_and_no_others(loop):
-    loop.publish("example", key="example.com/sla")
-    loop.wait_taints(GOOD, "example.com/sla")
-    loop.remove("example")
-    assert loop.taints("example.com/sla") == {}
-    assert loop.taints() == GOOD
-    annotations = loop.client.get("nodes", "a1")["metadata"]["annotations"]
-    assert "example.com.published.taintwarden.io/sla" not in annotations
-    assert RECORD in annotations
+# -- the object --------------------------------------------------------------------------------------------------------
 
 
 REFUSALS = (
     ({"key": "node.kubernetes.io/unreachable"}, "belongs to Kubernetes"),
-    ({"round": 10}, "exactly one of steps and round"),
-    ({"steps": [900, 940]}, "the first step must be 0"),
-    ({"steps": [0, 940, 900]}, "steps must increase"),
+    ({"steps": [0, 940]}, "exactly one of steps and round"),
+    ({"steps": [900, 940], "round": ""}, "the first step must be 0"),
+    ({"steps": [0, 940, 900], "round": ""}, "steps must increase"),
     ({"url": "http://user:secret@prometheus"}, "without user and query"),
     ({"maxChangedNodes": "0%"}, "whole percentage"),
     ({"effects": []}, "at least 1"),
 )
 
 
-def test_the_api_server_refuses_what_cannot_be(loop):
+def publish(ground: ControlPlane, **fields: Any) -> None:
+    spec = {"key": "tried", "url": "http://127.0.0.1:1", "query": "up", "round": 1} | fields
+    body = {**KIND, "metadata": {"name": "refused"}, "spec": {name: one for name, one in spec.items() if one != ""}}
+    ground.client.create("taintpublishers", body, dryRun="All")
+
+
+def test_the_api_server_refuses_what_cannot_be(ground):
+    publish(ground)
     for fields, said in REFUSALS:
         with pytest.raises(ApiError, match=said):
-            loop.publish("refused", **fields)
+            publish(ground, **fields)
 
 
-def test_a_key_cannot_be_changed(loop):
+def test_a_key_cannot_be_changed(tried):
     with pytest.raises(ApiError, match="cannot be changed"):
-        loop.client.patch("taintpublishers", "sla", {"spec": {"key": "other"}})
+        tried.client.patch("taintpublishers", TRIED, {"spec": {"key": "other"}})

@@ -5,13 +5,13 @@ Outages are in the faults of make chaos, restarts and a server that stands still
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from controlplane import ControlPlane, Link, Operator, wait_until
 from controlplane.client import resource_path
-from e2e.replay.pod_watch import PodWatch
-from e2e.replay.stage import hold, release
+from e2e.pod_watch import PodWatch
 from e2e.stories import (
     SLACK_SECONDS,
     Scene,
@@ -45,6 +45,14 @@ def link(own_control_plane: ControlPlane) -> Link:
     return own_control_plane.link()
 
 
+@contextmanager
+def held(link: Link) -> Iterator[None]:
+    """Watches of nodes lag; reads of nodes and all other watches stay fast."""
+    link.conditions.held_path = resource_path("nodes")
+    yield
+    link.conditions.held_path = ""
+
+
 class TestWhatItSeesIsOld:
     """A pod bound just after a taint went must not be judged by the taint: upstream evicts it."""
 
@@ -65,13 +73,12 @@ class TestWhatItSeesIsOld:
         for pod in before:
             scene.leaves(pod, began)
         wait_until(lambda: self.knows(scene, link, cleaned, tainted), 10, "the operator to see what it wrote")
-        hold(link)
-        scene.taint(cleaned)
-        bound = time.monotonic()
-        spared, leaves = scene.pod("spared", cleaned), scene.pod("leaves", tainted)
-        scene.leaves(leaves, bound)
-        scene.stays(spared, until=bound + 5)
-        release(link)
+        with held(link):
+            scene.taint(cleaned)
+            bound = time.monotonic()
+            spared, leaves = scene.pod("spared", cleaned), scene.pod("leaves", tainted)
+            scene.leaves(leaves, bound)
+            scene.stays(spared, until=bound + 5)
         scene.stays(spared, until=time.monotonic() + SLACK_SECONDS)
 
     def test_a_value_that_recovers_while_the_watch_is_silent_spares_its_pods(self, scene: Scene, link: Link) -> None:
@@ -80,8 +87,7 @@ class TestWhatItSeesIsOld:
         pod = scene.pod("recovered", node, toleration("Gt", "950", SILENT_SECONDS))
         fell = scene.taint(node, taint("940"))
         scene.event(pod, "EvictionScheduled")
-        hold(link)
-        scene.taint(node, taint("980"))
-        scene.stays(pod, until=fell + SILENT_SECONDS + SLACK_SECONDS)
-        release(link)
+        with held(link):
+            scene.taint(node, taint("980"))
+            scene.stays(pod, until=fell + SILENT_SECONDS + SLACK_SECONDS)
         scene.event(pod, "EvictionCancelled")

@@ -165,7 +165,7 @@ class Rig:
 
     def written(self, order: commands.Write, outcome: WriteOutcome = WriteOutcome.DONE) -> None:
         """A write ended. One to a node makes a new version of it."""
-        is_new = outcome is WriteOutcome.DONE and isinstance(order, commands.SaveHistory | commands.SaveLabels)
+        is_new = outcome is WriteOutcome.DONE and isinstance(order, commands.SaveHistory)
         self.feed(events.Written(order, outcome, self.version() if is_new else -1))
         self.wake()
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from engine.rig import NO_LIMITS, START, Rig, exists, gt
 from taintwarden.engine.derived import concerns, derivations, rivals, with_derived
-from taintwarden.engine.history import decode_histories
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import (
     Effect,
@@ -25,8 +24,8 @@ from taintwarden.engine.model import (
     ValueSource,
     ValueType,
 )
-from taintwarden.engine.placement import node_labels
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden_placement.node_labels import node_labels
 from taintwarden_placement.scheduling.feasibility import untolerated
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
@@ -77,53 +76,11 @@ def test_a_value_is_a_taint_of_the_node():
     assert (str(taint), history.added_at) == ("kubelet=v1.30.1:NoExecute", START)
 
 
-def test_a_missing_value_is_no_taint():
-    rig = Nodes(reading())
-    rig.reports()
-    assert rig.derived == []
-
-
-def test_each_effect_is_a_taint():
-    rig = Nodes(reading(effects=(Effect.NO_EXECUTE, Effect.NO_SCHEDULE)))
-    rig.reports(kubelet="v1.30.1")
-    assert rig.derived == ["kubelet=v1.30.1:NoExecute", "kubelet=v1.30.1:NoSchedule"]
-
-
 def test_a_taint_of_the_spec_counts_instead():
     rig = Nodes(reading(effects=(Effect.NO_EXECUTE, Effect.NO_SCHEDULE)))
     rig.reports("kubelet=v1.99.0", kubelet="v1.30.1")
     assert rig.derived == ["kubelet=v1.30.1:NoSchedule"]
     assert rig.machine.view.node("n1").taints[0][0] == Taint("kubelet", "v1.99.0")
-
-
-def test_policies_that_come_and_go_derive_and_stop():
-    rig = Nodes(acting())
-    rig.reports("sla=940", kubelet="v1.30.1")
-    assert rig.derived == []
-    rig.change(reading())
-    assert rig.derived == ["kubelet=v1.30.1:NoExecute"]
-    rig.change(acting())
-    assert rig.derived == []
-    assert [taint.key for taint, _ in rig.machine.view.node("n1").taints] == ["sla"]
-
-
-def test_another_source_for_a_key_takes_effect_at_once():
-    rig = Nodes(reading(key="k"))
-    rig.reports(kubelet="v1.30.1", healthy="False")
-    rig.change(reading("k", HEALTHY))
-    assert rig.derived == ["k=False:NoExecute"]
-
-
-def test_a_source_that_was_not_read_yet_is_no_taint():
-    rig = Nodes(reading(key="k"))
-    rig.reports(kubelet="v1.30.1")
-    rig.change(reading("k", KERNEL))
-    assert rig.derived == []
-
-
-def test_several_policies_with_one_source_add_their_effects():
-    found = derivations([reading(name="b", effects=(Effect.NO_SCHEDULE,)), reading(name="a")])
-    assert found["kubelet"].effects == (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
 
 
 def test_the_source_of_the_oldest_policy_counts():
@@ -140,14 +97,6 @@ def test_a_younger_policy_with_another_source_is_a_rival():
     assert "policy z, which is older, reads the taint kubelet from nodeInfo kernelVersion" in found["a"]
 
 
-def test_of_one_age_the_name_decides():
-    assert list(rivals([reading(name="b"), reading(source=KERNEL, name="a")])) == ["b"]
-
-
-def test_one_source_is_no_contradiction():
-    assert rivals([reading(name="a"), reading(name="b"), acting(name="c")]) == {}
-
-
 def test_a_rival_takes_no_key_itself():
     """What is not followed must not stop a third policy."""
     both = (TaintSelector("kubelet", source=KERNEL), TaintSelector("kernel", source=KUBELET))
@@ -157,14 +106,6 @@ def test_a_rival_takes_no_key_itself():
 
 
 # -- whom it concerns -------------------------------------------------------------------------------------------------
-
-
-def test_a_value_that_is_not_tolerated_evicts():
-    rig = Nodes(reading())
-    rig.reports(kubelet="v1.30.1")
-    rig.pod("old", newer("1.31.0"))
-    rig.pod("new", newer("1.30.0"))
-    assert rig.evictions() == ["old"]
 
 
 def test_a_pod_without_a_toleration_for_the_key_is_not_concerned():
@@ -238,34 +179,6 @@ def test_the_scheduler_extender_judges_likewise():
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_value_that_changes_evicts():
-    rig = Nodes(reading("gpu", HEALTHY))
-    rig.reports(healthy="True")
-    rig.pod("p", Toleration("gpu", "Equal", "True"))
-    assert rig.evictions() == []
-    rig.reports(healthy="False")
-    assert rig.evictions() == ["p"]
-
-
-def test_a_status_that_is_unknown_is_a_value():
-    rig = Nodes(reading("gpu", HEALTHY))
-    rig.reports(healthy="Unknown")
-    rig.pod("strict", Toleration("gpu", "In", values=("True",)))
-    rig.pod("lenient", Toleration("gpu", "In", values=("True", "Unknown")))
-    assert rig.evictions() == ["strict"]
-
-
-def test_a_value_that_returns_within_the_grace_keeps_the_pod():
-    rig = Nodes(reading("gpu", HEALTHY))
-    rig.reports(healthy="True")
-    rig.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=10))
-    rig.reports(healthy="False")
-    rig.advance(9)
-    rig.reports(healthy="True")
-    rig.advance(60)
-    assert rig.evictions() == []
-
-
 def test_a_value_that_disappears_evicts_nobody():
     rig = Nodes(reading("gpu", HEALTHY))
     rig.reports(healthy="False")
@@ -273,16 +186,6 @@ def test_a_value_that_disappears_evicts_nobody():
     rig.reports()
     rig.advance(60)
     assert rig.evictions() == []
-
-
-def test_a_heartbeat_changes_nothing():
-    rig = Nodes(reading())
-    rig.reports(kubelet="v1.30.1")
-    rig.pod("p", newer())
-    rig.out.clear()
-    before = rig.machine.view.evaluations
-    rig.reports(kubelet="v1.30.1")
-    assert (rig.out, rig.machine.view.evaluations) == ([], before)
 
 
 # -- clocks -----------------------------------------------------------------------------------------------------------
@@ -335,13 +238,6 @@ def test_what_is_derived_again_counts_from_then():
     rig.wall += 60
     rig.reports(kubelet="v1.30.1")
     assert rig.deadline("aware") == 180
-
-
-def test_the_history_is_kept_on_the_node():
-    rig = Nodes(reading())
-    rig.reports(kubelet="v1.30.1")
-    [order] = [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]
-    assert decode_histories(order.text)["kubelet:NoExecute from nodeInfo kubeletVersion"].value == "v1.30.1"
 
 
 def test_a_restart_moves_no_deadline():
@@ -442,14 +338,6 @@ def test_the_time_of_a_taint_of_the_spec_still_counts_after_a_gap():
 
 def placed(value, value_type=None):
     return node_labels([Taint("k", value)], [TaintSelector("k", value_type=value_type, placement=True)])
-
-
-def test_placement_repeats_what_is_derived():
-    rig = Nodes(reading(placement=True, value_type=ValueType.VERSION))
-    rig.reports(kubelet="v1.30.1")
-    [order] = [one for one in rig.ordered if isinstance(one, commands.SaveLabels)]
-    assert order.labels["value.taintwarden.io/kubelet"] == "v1.30.1"
-    assert int(order.labels["version.taintwarden.io/kubelet"]) > 0
 
 
 def test_a_value_that_no_label_can_have_is_left_out():

@@ -8,7 +8,6 @@ from simulated import policy
 from taintwarden.engine.evaluate import Concern, Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import events
 from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
 from taintwarden.engine.reported_status import InvalidTaint
 
@@ -106,13 +105,6 @@ def verdicts(evaluator: Evaluator, value: str, *tolerations: Toleration):
     return evaluator.verdicts(pod_class, pod_class.tolerations, taints, (policy(),))
 
 
-def test_a_judgement_is_made_once():
-    evaluator = Evaluator()
-    kept = [verdicts(evaluator, "940", gt()) for _ in range(5)]
-    assert len(kept) == 5
-    assert sum(evaluator.counts.values()) == 1
-
-
 def test_judgements_are_forgotten_with_the_last_pod_that_has_these_tolerations():
     evaluator = Evaluator()
     known = verdicts(evaluator, "940", gt())
@@ -170,23 +162,6 @@ def test_whether_a_policy_acts_depends_on_the_effect():
 
 
 # -- the report, further -----------------------------------------------------------------------------------------------
-
-
-def test_a_report_tells_which_limit_holds_the_queue():
-    rig = Rig(policy(limits={"evictionsPerSecond": 1, "burst": 1}))
-    rig.node("n1", "sla=940")
-    for name in "abc":
-        rig.pod(name, gt())
-    [told] = rig.view.report(rig.now)
-    assert (told.status.limited_by, told.status.pending) == ("policy-rate", 3)
-
-
-def test_a_report_leaves_out_policies_that_are_gone():
-    rig = Rig(policy(timing={"violationGraceSeconds": 60}))
-    rig.node("n1", "sla=940", "other=high")
-    rig.pod("a", gt())
-    rig.feed(events.PoliciesChanged((policy("new"),)))
-    assert [(one.policy.name, one.status.pending) for one in rig.view.report(rig.now)] == [("new", 0)]
 
 
 def test_a_report_counts_held_pods_by_taint_and_policy():

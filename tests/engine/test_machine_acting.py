@@ -5,9 +5,8 @@ import pytest
 
 from engine.rig import REACHED, START, Rig, exists, gt
 from simulated import policy
-from taintwarden.engine.machine import Machine, Outcome, Phase, Timings, WriteOutcome, commands, events
+from taintwarden.engine.machine import Outcome, Phase, Timings, WriteOutcome, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
-from taintwarden.engine.model import Instant
 from taintwarden.engine.outcomes import OUTCOMES, CallAnswer
 
 
@@ -118,46 +117,6 @@ def limited(rate: float, burst: int, *pods: str, **options: object) -> Rig:
     return rig
 
 
-def test_a_policys_rate_holds_pods_back():
-    rig = limited(1.0, 2, *"abcdef")
-    assert rig.evictions() == ["a", "b"]
-    rig.settle("a")
-    rig.settle("b")
-    rig.advance(1)
-    assert rig.evictions() == ["c"]
-    rig.advance(2)
-    assert rig.evictions() == ["d", "e"]
-
-
-def test_the_overall_rate_holds_all_policies_back():
-    rig = Rig(policy("a", taints=[{"key": "x"}]), policy("b", taints=[{"key": "y"}]), overall_rate=2.0)
-    rig.node("n1", "x=1", "y=1")
-    for name in "abcdef":
-        rig.pod(name)
-    assert len(rig.evictions()) == 2
-    rig.advance(1)
-    assert len(rig.evictions()) == 2
-
-
-def test_a_limited_policy_holds_no_other_back():
-    slow = policy("slow", taints=[{"key": "x"}], limits={"evictionsPerSecond": 0.001, "burst": 1})
-    rig = Rig(slow, policy("fast", taints=[{"key": "y"}]))
-    rig.node("n1", "x=1")
-    rig.node("n2", "y=1")
-    for number in range(3):
-        rig.pod(f"slow-{number}", node="n1")
-        rig.pod(f"fast-{number}", node="n2")
-    assert sorted(rig.evictions()) == ["fast-0", "fast-1", "fast-2", "slow-0"]
-
-
-def test_how_long_a_limit_was_waited_for_is_told():
-    rig = limited(1.0, 1, "a", "b")
-    rig.out = []
-    rig.advance(2)
-    [decided] = rig.take(commands.Decided)
-    assert (decided.limit, decided.waited) == ("policy-rate", 1.0)
-
-
 def test_a_wall_clock_that_steps_opens_no_limit():
     rig = limited(1.0, 1, *"abcdef")
     rig.out = []
@@ -165,14 +124,6 @@ def test_a_wall_clock_that_steps_opens_no_limit():
         rig.wall += step
         rig.wake()
     assert rig.evictions() == []
-
-
-def test_a_raised_limit_counts_at_once():
-    rig = limited(0.001, 1, *"abcdef")
-    rig.out = []
-    rig.feed(events.PoliciesChanged((policy(limits={"evictionsPerSecond": 1000.0, "burst": 100}),)))
-    rig.advance(0.25)
-    assert rig.evictions() == ["b", "c", "d", "e", "f"]
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------
@@ -298,16 +249,6 @@ def test_a_call_that_did_not_help_is_told_and_tried_again(outcome):
     assert rig.evictions() == ["a"]
 
 
-def test_what_the_server_asks_to_wait_is_waited():
-    rig = violated("a")
-    rig.settle("a", Outcome.THROTTLED, retry_after=30.0)
-    rig.out = []
-    rig.advance(29.5)
-    assert rig.evictions() == []
-    rig.advance(1)
-    assert rig.evictions() == ["a"]
-
-
 def test_tries_are_counted_however_they_end():
     rig = violated("a")
     told = []
@@ -324,16 +265,6 @@ def test_a_decision_is_told_once_however_often_it_is_tried():
         rig.settle("a", Outcome.FAILED)
         rig.advance(20, step=1.0)
     assert len(rig.take(commands.Decided)) == 1
-
-
-def test_a_blocked_pod_that_may_stay_is_called_off():
-    rig = violated("a")
-    rig.settle("a", Outcome.BLOCKED)
-    rig.out = []
-    rig.node("n1", "sla=980")
-    assert "Cancelled a" in rig.notices()
-    rig.advance(60)
-    assert rig.evictions() == []
 
 
 def test_a_call_that_failed_for_a_pod_that_may_stay_by_then_is_called_off():
@@ -448,15 +379,6 @@ def test_whoever_loses_the_lead_commands_nothing_more():
     assert rig.out == []
 
 
-def test_whoever_gains_the_lead_goes_on_where_the_other_was():
-    rig = Rig(leading=False)
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
-    assert rig.evictions() == ["a"]
-
-
 def test_whoever_gains_the_lead_tells_what_is_scheduled():
     rig = Rig(leading=False)
     rig.node("n1", "sla=940")
@@ -531,18 +453,6 @@ def test_before_all_is_known_nobody_goes():
     assert rig.evictions() == ["a"]
 
 
-def test_a_machine_with_nothing_to_do_wants_nothing():
-    assert Rig().machine.wake_after(Instant(START, 0.0)) is None
-    assert Machine().wake_after(Instant(START, 0.0)) is None
-
-
-def test_it_sleeps_until_the_first_deadline():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt(violation_grace_seconds=45))
-    assert rig.machine.wake_after(rig.now) == 45.0
-
-
 # -- rehearsals -------------------------------------------------------------------------------------------------------
 
 
@@ -553,16 +463,6 @@ def test_a_rehearsal_is_told_once_and_nobody_goes():
     assert "Rehearsed a" in rig.notices()
     rig.advance(300)
     assert rig.out == []
-
-
-def test_a_rehearsal_takes_the_limits_of_its_policy():
-    rig = Rig(policy(mode="DryRun", limits={"evictionsPerSecond": 1.0, "burst": 1}))
-    rig.node("n1", "sla=940")
-    for name in "abc":
-        rig.pod(name, gt())
-    assert len(rig.take(commands.Rehearsed)) == 1
-    rig.advance(2)
-    assert len(rig.take(commands.Rehearsed)) == 2
 
 
 def test_a_rehearsal_that_is_over_is_called_off():
@@ -616,17 +516,6 @@ def test_pausing_calls_off_what_is_scheduled():
     assert "Cancelled a" in rig.notices()
 
 
-def test_a_policy_that_is_gone_acts_no_more():
-    rig = violated(*"abcdef", max_in_flight=1)
-    rig.feed(events.PoliciesChanged(()))
-    rig.wake()
-    rig.out = []
-    rig.settle("a", Outcome.FAILED)
-    rig.advance(120)
-    assert rig.evictions() == []
-    assert rig.claimed() == []
-
-
 # -- freshness --------------------------------------------------------------------------------------------------------
 
 
@@ -644,15 +533,6 @@ def test_one_read_serves_all_pods_of_a_node():
     for name in "abc":
         rig.pod(name, gt(), version=REACHED + 5)
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
-
-
-def test_a_taint_that_is_still_there_lets_them_go():
-    rig = Rig()
-    node = rig.node("n1", "sla=940")
-    rig.pod("a", gt(), version=REACHED + 5)
-    rig.feed(events.NodeChecked("n1", node.resource_version, REACHED + 5))
-    rig.wake()
-    assert rig.evictions() == ["a"]
 
 
 def test_a_taint_that_went_away_spares_them():

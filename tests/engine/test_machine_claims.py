@@ -59,15 +59,6 @@ def test_a_pod_is_asked_for_once():
     assert sorted(one.phase.name for one in rig.view.claims("uid-a")) == ["ASIDE", "IN_FLIGHT"]
 
 
-def test_the_others_end_with_the_pod():
-    rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
-    rig.pod("a")
-    rig.node("n1", "sla=1", "cni=1")
-    rig.settle("a")
-    rig.gone("a")
-    assert rig.claimed() == []
-
-
 def test_a_call_that_failed_lets_the_others_try():
     rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
     rig.pod("a")
@@ -132,16 +123,6 @@ def test_a_wall_clock_stepped_forth_ends_no_back_off():
     rig.wall += 3_600
     rig.wake()
     assert rig.evictions() == []
-
-
-def test_what_a_server_asks_to_wait_is_bounded():
-    rig = Rig()
-    rig.pod("a", gt())
-    rig.node("n1", "sla=940")
-    rig.settle("a", Outcome.THROTTLED, retry_after=1e9)
-    rig.out = []
-    rig.advance(310, step=1.0)
-    assert rig.evictions() == ["a"]
 
 
 def test_a_list_always_replaces_what_is_known():

@@ -71,13 +71,6 @@ def test_pods_of_an_unknown_workload_wait_until_it_is_seen():
     assert rig.evictions() == ["a"]
 
 
-def test_a_held_pod_that_turns_unready_goes():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
-    rig.pod("c", owner=owner(), ready=False)
-    assert rig.evictions() == ["c"]
-
-
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
     """A stream may be late: what has become Ready counts for its workload."""
@@ -117,13 +110,6 @@ def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_cha
     assert "b" not in rig.evictions()
 
 
-def test_a_pod_that_is_orphaned_is_limited_no_more():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
-    rig.pod("c", ready=True)
-    assert rig.evictions() == ["c"]
-
-
 def test_new_labels_of_a_foreign_controllers_pod_replace_nobody():
     rig = crowd(limited(max_unavailable=ONE), *"abcd", of=FOREIGN)
     spoil(rig)
@@ -157,14 +143,6 @@ def test_a_pod_that_never_ends_holds_up_its_node_for_a_while_only():
     assert rig.evictions() == ["b"]
 
 
-def test_pods_that_others_made_leave_count():
-    rig = crowd(limited(node_max_concurrent=1), "a")
-    rig.gone("stranger", until=rig.wall + 30)
-    assert spoil(rig) == []
-    rig.gone("stranger")
-    assert rig.evictions() == ["a"]
-
-
 @pytest.mark.parametrize("others", [{}, {"uid-stranger": "n2"}], ids=["not listed", "on another node"])
 def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
     rig = crowd(limited(node_max_concurrent=1), "a")
@@ -189,16 +167,6 @@ def test_a_budget_that_allows_lets_the_next_go_each_time():
     assert rig.evictions() == []
     rig.budget(allowed=1)
     assert rig.evictions() == ["c"]
-
-
-def test_a_pod_that_is_not_ready_does_not_stand_behind_one_that_is():
-    rig = Rig(limited())
-    rig.budget(allowed=0)
-    rig.pod("a", ready=True)
-    rig.pod("b", ready=False)
-    assert spoil(rig) == []
-    rig.budget(allowed=0, healthy_enough=True)
-    assert rig.evictions() == ["b"]
 
 
 def test_a_budget_that_is_deleted_lets_all_go():
@@ -265,17 +233,6 @@ def test_when_it_will_be_deleted_is_told():
     rig.node("n1", "sla=940")
     [told] = rig.take(commands.HeldByBudget)
     assert told.until == START + 60
-
-
-def test_a_pod_that_another_limit_holds_is_not_deleted_for_that():
-    rig = crowd(limited(spec=THEN_DELETE, node_max_concurrent=1), "a")
-    rig.budget(allowed=0)
-    spoil(rig)
-    rig.gone("stranger", until=rig.wall + 500)
-    rig.budget(allowed=1)
-    rig.advance(100)
-    rig.gone("stranger")
-    assert deletions(rig) == [("a", False)]
 
 
 def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api_server_refused_it_once():
@@ -363,13 +320,6 @@ def fleet(rig: Rig, good: int, bad: int, zone: str = "z1", **more) -> None:
         rig.node(name, "sla=980" if number < good else "sla=940", labels={ZONE: zone}, **more)
 
 
-def test_a_node_that_goes_is_counted_no_more():
-    rig = Rig(limited(zone_health=HEALTH))
-    fleet(rig, 2, 1)
-    rig.feed(events.NodeGone("z1-2"))
-    assert zones(rig) == [("z1", "Normal", 2, 0)]
-
-
 def test_another_node_of_the_same_name_is_counted_once_and_afresh():
     rig = Rig(limited(zone_health=HEALTH))
     fleet(rig, 2, 1)
@@ -408,34 +358,7 @@ def test_pods_go_at_the_pace_of_their_zone_as_soon_as_another_one_is_not_full():
     assert rig.evictions() == ["p-z1-0", "p-z1-1", "p-z1-2"]
 
 
-def test_zone_health_switched_off_lets_all_go():
-    rig = Rig(limited(zone_health=HEALTH), leading=False)
-    fleet(rig, 0, 3)
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.advance(5)
-    rig.change(limited())
-    assert rig.evictions() == ["p-z1-0", "p-z1-1", "p-z1-2"]
-
-
 # -- rates by zone and namespace --------------------------------------------------------------------------------------
-
-
-def test_a_namespace_has_its_own_rate():
-    rig = Rig(limited(namespace_evictions_per_second=1.0))
-    for name in "abc":
-        rig.pod(f"shop-{name}")
-        rig.pod(f"office-{name}", namespace="office")
-    assert sorted(spoil(rig)) == ["office-a", "shop-a"]
-    rig.advance(1)
-    assert sorted(rig.evictions()) == ["office-b", "shop-b"]
-
-
-def test_a_zone_has_its_own_rate():
-    rig = Rig(limited(zone_evictions_per_second=1.0))
-    fleet(rig, 0, 3)
-    assert len(rig.evictions()) == 1
-    rig.advance(2)
-    assert len(rig.evictions()) == 2
 
 
 def test_the_machine_sleeps_until_a_key_is_released():
@@ -497,17 +420,6 @@ def test_a_policy_that_may_not_evict_holds_back_no_others_of_a_budget():
     assert rig.evictions() == ["b"]
 
 
-def test_a_stricter_policy_holds_back_no_others_of_a_workload():
-    rig = Rig(keyed("strict", "x", max_unavailable=ONE), keyed("lax", "y", max_unavailable=Share(number=3)))
-    rig.wants(owner(), 4)
-    for name, node in (("a", "n1"), ("b", "n1"), ("c", "n2"), ("d", "n2")):
-        rig.pod(name, owner=owner(), node=node, ready=True)
-    rig.node("n1", "x=1")
-    assert rig.evictions() == ["a"]
-    rig.node("n2", "y=1")
-    assert rig.evictions() == ["c", "d"]
-
-
 # -- changes while held -----------------------------------------------------------------------------------------------
 
 
@@ -516,14 +428,6 @@ def test_a_policy_that_changes_lets_those_it_held_be_asked_again():
     spoil(rig)
     rig.change(limited(max_unavailable=Share(number=3)))
     assert rig.evictions() == ["b", "c"]
-
-
-def test_a_policy_that_is_deleted_holds_nobody():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
-    rig.change()
-    assert (rig.claimed(), rig.view.in_flight) == ([], 1)
-    assert kept(rig.world.queues, *(f"uid-{name}/p" for name in "bcd")) == []
 
 
 def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
@@ -542,13 +446,6 @@ def test_a_held_pod_that_is_gone_frees_what_it_stood_for():
     assert rig.claimed() == []
     assert kept(rig.world.queues, owner().uid) == []
     assert kept(rig.world.limiter.workloads, *(f"uid-{name}" for name in "abcd")) == []
-
-
-def test_a_node_that_goes_cancels_those_that_are_held():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
-    spoil(rig)
-    rig.feed(events.NodeGone("n1"))
-    assert (rig.claimed(), rig.view.in_flight) == ([], 1)
 
 
 def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():

@@ -11,7 +11,7 @@ from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
-from taintwarden.engine.model import Gates, GuardSettings, Owner, Profile, Reclaim, Toleration
+from taintwarden.engine.model import GuardSettings, Owner, Profile, Reclaim, Toleration
 from taintwarden.engine.rfc3339 import at
 from taintwarden.engine.selectors import EVERYTHING
 
@@ -56,12 +56,6 @@ def test_of_equal_keys_the_oldest_policy_acts():
     assert fate(rig) == "b"
 
 
-def test_of_equal_ages_the_name_decides():
-    rig = Rig(policy("b"), policy("a"))
-    rig.node("n1", "sla=1")
-    assert fate(rig) == "a"
-
-
 def test_a_more_specific_policy_that_is_paused_keeps_the_others_off():
     rig = Rig(policy("all"), policy("sla", taints=[{"key": "sla"}], paused=True))
     rig.node("n1", "sla=1")
@@ -74,21 +68,6 @@ def test_a_policy_that_does_not_select_the_pod_leaves_it_to_another():
     rig.node("n1", "sla=1")
     assert fate(rig, labels={"app": "db"}) == "all"
     assert fate(rig, labels={"app": "web"}, uid="b") == "choosy"
-
-
-@pytest.mark.parametrize(
-    ("effects", "effect", "acting"),
-    [
-        (["NoExecute"], "NoExecute", "p"),
-        (["NoExecute"], "NoSchedule", ""),
-        (["NoSchedule", "PreferNoSchedule"], "PreferNoSchedule", "p"),
-        (["NoSchedule"], "NoExecute", ""),
-    ],
-)
-def test_only_selected_effects_evict(effects, effect, acting):
-    rig = Rig(policy(taints=[{"key": "sla", "effects": effects}]))
-    rig.node("n1", f"sla=1:{effect}")
-    assert fate(rig) == acting
 
 
 def test_each_taint_has_its_own_policy_and_the_first_deadline_wins():
@@ -301,13 +280,6 @@ def test_extended_tolerations_narrow_the_keys_they_name(native, extended, leaves
     assert bool(fate(rig, *native, extended=extended)) is leaves
 
 
-def test_a_gate_that_is_off_makes_comparisons_never_hold():
-    for gates, leaves in ((Gates(), False), (Gates(numeric_operators=False), True)):
-        rig = Rig(gates=gates)
-        rig.node("n1", "sla=980")
-        assert bool(fate(rig, gt())) is leaves
-
-
 # -- values that cannot be compared -----------------------------------------------------------------------------------
 
 
@@ -332,32 +304,6 @@ def test_an_invalid_value_that_comes_back_is_told_again():
     assert len(rig.take(commands.InvalidValue)) == 2
 
 
-def test_an_invalid_value_that_concerns_nobody_is_not_told():
-    rig = Rig()
-    rig.pod("a", exists())
-    rig.node("n1", "sla=high")
-    assert rig.take(commands.InvalidValue) == []
-
-
-def test_a_pod_that_comes_later_is_concerned_too():
-    rig = Rig()
-    rig.node("n1", "sla=high")
-    rig.pod("a", gt())
-    rig.pod("b", gt())
-    assert len(rig.take(commands.InvalidValue)) == 1
-
-
-def test_an_invalid_value_is_held_by_the_last_valid_one():
-    rig = Rig()
-    rig.pod("a", gt())
-    rig.node("n1", "sla=980")
-    rig.node("n1", "sla=high")
-    assert rig.deadline("a") is None
-    rig.node("n1", "sla=940")
-    rig.node("n1", "sla=high")
-    assert rig.deadline("a") == 0.0
-
-
 def test_evicting_by_an_invalid_value_is_the_policys_choice():
     rig = Rig(policy(timing={"onInvalidValue": "Evict"}))
     rig.pod("a", gt())
@@ -365,17 +311,6 @@ def test_evicting_by_an_invalid_value_is_the_policys_choice():
     [told] = rig.take(commands.InvalidValue)
     assert told.held is False
     assert rig.deadline("a") == 0.0
-
-
-def test_whoever_gains_the_lead_tells_of_invalid_values_and_evicting_nodes():
-    rig = Rig(leading=False)
-    rig.pod("a", gt())
-    rig.pod("b", exists("other"))
-    rig.node("n1", "sla=high", "other=1", "third=1")
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.wake()
-    told = [type(one).__name__ for one in rig.out]
-    assert (told.count("InvalidValue"), told.count("Degraded")) == (1, 1)
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
@@ -462,17 +397,6 @@ def test_what_a_list_does_not_name_is_gone():
     rig.feed(events.PodsListed({"uid-on-n2": "n2"}))
     assert rig.claimed() == []
     assert [uid for state in rig.world.cluster.nodes.values() for uid in state.pods] == ["uid-on-n2"]
-
-
-def test_a_pod_that_is_bound_to_another_node_after_a_restore_is_not_on_the_one_before():
-    rig = Rig(policy(timing={"violationGraceSeconds": 60}))
-    rig.node("n1", "sla=1")
-    rig.node("n2")
-    rig.pod("web", node="n1")
-    rig.feed(events.PodsSeen((rig.make_pod("web", node="n2"),)), events.PodsListed({"uid-web": "n2"}))
-    assert rig.claimed() == []
-    assert list(rig.world.cluster.nodes["n1"].pods) == []
-    assert list(rig.world.cluster.nodes["n2"].pods) == ["uid-web"]
 
 
 # -- verdicts that classes share --------------------------------------------------------------------------------------
@@ -598,13 +522,6 @@ def test_another_deadline_is_announced_again():
     assert [told.due_at - START for told in rig.take(commands.Scheduled)] == [60.0, 90.0]
 
 
-def test_what_is_due_now_is_not_announced():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    assert rig.take(commands.Scheduled) == []
-
-
 def test_what_was_not_announced_is_not_called_off():
     rig = Rig(leading=False)
     rig.node("n1", "sla=940")
@@ -623,20 +540,6 @@ def test_a_history_is_saved_while_a_deadline_lies_ahead():
     [save] = rig.take(commands.SaveHistory)
     assert (save.node, save.uid) == ("n1", "uid-n1")
     assert json.loads(save.text)["sla:NoExecute"]["values"] == [[START, ["940"]]]
-
-
-def test_one_save_at_a_time_and_the_newest_in_the_end():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    for value in ("980", "940", "930"):
-        rig.node("n1", f"sla={value}")
-    first = rig.take(commands.SaveHistory)
-    assert len(first) == 1
-    rig.answer(commands.SaveHistory)
-    [second] = rig.take(commands.SaveHistory)
-    assert decode_histories(second.text)["sla:NoExecute"].values == ("930", "940", "980")
-    rig.answer(commands.SaveHistory)
-    assert rig.take(commands.SaveHistory) == []
 
 
 def test_what_stands_in_the_annotation_is_not_saved_again():
@@ -660,17 +563,6 @@ def test_a_save_that_failed_is_tried_again_with_what_is_known_then():
     rig.advance(2)
     [again] = rig.take(commands.SaveHistory)
     assert decode_histories(again.text)["sla:NoExecute"].values == ("930", "940")
-
-
-def test_a_save_that_failed_is_not_tried_again_when_the_taint_is_gone():
-    rig = Rig()
-    rig.pod("a", gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
-    rig.answer(commands.SaveHistory, WriteOutcome.FAILED)
-    rig.node("n1")
-    rig.out = []
-    rig.advance(60)
-    assert rig.take(commands.SaveHistory) == []
 
 
 def test_an_annotation_that_somebody_removed_is_written_again():
@@ -724,25 +616,6 @@ def test_a_report_counts_each_policy_for_itself():
     assert by_name["fast"].blocked_by == {"blocked": 1}
 
 
-def test_a_report_names_the_next_pods_only():
-    rig = Rig(leading=False)
-    rig.node("n1", "sla=940")
-    for number in range(30):
-        rig.pod(f"p{number:02}", gt(violation_grace_seconds=100 - number))
-    [told] = rig.view.report(rig.now)
-    assert [pending.name for pending in told.status.next_pods] == [f"p{number:02}" for number in range(29, 19, -1)]
-    assert told.status.pending == 30
-
-
-def test_pods_on_their_way_out_are_not_reported_as_pending():
-    rig = Rig()
-    rig.node("n1", "sla=940")
-    rig.pod("a", gt())
-    rig.settle("a")
-    [told] = rig.view.report(rig.now)
-    assert (told.status.pending, told.status.evicted) == (0, 1)
-
-
 def test_a_value_that_all_tolerate_is_saved_soon_too():
     """If it changes while nobody runs, only the annotation knows that it was tolerated until then."""
     rig = Rig()
@@ -760,13 +633,6 @@ def test_pods_on_a_node_that_opts_out_are_not_of_the_population():
         rig.pod(f"a{number}", gt(), node="n1")
         rig.pod(f"b{number}", gt(), node="n2")
     assert rig.view.guard("p", rig.now).population == 10
-
-
-def test_the_history_of_a_node_that_opts_out_is_kept():
-    rig = Rig()
-    rig.node("n1", "sla=940", do_not_evict=True)
-    [saved] = rig.take(commands.SaveHistory)
-    assert "940" in saved.text
 
 
 @pytest.mark.parametrize(("of_pod", "of_node"), [(True, False), (False, True), (True, True)])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.natural import MAX_LENGTH, PRE_RELEASES, explain_natural, parse_natural
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.placement.encoding import encode_natural
 from taintwarden.engine.versions import hinges_on_text, text_in
+from taintwarden_placement.node_labels.encoding import encode_natural
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "natural.json").read_text())
 GROUPS = {group["name"]: group["ascending"] for group in VECTORS["groups"]}

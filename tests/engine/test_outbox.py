@@ -9,9 +9,9 @@ from engine.kept import kept
 from engine.rig import limited
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Timings, WriteOutcome
-from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, SaveLabels, Write
+from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, Write
 from taintwarden.engine.machine.events import Written
-from taintwarden.engine.machine.outbox import Outbox, guard_key, history_key, key_of, labels_key
+from taintwarden.engine.machine.outbox import Outbox, guard_key, history_key, key_of
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Gates, Instant, Node
 
@@ -125,7 +125,7 @@ def test_withdrawing_what_was_never_put_changes_nothing():
 
 @pytest.mark.parametrize(
     "other",
-    [history("a", "n2"), SaveLabels("n1", "uid-n1", {}), guard(), ClearGuardReset(POLICY)],
+    [history("a", "n2"), guard(), ClearGuardReset(POLICY)],
     ids=lambda order: type(order).__name__,
 )
 def test_other_keys_do_not_wait(other):
@@ -135,9 +135,8 @@ def test_other_keys_do_not_wait(other):
 
 
 def test_keys_name_what_is_written():
-    orders = [history("a"), SaveLabels("n1", "uid-n1", {}), guard(), ClearGuardReset(POLICY)]
-    assert [key_of(order) for order in orders] == [KEY, labels_key("n1"), guard_key("p"), "guard-reset/p"]
-    assert len({key_of(order) for order in orders}) == 4
+    orders = [history("a"), guard(), ClearGuardReset(POLICY)]
+    assert [key_of(order) for order in orders] == [KEY, guard_key("p"), "guard-reset/p"]
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -304,8 +303,8 @@ def test_the_delays_of_a_guards_record_double_although_it_is_made_anew():
 def test_losing_leadership_forgets_every_write():
     bench = Bench()
     order = history("a")
-    bench.put(order, history("b"), SaveLabels("n2", "uid-n2", {}))
-    bench.answer(WriteOutcome.FAILED, labels_key("n2"))
+    bench.put(order, history("b"), history("a", "n2"))
+    bench.answer(WriteOutcome.FAILED, history_key("n2"))
     bench.outbox.clear()
     assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
     assert (bench.outbox.next_at(), bench.outbox.believed(KEY, 0)) == (None, None)

@@ -12,7 +12,7 @@ from simulated import policy
 from taintwarden.engine import evaluate
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits.refusal import VIEW
-from taintwarden.engine.machine import Outcome, Timings, commands, events
+from taintwarden.engine.machine import Timings, commands, events
 from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, matching
@@ -47,17 +47,6 @@ def stage() -> Stage:
     return Stage()
 
 
-# -- whom they reach --------------------------------------------------------------------------------------------------
-
-
-def test_a_pod_that_loses_its_label_loses_the_tolerations(stage):
-    stage.give("fast", gt("900"), app="web")
-    stage.node("n1", "sla=940")
-    stage.pod("a", labels={"app": "web"})
-    stage.pod("a", labels={"app": "db"})
-    assert stage.evictions() == ["a"]
-
-
 # -- coming, changing and going ---------------------------------------------------------------------------------------
 
 
@@ -68,37 +57,6 @@ def test_a_profile_that_comes_calls_an_eviction_off(stage):
     stage.give("fast", gt("900"))
     assert stage.notices() == ["Cancelled a"]
     stage.advance(120)
-    assert stage.evictions() == []
-
-
-def test_a_profile_that_goes_makes_the_pod_leave(stage):
-    stage.give("fast", gt("900"))
-    stage.node("n1", "sla=940")
-    stage.pod("a")
-    assert stage.evictions() == []
-    stage.take_away("fast")
-    assert stage.evictions() == ["a"]
-
-
-def test_a_profile_that_goes_sets_a_pod_free_that_it_condemned(stage):
-    stage.give("strict", GRACE)
-    stage.node("n1", "sla=940", added=START)
-    stage.pod("a", exists())
-    assert stage.deadline("a") == 30
-    stage.take_away("strict")
-    assert stage.deadline("a") is None
-    stage.advance(60)
-    assert stage.evictions() == []
-
-
-def test_a_changed_selector_lets_go_of_some_and_takes_others(stage):
-    stage.give("p", gt("900"), app="web")
-    stage.node("n1", "sla=940")
-    stage.pod("web", labels={"app": "web"})
-    assert stage.evictions() == []
-    stage.give("p", gt("900"), app="db")
-    assert stage.evictions() == ["web"]
-    stage.pod("db", labels={"app": "db"})
     assert stage.evictions() == []
 
 
@@ -122,40 +80,11 @@ def waiting() -> Stage:
     return stage
 
 
-def test_a_waiting_pod_that_a_profile_saves_does_not_go():
-    stage = waiting()
-    stage.give("fast", gt("900"))
-    stage.settle("a")
-    stage.gone("a")
-    stage.advance(30)
-    assert stage.evictions() == []
-    assert stage.claimed() == []
-
-
 def test_a_waiting_pod_goes_on_waiting_when_a_profile_changes_nothing_for_it():
     stage = waiting()
     stage.give("fast", gt("900"), app="other")
     stage.advance(10)
     assert stage.evictions() == ["b"]
-
-
-def test_pods_that_were_saved_while_waiting_wait_again_when_the_profile_goes():
-    stage = waiting()
-    stage.give("fast", gt("900"))
-    stage.take_away("fast")
-    stage.advance(10)
-    assert stage.evictions() == ["b"]
-
-
-def test_a_pod_saved_while_its_call_is_made_is_judged_by_the_outcome(stage):
-    stage.node("n1", "sla=940")
-    stage.pod("a")
-    assert stage.evictions() == ["a"]
-    stage.give("fast", gt("900"))
-    stage.settle("a", Outcome.BLOCKED)
-    assert stage.notices() == ["Cancelled a"]
-    stage.advance(60)
-    assert stage.evictions() == []
 
 
 def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
@@ -365,15 +294,6 @@ def test_the_profiles_that_are_found_are_those_that_select(changes, labels):
         indexed.put("shop", name, plain[name])
     pod_class = Interner().pod_class("shop", labels, Tolerations())
     assert indexed.of(pod_class) == matching(filter(None, plain.values()), pod_class)
-
-
-def test_a_change_that_changes_nothing_is_followed_by_one_that_does(stage):
-    stage.give("fast", gt("900"))
-    stage.node("n1", "sla=940")
-    stage.pod("a", labels={"app": "web"})
-    stage.give("fast", gt("900"), app="web")
-    stage.take_away("fast")
-    assert stage.evictions() == ["a"]
 
 
 # -- what is told -----------------------------------------------------------------------------------------------------

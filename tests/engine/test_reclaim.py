@@ -1,9 +1,12 @@
 """Nodes that will be gone: by when pods go, with how much time to stop, and who does not make it."""
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, gt, limited
+from engine.rig import START, Rig, limited
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.machine.reclaims import REMEMBERED_NODES, REMEMBERED_SECONDS
 from taintwarden.engine.model import Node, Policy, Reclaim
@@ -41,32 +44,11 @@ def test_a_pod_that_may_stay_for_a_while_goes_early_enough_to_stop_in_order():
     assert rig.deadline("a") == SECONDS - 40
 
 
-def test_a_pod_without_a_grace_goes_at_once():
-    rig = Rig(spot())
-    rig.pod("a")
-    warn(rig)
-    assert rig.evictions() == ["a"]
-
-
-def test_a_pod_that_takes_longer_than_there_is_goes_at_once():
-    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
-    rig.pod("a", grace_seconds=500)
-    warn(rig)
-    assert rig.deadline("a") == 0
-
-
 def test_the_policys_grace_period_counts_instead_of_the_pods():
     rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}, "eviction": {"gracePeriodSeconds": 10}}))
     rig.pod("a", grace_seconds=500)
     warn(rig)
     assert rig.deadline("a") == SECONDS - 10
-
-
-def test_a_pod_that_tolerates_the_taint_stays():
-    rig = Rig(spot())
-    rig.pod("a", gt())
-    rig.node("n1", "sla=980")
-    assert rig.claimed() == []
 
 
 def test_the_longest_grace_goes_first_among_equals():
@@ -111,13 +93,6 @@ def test_the_policys_grace_period_is_given_where_there_is_time():
     rig.pod("a", grace_seconds=500)
     warn(rig)
     assert graces(rig) == [60]
-
-
-def test_without_a_hard_deadline_no_grace_is_cut():
-    rig = Rig(limited())
-    rig.pod("a", grace_seconds=5_000)
-    warn(rig)
-    assert graces(rig) == [None]
 
 
 # -- who does not make it ----------------------------------------------------------------------------------------------
@@ -220,31 +195,17 @@ def test_a_pod_that_opts_out_will_not_make_it_however_much_time_there_is():
     assert risk.reason.startswith("it is not evicted, since")
 
 
-def test_those_who_make_it_are_not_told():
-    rig = Rig(spot())
-    rig.pod("a", grace_seconds=SECONDS)
-    warn(rig)
-    rig.settle("a")
-    rig.advance(5)
-    assert told(rig, commands.DeadlineAtRisk) == []
-
-
 def test_those_whose_turn_comes_too_late_are_told():
     rig = Rig(spot(), overall_rate=1.0)
     for number in range(8):
         rig.pod(f"p{number}", grace_seconds=SECONDS - 4)
     warn(rig)
-    rig.advance(2)
+    for _ in range(6):
+        rig.advance(1)
+        for call in [one for one in rig.out if isinstance(one, commands.Evict)]:
+            rig.settle(call.pod.name)
+        rig.out = [one for one in rig.out if not isinstance(one, commands.Evict)]
     assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["p6", "p7"]
-
-
-def test_whose_turn_comes_late_is_by_the_order_in_which_they_go():
-    rig = Rig(spot(), overall_rate=1.0)
-    for name, grace in (("d", 120), ("a", 117), ("b", 118), ("c", 119)):
-        rig.pod(name, grace_seconds=grace, priority=5 if name == "d" else 0)
-    warn(rig)
-    rig.advance(1)
-    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["d"]
 
 
 def test_a_replica_that_follows_tells_nobody():
@@ -256,6 +217,10 @@ def test_a_replica_that_follows_tells_nobody():
 
 
 # -- who did not -------------------------------------------------------------------------------------------------------
+
+
+HELD = {"ready": True}
+"""A pod that a budget holds."""
 
 
 def held(policy: Policy | None = None) -> Rig:
@@ -271,12 +236,42 @@ def missed(rig: Rig) -> list[str]:
     return [one.reason for one in told(rig, commands.DeadlineMissed)]
 
 
-def test_a_pod_that_stands_there_still_missed_its_deadline():
-    rig = held()
-    rig.advance(SECONDS - 1, step=1.0)
-    assert missed(rig) == []
-    rig.advance(1)
-    assert missed(rig) == ["not-evicted"]
+LATER = SECONDS + 5
+DRY = {"mode": "DryRun"}
+MISSED: dict[str, tuple[Policy, dict[str, Any], Callable[[Rig], object], list[str]]] = {
+    "in time": (spot(), HELD, lambda rig: rig.advance(SECONDS - 1, step=1.0), []),
+    "it stands there still": (spot(), HELD, lambda rig: rig.advance(SECONDS, step=1.0), ["not-evicted"]),
+    "its call is accepted": (
+        spot(),
+        {"grace_seconds": 500},
+        lambda rig: rig.settle("a"),
+        ["grace-cut"],
+    ),
+    "its call is refused": (spot(), {"grace_seconds": 500}, lambda rig: rig.settle("a", Outcome.BLOCKED), []),
+    "it left": (
+        spot(),
+        {},
+        lambda rig: (rig.settle("a"), rig.gone("a", until=START + 30), rig.advance(LATER, 1.0)),
+        [],
+    ),
+    "the node vanishes": (spot(), HELD, lambda rig: rig.feed(events.NodeGone("n1")), ["not-evicted"]),
+    "the node of another policy vanishes": (limited(), HELD, lambda rig: rig.feed(events.NodeGone("n1")), []),
+    "the taint goes": (spot(), HELD, lambda rig: (rig.node("n1"), rig.advance(LATER, step=1.0)), []),
+    "a dry run": (spot(spec=DRY), {}, lambda rig: rig.advance(LATER, step=1.0), []),
+    "no removal any more": (spot(), HELD, lambda rig: (rig.change(limited()), rig.advance(LATER, step=1.0)), []),
+    "an earlier removal": (spot(), HELD, lambda rig: (rig.change(spot(seconds=30)), rig.advance(30)), ["not-evicted"]),
+}
+
+
+@pytest.mark.parametrize(("given", "pod", "happens", "reasons"), MISSED.values(), ids=MISSED)
+def test_who_missed_the_deadline(given, pod, happens, reasons):
+    rig = Rig(given)
+    if pod is HELD:
+        rig.budget(allowed=0)
+    rig.pod("a", **pod)
+    warn(rig)
+    happens(rig)
+    assert missed(rig) == reasons
 
 
 def test_it_is_counted_once_whatever_comes():
@@ -290,61 +285,6 @@ def test_it_is_counted_once_whatever_comes():
     rig.settle("a")
     rig.feed(events.NodeGone("n1"))
     assert missed(rig) == ["not-evicted"]
-
-
-def test_a_pod_that_got_less_time_than_it_asks_for_missed_its_deadline():
-    rig = Rig(spot())
-    rig.pod("a", grace_seconds=500)
-    warn(rig)
-    assert missed(rig) == []
-    rig.settle("a")
-    assert missed(rig) == ["grace-cut"]
-
-
-def test_a_call_that_was_refused_cut_nobodys_grace():
-    rig = Rig(spot())
-    rig.pod("a", grace_seconds=500)
-    warn(rig)
-    rig.settle("a", Outcome.BLOCKED)
-    assert missed(rig) == []
-
-
-def test_a_pod_that_left_in_time_missed_nothing():
-    rig = Rig(spot())
-    rig.pod("a")
-    warn(rig)
-    rig.settle("a")
-    rig.gone("a", until=START + 30)
-    rig.advance(SECONDS + 5, step=1.0)
-    assert missed(rig) == []
-
-
-def test_a_node_that_vanishes_early_is_counted():
-    rig = held()
-    rig.advance(10)
-    rig.feed(events.NodeGone("n1"))
-    assert missed(rig) == ["not-evicted"]
-
-
-def test_a_node_without_a_hard_deadline_that_vanishes_is_not():
-    rig = held(limited())
-    rig.feed(events.NodeGone("n1"))
-    assert missed(rig) == []
-
-
-def test_a_taint_that_goes_ends_it():
-    rig = held()
-    rig.node("n1")
-    rig.advance(SECONDS + 5, step=1.0)
-    assert missed(rig) == []
-
-
-def test_a_policy_that_only_rehearses_misses_nothing():
-    rig = Rig(spot(spec={"mode": "DryRun"}))
-    rig.pod("a")
-    warn(rig)
-    rig.advance(SECONDS + 5, step=1.0)
-    assert missed(rig) == []
 
 
 def end(pods: int = 0, at_risk: int = 0, missed: int = 0) -> ReclaimStatus:
@@ -367,13 +307,6 @@ def test_a_pod_that_is_deleted_in_time_in_spite_of_its_budget_is_not_at_risk():
     assert [one.delete for one in told(rig, commands.Evict)] == [True]
     rig.settle("a", Outcome.REFUSED)
     assert ends(rig) == [end(pods=1, at_risk=1)]
-
-
-def test_a_pod_that_has_time_is_not_at_risk():
-    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
-    rig.pod("a", grace_seconds=40)
-    warn(rig)
-    assert ends(rig) == [end(pods=1)]
 
 
 def test_a_pod_that_was_still_there_is_reported_for_ten_minutes_after_its_node():
@@ -430,13 +363,6 @@ def test_nodes_with_pods_at_risk_are_first():
     assert [one.node for one in ends(rig)] == ["n2", "n1"]
 
 
-def test_a_policy_that_does_not_enforce_reports_no_end():
-    rig = Rig(spot(spec={"mode": "DryRun"}))
-    rig.pod("a")
-    warn(rig)
-    assert ends(rig) == []
-
-
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
@@ -449,47 +375,17 @@ def test_a_pod_that_a_budget_holds_is_deleted_in_time_if_wanted(timeout, after):
     assert [one.delete for one in told(rig, commands.Evict)] == [True]
 
 
-def test_a_pod_that_a_budget_holds_is_not_deleted_if_not_wanted():
-    rig = held()
-    rig.advance(SECONDS * 2, step=1.0)
-    assert told(rig, commands.Evict) == []
-
-
 # -- changes -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_policy_that_has_no_hard_deadline_any_more_forgets_it():
-    rig = held()
-    rig.change(limited())
-    rig.advance(SECONDS + 5, step=1.0)
-    assert missed(rig) == []
-
-
-def test_another_deadline_counts():
-    rig = held()
-    rig.change(spot(seconds=30))
-    rig.advance(29)
-    assert missed(rig) == []
-    rig.advance(1)
-    assert missed(rig) == ["not-evicted"]
 
 
 def test_nothing_is_remembered_of_pods_that_are_gone():
     rig = held()
     rig.gone("a")
     reclaims = rig.machine._reclaims
-    assert (reclaims.claims, reclaims._alike, reclaims.next_in(rig.now)) == ({}, {}, None)
+    assert (reclaims.claims, reclaims.next_in(rig.now)) == ({}, None)
 
 
-def test_nothing_is_remembered_of_a_deadline_that_was_replaced():
-    rig = held()
-    rig.change(spot(seconds=30))
-    assert len(rig.machine._reclaims._alike) == 1
-    rig.gone("a")
-    assert rig.machine._reclaims._alike == {}
-
-
-def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
+def test_pods_that_go_while_others_are_reported_are_not_reported():
     rig = Rig(spot(), overall_rate=1.0, slice_size=10)
     rig.budget(allowed=0)
     rig.feed(events.PodsSeen(tuple(rig.make_pod(f"p{number}", grace_seconds=300, ready=True) for number in range(35))))
@@ -501,46 +397,18 @@ def test_pods_that_go_while_a_forecast_is_made_are_not_reported():
     assert len(told(rig, commands.DeadlineAtRisk)) == 10
 
 
-def test_of_several_nodes_that_will_be_gone_pods_may_go_while_a_forecast_is_made():
-    rig = Rig(spot(), overall_rate=1.0, slice_size=10)
-    rig.budget(allowed=0)
-    for number in range(35):
-        rig.pod(f"p{number}", node=f"n{number % 2}", grace_seconds=300 + number % 2, ready=True)
-    for name in ("n0", "n1"):
-        rig.feed(events.NodeSeen(Node(name, f"uid-{name}", {}, rig.make_taints("spot=1", added=START), rig.version())))
-    while not told(rig, commands.DeadlineAtRisk):
-        rig.feed(events.Woke())
-    rig.feed(*(events.PodGone(f"uid-p{number}", f"n{number % 2}") for number in range(35)))
-    rig.wake()
-    assert len(told(rig, commands.DeadlineAtRisk)) == 10
-
-
-def test_a_forecast_in_steps_of_one_pod_ends():
-    rig = Rig(spot(), overall_rate=1.0, slice_size=1)
-    rig.budget(allowed=0)
-    for name in "ab":
-        rig.pod(name, grace_seconds=300, ready=True)
-    warn(rig)
-    assert [one.pod.name for one in told(rig, commands.DeadlineAtRisk)] == ["a", "b"]
-
-
 # -- a policy that reclaims no more ------------------------------------------------------------------------------------
 
 
-def test_pods_of_a_policy_that_reclaims_no_more_are_ahead_of_nobody():
-    other = spot("q", spec={"taints": [{"key": "other"}]})
-    rig = Rig(spot(), other, overall_rate=1.0, leading=False)
-    for number in range(200):
-        rig.pod(f"p{number}")
-    rig.pod("q", node="n2", grace_seconds=30)
+def test_pods_of_a_policy_that_reclaims_no_more_are_not_at_risk():
+    rig = Rig(spot(), leading=False)
+    rig.pod("a", grace_seconds=300)
     warn(rig)
     rig.feed(events.LeadershipChanged(leading=True))
-    rig.change(limited(spec={"mode": "DryRun"}), other)
-    rig.out = []
-    rig.node("n2", "other=1", added=START)
+    rig.change(limited(spec={"mode": "DryRun"}))
     rig.advance(3)
     assert told(rig, commands.DeadlineAtRisk) == []
-    assert list(rig.machine._reclaims.claims) == ["uid-q/q"]
+    assert rig.machine._reclaims.claims == {}
 
 
 # -- many --------------------------------------------------------------------------------------------------------------

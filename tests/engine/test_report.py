@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
-from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import (
     ClaimView,
     Outcome,
@@ -65,19 +64,9 @@ def crowd(given: Policy, *names: str, **options) -> Rig:
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-def test_without_limits_nothing_holds_anybody():
-    rig = crowd(limited(), "a", "b")
-    assert (told(rig).limits, told(rig).limited_by) == ((), None)
-
-
 def test_a_rate_holds_all_that_stand_in_line_until_the_next_token():
     rig = crowd(limited(evictions_per_second=0.5, burst=1), *"abcd")
     assert told(rig).limits == held("policy-rate", 3, START, START + 2)
-
-
-def test_a_workload_holds_until_something_changes():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd")
-    assert told(rig).limits == held("workload", 3, START, None)
 
 
 def test_since_when_is_the_oldest_pods():
@@ -88,13 +77,6 @@ def test_since_when_is_the_oldest_pods():
     rig.node("n2", "sla=940")
     rig.advance(10)
     assert told(rig).limits == held("workload", 2, START, None)
-
-
-def test_a_pod_that_is_asked_again_waits_since_it_was_due():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b")
-    rig.advance(10)
-    rig.wants(owner(), 2)
-    assert told(rig).limits[0].since == at(START)
 
 
 def test_pods_whose_node_is_read_again_wait_since_they_were_due():
@@ -117,12 +99,6 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
 def test_what_a_limit_says_is_told():
     [limit] = crowd(limited(max_unavailable=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
     assert limit.message.endswith("is missing, and at most 1 (1) may be")
-
-
-def test_pods_whose_wave_is_too_large_already_wait_for_a_guard_that_has_tripped():
-    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=300)), *"abcd")
-    rig.advance(10)
-    assert told(rig).limits == held("guard", 4, rig.wall - 10, None)
 
 
 def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
@@ -224,23 +200,6 @@ def test_a_blind_machine_tells_that_it_does_not_know():
     assert limits(rig) == [("view", 2)]
 
 
-def test_pods_that_wait_for_their_deadline_are_held_by_nothing():
-    rig = Rig(limited(max_unavailable=ONE, spec={"timing": {"violationGraceSeconds": 60}}))
-    rig.pod("a", owner=owner(), ready=True)
-    rig.node("n1", "sla=940")
-    assert limits(rig) == []
-
-
-def test_policies_are_told_apart():
-    slow = limited("slow", spec={"taints": [{"key": "x"}]}, evictions_per_second=0.001, burst=1)
-    rig = Rig(slow, limited("p", spec={"taints": [{"key": "y"}]}))
-    rig.node("n1", "x=1")
-    for name in "ab":
-        rig.pod(name)
-    assert told(rig, "slow").limited_by == "policy-rate"
-    assert told(rig, "p").limited_by is None
-
-
 def test_a_window_that_never_opens_has_no_end():
     rig = crowd(msgspec.structs.replace(limited(), windows=(Window("0 2 */20 * 1L", 60),)), "a")
     assert told(rig).limits == held("window", 1, START, None)
@@ -308,12 +267,6 @@ def test_a_budget_is_not_told_for_what_it_did_not_do(outcome):
     assert report(rig).blocked_by == {outcome.value: 1}
 
 
-def test_a_pod_that_another_limit_holds_is_not_blocked():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b")
-    rig.budget(allowed=5)
-    assert (told(rig).blocked, told(rig).blocked_budgets) == (0, ())
-
-
 # -- zones -------------------------------------------------------------------------------------------------------------
 
 
@@ -323,12 +276,6 @@ def test_zones_are_told_by_name():
     for number in range(3):
         rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
     assert told(rig).zones == (ZoneStatus("a", "Full", 3, 3), ZoneStatus("b", "Normal", 1, 0))
-
-
-def test_without_zone_health_no_zones_are_told():
-    rig = Rig(limited())
-    rig.node("n1")
-    assert told(rig).zones == ()
 
 
 def test_of_many_zones_those_in_trouble_are_told():
@@ -364,11 +311,6 @@ def test_with_reclaim_zones_have_no_health():
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_closed_guard_is_told():
-    guard = report(Rig(limited(guard=GuardSettings()))).guard
-    assert (guard.record, guard.halts) == (GuardRecord(), False)
-
-
 def test_an_open_guard_is_told_with_what_would_leave_now():
     rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd")
     before = report(rig).guard
@@ -377,20 +319,7 @@ def test_an_open_guard_is_told_with_what_would_leave_now():
     assert (before.record.tripped_at, before.due, now.due, now.record.counted) == (START, 4, 5, (("shop", 5),))
 
 
-def test_without_a_guard_none_is_told():
-    assert report(Rig(limited())).guard is None
-
-
 # -- next --------------------------------------------------------------------------------------------------------------
-
-
-def test_the_next_pods_are_told_in_the_order_in_which_they_go():
-    rig = Rig(limited(spec={"timing": {"violationGraceSeconds": 600}}))
-    for name, priority in (("high", 5), ("low", -5), ("middle", 0)):
-        rig.pod(name, priority=priority)
-    rig.pod("soon", gt(violation_grace_seconds=30))
-    rig.node("n1", "sla=940")
-    assert [one.name for one in told(rig).next_pods] == ["soon", "low", "middle", "high"]
 
 
 def test_a_pod_is_scheduled_and_then_waits():
@@ -443,11 +372,6 @@ def test_pods_on_their_way_out_are_not_told_any_more():
     rig.node("n1", "sla=940")
     rig.settle("a")
     assert (told(rig).pending, told(rig).evicted, told(rig).next_pods) == (0, 1, ())
-
-
-def test_a_held_pod_is_still_pending():
-    rig = crowd(limited(max_unavailable=ONE), *"abc")
-    assert (told(rig).pending, told(rig).evicting_nodes, told(rig).next_deadline) == (3, 1, at(START))
 
 
 def test_a_report_changes_nothing():

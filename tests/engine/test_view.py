@@ -1,13 +1,12 @@
 """What other packages read of the machine: of its state, the cluster, and what holds a claim."""
 
-import msgspec
 import pytest
 
 from engine.rig import REACHED, Rig, exists, gt, limited
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
-from taintwarden.engine.limits.refusal import BUDGET, GUARD, VIEW, WINDOW
+from taintwarden.engine.limits.refusal import BUDGET, VIEW
 from taintwarden.engine.machine import ClaimView, Outcome, Phase, events
-from taintwarden.engine.model import GuardSettings, Profile, Window
+from taintwarden.engine.model import Profile
 from taintwarden.engine.selectors import LabelSelector
 
 
@@ -93,13 +92,6 @@ def test_a_node_that_was_not_seen_is_none(name):
     rig = Rig()
     rig.pod("a", node="n2")
     assert rig.view.node(name) is None
-    assert rig.view.placement_labels(name) is None
-
-
-def test_a_node_that_was_seen_has_labels_of_placement():
-    rig = Rig()
-    rig.node("n1")
-    assert rig.view.placement_labels("n1") is not None
 
 
 def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
@@ -109,16 +101,6 @@ def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
     assert [(one.key, history.value) for one, history in found.taints] == [("sla", "940")]
     assert [one.name for one in found.policies] == ["a"]
     assert found.device_taints == ()
-
-
-def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
-    rig = Rig(synced=False)
-    shared = rig.pod("a", gt()).shared
-    found = []
-    for value in ("980", "940"):
-        rig.node("n1", f"sla={value}")
-        found += [one.evicts for one in rig.view.verdicts("n1", shared)]
-    assert found == [False, True]
 
 
 def test_pods_are_those_of_the_node():
@@ -173,12 +155,6 @@ def test_an_accepted_eviction_counts_against_a_budget_until_its_time_is_over():
 # -- what holds a claim -----------------------------------------------------------------------------------------------
 
 
-def test_a_call_in_progress_is_held_by_nothing():
-    claim = only(evicted())
-    assert (claim.phase, claim.limit, claim.until, claim.detail) == (Phase.IN_FLIGHT, "", None, "")
-    assert (claim.outcome, claim.attempts, claim.budgets) == (None, 0, ())
-
-
 def test_a_pod_that_is_gone_while_its_call_is_in_progress_is_not_shown():
     rig = evicted()
     rig.gone("a")
@@ -201,24 +177,6 @@ def test_after_a_failed_call_its_outcome_holds_the_pod_until_the_next_one():
     assert (claim.outcome, claim.attempts, claim.budgets) == (Outcome.DENIED, 1, ())
 
 
-def test_attempts_are_all_calls_that_failed():
-    rig = evicted()
-    for outcome in (Outcome.DENIED, Outcome.DENIED, Outcome.FAILED):
-        rig.settle("a", outcome)
-        rig.advance(100, step=1)
-    assert only(rig).attempts == 3
-
-
-def test_after_a_call_that_a_budget_blocked_that_budget_holds_the_pod():
-    rig = Rig(limited())
-    rig.budget("mine", 1)
-    rig.pod("a")
-    rig.node("n1", "sla=940")
-    rig.settle("a", Outcome.BLOCKED)
-    claim = only(rig)
-    assert (claim.phase, claim.limit, claim.budgets) == (Phase.DELAYED, BUDGET, ("shop/mine",))
-
-
 def test_a_budget_whose_status_allows_nothing_is_named():
     rig = Rig(limited())
     rig.budget("mine", 0)
@@ -228,14 +186,6 @@ def test_a_budget_whose_status_allows_nothing_is_named():
     assert (claim.phase, claim.limit, claim.budgets) == (Phase.BLOCKED, BUDGET, ("shop/mine",))
     assert "shop/mine allows no disruption" in claim.detail
     assert claim.ready_since == rig.monotonic
-
-
-def test_a_pod_waits_for_a_read_of_its_node():
-    rig = Rig(limited())
-    rig.pod("a", version=REACHED + 5)
-    rig.node("n1", "sla=940")
-    claim = only(rig)
-    assert (claim.phase, claim.limit) == (Phase.CHECKING, VIEW)
 
 
 def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():
@@ -258,20 +208,6 @@ def test_a_stream_that_is_cut_off_holds_all_that_are_due():
     assert only(rig).limit == VIEW
 
 
-def test_a_closed_window_holds_a_pod_until_it_opens():
-    claim = only(evicted(msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 60),))))
-    assert claim.limit == WINDOW
-    assert claim.until is not None
-
-
-def test_a_guard_holds_all_pods_of_its_policy():
-    rig = Rig(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)))
-    for name in "ab":
-        rig.pod(name)
-    rig.node("n1", "sla=940")
-    assert [only(rig, name).limit for name in "ab"] == [GUARD, GUARD]
-
-
 def test_a_claim_has_the_grounds_of_its_policy():
     rig = evicted()
     grounds = only(rig).grounds
@@ -282,21 +218,7 @@ def test_a_claim_has_the_grounds_of_its_policy():
 # -- reports ----------------------------------------------------------------------------------------------------------
 
 
-def test_profiles_are_shown_with_the_pods_that_they_select():
-    rig = Rig()
-    rig.pod("a")
-    rig.pod("b", namespace="office")
-    for namespace in ("shop", "home"):
-        rig.feed(events.ProfileSeen(Profile(namespace, "all", LabelSelector(), (exists("spot"),))))
-    assert rig.view.matched_pods() == {"shop/all": 1, "home/all": 0}
-
-
 def test_without_profiles_no_pod_is_counted():
     rig = Rig()
     rig.pod("a")
     assert rig.view.matched_pods() == {}
-
-
-def test_a_policy_without_a_guard_shows_none():
-    rig = Rig(limited())
-    assert rig.view.guard("p", rig.now) is None

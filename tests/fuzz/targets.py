@@ -29,7 +29,6 @@ from taintwarden.engine.machine import Machine, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.engine.placement.encoding import encode_natural
 from taintwarden.engine.versions import hinges_on_text, text_in
 from taintwarden.kube.auth.kubeconfig import from_files
 from taintwarden.kube.calls.access import review_token
@@ -39,6 +38,7 @@ from taintwarden.kube.wire.kinds import Identity, NodeObject, PodObject
 from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
 from taintwarden.serving.pairs import make_authority, make_pair, trusts
 from taintwarden_placement.admission.known import Known
+from taintwarden_placement.node_labels.encoding import encode_natural
 from taintwarden_placement.rotation import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, TRUSTED, plan
 from taintwarden_placement.scheduling.extender import Args
 from taintwarden_placement.serving import reviews as handler

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from controlplane import Cluster, Json, wait_until
-from e2e.publisher_scene import RECORD
 from kind.installation import Installation
 from kind.monitoring import Monitoring, load_image
 from kind.scene import KEY, Scene, above
@@ -20,6 +19,7 @@ log = logging.getLogger(__name__)
 END_SECONDS = 30.0
 """Half of its grace."""
 GOOD, FALLEN = 0.985, 0.945
+RECORD = "published.taintwarden.io/sla"
 
 
 class Loop(Publishing):

@@ -14,7 +14,7 @@ from kind.control_plane import CONTROL_PLANE, Component
 from kind.installation import EXTENDER, Installation, KubeCtl
 from kind.nodes import remove_file, write_file
 from kind.scene import BAD, GOOD, KEY, Scene, above
-from taintwarden.engine.placement import value_label
+from taintwarden.api.placement_labels import value_label
 
 CNI = "example.com/cni"
 OLD, NEW = "v3.27.2", "v3.28.0"

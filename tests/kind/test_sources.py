@@ -13,7 +13,7 @@ from e2e.stories import annotation, toleration
 from kind.installation import Installation
 from kind.nodes import on_node
 from kind.scene import LEAVE_SECONDS, Scene, is_ready
-from taintwarden.engine.placement.labels import value_label
+from taintwarden.api.placement_labels import value_label
 
 KUBELET, GPU, DRIVER = "example.com/kubelet", "example.com/gpu", "example.com/driver"
 CONDITION = "GPUHealthy"

@@ -19,13 +19,6 @@ def popped(queue: EventQueue[str]) -> list[str]:
     return [queue.pop() for _ in range(len(queue))]
 
 
-def test_an_alarm_waits_for_no_other(queue):
-    put(queue, "shop", *(f"profile-{number}" for number in range(1_500)))
-    queue.put("", "guard", "guard", is_alarm=True)
-    assert queue.has_alarms
-    assert queue.pop() == "guard"
-
-
 def test_namespaces_take_turns(queue):
     put(queue, "loud", *"abc")
     put(queue, "quiet", "x")

@@ -75,18 +75,11 @@ async def test_renewing_keeps_the_time_of_the_acquisition(store: LeaseStore, one
     assert store.lease["spec"]["leaseTransitions"] == 4
 
 
-@pytest.mark.parametrize("spec", [{}, {"holderIdentity": ""}, {"holderIdentity": None}, {"leaseTransitions": None}])
+@pytest.mark.parametrize(
+    "spec", [{}, None, {"holderIdentity": ""}, {"holderIdentity": None}, {"leaseTransitions": None}]
+)
 async def test_a_lease_without_a_holder_is_taken_at_once(store: LeaseStore, one: Candidate, spec: Any) -> None:
-    store.lease = foreign("")
-    store.lease["spec"] = spec
-    one.start()
-    await asyncio.sleep(0.1)
-    assert one.lease.held
-
-
-async def test_a_lease_without_a_spec_is_taken_at_once(store: LeaseStore, one: Candidate) -> None:
-    store.lease = foreign()
-    del store.lease["spec"]
+    store.lease = foreign("") | {"spec": spec}
     one.start()
     await asyncio.sleep(0.1)
     assert one.lease.held
@@ -171,6 +164,7 @@ async def test_a_lease_that_another_renews_is_led(store: LeaseStore, one: Candid
         await asyncio.sleep(10)
         store.lease["spec"]["renewTime"] = f"2026-01-01T00:00:{second + 1:02}.000000Z"
         assert one.lease.is_led
+    assert one.changes == []
 
 
 @pytest.mark.parametrize("holder", ["", "a", "other"])
@@ -190,23 +184,6 @@ async def test_a_leader_that_may_no_longer_renew_is_none_soon(one: Candidate) ->
     one.network.refuses_writes = True
     await asyncio.sleep(UNLED_SECONDS)
     assert not one.lease.is_led
-
-
-async def test_every_renewal_of_another_starts_its_time_anew(store: LeaseStore, one: Candidate) -> None:
-    store.lease = foreign()
-    one.start()
-    for second in range(10):
-        await asyncio.sleep(10)
-        store.lease["spec"]["renewTime"] = f"2026-01-01T00:00:{second + 1:02}.000000Z"
-    await asyncio.sleep(10)
-    assert one.changes == []
-
-
-async def test_a_clock_of_another_that_is_wrong_makes_no_difference(store: LeaseStore, one: Candidate) -> None:
-    store.lease = foreign(renewTime="1999-01-01T00:00:00.000000Z")
-    one.start()
-    await asyncio.sleep(LEASE_SECONDS - 1)
-    assert not one.lease.held
 
 
 async def test_a_renewal_that_was_sent_twice_costs_nothing(store: LeaseStore, one: Candidate) -> None:
@@ -381,17 +358,6 @@ async def test_a_released_lease_is_free_at_once(store: LeaseStore, one: Candidat
     assert not one.lease.held
     assert store.holder == ""
     assert [held for _, held in one.changes] == [True, False]
-
-
-async def test_the_next_one_takes_a_released_lease_at_its_next_try(store: LeaseStore, one: Candidate) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    await one.kill()
-    await one.lease.release()
-    two = Candidate(store, "b").start()
-    await asyncio.sleep(0.1)
-    assert two.lease.held
-    await two.kill()
 
 
 async def test_a_lease_that_was_got_while_the_process_was_told_to_stop_is_released(

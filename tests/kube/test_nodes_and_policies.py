@@ -1,19 +1,17 @@
 """The few calls about one node and about policies, by script and against an API server."""
 
 import copy
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from contract.api import pod as pod_body
 from kube import wire
 from kube.scripted import ScriptedClient, foreign_404, refusal, standing
 from localcluster import LocalCluster
-from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
-from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history, save_labels
+from taintwarden.engine.machine.commands import SaveHistory
+from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history
 from taintwarden.kube.calls.own_kinds import (
     GUARD_RESET_ANNOTATION,
     POLICIES,
@@ -76,33 +74,20 @@ async def test_a_history_is_applied_with_the_uid_and_by_one_owner():
     }
 
 
-async def test_an_empty_history_names_no_annotation():
-    client = ScriptedClient({})
-    await save_history(client, history("uid-n1", ""), standing)
-    assert client.calls[0].body["metadata"] == {"name": "n1", "uid": "uid-n1"}
-
-
 NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}
-ORDERS = [history("uid-n1", "text", 7), SaveLabels("n1", "uid-n1", {"c": "3"})]
+ORDER = history("uid-n1", "text", 7)
 
 
-def save(order: SaveHistory | SaveLabels) -> Callable[..., Awaitable[int]]:
-    return save_history if isinstance(order, SaveHistory) else save_labels
-
-
-@pytest.mark.parametrize("order", ORDERS)
-async def test_a_node_is_written_as_it_was_known_and_its_new_version_is_returned(order):
+async def test_a_node_is_written_as_it_was_known_and_its_new_version_is_returned():
     client = ScriptedClient(NODE)
-    assert await save(order)(client, order, standing) == 8
-    based_on = "7" if isinstance(order, SaveHistory) else None  # labels wait for no other write
-    assert client.calls[0].body["metadata"].get("resourceVersion") == based_on
+    assert await save_history(client, ORDER, standing) == 8
+    assert client.calls[0].body["metadata"]["resourceVersion"] == "7"
 
 
-@pytest.mark.parametrize("order", ORDERS)
-async def test_what_no_longer_stands_is_not_written(order):
+async def test_what_no_longer_stands_is_not_written():
     client = ScriptedClient(NODE)
     with pytest.raises(Fenced):
-        await save(order)(client, order, lambda: False)
+        await save_history(client, ORDER, lambda: False)
     assert client.calls == []
 
 
@@ -140,21 +125,6 @@ async def test_a_history_comes_and_goes_and_nothing_else_changes(cluster: LocalC
     assert stored(cluster)["spec"] == before
 
 
-async def test_labels_come_and_go_whoever_wrote_them_and_nothing_else_changes(cluster: LocalCluster) -> None:
-    uid = stored(cluster)["metadata"]["uid"]
-    cluster.store.modify("nodes", "n1", "", lambda node: node["metadata"].update(labels={"a": "1", "b": "2"}))
-    async with cluster.serve() as server, wire.client(server.url) as client:
-        await save_labels(client, SaveLabels("n1", uid, {"b": None, "c": "3"}), standing)
-    assert stored(cluster)["metadata"]["labels"] == {"a": "1", "c": "3"}
-
-
-async def test_labels_are_not_written_on_a_namesake(cluster: LocalCluster) -> None:
-    async with cluster.serve() as server, wire.client(server.url) as client:
-        with pytest.raises(ApiError):
-            await save_labels(client, SaveLabels("n1", "another-uid", {"c": "3"}), standing)
-    assert "c" not in stored(cluster)["metadata"].get("labels", {})
-
-
 async def test_a_namesake_of_the_node_is_not_written(cluster: LocalCluster) -> None:
     async with cluster.serve() as server, wire.client(server.url) as client:
         with pytest.raises(ApiError) as caught:
@@ -170,14 +140,6 @@ async def test_a_node_that_is_gone_is_not_made_anew(cluster: LocalCluster) -> No
             await save_history(client, history("uid-n1", "text"), standing)
     assert caught.value.is_about_another
     assert cluster.store.list("nodes") == []
-
-
-async def test_a_pod_in_the_way_is_none_of_our_business(cluster: LocalCluster) -> None:
-    cluster.create("pods", pod_body("a", nodeName="n1"))
-    async with cluster.serve() as server, wire.client(server.url) as client:
-        node = await read_node(client, "n1")
-    assert node is not None
-    assert node.metadata.uid == stored(cluster)["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("resource", [POLICIES, PROFILES])
@@ -200,15 +162,6 @@ async def test_a_kind_that_is_refused_is_an_error(error):
         await check_definition(ScriptedClient(error), POLICIES)
 
 
-async def test_a_status_is_merged_into_the_subresource():
-    client = ScriptedClient({})
-    await patch_status(client, POLICIES, "p", {"pending": 1}, standing)
-    [call] = client.calls
-    assert (call.method, call.path) == ("PATCH", f"{POLICIES.path}/p/status")
-    assert call.content_type == "application/merge-patch+json"
-    assert call.body == {"status": {"pending": 1}}
-
-
 async def test_the_status_of_a_profile_is_merged_in_its_namespace():
     client = ScriptedClient({})
     await patch_status(client, PROFILES, "shop/p", {"matchedPods": 1}, standing)
@@ -218,16 +171,6 @@ async def test_the_status_of_a_profile_is_merged_in_its_namespace():
 
 
 STORED = {"metadata": {"name": "p", "uid": "uid-p", "resourceVersion": "7", "labels": {}}, "spec": {}}
-
-
-async def test_a_guard_is_written_into_the_version_that_was_read():
-    client = ScriptedClient(STORED, {})
-    assert await save_guard(client, "p", "uid-p", {"open": False}, standing)
-    read, write = client.calls
-    assert (read.method, read.path, read.params) == ("GET", f"{POLICIES.path}/p", {})
-    assert (write.method, write.path) == ("PATCH", f"{POLICIES.path}/p/status")
-    assert write.content_type == "application/merge-patch+json"
-    assert write.body == {"metadata": {"resourceVersion": "7"}, "status": {"guard": {"open": False}}}
 
 
 async def test_the_guard_of_a_namesake_is_not_written():
@@ -269,18 +212,6 @@ async def test_a_guard_that_is_not_written_is_an_error(answers):
 async def test_a_policy_that_does_not_decode_is_an_error_of_this_room(answer):
     with pytest.raises(KubeError):
         await save_guard(ScriptedClient(answer), "p", "uid-p", {}, standing)
-
-
-async def test_a_reset_is_taken_off_by_a_patch_with_the_uid():
-    client = ScriptedClient({})
-    await clear_guard_reset(client, "p", "uid-p", standing)
-    [call] = client.calls
-    assert (call.method, call.path, call.content_type) == (
-        "PATCH",
-        f"{POLICIES.path}/p",
-        "application/merge-patch+json",
-    )
-    assert call.body == {"metadata": {"uid": "uid-p", "annotations": {GUARD_RESET_ANNOTATION: None}}}
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Lists and watches in protobuf: what is read of them, and what happens where they are not what they should be."""
 
 from typing import Any
-from weakref import ref
 
 import pytest
 
@@ -213,15 +212,6 @@ def test_the_same_bytes_in_another_field_are_another_shape() -> None:
     """Both have one entry with field 1 only, one as a toleration, one as a spread constraint."""
     first, second = decoded(pod(spec={22: [{1: "zone"}]}), pod(spec={33: [{1: "zone"}]}))
     assert first.shape is not second.shape
-
-
-def test_a_shape_is_forgotten_when_nobody_holds_it() -> None:
-    frames = FrameDecoder(PODS)
-    [[first], _] = frames.page(page(pod())).decode()
-    shape = ref(first.shape)
-    assert frames.page(page(pod())).decode()[0][0].shape is shape()
-    del first
-    assert shape() is None
 
 
 # -- other kinds ------------------------------------------------------------------------------------------------------

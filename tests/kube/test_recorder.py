@@ -482,21 +482,6 @@ async def test_the_end_does_not_wait_for_ever():
     assert made.dropped == 7
 
 
-async def test_one_refusal_at_the_end_costs_no_other_event():
-    client = ScriptedClient(refusal(404), default=lambda _: {})
-    made = Recorder(client, "i", 1)
-    for note in "abc":
-        made.record(message(note))
-    await made.flush(5)
-    assert notes(client) == ["a", "b", "c"]
-
-
-async def test_flushing_nothing_is_nothing():
-    client = fine()
-    await Recorder(client, "i", 1).flush(5)
-    assert client.calls == []
-
-
 async def test_a_long_note_is_cut_before_it_waits():
     recorder_of_many = Recorder(fine(), "taintwarden-0", 1.0)
     recorder_of_many.record(message("x" * 100_000))

@@ -14,7 +14,7 @@ from kube.stored_webhooks import StoredWebhooks
 from taintwarden import app
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
-from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
+from taintwarden.engine.machine.commands import SaveHistory
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.calls import node_calls, own_kinds
@@ -96,12 +96,11 @@ async def event_calls() -> list[Call]:
 async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     node, named = {"metadata": {}}, {"metadata": {"uid": "u", "resourceVersion": "1"}}
     listed = {"items": [], "metadata": {"resourceVersion": "1"}}
-    client = ScriptedClient(listed, listed, node, {}, {}, {}, {}, {}, named, {}, {})
+    client = ScriptedClient(listed, listed, node, {}, {}, {}, {}, named, {}, {})
     await own_kinds.check_definition(client, own_kinds.POLICIES)
     await own_kinds.check_definition(client, own_kinds.PROFILES)
     await node_calls.read_node(client, "n1")
     await node_calls.save_history(client, SaveHistory("n1", "u", "{}"), standing)
-    await node_calls.save_labels(client, SaveLabels("n1", "u", {}), standing)
     await Evictor(client).evict(pod(), None, standing)
     await own_kinds.patch_status(client, own_kinds.POLICIES, "p", {}, standing)
     await own_kinds.patch_status(client, own_kinds.PROFILES, "shop/p", {}, standing)

@@ -15,7 +15,7 @@ from taintwarden.kube.errors import TooLong, Unreachable
 from taintwarden.kube.watch.paging import FIRST_LIMIT, GROWTH
 from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.watch.watching import FRAMES_AT_ONCE, StreamTimings
-from taintwarden.kube.wire.kinds import BudgetObject, Identity, WorkloadObject
+from taintwarden.kube.wire.kinds import Identity, WorkloadObject
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     CONTROLLERS,
@@ -176,16 +176,6 @@ async def test_a_large_page_is_passed_on_in_parts():
     ]
 
 
-async def test_the_watch_begins_where_the_list_ended():
-    followed = await follow(page(version="42"))
-    assert followed.watched_from[0] == "42"
-
-
-async def test_an_empty_cluster_is_a_complete_list_too():
-    followed = await follow(page())
-    assert followed.heard[:3] == [("list began",), ("listed", []), ("list ended", "10")]
-
-
 async def test_a_list_that_expires_while_paging_begins_again_from_the_first_page():
     followed = await follow(page(obj("a"), more="t1"), refusal(410), MEANWHILE, page(obj("b")))
     assert followed.of("list began", "listed", "list ended") == [
@@ -208,11 +198,6 @@ async def test_a_list_that_is_refused_halfway_never_ends():
 async def test_an_undecodable_object_of_a_list_is_told_and_the_others_come():
     followed = await follow(page(obj("a"), BAD, obj("c")))
     assert followed.heard[:3] == [("list began",), ("undecodable", "ns/bad"), ("listed", ["a", "c"])]
-
-
-async def test_an_undecodable_object_costs_no_page():
-    followed = await follow(page(BAD, more="t1"), page(obj("b")), MEANWHILE)
-    assert followed.of("listed") == [("listed", []), ("listed", ["b"])]
 
 
 async def test_an_object_that_is_none_at_all_is_told_without_a_name():
@@ -242,12 +227,6 @@ async def test_a_list_whose_items_are_none_is_not_an_empty_cluster(items):
     body = b'{"metadata":{"resourceVersion":"9"},"items":' + items.encode() + b"}"
     followed = await follow(body, page(obj("a")))
     assert followed.of("list ended") == [("list ended", "10")]
-
-
-async def test_a_list_with_broken_text_is_no_reason_to_end():
-    body = json.dumps(page(obj("a"), obj("b?"))).encode().replace(b"?", b"\xff")
-    followed = await follow(body)
-    assert ("listed", ["a"]) in followed.heard
 
 
 async def test_an_answer_that_is_no_list_does_not_empty_the_cluster():
@@ -302,12 +281,6 @@ async def test_a_quiet_watch_that_ran_out_is_resumed_at_once():
     assert followed.sleeps == []
 
 
-async def test_a_frame_in_pieces_is_put_together():
-    line = frame("ADDED", obj("a", 11))
-    followed = await follow(page(), [line[:7], line[7:20], line[20:]])
-    assert followed.of("seen") == [("seen", "a")]
-
-
 @pytest.mark.parametrize("begin", [b"{", b"\0\xff\xff\xff"])
 async def test_a_frame_without_an_end_is_given_up(begin):
     flood = [begin, *[b"x" * 2**20] * 40]
@@ -359,14 +332,6 @@ async def test_other_tasks_run_while_the_frames_of_one_chunk_are_delivered():
     assert all(any(first < turn <= second for turn in turns) for first, second in pairwise(delivered))
 
 
-async def test_half_a_line_at_the_end_is_dropped_and_comes_again():
-    whole = frame("ADDED", obj("b", 12))
-    followed = await follow(page(), [frame("ADDED", obj("a", 11)) + whole[:9]], [whole])
-    assert followed.of("seen") == [("seen", "a"), ("seen", "b")]
-    assert followed.watched_from[1] == "11"
-    assert followed.of("undecodable") == []
-
-
 async def test_half_a_line_at_a_cut_is_dropped_and_comes_again():
     whole = frame("ADDED", obj("b", 12))
     followed = await follow(page(), [frame("ADDED", obj("a", 11)), whole[:9], Unreachable("cut")], [whole])
@@ -396,12 +361,6 @@ async def test_lines_that_are_no_frames_back_off_ever_longer(line):
     followed = await follow(page(), *[[line + b"\n"]] * 3)
     assert followed.of("restarted") == [("restarted", "unreachable")] * 3
     assert followed.sleeps == [0.25, 0.5, 1.0]
-
-
-async def test_an_undecodable_object_in_a_watch_is_told_and_the_rest_goes_on():
-    lines = frame("MODIFIED", BAD) + frame("ADDED", obj("c", 13))
-    followed = await follow(page(), [lines])
-    assert followed.heard[3:6] == [("undecodable", "ns/bad"), ("seen", "c"), ("reached", "13")]
 
 
 async def test_a_deletion_of_which_too_little_is_known_needs_another_list():
@@ -460,10 +419,6 @@ def test_what_is_not_used_of_a_workload_costs_nothing(resource):
     template = {"spec": {"containers": [{"name": "main", "env": ["of no kind"]}]}}
     value = {"metadata": {"uid": "u", "labels": 7}, "spec": {"replicas": 3, "template": template}, "status": {}}
     assert msgspec.json.decode(json.dumps(value), type=resource.type).spec.replicas == 3
-
-
-def test_a_budget_that_nobody_has_looked_at_has_no_status():
-    assert msgspec.json.decode(b'{"metadata":{"generation":1},"spec":{}}', type=BudgetObject).status is None
 
 
 # -- what cannot be resumed -----------------------------------------------------------------------------------------
@@ -558,11 +513,6 @@ async def test_a_refused_watch_is_tried_again_from_the_same_place(code):
     assert followed.of("restarted")[0] == ("restarted", "refused")
     assert followed.watched_from == ["10", "10"]
     assert followed.sleeps[0] == TIMINGS.back_off[0]
-
-
-async def test_a_refused_list_is_tried_again():
-    followed = await follow(refusal(403), page(obj("a")))
-    assert followed.of("listed") == [("listed", ["a"])]
 
 
 async def test_what_the_server_asks_to_wait_is_waited():

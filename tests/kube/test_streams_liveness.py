@@ -151,13 +151,6 @@ async def test_after_a_long_list_a_quiet_server_confirms_at_once(scene: Scene) -
     assert scene.live
 
 
-async def test_before_the_first_list_nothing_is_up_to_date(scene: Scene) -> None:
-    scene.server.listing = for_ever
-    scene.begin()
-    await asyncio.sleep(1)
-    assert not scene.live
-
-
 async def test_the_view_is_lost_when_the_watch_after_a_list_does_not_open(scene: Scene) -> None:
     scene.server.opening = for_ever
     scene.begin()
@@ -168,14 +161,6 @@ async def test_the_view_is_lost_when_the_watch_after_a_list_does_not_open(scene:
 
 
 # -- lists of many pages ----------------------------------------------------------------------------------------------
-
-
-async def test_the_watch_opens_while_the_pages_come(scene: Scene) -> None:
-    scene.server.pages = [after(5), after(5)]
-    scene.begin()
-    await asyncio.sleep(1)
-    assert [watch.since for watch in scene.server.watches] == ["10"]
-    assert scene.server.watch.seconds > 10
 
 
 async def test_a_long_list_ends_up_to_date_without_another_proof(scene: Scene) -> None:
@@ -463,15 +448,6 @@ async def test_silence_is_no_proof(scene: Scene) -> None:
     await scene.go_away(6)
     await asyncio.sleep(3)
     assert not scene.live
-
-
-async def test_a_bookmark_is_a_proof(scene: Scene) -> None:
-    await scene.up()
-    scene.server.version = 50
-    await scene.go_away(6)
-    scene.server.watch.bookmark(50)
-    await asyncio.sleep(0.1)
-    assert scene.live
 
 
 async def test_versions_are_numbers(scene: Scene) -> None:

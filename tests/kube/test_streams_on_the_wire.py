@@ -128,19 +128,6 @@ async def test_pages_and_changes_come(scene: Scene) -> None:
     assert scene.faults.count("GET", "/api/v1/pods") == 3  # two pages and the watch
 
 
-async def test_what_is_asked_leaves_out_finished_pods(scene: Scene) -> None:
-    asked = [one.query for one in scene.faults.requests if one.path == "/api/v1/pods"]
-    assert all("fieldSelector=spec.nodeName!%3D,status.phase!%3DSucceeded" in query for query in asked)
-
-
-async def test_a_watch_that_ends_is_resumed_without_a_list(scene: Scene) -> None:
-    scene.cluster.drop_watches()
-    await until(lambda: bool(scene.known.restarts))
-    scene.create("d")
-    await scene.agrees()
-    assert scene.known.lists == 1
-
-
 @pytest.mark.parametrize("mid_line", [True, False])
 async def test_a_cut_watch_loses_nothing(scene: Scene, mid_line: bool) -> None:
     scene.faults.cut_watch("pods", mid_line=mid_line)
@@ -184,13 +171,6 @@ async def test_a_namesake_born_in_a_gap_is_another_pod(scene: Scene) -> None:
     await scene.agrees()
 
 
-async def test_a_list_that_expires_while_paging_begins_again(scene: Scene) -> None:
-    scene.faults.fail_watch(410, "pods")
-    scene.faults.answer(410, method="GET", path="/api/v1/pods$")
-    scene.delete("a")
-    await scene.agrees()
-
-
 async def test_an_undecodable_change_is_told_once_and_the_rest_comes(scene: Scene) -> None:
     scene.faults.garble_watch("pods")
     scene.create("d", "e")
@@ -203,48 +183,9 @@ async def test_an_undecodable_change_is_told_once_and_the_rest_comes(scene: Scen
     assert scene.known.undecodables == ["default/d"]
 
 
-async def test_an_undecodable_object_of_a_list_is_told_and_the_rest_comes(scene: Scene) -> None:
-    scene.faults.garble_list("pods")
-    scene.faults.fail_watch(410, "pods")
-    scene.create("d")
-    await until(lambda: "d" in scene.known.pods)
-    assert len(scene.known.undecodables) == 1
-
-
-async def test_what_the_server_asks_to_wait_is_waited(scene: Scene) -> None:
-    scene.faults.answer(429, path="/api/v1/pods$", retry_after_seconds=7)
-    scene.cluster.drop_watches("pods")
-    await until(lambda: 7.0 in scene.sleeps)
-    await scene.agrees()
-
-
-async def test_a_server_that_is_away_is_waited_for(scene: Scene) -> None:
-    fault = scene.faults.cut(path="/api/v1/pods$", times=1_000_000)
-    scene.cluster.drop_watches("pods")
-    await until(lambda: scene.known.restarts.count("unreachable") >= 6)
-    fault.times = 0
-    scene.create("d")
-    await scene.agrees()
-    assert max(scene.sleeps) > 3
-
-
 async def test_a_server_that_hangs_is_given_up(scene: Scene) -> None:
     scene.faults.hang(path="/api/v1/pods$")
     scene.cluster.drop_watches("pods")
     await until(lambda: "unreachable" in scene.known.restarts)
     scene.create("d")
     await scene.agrees()
-
-
-async def test_nobody_there_backs_off() -> None:
-    sleeps: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        sleeps.append(seconds)
-        if len(sleeps) == 3:
-            raise asyncio.CancelledError
-
-    async with wire.client("http://127.0.0.1:1") as client:
-        with pytest.raises(asyncio.CancelledError):
-            await Stream(client, PODS, Known(), sleep=sleep, jitter=lambda: 0.5).run()
-    assert sleeps == [0.25, 0.5, 1.0]

@@ -12,8 +12,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from admission.patching import patched
-from engine.affinity_law import matches, weight
-from engine.placement.node_selector import holds
+from placement.affinity_law import matches, weight
+from placement.node_selector import holds
 from scheduling.scene import READ, Scene, pod_json
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import (
@@ -26,10 +26,10 @@ from taintwarden.engine.model import (
     TolerationSecondsMode,
 )
 from taintwarden.engine.operators import ALL_GATES, Match, match
-from taintwarden.engine.placement import node_labels, version_labels
 from taintwarden.kube.wire.kinds import NodeObject, UnboundPod
 from taintwarden_placement.admission.injection import NO_NODE, additions, response
 from taintwarden_placement.admission.placing import ConcerningPolicies
+from taintwarden_placement.node_labels import node_labels, version_labels
 from taintwarden_placement.scheduling.extender import Args, PreemptionArgs
 from taintwarden_placement.scheduling.feasibility import Demand
 

@@ -334,8 +334,6 @@ class Simulation:
                 self.later(CALL_SECONDS, lambda: answer(self._check(command.name, version)))
             case commands.SaveHistory():
                 self.later(CALL_SECONDS, lambda: answer(events.Written(command, *self._save(command))))
-            case commands.SaveLabels():
-                self.later(CALL_SECONDS, lambda: answer(events.Written(command, *self._label(command))))
             case commands.SaveGuard():
                 self.later(CALL_SECONDS, lambda: answer(events.Written(command, self._save_guard(command))))
             case commands.ClearGuardReset():
@@ -369,32 +367,12 @@ class Simulation:
         self.guard_records[policy.name] = command.record
         return WriteOutcome.DONE
 
-    def _based_on(self, command: commands.SaveHistory | commands.SaveLabels) -> WriteOutcome:
-        """Whether the preconditions of a write hold."""
+    def _save(self, command: commands.SaveHistory) -> tuple[WriteOutcome, int]:
         node = self.nodes.get(command.node)
         if node is None or node["metadata"]["uid"] != command.uid:
-            return WriteOutcome.GONE
-        based_on = command.version if isinstance(command, commands.SaveHistory) else -1
-        same = based_on in (-1, int(node["metadata"]["resourceVersion"]))
-        return WriteOutcome.DONE if same else WriteOutcome.OUTDATED
-
-    def _label(self, command: commands.SaveLabels) -> tuple[WriteOutcome, int]:
-        outcome = self._based_on(command)
-        if outcome is not WriteOutcome.DONE:
-            return outcome, -1
-        node = self.nodes[command.node]
-        labels = node["metadata"]["labels"]
-        wanted = {name: value for name, value in (labels | command.labels).items() if value is not None}
-        if wanted != labels:
-            node["metadata"]["labels"] = wanted
-            self._node_changed(node)
-        return WriteOutcome.DONE, int(node["metadata"]["resourceVersion"])
-
-    def _save(self, command: commands.SaveHistory) -> tuple[WriteOutcome, int]:
-        outcome = self._based_on(command)
-        if outcome is not WriteOutcome.DONE:
-            return outcome, -1
-        node = self.nodes[command.node]
+            return WriteOutcome.GONE, -1
+        if command.version not in (-1, int(node["metadata"]["resourceVersion"])):
+            return WriteOutcome.OUTDATED, -1
         annotations = node["metadata"]["annotations"]
         if command.text != annotations.get("taintwarden.io/taint-history", ""):
             annotations["taintwarden.io/taint-history"] = command.text

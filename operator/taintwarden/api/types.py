@@ -13,6 +13,7 @@ from msgspec import Meta, field
 
 from taintwarden.api import names
 from taintwarden.api.field_errors import FieldError
+from taintwarden.api.placement_labels import MAX_KEY_PREFIX_LENGTH, label_version_label, value_label
 from taintwarden.api.window_schedules import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
 from taintwarden.engine.model import (
     DeviceEffect,
@@ -26,8 +27,6 @@ from taintwarden.engine.model import (
     ValueType,
 )
 from taintwarden.engine.numeric import explain_integer
-from taintwarden.engine.placement import value_label
-from taintwarden.engine.placement.labels import MAX_KEY_PREFIX_LENGTH, label_version_label
 from taintwarden.engine.selectors import SelectorOperator
 
 GROUP = "taintwarden.io"

@@ -17,7 +17,7 @@ from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import Evictor
-from taintwarden.kube.calls.node_calls import read_node, save_history, save_labels
+from taintwarden.kube.calls.node_calls import read_node, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_guard
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
@@ -28,16 +28,12 @@ NODE_READS = 8
 """Fresh reads of nodes in progress at once; due pods wait for them."""
 HISTORY_WRITES = 2
 """Histories written at once: few, because the evictions of a wave take precedence."""
-LABEL_WRITES = 4
-"""Nodes labelled at once: the scheduler places replacements by these labels."""
 GUARD_TRIES = 5
 """How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
 MAX_COMPLAINTS = 1_000
 CONFLICT = 409
-OfNode = commands.SaveHistory | commands.SaveLabels
 COMPLAINTS: dict[type, str] = {
     commands.SaveHistory: "taint-history-not-saved",
-    commands.SaveLabels: "node-labels-not-written",
     commands.SaveGuard: "guard-not-saved",
     commands.ClearGuardReset: "guard-reset-not-cleared",
 }
@@ -94,7 +90,6 @@ class Effector:
         self._reads = asyncio.Semaphore(NODE_READS)
         self._slots: dict[type, AbstractAsyncContextManager[object]] = {
             commands.SaveHistory: asyncio.Semaphore(HISTORY_WRITES),
-            commands.SaveLabels: asyncio.Semaphore(LABEL_WRITES),
         }
         """Limits how many such writes are in progress."""
         self._complaints: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -146,7 +141,7 @@ class Effector:
         except Fenced:
             outcome = WriteOutcome.FAILED
         except KubeError as error:
-            outcome = _outcome(error)
+            outcome = outcome_of(error)
             if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, commands.SaveGuard):
                 self._complain(order, error)
         else:
@@ -164,8 +159,6 @@ class Effector:
         match order:
             case commands.SaveHistory():
                 return await save_history(self._client, order, self._fence(order))
-            case commands.SaveLabels():
-                return await save_labels(self._client, order, self._fence(order))
             case commands.SaveGuard():
                 return UNKNOWN_VERSION if await self._save_guard(order) else None
             case commands.ClearGuardReset():
@@ -203,11 +196,11 @@ class Effector:
         self._complaints.move_to_end(key)
         if len(self._complaints) > self._max_complaints:
             self._complaints.popitem(last=False)
-        of = {"node": order.node} if isinstance(order, OfNode) else {"policy": order.policy.name}
+        of = {"node": order.node} if isinstance(order, commands.SaveHistory) else {"policy": order.policy.name}
         log.warning(COMPLAINTS[type(order)], **of, reason=str(error))
 
 
-def _outcome(error: KubeError) -> WriteOutcome:
+def outcome_of(error: KubeError) -> WriteOutcome:
     """What an error means for the next try."""
     if not isinstance(error, ApiError):
         return WriteOutcome.FAILED

@@ -2,7 +2,7 @@
 
 A row names the family of its operator, which reads values, and the side on which a taint's value has to lie. All else
 is asked of these two: how a toleration compares, which values it takes, which gate it needs, what its opposite is, and
-(in :mod:`.placement.translation`) how a node's labels say the same.
+(in ``taintwarden_placement.affinity.translation``) how a node's labels say the same.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping

@@ -41,8 +41,6 @@ class Fault:
     """How many calls may arrive at once that were sent apart."""
     bound_seconds: ClassVar[float] = 60
     """After so long every pod that has to leave has left."""
-    not_built_in: ClassVar[str] = ""
-    """Why it cannot be given to the built-in controller."""
     excused: ClassVar[Mapping[str, str]] = {}
     """Counts of the verdict for which zero is not promised, with the reason."""
 

@@ -138,12 +138,6 @@ class Errors(Networked):
     name = "errors"
     seconds = 25
 
-    def prepare(self, scene: Scene) -> None:
-        scene.replicas.offer_http2(False)  # the proxy answers requests that it can read
-
-    def clear(self, scene: Scene) -> None:
-        scene.replicas.offer_http2(True)
-
     def spoil(self, link: Link) -> None:
         link.conditions.error_share = 0.3
 

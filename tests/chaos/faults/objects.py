@@ -3,12 +3,13 @@
 import time
 
 from chaos.faults.base import Fault, Scene
+from chaos.replicas import LEASE
 from chaos.world import policies
-from controlplane import ApiError, wait_until
+from controlplane import OPERATOR_NAMESPACE, ApiError, wait_until
 from controlplane.binaries import ROOT
 from controlplane.manifests import documents
+from controlplane.target import OPERATOR_SERVICE_ACCOUNT
 
-NO_POLICIES = "it reads no policies"
 DEFINITION = "taintevictionpolicies.taintwarden.io"
 STARVED = "starved"
 FLOW = "flowcontrol.apiserver.k8s.io/v1"
@@ -18,7 +19,6 @@ class PoliciesDeleted(Fault):
     """The policies are deleted in a wave, and created again."""
 
     name = "policies-deleted"
-    not_built_in = NO_POLICIES
 
     def start(self, scene: Scene) -> None:
         for body in policies():
@@ -33,7 +33,6 @@ class DefinitionsDeleted(Fault):
     """The definition of policies is deleted in a wave, with all policies, and applied again."""
 
     name = "crds-deleted"
-    not_built_in = NO_POLICIES
     seconds = 25
 
     def start(self, scene: Scene) -> None:
@@ -81,9 +80,8 @@ class LeaseDeleted(Fault):
     def tick(self, scene: Scene, elapsed_seconds: float) -> None:
         if elapsed_seconds >= 4 * self._deleted:
             self._deleted += 1
-            of = scene.replicas.controller
-            if scene.plane.client.find("leases", of.lease, of.namespace):
-                scene.plane.client.delete("leases", of.lease, of.namespace)
+            if scene.plane.client.find("leases", LEASE, OPERATOR_NAMESPACE):
+                scene.plane.client.delete("leases", LEASE, OPERATOR_NAMESPACE)
 
 
 class Credentials(Fault):
@@ -111,8 +109,8 @@ class Starved(Fault):
             "limitResponse": {"type": "Reject"},
         }
         level = {"metadata": {"name": STARVED}, "spec": {"type": "Limited", "limited": limited}}
-        of = scene.replicas.controller
-        subject = {"kind": "ServiceAccount", "serviceAccount": {"namespace": of.namespace, "name": of.account}}
+        account = {"namespace": OPERATOR_NAMESPACE, "name": OPERATOR_SERVICE_ACCOUNT}
+        subject = {"kind": "ServiceAccount", "serviceAccount": account}
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
         flow = {
             "priorityLevelConfiguration": {"name": STARVED},
@@ -133,7 +131,6 @@ class DefinitionsReplaced(Fault):
     """The definitions are applied again, as an installation does it, every three seconds."""
 
     name = "crds-applied"
-    not_built_in = NO_POLICIES
 
     def prepare(self, scene: Scene) -> None:
         self._applied = 0

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from chaos.faults.base import Fault, Scene
 from chaos.replicas import Replica
-from controlplane import wait_until
+from controlplane import OPERATOR_NAMESPACE, wait_until
+from controlplane.target import OPERATOR_SERVICE_ACCOUNT
 
 STRAY = "stray"
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
@@ -121,8 +122,7 @@ class NoLease(Fault):
             client.create_namespace(STRAY)
             rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}]
             client.create("roles", {"metadata": {"name": STRAY}, "rules": rules}, STRAY)
-            of = scene.replicas.controller
-            account = {"kind": "ServiceAccount", "name": of.account, "namespace": of.namespace}
+            account = {"kind": "ServiceAccount", "name": OPERATOR_SERVICE_ACCOUNT, "namespace": OPERATOR_NAMESPACE}
             role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": STRAY}
             body = {"metadata": {"name": STRAY}, "roleRef": role, "subjects": [account]}
             client.create("rolebindings", body, STRAY)
@@ -139,7 +139,6 @@ class Clock(Fault):
 
     step_seconds: int
     seconds = 25
-    not_built_in = "libfaketime does not reach the clock of a Go program"
     excused: ClassVar[Mapping[str, str]] = {
         "early": "the moment of a deadline is read from the clock: a clock that is stepped ahead makes it earlier",
     }

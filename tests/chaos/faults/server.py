@@ -88,7 +88,6 @@ class Compacted(Fault):
     """etcd is compacted between two pages of every list, while the server and a replica start again."""
 
     name = "compacted"
-    not_built_in = "it reads all objects of a kind at once, not in pages"
 
     def start(self, scene: Scene) -> None:
         for link in scene.replicas.links():

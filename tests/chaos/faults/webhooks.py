@@ -8,6 +8,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from chaos.faults.base import Fault, Scene
+from controlplane import OPERATOR_USER
 from controlplane.api_server import LOOPBACK
 
 NAME = "chaos"
@@ -30,10 +31,9 @@ class Webhook(Fault):
         tls.load_cert_chain(pair.certificate, pair.key)
         self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        half, of = scene.world.namespaces[::2], scene.replicas.controller
-        eviction = {"operations": ["CREATE"], "resources": ["pods/eviction"]}
-        asked = {"operations": ["DELETE"], "resources": ["pods"]} if of.is_built_in else eviction
-        own = {"name": "own", "expression": f"request.userInfo.username == '{of.subject.user}'"}
+        half = scene.world.namespaces[::2]
+        asked = {"operations": ["CREATE"], "resources": ["pods/eviction"]}
+        own = {"name": "own", "expression": f"request.userInfo.username == '{OPERATOR_USER}'"}
         assert scene.plane.ca is not None
         bundle = base64.b64encode(scene.plane.ca.read_bytes()).decode()
         webhook = {

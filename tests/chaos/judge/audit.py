@@ -33,7 +33,6 @@ def audit_policy() -> Json:
             rule("", "nodes", "pods/eviction", received=True),
             rule("", "pods", "pods/status"),
             rule("apps", "replicasets"),
-            rule("policy", "poddisruptionbudgets"),
             rule("coordination.k8s.io", "leases"),
             rule("taintwarden.io", POLICIES),
             rule("apiextensions.k8s.io", DEFINITIONS, verbs=[*WRITES, "get"]),

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from chaos.judge.audit import DEFINITIONS, POLICIES, Record
-from chaos.judge.rules import FOREVER, Demand, Subject
+from chaos.judge.rules import FOREVER, Demand, Subject, demand
 
 Json = dict[str, Any]
 NEVER = float("-inf")
@@ -65,7 +65,7 @@ class Pod:
     ready: float = FOREVER
     """When the server had confirmed that it is Ready."""
     evicted: list[Record] = field(default_factory=list)
-    """Evictions, or deletions by the built-in controller, that the server accepted or whose result is unknown."""
+    """Evictions that the server accepted or whose result is unknown."""
     removed: float = FOREVER
     """When another client deleted it."""
 
@@ -135,7 +135,6 @@ class History:
         self.pods: dict[str, Pod] = {}
         self.by_name: dict[str, Pod] = {}
         self.replicas: dict[str, int] = {}
-        self.budgets: dict[str, Json] = {}
         self.leases: list[Record] = []
         self.evictions: list[Record] = []
         self.deletions: list[Record] = []
@@ -173,8 +172,6 @@ class History:
                 self._eviction(record)
             case "replicasets" if record.succeeded and record.verb in ("create", "update", "patch"):
                 self.replicas[f"{record.namespace}/{record.name}"] = record.answer["spec"]["replicas"]
-            case "poddisruptionbudgets" if record.succeeded and "spec" in record.answer:
-                self.budgets[f"{record.namespace}/{record.name}"] = record.answer["spec"]
             case "leases" if record.succeeded:
                 self.leases.append(record)
             case _ if record.resource == POLICIES:
@@ -208,9 +205,6 @@ class History:
 
     def _removed(self, record: Record) -> None:
         if record.user == self.subject.user:
-            if self.subject.is_built_in:
-                self._eviction(record)
-                return
             self.deletions.append(record)
         for pod in list(self.pods.values()) if record.verb == "deletecollection" else ():
             if pod.body["metadata"]["namespace"] == record.namespace:
@@ -268,17 +262,6 @@ class History:
 
     # -- questions
 
-    def least_available(self, pod: Pod) -> int:
-        """How many pods a budget of this one keeps; 0 without one."""
-        labels = pod.body["metadata"].get("labels") or {}
-        kept = [
-            int(spec["minAvailable"])
-            for name, spec in self.budgets.items()
-            if name.startswith(f"{pod.body['metadata']['namespace']}/")
-            and spec["selector"]["matchLabels"].items() <= labels.items()
-        ]
-        return max(kept, default=0)
-
     def policy_of(self, key: str) -> Policy | None:
         """The policy of a taint key as it was written last."""
         written = (policy for known in self.policies.values() for _, policy in known)
@@ -318,7 +301,7 @@ class History:
         added = since = Between(NEVER, NEVER)
         for change in changes:
             taint = next((one for one in change.taints if one["key"] == key and one["effect"] == "NoExecute"), None)
-            then = None if taint is None else self.subject.demand(pod.body, taint, policy.grace)
+            then = None if taint is None else demand(pod.body, taint, policy.grace)
             if then == now:
                 continue
             if now is not None and now.seconds != FOREVER and (then is None or then.tolerated != now.tolerated):

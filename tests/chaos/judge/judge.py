@@ -14,7 +14,7 @@ from chaos.judge.audit import Record, read
 from chaos.judge.history import OPEN, Between, History, Pod, Policy, Span
 from chaos.judge.leading import Leading
 from chaos.judge.limits import Eviction
-from chaos.judge.rules import FOREVER, Subject
+from chaos.judge.rules import FOREVER, Subject, demand
 from chaos.judge.verdict import Verdict
 
 Json = dict[str, Any]
@@ -73,7 +73,7 @@ class Judge:
             for pod in self._list("pod_for_all_namespaces")
             if "deletionTimestamp" not in pod["metadata"]
             and any(
-                self._subject.demand(pod, taint, graces[taint["key"]]).seconds != FOREVER
+                demand(pod, taint, graces[taint["key"]]).seconds != FOREVER
                 for taint in nodes.get(pod["spec"].get("nodeName", ""), [])
                 if taint["key"] in graces and taint["effect"] == "NoExecute"
             )
@@ -138,10 +138,6 @@ def judged(
                 verdict.count("doubled", f"{key} at {record.received:.3f}, first at {known.record.received:.3f}")
     for sentence in limits.breaches(evictions, last, tolerance.in_flight, tolerance.staleness_seconds, held):
         verdict.count("over", sentence)
-    for one in evictions:
-        missing = limits.missing(one, tolerance.staleness_seconds)
-        verdict.most_missing = max(verdict.most_missing, missing)
-        verdict.over_budget += limits.is_over_budget(one, missing)
     for record in last.deletions:
         if begin <= record.received <= end:
             verdict.count("over", f"{record.namespace}/{record.name} was deleted, not evicted")

@@ -102,9 +102,3 @@ def missing(one: Eviction, staleness_seconds: float) -> int:
         and not any(each.received <= before for each in pod.evicted)
     ]
     return replicas - len(ready)
-
-
-def is_over_budget(one: Eviction, missing: int) -> bool:
-    """Whether a deletion left fewer pods than a budget keeps. The API server itself decides about evictions."""
-    left = one.history.replicas.get(one.pod.owner, 0) - missing
-    return one.record.verb == "delete" and missing > 0 and left < one.history.least_available(one.pod)

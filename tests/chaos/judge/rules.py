@@ -17,12 +17,6 @@ class Subject:
     user: str
     lease: str
     """Namespace and name of the Lease that its leader holds."""
-    is_built_in: bool = False
-    """Kubernetes' own controller: it deletes, and reads only spec.tolerations. The policies measure it all the same."""
-
-    def demand(self, pod: Json, taint: Json, policy_grace: float) -> "Demand":
-        """What a taint that a policy selects demands of a pod, by what this controller promises."""
-        return native_demand(pod, taint) if self.is_built_in else demand(pod, taint, policy_grace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +44,6 @@ def demand(pod: Json, taint: Json, policy_grace: float) -> Demand:
         grace = one.get("violationGraceSeconds", one.get("tolerationSeconds"))
         return Demand(tolerated=False, seconds=float(policy_grace if grace is None else grace))
     return Demand(tolerated=False, seconds=float(policy_grace))
-
-
-def native_demand(pod: Json, taint: Json) -> Demand:
-    """What it demands for the built-in controller.
-
-    The first toleration that accepts the taint decides. Its seconds count from the moment since when it does: without
-    `timeAdded`, which the controller does not read, that is when the taint came or its value changed.
-    """
-    for one in pod["spec"].get("tolerations") or []:
-        if _names(one, taint) and _holds(one, taint.get("value", "")):
-            seconds = one.get("tolerationSeconds")
-            return Demand(tolerated=seconds is None, seconds=FOREVER if seconds is None else float(max(seconds, 0)))
-    return Demand(tolerated=False, seconds=0.0)
 
 
 def _names(toleration: Json, taint: Json) -> bool:

@@ -23,10 +23,6 @@ class Verdict:
     """Evictions of a pod that had been evicted already."""
     over: int = 0
     """Over a rate, the guard, or what a workload may miss; and deletions, which no budget sees."""
-    over_budget: int = 0
-    """Deletions after which fewer pods were there than a PodDisruptionBudget keeps."""
-    most_missing: int = 0
-    """Of the pods of one workload at once, after an eviction."""
     not_leader: int = 0
     restless: int = 0
     """Calls for evictions after every pod that had to leave had left."""

@@ -17,7 +17,7 @@ from cli.placed import (
 from cli.placed import named as scene_node
 from cli.world import Json, namespace, policy, taint, toleration
 from taintwarden.engine.model import Taint, TaintSelector
-from taintwarden.engine.placement import neutral_labels, node_labels
+from taintwarden_placement.node_labels import neutral_labels, node_labels
 
 stale = asking("placement-labels")
 PLACING = policy(taints=[{"key": "sla", "placement": True, "valueType": "Integer"}])

@@ -83,10 +83,6 @@ def test_a_place_is_remembered_for_the_policy_that_stays():
     assert kept(loop.bounces, owner().uid) == []
 
 
-def test_who_leaves_for_the_first_time_has_not_come_back():
-    assert Loop().bounce(1) == [0]
-
-
 def test_who_comes_back_is_counted():
     assert Loop().bounce(4) == [0, 2, 3, 4]
 
@@ -104,12 +100,6 @@ def test_who_comes_back_too_often_is_held():
     )
 
 
-def test_who_comes_back_less_often_is_not_held():
-    loop = Loop()
-    loop.bounce(1)
-    assert loop.ask(loop.come("next")) is None
-
-
 def test_the_time_doubles_up_to_the_longest():
     loop = Loop()
     loop.bounce(1)
@@ -123,14 +113,6 @@ def test_the_time_doubles_up_to_the_longest():
 
 def test_a_thousand_times_are_no_longer_than_the_longest():
     assert BounceSettings().backoff(10_000) == 3600
-
-
-def test_when_the_time_is_over_it_may_go():
-    loop = Loop()
-    loop.bounce(2)
-    pod = loop.come("next")
-    loop.now += loop.held_for(pod)
-    assert loop.ask(pod) is None
 
 
 # -- what is no bounce -------------------------------------------------------------------------------------------------
@@ -251,14 +233,6 @@ def test_who_was_held_may_come_later(seconds, counted):
     loop.bounce(2)
     loop.now += seconds - 1
     assert loop.leave(loop.come("third")) == counted
-
-
-def test_after_a_quiet_time_nobody_is_held():
-    loop = Loop()
-    loop.bounce(9)
-    loop.now += 301
-    loop.leave(loop.come("first"))
-    assert loop.ask(loop.come("second")) is None
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

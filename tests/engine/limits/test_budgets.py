@@ -1,11 +1,13 @@
 """What PodDisruptionBudgets' status says before the API server is asked."""
 
-import msgspec
+from typing import Any
+
 import pytest
 
 from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import budget, limited
+from engine.script import play
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Settlement
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
@@ -29,10 +31,12 @@ class Bench:
     def see(self, allowed: int = 0, name: str = "pdb", **more) -> None:
         self.budgets.set(budget(name, allowed, **more), self.now)
 
-    def pod(self, name: str = "a", *, ready: bool = True, namespace: str = "shop", app: str = "web") -> Pod:
+    def pod(
+        self, name: str = "a", *, ready: bool = True, namespace: str = "shop", app: str = "web", running: bool = True
+    ) -> Pod:
         shared = self.interner.pod_class(namespace, {"app": app}, Tolerations())
         self.classes.append(shared)  # the interner forgets what nobody holds
-        return Pod(name, name, "n1", shared, 0.0, 1, ready)
+        return Pod(name, name, "n1", shared, 0.0, 1, ready, running)
 
     def admits(self, pod: Pod | None = None) -> bool:
         return self.budgets.refuse(pod or self.pod("z"), self.now) is None
@@ -42,6 +46,15 @@ class Bench:
         assert refused is not None
         assert refused.until is None
         return refused.limit
+
+    def leave(self, name: str) -> None:
+        self.budgets.reserve(ask(self.pod(name), limited()))
+
+    def settle(self, name: str, how: str) -> None:
+        self.budgets.settle(name, Settlement[how], AT_ONCE)
+
+    def allow(self, number: str) -> None:
+        self.see(int(number))
 
     def evict(self, name: str, *, ready: bool = True) -> None:
         self.budgets.leave(self.pod(name, ready=ready))
@@ -57,58 +70,44 @@ def test_each_budget_of_a_pod_answers_for_itself():
     assert answers == [None, f"PodDisruptionBudget shop/b {why}"]
 
 
-def test_no_budget_is_asked_of_a_pod_that_does_not_run():
-    bench = Bench(0)
-    pod = msgspec.structs.replace(bench.pod(), running=False)
-    assert bench.budgets.evaluate(pod, bench.now) == []
-
-
 # -- which budgets count -----------------------------------------------------------------------------------------------
 
+NONE_NOW = "PodDisruptionBudget shop/pdb allows no disruption now"
+UNREADABLE = "PodDisruptionBudget shop/{} has a selector that cannot be parsed"
+UNREADY: Any = {"ready": False}
+ANSWERS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str | None]] = {
+    "none": ([], {}, None),
+    "less than nothing": ([{"allowed": -1}], {}, NONE_NOW),
+    "nothing": ([{}], {}, NONE_NOW),
+    "one": ([{"allowed": 1}], {}, None),
+    "many": ([{"allowed": 9}], {}, None),
+    "of another namespace": ([{}], {"namespace": "office"}, None),
+    "of other pods": ([{"app": "db"}], {}, None),
+    "of this app": ([{"app": "web"}], {}, NONE_NOW),
+    "not observed": ([{"allowed": 5, "observed": False}], {}, "was not looked at by its controller yet"),
+    "several": ([{"allowed": 5}, {"allowed": 5, "name": "another"}], {}, "(shop/another, shop/pdb)"),
+    "unreadable": ([{"allowed": 5, "selector": None}], {}, UNREADABLE.format("pdb")),
+    "unreadable elsewhere": ([{"selector": None}], {"namespace": "office"}, None),
+    "unreadable beside another": ([{"allowed": 5}, {"name": "b", "selector": None}], {}, UNREADABLE.format("b")),
+    "unready, others are enough": ([{"healthy_enough": True}], UNREADY, None),
+    "unready, others are too few": ([{}], UNREADY, NONE_NOW),
+    "ready, others are enough": ([{"healthy_enough": True}], {}, NONE_NOW),
+    "not started": ([{}], {"running": False}, None),
+    "not started, several": ([{}, {"name": "b"}], {"running": False}, None),
+}
+"""Budgets, a pod, and a part of what refuses it."""
 
-def test_a_pod_without_a_budget_is_not_held():
-    assert Bench().admits()
 
-
-@pytest.mark.parametrize(("allowed", "admits"), [(-1, False), (0, False), (1, True), (9, True)])
-def test_a_budget_admits_while_it_allows(allowed, admits):
-    assert Bench(allowed).admits() == admits
-
-
-def test_a_budget_of_another_namespace_does_not_count():
-    bench = Bench(0)
-    assert bench.admits(bench.pod(namespace="office"))
-
-
-def test_a_budget_of_other_pods_does_not_count():
+@pytest.mark.parametrize(("budgets", "of", "detail"), ANSWERS.values(), ids=ANSWERS)
+def test_what_budgets_answer(budgets, of, detail):
     bench = Bench()
-    bench.see(0, app="db")
-    assert bench.admits()
-    assert not bench.admits(bench.pod(app="db"))
-
-
-def test_several_budgets_are_refused_as_the_api_server_refuses_them():
-    bench = Bench(5)
-    bench.see(5, "another")
-    assert bench.limit() == BUDGET
-    refused = bench.budgets.refuse(bench.pod(), bench.now)
-    assert refused is not None
-    assert "(shop/another, shop/pdb)" in refused.detail
-
-
-def test_an_unreadable_budget_holds_the_whole_namespace():
-    bench = Bench()
-    bench.see(5, selector=None)
-    assert bench.limit() == BUDGET
-    assert bench.admits(bench.pod(namespace="office"))
-
-
-def test_a_refusal_says_that_a_budget_is_unreadable():
-    bench = Bench()
-    bench.see(selector=None)
-    refused = bench.budgets.refuse(bench.pod(), bench.now)
-    assert refused is not None
-    assert refused.detail == "PodDisruptionBudget shop/pdb has a selector that cannot be parsed"
+    for one in budgets:
+        bench.see(**one)
+    refused = bench.budgets.refuse(bench.pod(**of), bench.now)
+    assert (refused is None) == (detail is None)
+    if refused is not None:
+        assert (refused.limit, refused.until) == (BUDGET, None)
+        assert detail in refused.detail
 
 
 def test_several_budgets_are_asked_again_when_one_of_them_selects_other_pods():
@@ -122,82 +121,40 @@ def test_several_budgets_are_asked_again_when_one_of_them_selects_other_pods():
     assert refused.key in bench.freed.take()
 
 
-def test_an_unreadable_budget_is_named_before_several_are():
-    bench = Bench(5)
-    bench.see(5, "broken", selector=None)
-    assert bench.limit() == BUDGET
-
-
-def test_no_budget_is_asked_for_a_pod_that_has_not_started():
-    bench = Bench(0, 0)
-    pod = bench.pod(ready=False)
-    assert not bench.admits(pod)
-    assert bench.admits(msgspec.structs.replace(pod, running=False))
-
-
 def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():
     bench = Bench(1)
-    bench.budgets.leave(msgspec.structs.replace(bench.pod("a"), running=False))
+    bench.budgets.leave(bench.pod("a", running=False))
     assert bench.admits()
-
-
-def test_a_budget_that_is_not_observed_holds():
-    bench = Bench()
-    bench.see(5, observed=False)
-    assert bench.limit() == BUDGET
-
-
-def test_a_refusal_names_the_budget():
-    bench = Bench(0)
-    refused = bench.budgets.refuse(bench.pod(), bench.now)
-    assert refused is not None
-    assert refused.detail == "PodDisruptionBudget shop/pdb allows no disruption now"
-
-
-# -- pods that are not Ready -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("ready", "healthy", "admits"), [(False, True, True), (False, False, False), (True, True, False)]
-)
-def test_a_pod_that_is_not_ready_goes_if_enough_others_are_healthy(ready, healthy, admits):
-    bench = Bench()
-    bench.see(0, healthy_enough=healthy)
-    assert bench.admits(bench.pod(ready=ready)) == admits
 
 
 # -- calls under way ---------------------------------------------------------------------------------------------------
 
 
-def test_a_call_under_way_takes_from_what_is_allowed():
-    bench = Bench(1)
-    bench.budgets.leave(bench.pod("a"))
-    assert not bench.admits()
+CALLS = {
+    "a call in progress takes from what is allowed": (1, "leave a", False),
+    "one that was refused gives back": (1, "leave a, settle a STAYS", True),
+    "one without an answer as well": (1, "leave a, settle a UNKNOWN", True),
+    "an accepted one counts": (1, "leave a, settle a EVICTED", False),
+    "until the status was seen": (1, "leave a, settle a EVICTED, allow 1", True),
+    "a status that was seen before the answer is not counted twice": (2, "leave a, allow 1, settle a EVICTED", True),
+    "calls of several pods add up": (3, "leave a, settle a EVICTED, leave b", True),
+    "to what is allowed": (3, "leave a, settle a EVICTED, leave b, leave c", False),
+}
 
 
-def test_a_call_that_was_refused_gives_back_and_tells():
+@pytest.mark.parametrize(("allowed", "happens", "admits"), CALLS.values(), ids=CALLS)
+def test_calls_take_from_budgets(allowed, happens, admits):
+    bench = Bench(allowed)
+    play(bench, happens)
+    assert bench.admits() == admits
+
+
+def test_a_call_that_was_refused_frees_the_pods_of_its_budget():
     bench = Bench(1)
     bench.budgets.leave(bench.pod("a"))
     bench.freed.take()
     bench.budgets.settle("a", Settlement.STAYS, AT_ONCE)
-    assert bench.admits()
     assert "budget/shop/pdb" in bench.freed.take()
-
-
-def test_an_accepted_call_counts_until_the_status_was_seen():
-    bench = Bench(1)
-    bench.evict("a")
-    assert not bench.admits()
-    bench.see(1)
-    assert bench.admits()
-
-
-def test_a_status_seen_before_the_answer_is_not_counted_twice():
-    bench = Bench(2)
-    bench.budgets.leave(bench.pod("a"))
-    bench.see(1)
-    bench.budgets.settle("a", Settlement.EVICTED, AT_ONCE)
-    assert bench.admits()
 
 
 def test_a_status_seen_before_the_answer_lets_the_next_go_when_the_answer_comes():
@@ -215,15 +172,6 @@ def test_a_pod_that_was_not_ready_takes_nothing_from_the_status():
     bench.see(1, healthy_enough=True)
     bench.evict("a", ready=False)
     assert bench.admits()
-
-
-def test_calls_of_several_pods_add_up():
-    bench = Bench(3)
-    bench.evict("a")
-    bench.budgets.leave(bench.pod("b"))
-    assert bench.admits()
-    bench.budgets.leave(bench.pod("c"))
-    assert not bench.admits()
 
 
 def test_an_answer_to_what_asked_no_budget_changes_nothing():
@@ -247,17 +195,6 @@ def request(bench: Bench, *, deletes: bool = False) -> EvictionRequest:
     return ask(bench.pod("a"), limited(), deletes=deletes)
 
 
-@pytest.mark.parametrize(
-    ("settlement", "admits"), [(Settlement.EVICTED, False), (Settlement.STAYS, True), (Settlement.UNKNOWN, True)]
-)
-def test_a_reservation_counts_until_it_is_settled_and_an_accepted_one_longer(settlement, admits):
-    bench = Bench(1)
-    bench.budgets.reserve(request(bench))
-    assert not bench.admits()
-    bench.budgets.settle("a", settlement, AT_ONCE)
-    assert bench.admits() == admits
-
-
 def test_an_accepted_eviction_that_no_status_includes_counts_for_ten_seconds():
     bench = Bench(1)
     bench.budgets.reserve(request(bench))
@@ -272,27 +209,6 @@ def test_an_accepted_eviction_that_no_status_includes_counts_for_ten_seconds():
 # -- since when a budget refuses ---------------------------------------------------------------------------------------
 
 
-def test_a_budget_that_allows_refuses_since_never():
-    assert Bench(1).budgets.refuses_since(Bench(1).pod()) is None
-
-
-def test_one_that_allows_nothing_refuses_since_then():
-    bench = Bench()
-    bench.now = MonotonicTime(5.0)
-    bench.see(0)
-    bench.now = MonotonicTime(9.0)
-    bench.see(0)
-    assert bench.budgets.refuses_since(bench.pod()) == 5.0
-
-
-def test_one_that_allowed_meanwhile_begins_anew():
-    bench = Bench(0)
-    bench.see(1)
-    bench.now = MonotonicTime(9.0)
-    bench.see(0)
-    assert bench.budgets.refuses_since(bench.pod()) == 9.0
-
-
 def test_what_the_api_server_says_counts_until_the_status_allows_again():
     bench = Bench(1)
     bench.budgets.refused(bench.pod(), MonotonicTime(3.0))
@@ -301,29 +217,26 @@ def test_what_the_api_server_says_counts_until_the_status_allows_again():
     assert bench.budgets.refuses_since(bench.pod()) is None
 
 
-def test_several_budgets_refuse_since_there_are_several():
-    bench = Bench(1)
-    bench.now = MonotonicTime(7.0)
-    bench.see(1, "other")
-    assert bench.budgets.refuses_since(bench.pod()) == 7.0
+SINCE = {
+    "there are several": ([(0, {"allowed": 1}), (7, {"allowed": 1, "name": "b"})], 7.0),
+    "a selector selects the pod, too": (
+        [(0, {}), (0, {"name": "b", "app": "db"}), (50, {"name": "b", "app": "web"})],
+        50.0,
+    ),
+    "then, whatever the status becomes": ([(0, {}), (0, {"name": "b"}), (50, {"name": "b", "allowed": 1})], 0.0),
+    "one that allows nothing does": ([(5, {}), (9, {})], 5.0),
+    "one that allowed meanwhile does again": ([(0, {}), (5, {"allowed": 1}), (9, {})], 9.0),
+    "never": ([(0, {"allowed": 1})], None),
+}
 
 
-def test_several_budgets_refuse_since_a_selector_changed_to_select_the_pod():
+@pytest.mark.parametrize(("seen", "since"), SINCE.values(), ids=SINCE)
+def test_since_when_budgets_refuse(seen, since):
     bench = Bench()
-    bench.see(0, "a")
-    bench.see(0, "b", app="db")
-    bench.now = MonotonicTime(50.0)
-    bench.see(0, "b", app="web")
-    assert bench.budgets.refuses_since(bench.pod()) == 50.0
-
-
-def test_several_budgets_refuse_since_then_whatever_their_status_becomes():
-    bench = Bench()
-    bench.see(0, "a")
-    bench.see(0, "b")
-    bench.now = MonotonicTime(50.0)
-    bench.see(1, "b")
-    assert bench.budgets.refuses_since(bench.pod()) == 0.0
+    for at, one in seen:
+        bench.now = MonotonicTime(float(at))
+        bench.see(**one)
+    assert bench.budgets.refuses_since(bench.pod()) == since
 
 
 @pytest.mark.parametrize("second", [{"app": "web"}, {"selector": None}], ids=["several", "unreadable"])
@@ -346,10 +259,6 @@ def test_a_budget_refuses_no_pod_that_is_not_ready_while_enough_others_are(ready
     assert bench.budgets.refuses_since(bench.pod(ready=ready)) == since
 
 
-def test_a_pod_without_a_budget_is_refused_since_never():
-    assert Bench().budgets.refuses_since(Bench().pod()) is None
-
-
 def test_a_pod_that_is_deleted_asks_no_budget():
     bench = Bench(0)
     assert bench.budgets.admit(request(bench)) is not None
@@ -363,15 +272,6 @@ def test_a_pod_that_is_deleted_takes_from_no_budget():
 
 
 # -- budgets change ----------------------------------------------------------------------------------------------------
-
-
-def test_a_budget_that_is_gone_holds_nobody():
-    bench = Bench(0)
-    assert not bench.admits()
-    bench.freed.take()
-    bench.budgets.drop("shop", "pdb")
-    assert bench.admits()
-    assert "budget/shop/pdb" in bench.freed.take()
 
 
 def test_dropping_what_was_never_there_tells_nobody():

@@ -5,6 +5,7 @@ import pytest
 from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
+from engine.script import play
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Settlement
 from taintwarden.engine.limits.departures import LONGEST_SECONDS, OVERDUE_SECONDS, Departures, key
@@ -19,68 +20,61 @@ def pod(name: str, node: str = "n1") -> Pod:
     return Pod(name, name, node, SHARED, 0.0, 1)
 
 
-def test_an_empty_node_lets_a_pod_go():
-    assert Departures(Freed()).refuse(pod("a"), 1, NOW) is None
+class Bench(Departures):
+    """What happens on n1, by the names of pods."""
+
+    def __init__(self) -> None:
+        super().__init__(Freed())
+
+    def call(self, name: str, node: str = "n1") -> None:
+        self.leave(pod(name, node))
+
+    def stops(self, name: str, ahead: str = "30") -> None:
+        self.terminating(name, "n1", NOW.wall + float(ahead), NOW)
+
+    def gone(self, name: str) -> None:
+        self.terminating(name, "n1", None, NOW)
 
 
-def test_a_pod_that_was_asked_for_counts():
-    departures = Departures(Freed())
-    departures.leave(pod("a"))
-    refused = departures.refuse(pod("b"), 1, NOW)
+COUNTED = {
+    "none": ("", "b", 1, True),
+    "one that is called for": ("call a", "b", 1, False),
+    "as many as may": ("call a", "b", 2, True),
+    "and no more": ("call a, call b", "c", 2, False),
+    "one of another node": ("call a n2", "b", 1, True),
+    "one that stays": ("call a, stay a, stay a", "b", 1, True),
+    "one that is called for twice": ("call a, call a, stay a", "b", 1, True),
+    "the pod itself, whose call may have been carried out": ("call a", "a", 1, True),
+    "one that terminates, whoever made it": ("stops other", "a", 1, False),
+    "one that terminates as announced twice": ("stops other 300, stops other 1", "a", 2, True),
+    "one that was not overdue": (f"stops other {0.5 - OVERDUE_SECONDS}", "a", 1, False),
+    "one that is overdue": (f"stops other {-OVERDUE_SECONDS}", "a", 1, True),
+    "one that is gone": ("stops other, gone other", "a", 1, True),
+}
+
+
+@pytest.mark.parametrize(("happens", "name", "most", "admits"), COUNTED.values(), ids=COUNTED)
+def test_pods_on_their_way_out_count(happens, name, most, admits):
+    bench = Bench()
+    play(bench, happens)
+    assert (bench.refuse(pod(name), most, NOW) is None) == admits
+
+
+def test_a_refusal_names_the_node():
+    bench = Bench()
+    bench.call("a")
+    refused = bench.refuse(pod("b"), 1, NOW)
     assert refused is not None
     assert (refused.limit, refused.key, refused.until) == (NODE, key("n1"), None)
     assert refused.detail == "1 pods of node n1 are being evicted or terminating"
 
 
-def test_as_many_go_as_may():
-    departures = Departures(Freed())
-    departures.leave(pod("a"))
-    assert departures.refuse(pod("b"), 2, NOW) is None
-    departures.leave(pod("b"))
-    assert departures.refuse(pod("c"), 2, NOW) is not None
-
-
-def test_nodes_do_not_mind_each_other():
-    departures = Departures(Freed())
-    departures.leave(pod("a"))
-    assert departures.refuse(pod("b", "n2"), 1, NOW) is None
-
-
-def test_a_pod_that_stays_counts_no_more():
-    departures = Departures(Freed())
-    departures.leave(pod("a"))
-    departures.stay("a")
-    departures.stay("a")
-    assert departures.refuse(pod("b"), 1, NOW) is None
-
-
-def test_asking_twice_counts_once():
-    departures = Departures(Freed())
-    departures.leave(pod("a"))
-    departures.leave(pod("a"))
-    departures.stay("a")
-    assert departures.refuse(pod("b"), 1, NOW) is None
-
-
-def test_a_pod_whose_call_may_have_been_carried_out_is_not_in_its_own_way():
-    departures = Departures(Freed())
-    departures.leave(pod("a"))
-    assert departures.refuse(pod("a"), 1, NOW) is None
-
-
 def test_who_is_leaving_is_known_until_it_stays():
-    departures = Departures(Freed())
-    assert not departures.is_leaving("a")
-    departures.leave(pod("a"))
-    assert departures.is_leaving("a")
-    departures.stay("a")
-    assert not departures.is_leaving("a")
-
-
-def test_a_terminating_pod_counts_whoever_asked_for_it():
-    departures = Departures(Freed())
-    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
-    assert departures.refuse(pod("a"), 1, NOW) is not None
+    bench = Bench()
+    bench.call("a")
+    assert [bench.is_leaving(name) for name in "ab"] == [True, False]
+    bench.stay("a")
+    assert not bench.is_leaving("a")
 
 
 def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
@@ -90,20 +84,6 @@ def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
     refused = departures.refuse(pod("a"), 1, NOW)
     assert refused is not None
     assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
-
-
-@pytest.mark.parametrize(("ago", "counts"), [(OVERDUE_SECONDS - 0.5, True), (OVERDUE_SECONDS, False), (900.0, False)])
-def test_an_overdue_pod_holds_up_nobody(ago, counts):
-    departures = Departures(Freed())
-    departures.terminating("stuck", "n1", NOW.wall - ago, NOW)
-    assert (departures.refuse(pod("a"), 1, NOW) is not None) == counts
-
-
-def test_a_terminating_pod_that_is_gone_counts_no_more():
-    departures = Departures(Freed())
-    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
-    departures.terminating("foreign", "n1", None, NOW)
-    assert departures.refuse(pod("a"), 1, NOW) is None
 
 
 def test_a_pod_that_goes_without_having_terminated_changes_nothing():

@@ -113,10 +113,6 @@ def test_a_call_that_is_made_again_needs_no_other_record():
     assert bench.refuse_record() is None
 
 
-def test_a_rehearsal_needs_no_record():
-    assert Bench().refuse_record(given=policy(mode=Mode.DRY_RUN)) is None
-
-
 def test_a_pod_for_which_a_record_has_no_place_waits_for_the_next():
     """And no other: pods that are reserved may stand behind it."""
     bench = Bench()
@@ -149,14 +145,6 @@ def test_a_call_that_evicted_no_pod_leaves_its_place_to_others():
     bench.freed.take()
     bench.guards.settle("p0", Settlement.STAYS, bench.now)
     assert bench.freed.take() == ["record/p"]
-
-
-def test_when_as_many_as_may_be_are_evicted_pods_wait_until_the_window_ends():
-    bench = Bench()
-    for number in range(10):
-        bench.call(f"p{number}")
-    detail = "as many pods as it allows were evicted within its window"
-    assert bench.refuse_record() == Refusal(GUARD, 630.0, Whom.PODS, "record/p", detail)
 
 
 def test_a_released_pod_waits_until_the_grant_is_stored():

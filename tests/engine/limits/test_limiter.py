@@ -100,11 +100,6 @@ def reserved(bench: Bench, *uids: str) -> Bench:
     return bench
 
 
-def test_without_limits_everybody_goes():
-    bench = Bench(limited())
-    assert [bench.ask(bench.pod(name)) for name in "abc"] == [""] * 3
-
-
 # -- each limit refuses -----------------------------------------------------------------------------------------------
 
 
@@ -115,12 +110,6 @@ def test_a_closed_window_refuses_until_it_opens():
     assert (refused.limit, refused.key) == (refusal.WINDOW, "")
     assert refused.until is not None
     assert LATER.wall + refused.until - LATER.monotonic == 1_704_067_200, "2024-01-01"
-
-
-def test_a_tripped_guard_refuses():
-    bench = Bench(GUARDED)
-    bench.trip()
-    assert bench.ask(bench.pod()) == refusal.GUARD
 
 
 def test_a_released_pod_passes_the_guard_and_full_zones():
@@ -150,28 +139,6 @@ def test_who_is_refused_takes_from_no_bucket():
     assert [bench.ask(bench.pod(name)) for name in "abc"] == [refusal.BUDGET] * 3
     bench.limiter.budgets.drop("shop", "pdb")
     assert bench.ask(bench.pod("d")) == ""
-
-
-def test_who_is_refused_by_the_last_bucket_takes_from_none_before():
-    bench = Bench(limited(evictions_per_second=1.0, burst=2, namespace_evictions_per_second=1.0))
-    assert [bench.ask(bench.pod(name)) for name in "abc"] == ["", refusal.NAMESPACE_RATE, refusal.NAMESPACE_RATE]
-    assert bench.ask(bench.pod("d", namespace="office")) == ""
-
-
-def test_an_eviction_takes_from_every_bucket():
-    bench = Bench(
-        limited(evictions_per_second=1.0, burst=1, zone_evictions_per_second=1.0, namespace_evictions_per_second=1.0),
-        overall_rate=1.0,
-    )
-    request = bench.request(bench.pod())
-    bench.call(request.pod, Settlement.EVICTED)
-    buckets = [bucket for _, bucket in bench.limiter.rates._buckets(request)]
-    assert [bucket.available_at(LATER.monotonic) for bucket in buckets] == [LATER.monotonic + 1] * 4
-
-
-def test_admitting_takes_nothing():
-    bench = Bench(limited(evictions_per_second=1.0, burst=1, node_max_concurrent=1), overall_rate=1.0)
-    assert [bench.refuse(bench.pod(name)) for name in "abc"] == [None] * 3
 
 
 def test_a_rehearsal_takes_what_evictions_of_the_policy_share_and_the_pod_stays():
@@ -221,11 +188,6 @@ def test_soft_limits_step_aside_for_a_hard_deadline():
     bench.zone("z1", 0, 9)
     for name in "abcdef":
         assert bench.ask(bench.pod(name)) == ""
-
-
-def test_the_overall_rate_does_not():
-    bench = Bench(HARD, overall_rate=1.0)
-    assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.OVERALL_RATE]
 
 
 def test_neither_do_budgets():

@@ -89,22 +89,11 @@ def test_a_rate_of_10000_is_off():
     assert bench.go(500) == 500
 
 
-def test_a_rate_below_10000_is_not_off():
-    bench = Bench(policy(limits={"evictionsPerSecond": 9_999, "burst": 1}))
-    assert bench.go() == 1
-
-
 def test_a_policy_evicts_its_burst_and_then_by_its_rate():
     bench = Bench(limited(evictions_per_second=2.0, burst=5))
     assert bench.go() == 5
     bench.seconds += 1
     assert bench.go() == 2
-
-
-def test_each_policy_has_a_rate_of_its_own():
-    one, other = (limited(name, evictions_per_second=1.0, burst=2) for name in "pq")
-    bench = Bench(one, other)
-    assert [bench.go(policy=one), bench.go(policy=other)] == [2, 2]
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0.5, 1), (1.0, 1), (2.5, 2), (7.0, 7)])
@@ -123,13 +112,6 @@ def test_each_namespace_and_each_zone_has_a_bucket(given, other):
     assert [bench.go(), bench.go(**other)] == [2, 2]
     bench.seconds += 0.5
     assert [bench.go(), bench.go(**other)] == [1, 1]
-
-
-@keyed
-def test_policies_share_no_bucket_of_a_namespace_or_zone(given, other):
-    del other
-    bench = Bench(given, limited("q"))
-    assert [bench.go(), bench.ask(policy=limited("q"))] == [2, ""]
 
 
 def test_a_refused_pod_takes_no_token():
@@ -157,11 +139,6 @@ def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before()
     bench.rates.admit(bench.request("bank"))
     bench.rates.reserve(bench.request("shop"))
     assert [bench.go(namespace="shop"), bench.go(namespace="bank")] == [0, 1]
-
-
-def test_a_rehearsal_takes_tokens():
-    bench = Bench(limited(spec={"mode": "DryRun"}, evictions_per_second=1.0, burst=2))
-    assert bench.go() == 2
 
 
 def test_before_a_hard_deadline_only_the_overall_rate_applies():

@@ -6,6 +6,7 @@ import pytest
 from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
+from engine.script import play
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Settlement
 from taintwarden.engine.limits.refusal import WORKLOAD
@@ -54,149 +55,56 @@ class Bench:
     def admits(self, name: str, share: Share = ONE) -> bool:
         return self.workloads.refuse(self.pods[name], share, self.seconds) is None
 
+    def starting(self, name: str) -> None:
+        self.pod(name, ready=False)
+
+    def becomes_ready(self, name: str) -> None:
+        self.turn(name, ready=True)
+
+    def becomes_unready(self, name: str) -> None:
+        self.turn(name, ready=False)
+
+    def stay(self, name: str) -> None:
+        self.workloads.stay(name)
+
+    def want(self, number: str | int) -> None:
+        self.workloads.want(("shop", self.of.uid), int(number))
+
 
 # -- what counts as missing -------------------------------------------------------------------------------------------
 
+MISSING = {
+    "a whole workload": ("", "a", 1, True),
+    "one is on its way out": ("leave a", "b", 1, False),
+    "one is gone, whoever took it": ("gone a", "b", 1, False),
+    "one that left is not counted twice": ("leave a, gone a", "b", 2, True),
+    "one was never there": ("want 5", "a", 1, False),
+    "one is not Ready": ("becomes_unready d", "a", 1, False),
+    "one that is not Ready is missing already": ("becomes_unready d, gone c", "d", 1, True),
+    "one that is not Ready and goes changes nothing": ("becomes_unready d, leave d", "a", 2, True),
+    "one turns unready on its way out": ("leave a, becomes_unready a", "b", 2, True),
+    "one turns unready and Ready on its way out": ("leave a, becomes_unready a, becomes_ready a", "b", 2, True),
+    "a replacement is not Ready": ("gone a, starting e", "b", 1, False),
+    "a replacement is Ready": ("gone a, starting e, becomes_ready e", "b", 1, True),
+    "more than wanted can be spared": ("pod e, pod f, leave a, leave b", "c", 1, True),
+    "and no more than those": ("pod e, pod f, leave a, leave b, leave c", "d", 1, False),
+    "scaled down": ("gone a, want 3", "b", 1, True),
+    "scaled up": ("want 8", "a", 1, False),
+    "scaled to nothing": ("want 0, leave a", "b", 1, True),
+    "a call failed for certain": ("leave a, stay a", "b", 1, True),
+    "one stays that was not called for": ("stay a, leave b", "a", 1, False),
+    "one whose call may have been carried out is called for again": ("leave a", "a", 1, True),
+    "called for twice, one counts once": ("leave a, leave a, stay a", "b", 1, True),
+}
+"""What happens to the pods a, b, c and d, of which the workload wants four; of whom then, with how many missing."""
 
-def test_a_whole_workload_spares_a_pod():
+
+@pytest.mark.parametrize(("happens", "name", "most", "admits"), MISSING.values(), ids=MISSING)
+def test_pods_are_missing(happens, name, most, admits):
     bench = Bench()
     bench.run(*"abcd")
-    assert bench.admits("a")
-
-
-def test_a_pod_on_its_way_out_counts_as_missing():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    assert not bench.admits("b")
-
-
-def test_a_pod_that_is_gone_counts_as_missing_whoever_took_it():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.gone("a")
-    assert not bench.admits("b")
-
-
-def test_a_pod_that_left_is_not_counted_twice():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    bench.gone("a")
-    assert bench.admits("b", Share(number=2))
-
-
-def test_a_pod_that_was_never_there_counts_as_missing():
-    bench = Bench()
-    bench.run(*"abc", wanted=4)
-    assert not bench.admits("a")
-
-
-def test_a_pod_that_is_not_ready_counts_as_missing():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.turn("d", ready=False)
-    assert not bench.admits("a")
-
-
-def test_a_pod_that_is_not_ready_may_go_since_it_is_missing_already():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.turn("d", ready=False)
-    bench.gone("c")
-    assert bench.admits("d")
-
-
-def test_a_pod_that_is_not_ready_and_goes_changes_nothing():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.turn("d", ready=False)
-    bench.leave("d")
-    assert bench.admits("a", Share(number=2))
-
-
-def test_a_pod_that_turns_unready_on_its_way_out_is_counted_once():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    bench.turn("a", ready=False)
-    assert bench.admits("b", Share(number=2))
-    bench.turn("a", ready=True)
-    assert bench.admits("b", Share(number=2))
-
-
-def test_a_replacement_counts_when_it_is_ready():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.gone("a")
-    bench.pod("e", ready=False)
-    assert not bench.admits("b")
-    bench.turn("e", ready=True)
-    assert bench.admits("b")
-
-
-def test_more_pods_than_wanted_can_be_spared():
-    bench = Bench()
-    bench.run(*"abcdef", wanted=4)
-    for name in "ab":
-        bench.leave(name)
-    assert bench.admits("c")
-    bench.leave("c")
-    assert not bench.admits("d")
-
-
-def test_a_workload_scaled_down_misses_nobody():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.gone("a")
-    bench.workloads.want(("shop", bench.of.uid), 3)
-    assert bench.admits("b")
-
-
-def test_a_workload_scaled_up_misses_those_that_are_not_there_yet():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.workloads.want(("shop", bench.of.uid), 8)
-    assert not bench.admits("a")
-
-
-def test_a_workload_scaled_to_nothing_lets_all_go():
-    bench = Bench()
-    bench.run(*"ab", wanted=0)
-    bench.leave("a")
-    assert bench.admits("b")
-
-
-def test_a_call_that_failed_for_certain_counts_no_more():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    bench.workloads.stay("a")
-    assert bench.admits("b")
-
-
-def test_a_pod_that_stays_without_having_been_asked_for_changes_nothing():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.workloads.stay("a")
-    bench.leave("b")
-    assert not bench.admits("a")
-
-
-def test_a_pod_whose_call_may_have_been_carried_out_is_asked_for_again():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    assert bench.admits("a")
-
-
-def test_asking_twice_for_a_pod_counts_it_once():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    bench.leave("a")
-    bench.workloads.stay("a")
-    assert bench.admits("b")
+    play(bench, happens)
+    assert bench.admits(name, Share(number=most)) == admits
 
 
 def test_a_pod_of_nobody_is_not_limited():
@@ -307,68 +215,36 @@ def test_what_a_workload_wants_is_remembered_while_it_has_no_pods():
     assert bench.admits("b")
 
 
-def test_a_foreign_controller_is_believed_to_want_what_it_has():
+FOREIGN_MISSING = {
+    "it wants what it has": ("", "a", 1, True),
+    "one is on its way out": ("leave a", "b", 1, False),
+    "one that was evicted is owed": ("leave a, gone a", "b", 1, False),
+    "what replaces it is not Ready": ("leave a, gone a, starting e", "b", 2, False),
+    "what replaces it is Ready": ("leave a, gone a, starting e, becomes_ready e", "b", 1, True),
+    "one that another client took is not owed": ("gone a", "b", 1, True),
+    "one is not Ready": ("becomes_unready d", "a", 1, False),
+    "one that is Ready again replaces none": ("leave a, gone a, becomes_unready c, becomes_ready c", "b", 1, False),
+    "each new pod replaces one": ("leave a, gone a, leave b, gone b, pod e", "c", 1, False),
+    "two new pods replace two": ("leave a, gone a, leave b, gone b, pod e, pod f", "c", 1, True),
+}
+
+
+def foreign(happens: str = "") -> Bench:
+    """Four pods of a controller that is not watched."""
     bench = Bench(FOREIGN)
-    for name in "abcd":
-        bench.pod(name)
-    assert bench.admits("a")
+    play(bench, f"pod a, pod b, pod c, pod d, {happens}")
+    return bench
 
 
-def test_a_foreign_controllers_evicted_pod_is_missing_until_another_is_ready():
-    bench = Bench(FOREIGN)
-    for name in "abcd":
-        bench.pod(name)
-    bench.leave("a")
-    assert not bench.admits("b")
-    bench.gone("a")
-    assert not bench.admits("b")
-    bench.pod("e", ready=False)
-    assert not bench.admits("b", Share(number=2)), "a is owed, and e is not Ready"
-    bench.turn("e", ready=True)
-    assert bench.admits("b")
-
-
-def test_a_foreign_controllers_pod_that_somebody_else_took_is_not_owed():
-    bench = Bench(FOREIGN)
-    for name in "abcd":
-        bench.pod(name)
-    bench.gone("a")
-    assert bench.admits("b")
-
-
-def test_a_foreign_controllers_unready_pods_are_missing():
-    bench = Bench(FOREIGN)
-    for name in "abcd":
-        bench.pod(name)
-    bench.turn("d", ready=False)
-    assert not bench.admits("a")
+@pytest.mark.parametrize(("happens", "name", "most", "admits"), FOREIGN_MISSING.values(), ids=FOREIGN_MISSING)
+def test_pods_of_a_foreign_controller_are_missing(happens, name, most, admits):
+    bench = foreign(happens)
+    assert bench.admits(name, Share(number=most)) == admits
 
 
 def indebted() -> Bench:
     """A foreign controller with three pods left of four, since one was evicted."""
-    bench = Bench(FOREIGN)
-    for name in "abcd":
-        bench.pod(name)
-    bench.leave("a")
-    bench.gone("a")
-    return bench
-
-
-def test_a_pod_that_is_ready_again_replaces_nobody():
-    bench = indebted()
-    bench.turn("c", ready=False)
-    bench.turn("c", ready=True)
-    assert not bench.admits("b")
-
-
-def test_each_new_pod_replaces_one():
-    bench = indebted()
-    bench.workloads.leave(bench.pods["b"])
-    bench.gone("b")
-    bench.pod("e")
-    assert not bench.admits("c")
-    bench.pod("f")
-    assert bench.admits("c")
+    return foreign("leave a, gone a")
 
 
 def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():

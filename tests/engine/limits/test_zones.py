@@ -131,11 +131,6 @@ def test_zones_have_states_of_their_own():
     assert bench.states() == {"z1": FULL, "z2": DEGRADED, "z3": NORMAL}
 
 
-def test_zones_are_listed_by_name():
-    bench = Bench().fill("b", nodes=1, bad=0).fill("a", nodes=2, bad=1)
-    assert bench.zones.table("p") == [("a", NORMAL, 2, 1), ("b", NORMAL, 1, 0)]
-
-
 def test_policies_count_their_own_nodes():
     bench = Bench(limited(zone_health=HEALTH), limited("q", zone_health=HEALTH))
     bench.fill(nodes=3, bad=3, policies="p")
@@ -150,44 +145,6 @@ def test_a_state_is_described():
 
 
 # -- nodes come, change and go -----------------------------------------------------------------------------------------
-
-
-def test_a_node_that_is_added_changes_the_share():
-    bench = Bench().fill(nodes=3, bad=2)
-    bench.count("new")
-    assert bench.zones.table("p") == [("z1", NORMAL, 4, 2)]
-
-
-def test_a_node_that_is_gone_changes_the_share():
-    bench = Bench().fill(nodes=4, bad=2)
-    bench.zones.forget("z1-3")
-    assert bench.zones.table("p") == [("z1", DEGRADED, 3, 2)]
-
-
-def test_an_unhealthy_node_that_is_gone_is_not_unhealthy_any_more():
-    bench = Bench().fill(nodes=4, bad=3)
-    bench.zones.forget("z1-0")
-    bench.zones.forget("z1-1")
-    assert bench.zones.table("p") == [("z1", NORMAL, 2, 1)]
-
-
-def test_a_node_counts_once():
-    bench = Bench().fill(nodes=3, bad=1).fill(nodes=3, bad=1)
-    assert bench.zones.table("p") == [("z1", NORMAL, 3, 1)]
-
-
-def test_a_node_may_become_unhealthy_and_recover():
-    bench = Bench().fill(nodes=3, bad=1)
-    bench.count("z1-2", bad=True)
-    assert bench.states() == {"z1": DEGRADED}
-    bench.count("z1-2", bad=False)
-    assert bench.states() == {"z1": NORMAL}
-
-
-def test_a_node_that_is_relabelled_moves_to_another_zone():
-    bench = Bench().fill("z1", nodes=4, bad=2).fill("z2", nodes=2, bad=2)
-    bench.count("z1-0", "z2", bad=True)
-    assert bench.zones.table("p") == [("z1", NORMAL, 3, 1), ("z2", FULL, 3, 3)]
 
 
 def test_a_node_that_the_policy_selects_no_more_does_not_count():
@@ -328,11 +285,6 @@ def test_without_zone_health_there_are_no_zones():
     assert not bench.zones.concerns(bench.policies[0])
     assert bench.refuse() is None
     assert bench.go() == 100
-
-
-def test_zone_health_concerns_its_policy():
-    bench = Bench()
-    assert bench.zones.concerns(bench.policies[0])
 
 
 @pytest.mark.parametrize("policies", [[], [limited()]], ids=["deleted", "switched off"])

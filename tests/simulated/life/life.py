@@ -5,10 +5,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from engine.placement.node_selector import term_holds
+from placement.node_selector import term_holds
 from simulated.life.town import REQUIRED, Json, Town
 from taintwarden.engine.model import Taint, TaintSelector
-from taintwarden.engine.placement import node_labels
+from taintwarden_placement.node_labels import node_labels
 
 VALUES = (None, "700", "940", "980", "999", "0950")
 BOUNDS = ("800", "950", "990")

@@ -8,18 +8,19 @@ from limits_off import LIMITS_OFF
 from simulated.cluster import Simulation
 from simulated.life.life import matches, true_labels
 from simulated.life.town import REQUIRED, Json
+from taintwarden.api.placement_labels import Kept, keys_of, mirrored
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import Gates, Taint, Toleration
+from taintwarden.engine.model import Gates, Node, Taint, Toleration
 from taintwarden.engine.operators import ALL_GATES, Match, match
-from taintwarden.engine.placement import Kept, keys_of, mirrored
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.rehearsal.files import snapshot_from_files
 from taintwarden_cli.rehearsal.manifests import Document
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
+from taintwarden_placement.node_labels import wanted_labels
 from taintwarden_placement.webhook_process import admission_webhooks
 
 NAMESPACE = "default"
@@ -151,9 +152,19 @@ class SimulatedTown:
         end = self.sim.at + SETTLE_SECONDS
         while self.sim.at < end:
             self.sim.run(self.sim.at + 0.5)
+            self._label()
             self._look()
             self._create_pods()
             self._schedule()
+
+    def _label(self) -> None:
+        """What the operator's labeller does, at once."""
+        for name, node in list(self.sim.nodes.items()) if self.has_operator else ():
+            taints = tuple((Taint(one["key"], one["value"], one["effect"]), None) for one in node["spec"]["taints"])
+            labels = node["metadata"]["labels"]
+            wanted = wanted_labels(Node(name, name, labels, taints, 1), self.sim.policies).on(labels)
+            if wanted != labels:
+                self.sim.set_labels(name, wanted)
 
     def _create_pods(self) -> None:
         for name, value in self._templates.items():

@@ -51,7 +51,7 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A call that the machine orders. ``what``: evict, delete, check, history, labels, guard or reset."""
+    """A call that the machine orders. ``what``: evict, delete, check, history, guard or reset."""
 
     what: str
     raw: Any
@@ -336,9 +336,6 @@ def _translated(command: commands.Command) -> Order | Notice:
             return Order(
                 "history", command, command.node, content=command.text, uid=command.uid, version=command.version
             )
-        case commands.SaveLabels():
-            labels = dict(command.labels)
-            return Order("labels", command, command.node, content=labels, uid=command.uid)
         case commands.SaveGuard():
             name, record = command.policy.name, guard_record.written(command.record)
             return Order("guard", command, name, name, content=record, uid=command.policy.uid)

@@ -103,14 +103,6 @@ class Server:
         node = self._store.get("nodes", name)
         return self._refuse(node, name, uid, version) or self._changed(name, history=text)
 
-    def write_labels(self, name: str, uid: str, labels: dict[str, str | None], version: int) -> Answer:
-        """Merge labels; None removes one. The body of the answer is the new version."""
-        node = self._store.get("nodes", name)
-        if refusal := self._refuse(node, name, uid, version):
-            return refusal
-        merged = {key: value for key, value in (dict(node.labels) | labels).items() if value is not None}
-        return self._changed(name, labels=merged)
-
     def _refuse(self, node: Node | None, name: str, uid: str, version: int) -> Answer | None:
         if node is None or node.uid != uid:
             return self._about_another(name)

@@ -794,21 +794,23 @@ def budgets(d: Draw) -> None:
 
 
 def labels(d: Draw) -> None:
-    """Labels that the operator itself writes, selected by a policy; labels and namespaces that others change."""
+    """A policy selects by labels of nodes that change with the taint, and just before or after it."""
     d.cluster(d.chance.randint(2, 4))
-    label = "value.taintwarden.io/sla"
+    label = "class"
     d.policy(
         "p",
         nodeSelector={"matchLabels": {label: d.pick(("980", "900"))}},
         timing={"violationGraceSeconds": d.pick((0, 10, 30))},
-        taints=[{"key": SLA, "placement": True}],
+        taints=[{"key": SLA}],
     )
     for _ in range(2):
         d.workload(d.chance.randint(2, 4), "any", native=(above(),))
     d.operators()
 
     def move() -> None:
-        d.add("taint", name=d.pick(d.nodes), key=SLA, value=d.pick(("980", "900")))
+        name, value = d.pick(d.nodes), d.pick(("980", "900"))
+        d.add("taint", name=name, key=SLA, value=value)
+        d.add("relabel", name=name, labels={label: value})
 
     def select() -> None:
         d.edit("p", nodeSelector=d.pick((None, {"matchLabels": {label: "900"}}, {"matchLabels": {label: "980"}})))
@@ -820,7 +822,6 @@ def labels(d: Draw) -> None:
             (1, select),
             (1, lambda: d.add("namespace", name=d.pick(d.namespaces), labels={"team": d.pick("ab")})),
             (0.5, d.restart),
-            (1, lambda: d.storm("slow", "lost", what=("labels",))),
         ],
         (0.5, 5.0, 40.0),
     )

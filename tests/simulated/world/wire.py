@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 30.0
 GUARD_TIMEOUT_SECONDS = 10.0
 GUARD_TRIES = 5
-SLOTS = {"check": 8, "history": 2, "labels": 4}
+SLOTS = {"check": 8, "history": 2}
 """How many such calls are in progress at once: see ``controller/effector.py``."""
 NO_ANSWER: Answer = (0, b"")
 Done = Callable[[Answer], None]
@@ -136,7 +136,6 @@ class Wire:
             case _:
                 effects: dict[str, Callable[[], Answer]] = {
                     "history": lambda: server.write_history(order.key, order.uid, order.content, order.version),
-                    "labels": lambda: server.write_labels(order.key, order.uid, order.content, order.version),
                     "reset": lambda: server.clear_reset(order.key, order.uid),
                 }
 

@@ -47,8 +47,8 @@ class Notifier:
         self._recorder = recorder
         self._gates = gates
 
-    def report(self, notices: Sequence[commands.Notice]) -> None:
-        """Report the notices of one step of the machine."""
+    def report(self, notices: Sequence[object]) -> None:
+        """Report notices, for example those of one step of the machine: each has a row."""
         scheduled: dict[tuple[str, Taint, str, float], list[commands.Scheduled]] = {}
         for notice in notices:
             if isinstance(notice, commands.Scheduled):
@@ -78,7 +78,7 @@ class Notifier:
             note = self.late("{} be evicted from {} at {}: {} ({})", notice.verdict, fate, node, due)
             self.record(_pod(notice), NORMAL, "EvictionScheduled", "Schedule", note, policy.name)
 
-    def _report(self, notice: commands.Notice, row: "NoticeRow") -> None:
+    def _report(self, notice: object, row: "NoticeRow") -> None:
         facts, note, name = row.say(self, notice)
         beginning = row.about.facts(notice)
         getattr(log, row.level)(row.lines[name], **beginning, **facts)
@@ -118,7 +118,7 @@ ROWS: dict[type, NoticeRow] = {}
 """By the type of the notice."""
 
 
-def _row(
+def row(
     notice: type, about: About, level: str, lines: str, kind: str = "", reasons: str = "", action: str = ""
 ) -> Callable[[Callable[[Notifier, Any], Said]], None]:
     """Add a row. Where it has several names, they are separated by spaces."""
@@ -149,7 +149,7 @@ NODE = About(lambda n: EventSubject("Node", n.node, n.node_uid), lambda n: {"nod
 POLICY = About(lambda n: policy_subject(n.policy.name, n.policy.uid), lambda n: {"policy": n.policy.name})
 
 
-@_row(commands.Cancelled, POD, "info", "eviction-cancelled", NORMAL, "EvictionCancelled", "Cancel")
+@row(commands.Cancelled, POD, "info", "eviction-cancelled", NORMAL, "EvictionCancelled", "Cancel")
 def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
     to.metrics.cancelled.labels(n.verdict.policy.name).inc()
     if n.node_gone:
@@ -160,21 +160,21 @@ def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
     return Said({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it")
 
 
-@_row(commands.Decided, POD, "info", "eviction-decided")
+@row(commands.Decided, POD, "info", "eviction-decided")
 def _decided(to: Notifier, n: commands.Decided) -> Said:
     if n.limit:
         to.metrics.limit_wait.labels(n.limit).observe(n.waited)
     return Said({"due": rfc3339.at(n.due_at), "why": to.why(n.verdict)})
 
 
-@_row(commands.Rehearsed, POD, "info", "eviction-rehearsed", NORMAL, "EvictionDryRun", "Evict")
+@row(commands.Rehearsed, POD, "info", "eviction-rehearsed", NORMAL, "EvictionDryRun", "Evict")
 def _rehearsed(to: Notifier, n: commands.Rehearsed) -> Said:
     policy, why = n.verdict.policy, to.why(n.verdict)
     to.metrics.evictions.labels(policy.name, "dry-run").inc()
     return Said({"why": why}, f"Would be evicted from {n.pod.node} now: {why} ({_named(policy)})")
 
 
-@_row(commands.Evicted, POD, "info", "eviction-settled", NORMAL, "Evicted", "Evict")
+@row(commands.Evicted, POD, "info", "eviction-settled", NORMAL, "Evicted", "Evict")
 def _evicted(to: Notifier, n: commands.Evicted) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, "evicted").inc()
     to.metrics.lateness.observe(n.lateness)
@@ -183,7 +183,7 @@ def _evicted(to: Notifier, n: commands.Evicted) -> Said:
     return Said({"outcome": "evicted", "lateness": round(n.lateness, 3)}, note)
 
 
-@_row(
+@row(
     commands.Hindered,
     POD,
     "info",
@@ -199,13 +199,13 @@ def _hindered(to: Notifier, n: commands.Hindered) -> Said:
     return Said(facts, note, int(n.outcome.row.by_budget))
 
 
-@_row(commands.Left, POD, "info", "eviction-settled")
+@row(commands.Left, POD, "info", "eviction-settled")
 def _left(to: Notifier, n: commands.Left) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, "gone").inc()
     return Said({"outcome": "gone"})
 
 
-@_row(commands.HeldByBudget, POD, "info", "eviction-held", WARNING, "EvictionBlocked", "Evict")
+@row(commands.HeldByBudget, POD, "info", "eviction-held", WARNING, "EvictionBlocked", "Evict")
 def _held_by_budget(_: Notifier, n: commands.HeldByBudget) -> Said:
     until = {} if n.until is None else {"until": rfc3339.until(n.until)}
     end = "It waits until that changes."
@@ -214,27 +214,27 @@ def _held_by_budget(_: Notifier, n: commands.HeldByBudget) -> Said:
     return Said({"reason": n.reason, **until}, f"Has to leave {n.pod.node}, but {n.reason}. {end}")
 
 
-@_row(commands.Bounced, POD, "info", "eviction-bounced")
+@row(commands.Bounced, POD, "info", "eviction-bounced")
 def _bounced(to: Notifier, n: commands.Bounced) -> Said:
     to.metrics.bounces.labels(n.verdict.policy.name).inc()
     return Said({"in_a_row": n.in_a_row})
 
 
-@_row(commands.HeldAsBouncing, POD, "warning", "eviction-bouncing", WARNING, "EvictionBouncing", "Evict")
+@row(commands.HeldAsBouncing, POD, "warning", "eviction-bouncing", WARNING, "EvictionBouncing", "Evict")
 def _held_as_bouncing(_: Notifier, n: commands.HeldAsBouncing) -> Said:
     until = rfc3339.until(n.until)
     note = f"Waits until {until}: {n.reason}. {wording.comes_back(n.pod)}."
     return Said({"reason": n.reason, "until": until}, note)
 
 
-@_row(commands.DeadlineAtRisk, POD, "warning", "deadline-at-risk", WARNING, "DeadlineAtRisk", "Schedule")
+@row(commands.DeadlineAtRisk, POD, "warning", "deadline-at-risk", WARNING, "DeadlineAtRisk", "Schedule")
 def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Said:
     gone = rfc3339.at(n.hard_at)
     note = f"{n.pod.node} is gone at {gone}, before the pod can stop gracefully: {n.reason}"
     return Said({"gone": gone, "reason": n.reason}, note)
 
 
-@_row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
+@row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
 def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
     gone, word = rfc3339.at(n.hard_at), "at" if n.reason == "grace-cut" else "since"
@@ -242,7 +242,7 @@ def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
     return Said({"gone": gone, "reason": n.reason}, note)
 
 
-@_row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
+@row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds if guard else 0, n.bad)
@@ -253,7 +253,7 @@ def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     return Said({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)
 
 
-@_row(commands.GuardArmed, POLICY, "info", "guard-armed", NORMAL, "GuardArmed", "Guard")
+@row(commands.GuardArmed, POLICY, "info", "guard-armed", NORMAL, "GuardArmed", "Guard")
 def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Said:
     none = "None of the pods that it held has to leave any more"
     note = f"The policy is paused. {none}" if n.policy.mode is Mode.PAUSED else f"{none}: evictions continue"
@@ -262,18 +262,18 @@ def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Said:
     return Said({"released": n.released}, note)
 
 
-@_row(commands.EvictionsHalted, POLICY, "warning", "evictions-halted", WARNING, "EvictionsHalted", "Halt")
+@row(commands.EvictionsHalted, POLICY, "warning", "evictions-halted", WARNING, "EvictionsHalted", "Halt")
 def _evictions_halted(_: Notifier, n: commands.EvictionsHalted) -> Said:
     note = _mode(n.policy) + wording.all_zones_full(n.policy, n.waiting, n.zones)
     return Said({"zones": n.zones, "waiting": n.waiting}, note)
 
 
-@_row(commands.EvictionsResumed, POLICY, "info", "evictions-resumed", NORMAL, "EvictionsResumed", "Halt")
+@row(commands.EvictionsResumed, POLICY, "info", "evictions-resumed", NORMAL, "EvictionsResumed", "Halt")
 def _evictions_resumed(*_: object) -> Said:
     return Said({}, "Not every zone is Full any more: evictions continue")
 
 
-@_row(commands.InvalidValue, NODE, "warning", "taint-value-invalid", WARNING, "InvalidTaintValue", "Evaluate")
+@row(commands.InvalidValue, NODE, "warning", "taint-value-invalid", WARNING, "InvalidTaintValue", "Evaluate")
 def _invalid_value(to: Notifier, n: commands.InvalidValue) -> Said:
     to.metrics.invalid_values.labels("taint").inc()
     verdict, policy, taint = n.verdict, n.verdict.policy, str(n.verdict.taint)
@@ -282,44 +282,14 @@ def _invalid_value(to: Notifier, n: commands.InvalidValue) -> Said:
     return Said({"taint": taint, "policy": policy.name, "held": n.held, "judged_by": verdict.judged_value}, note)
 
 
-@_row(
-    commands.NotMirrored,
-    NODE,
-    "warning",
-    "taint-not-mirrored label-not-mirrored",
-    WARNING,
-    "TaintNotMirrored LabelNotMirrored",
-    "Evaluate",
-)
-def _not_mirrored(_: Notifier, n: commands.NotMirrored) -> Said:
-    what = "Taint" if isinstance(n.subject, Taint) else "Label"
-    note = (
-        f"{what} {n.subject} cannot be repeated in labels of placement: {n.reason}. "
-        f"New pods that compare its value are kept off this node"
-    )
-    return Said({what.lower(): str(n.subject), "reason": n.reason}, note, int(what == "Label"))
-
-
-@_row(commands.LabelsContested, NODE, "warning", "node-labels-contested", WARNING, "LabelsContested", "Evaluate")
-def _labels_contested(to: Notifier, n: commands.LabelsContested) -> Said:
-    to.metrics.labels_contested.inc()
-    labels, after = list(n.labels), round(n.after)
-    note = (
-        f"Another client has changed labels of placement {n.number} times: {', '.join(labels)}. "
-        f"They are written again after {wording.duration(after)}; until then the scheduler uses what the other "
-        f"client wrote. To find it: kubectl get node {n.node} -o yaml --show-managed-fields"
-    )
-    return Said({"labels": labels, "times": n.number, "after": after}, note)
-
-
-@_row(commands.Degraded, NODE, "info", "node-evicting", WARNING, "EvictingNode", "Evaluate")
+@row(commands.Degraded, NODE, "info", "node-evicting", WARNING, "EvictingNode", "Evaluate")
 def _degraded(_: Notifier, n: commands.Degraded) -> Said:
     policy, must = n.policy, "have" if n.policy.mode is Mode.ENFORCE else "would have"
     note = f"{_mode(policy)}Pods {must} to leave because of taint {n.taint} (policy {policy.name})"
     return Said({"taint": str(n.taint), "policy": policy.name, "pods": n.pods}, note)
 
 
-@_row(commands.UnreadableHistory, NODE, "warning", "taint-history-unreadable")
+@row(commands.UnreadableHistory, NODE, "warning", "taint-history-unreadable")
 def _unreadable_history(_: Notifier, n: commands.UnreadableHistory) -> Said:
     return Said({"reason": n.reason})
 

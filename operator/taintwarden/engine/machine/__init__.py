@@ -6,7 +6,7 @@ that is forbidden in the engine, and evictions outside ``Woke``.
 
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claim_views import ClaimView
-from taintwarden.engine.machine.claims import Phase
+from taintwarden.engine.machine.claims import Phase, retry_delay
 from taintwarden.engine.machine.cluster import NodeState, TimedTaints, are_alike, history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes, Command
 from taintwarden.engine.machine.events import Event, WriteOutcome
@@ -48,4 +48,5 @@ __all__ = [
     "history_name",
     "key_of",
     "pending_key",
+    "retry_delay",
 ]

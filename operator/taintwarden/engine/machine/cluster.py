@@ -22,8 +22,6 @@ _ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
 """The taints of a node that does not work. Kubernetes replaces one by the other while it stays so."""
 
 
-PLACEMENT_DOMAIN = "taintwarden.io/"
-"""Each label of placement has it."""
 _CORDONED = "node.kubernetes.io/unschedulable:NoSchedule"
 """The name of the history of the taint that ``kubectl cordon`` brings."""
 
@@ -99,11 +97,6 @@ class NodeState:
     def labels(self) -> dict[str, str]:
         """The node's labels; none while only pods refer to it."""
         return self.node.labels if self.node is not None else {}
-
-    @property
-    def was_placed_by(self) -> bool:
-        """Whether it has labels that repeat taints, also those of a placement that ended."""
-        return any(PLACEMENT_DOMAIN in label for label in self.labels)
 
     @property
     def cordoned_at(self) -> float | None:

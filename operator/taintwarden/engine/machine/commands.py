@@ -10,7 +10,6 @@ from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.model import Pod, Policy, Taint
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.placement import Label
 
 
 class Evict(msgspec.Struct, frozen=True, gc=False):
@@ -46,15 +45,6 @@ class SaveHistory(msgspec.Struct, frozen=True):
     text: str
     term: int = 0
     version: int = -1
-
-
-class SaveLabels(msgspec.Struct, frozen=True):
-    """Write these labels of the node, and remove those that are None. Answered by ``Written``."""
-
-    node: str
-    uid: str
-    labels: dict[str, str | None]
-    term: int = 0
 
 
 class SaveGuard(msgspec.Struct, frozen=True):
@@ -144,28 +134,6 @@ class InvalidValue(msgspec.Struct, frozen=True):
     node_uid: str
     verdict: TaintVerdict
     held: bool
-
-
-class NotMirrored(msgspec.Struct, frozen=True):
-    """Notice: labels of placement cannot express ``subject``, so they keep pods with comparisons off the node."""
-
-    node: str
-    node_uid: str
-    subject: Taint | Label
-    reason: str
-
-
-class LabelsContested(msgspec.Struct, frozen=True):
-    """Notice: another client has changed labels of placement back ``number`` times; they are written ``after`` seconds.
-
-    ``labels``: those that differ.
-    """
-
-    node: str
-    node_uid: str
-    labels: tuple[str, ...]
-    number: int
-    after: float
 
 
 class Degraded(msgspec.Struct, frozen=True):
@@ -300,8 +268,6 @@ Notice = (
     | Hindered
     | Left
     | InvalidValue
-    | NotMirrored
-    | LabelsContested
     | Degraded
     | HeldByBudget
     | Bounced
@@ -314,6 +280,6 @@ Notice = (
     | DeadlineMissed
     | UnreadableHistory
 )
-Write = SaveHistory | SaveLabels | SaveGuard | ClearGuardReset
+Write = SaveHistory | SaveGuard | ClearGuardReset
 Order = Evict | CheckNode | Write
 Command = Order | Notice

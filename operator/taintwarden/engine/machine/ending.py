@@ -15,7 +15,7 @@ class Ending:
 
     Args:
         world: the state.
-        reclaims: forecasts of hard deadlines.
+        reclaims: reports hard deadlines that pods miss.
 
     """
 

@@ -12,7 +12,6 @@ from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
 from taintwarden.engine.machine.judging import Judging
-from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
@@ -28,7 +27,6 @@ class Intake:
         world: the state.
         judging: evaluates pods.
         ending: ends claims.
-        mirroring: writes labels.
         freshness: records how far the node stream has come.
         outbox: writes to nodes.
         guarding: learns of changes.
@@ -41,7 +39,6 @@ class Intake:
         world: World,
         judging: Judging,
         ending: Ending,
-        mirroring: Mirroring,
         freshness: Freshness,
         outbox: Outbox,
         guarding: Guarding,
@@ -51,7 +48,6 @@ class Intake:
         self._source = None if new_source is None else new_source(self)
         self._judging = judging
         self._ending = ending
-        self._mirroring = mirroring
         self._freshness = freshness
         self._outbox = outbox
         self._guarding = guarding
@@ -114,7 +110,6 @@ class Intake:
         self._world.spread.relabel(name)
 
     def _forget_node(self, name: str) -> None:
-        self._mirroring.forget(name)
         self._outbox.forget(history_key(name))
         self._world.limiter.zones.forget(name)
         self._freshness.forget(name)

@@ -16,7 +16,6 @@ from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import QUEUED, SETTLED, Claim, Evictee, Phase
 from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.ending import Ending
-from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.source import pending_key
@@ -25,13 +24,12 @@ from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInv
 
 
 class Judging:
-    """Updates claims from verdicts, and informs guards and forecasts about them.
+    """Updates claims from verdicts, and informs guards about them.
 
     Args:
         world: the state.
         ending: ends claims.
-        reclaims: forecasts of hard deadlines.
-        mirroring: writes labels.
+        reclaims: reports hard deadlines that pods miss.
         outbox: writes histories.
 
     """
@@ -41,13 +39,11 @@ class Judging:
         world: World,
         ending: Ending,
         reclaims: Reclaims,
-        mirroring: Mirroring,
         outbox: Outbox,
     ) -> None:
         self._world = world
         self._ending = ending
         self._reclaims = reclaims
-        self._mirroring = mirroring
         self._outbox = outbox
         self._nodes: dict[str, None] = {}
         """Nodes to be evaluated again, in order."""
@@ -174,8 +170,6 @@ class Judging:
                 first = first or claim
                 count += 1
         self._report_degraded(state, first, count)
-        if verdicts.uses.placement or state.was_placed_by or state.name in self._mirroring.written:
-            self._mirroring.mirror(state)
         self._conclude(state)
 
     def _conclude(self, state: NodeState) -> None:

@@ -11,7 +11,7 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 ``queues``      the place of each claim, between its deadline and the end of the pod
 ``acting``      claims that all limits admit become calls, and calls have outcomes
 ``guarding``    the number of pods that would be evicted, compared with the limit
-``outbox``      every other write: histories, labels, guard records
+``outbox``      every other write: histories, guard records
 ``view``        what other packages may read
 =============== ======================================================================================
 """
@@ -26,7 +26,6 @@ from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
 from taintwarden.engine.machine.intake import Intake, NewSource
 from taintwarden.engine.machine.judging import Judging
-from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.view import View
@@ -62,16 +61,12 @@ class Machine:
         self._outbox = Outbox(world)
         self._reclaims = Reclaims(world)
         self._freshness = Freshness(world)
-        mirroring = Mirroring(world, self._outbox)
         ending = Ending(world, self._reclaims)
-        self._mirroring = mirroring
-        self._judging = Judging(world, ending, self._reclaims, mirroring, self._outbox)
+        self._judging = Judging(world, ending, self._reclaims, self._outbox)
         self._acting = Acting(world, self._judging, ending, self._freshness, self._reclaims)
         self._guarding = Guarding(world, self._outbox, self._acting.release)
-        self._intake = Intake(
-            world, self._judging, ending, mirroring, self._freshness, self._outbox, self._guarding, source
-        )
-        self.view = View(world, self._acting, mirroring, self._reclaims)
+        self._intake = Intake(world, self._judging, ending, self._freshness, self._outbox, self._guarding, source)
+        self.view = View(world, self._acting, self._reclaims)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
         """Process one event at ``now``; the caller carries out the commands in order."""
@@ -176,9 +171,8 @@ class Machine:
         if self._world.leading:
             if self._reclaims.claims:
                 waits.append(self._reclaims.next_in(now))
-            contested_at = self._mirroring.next_at() if self._world.verdicts.uses.placement else None
-            times = (self._outbox.next_at(), contested_at)
-            waits.extend(None if at is None else at - now.monotonic for at in times)
+            retry_at = self._outbox.next_at()
+            waits.append(None if retry_at is None else retry_at - now.monotonic)
         if self._world.may_evict:
             waits.append(self._guarding.next_in(now))
             waits.append(self._world.queues.next_release_in(now))
@@ -191,14 +185,12 @@ class Machine:
         if not world.synced:
             return
         self._judging.advance(most)
-        if world.verdicts.uses.placement:
-            self._mirroring.write_due()
         self._acting.make_ready(most)
         if world.leading:
             self._outbox.retry_due()
             if self._reclaims.claims:
                 world.report(*self._reclaims.missed(world.now.wall, most))
-                world.report(*self._reclaims.forecast(world.overall_rate, world.now, most))
+                world.report(*self._reclaims.risks(world.now.wall, most))
         if not world.may_evict or not self._judging.is_complete:
             return
         self._guarding.reset()
@@ -234,7 +226,6 @@ class Machine:
         world.limiter.rates.restart(world.now.monotonic)
         for lane in world.limiter.calls.forget_failures():
             world.queues.failing_changed(lane)
-        self._mirroring.restart()
         world.limiter.guards.restore(world.now)
         self._acting.leads()
         for state in world.cluster.nodes.values():
@@ -252,9 +243,6 @@ class Machine:
             case commands.ClearGuardReset():
                 self._guarding.reset_taken_off(event.order, event.outcome)
             case commands.SaveHistory(node) if event.outcome is events.WriteOutcome.DONE:
-                self._compare_again(node, event.version)
-            case commands.SaveLabels(node) if event.outcome is events.WriteOutcome.DONE:
-                self._mirroring.stored(node)
                 self._compare_again(node, event.version)
 
     def _compare_again(self, node: str, version: int) -> None:

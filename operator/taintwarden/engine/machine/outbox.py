@@ -6,14 +6,13 @@ one to an object that has changed at once, one that was refused much later, sinc
 one to an object that is gone is forgotten.
 A loss of leadership removes all entries: answers to writes in progress are ignored, and the next leader writes its own.
 
-Each write carries the term of the leader, and a history the version of the node on which it is based. Labels do not
-wait for other writes of their node, and are written again if what they repeat has changed. What was written comes back
-through the stream, and counts only then.
+Each write carries the term of the leader, and a history the version of the node on which it is based. What was written
+comes back through the stream, and counts only then.
 """
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine.claims import retry_delay
-from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, SaveLabels, Write
+from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, Write
 from taintwarden.engine.machine.events import WriteOutcome, Written
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Node, later
@@ -79,17 +78,13 @@ class Outbox:
 
     def lost(self, node: Node) -> bool:
         """Whether this version of a node lacks what was written to an earlier one, and was not delivered yet."""
-        found = [self._delivered(key, node.resource_version) for key in (history_key(node.name), labels_key(node.name))]
-        return not all(_has(node, done) for done in found)
-
-    def _delivered(self, key: str, version: int) -> Write | None:
-        """What was written to this version of an object, or before, from now on delivered."""
+        key = history_key(node.name)
         entry = self._entries.get(key)
-        if entry is None or entry.done is None or entry.done_version > version:
-            return None
+        if entry is None or entry.done is None or entry.done_version > node.resource_version:
+            return False
         done, entry.done = entry.done, None
         self._settle(key, entry)
-        return done
+        return isinstance(done, SaveHistory) and done.text != node.history
 
     def wrote_history(self, node: str, text: str) -> bool:
         """Whether this history of a node is what was written last, or is being written."""
@@ -166,8 +161,6 @@ class Outbox:
         match order:
             case SaveHistory(node, uid, text):
                 return SaveHistory(node, uid, text, term, self._version_of(node))
-            case SaveLabels(node, uid, labels):
-                return SaveLabels(node, uid, labels, term)  # urgent: replacements are placed by them
             case SaveGuard(policy, record):
                 return SaveGuard(policy, record, term)
             case ClearGuardReset(policy):
@@ -194,11 +187,6 @@ def history_key(node: str) -> str:
     return f"history/{node}"
 
 
-def labels_key(node: str) -> str:
-    """The key of the labels that repeat a node's taints."""
-    return f"labels/{node}"
-
-
 def guard_key(policy: str) -> str:
     """The key of the record of a policy's guard."""
     return f"guard/{policy}"
@@ -209,19 +197,7 @@ def key_of(order: Write) -> str:
     match order:
         case SaveHistory():
             return history_key(order.node)
-        case SaveLabels():
-            return labels_key(order.node)
         case SaveGuard():
             return guard_key(order.policy.name)
         case ClearGuardReset():
             return f"guard-reset/{order.policy.name}"
-
-
-def _has(node: Node, done: Write | None) -> bool:
-    match done:
-        case SaveHistory():
-            return done.text == node.history
-        case SaveLabels():
-            return all(node.labels.get(label) == value for label, value in done.labels.items())
-        case _:
-            return True

@@ -30,7 +30,6 @@ class Features(NamedTuple):
 
     bounce: bool = False
     devices: bool = False
-    placement: bool = False
     reclaim: bool = False
     zone_health: bool = False
 
@@ -40,14 +39,9 @@ class Features(NamedTuple):
         return cls(
             any(policy.limits.bounce is not None for policy in policies),
             any(policy.devices for policy in policies),
-            any(policy.places and (policy.version_labels or _is_placed(policy)) for policy in policies),
             any(policy.reclaim is not None for policy in policies),
             any(policy.limits.zone_health is not None for policy in policies),
         )
-
-
-def _is_placed(policy: Policy) -> bool:
-    return any(selector.placement for selector in policy.taints)
 
 
 _Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]

@@ -9,12 +9,10 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
-from taintwarden.engine.machine.mirroring import Mirroring
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, GuardReport, PolicyReport, Reports
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
-from taintwarden.engine.placement import NodeLabels
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -31,9 +29,8 @@ class NodeView(msgspec.Struct, frozen=True):
 class View:
     """Reads the machine. Every result is a frozen value that does not change with it."""
 
-    def __init__(self, world: World, acting: Acting, mirroring: Mirroring, reclaims: Reclaims) -> None:
+    def __init__(self, world: World, acting: Acting, reclaims: Reclaims) -> None:
         self._world = world
-        self._mirroring = mirroring
         self._claim_views = ClaimViews(world, acting)
         self._reports = Reports(world, acting, self._claim_views, reclaims)
 
@@ -132,11 +129,6 @@ class View:
         """The verdicts on pods of a class on a node, which need not have such a pod."""
         state = self._world.cluster.nodes.get(node)
         return () if state is None else self._world.verdicts.compute(state, pod_class)[0]
-
-    def placement_labels(self, node: str) -> NodeLabels | None:
-        """The labels of placement that a node should have; None if the node is not known."""
-        state = self._world.cluster.nodes.get(node)
-        return None if state is None or state.node is None else self._mirroring.wanted(state.node)
 
     def budgets_of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The PodDisruptionBudgets that select pods of a class, by name."""

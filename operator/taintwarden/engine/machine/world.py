@@ -32,12 +32,6 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a write to an object that has changed meanwhile: the stream delivers that in a moment."""
     write_refused: tuple[float, float] = (30.0, 600.0)
     """The same for a write that the API server refused: it may be allowed later."""
-    labels_contested: tuple[float, float] = (1.0, 300.0)
-    """First and longest delay before labels are written again that another client keeps changing."""
-    labels_calm: float = 1800.0
-    """How long such labels have to stay until the delays begin again."""
-    forecast: float = 1.0
-    """A wave arrives node by node: the forecast of all evictions is computed at most once in this time."""
     change_is_new: float = 30.0
     """A wave within this time after a change of a policy or profile is attributed to the change."""
     silence: float = 5.0
@@ -78,7 +72,6 @@ class World:
         """Streams that are cut off: no pod is evicted on data that may be outdated."""
         self.source: TaintSource | None = None
         """Of taints beside those of nodes, while a policy selects any."""
-        self.overall_rate = overall_rate
         self.cluster = Cluster()
         self.claims = Claims()
         self.verdicts = Verdicts(gates)

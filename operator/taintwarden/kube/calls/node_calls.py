@@ -1,6 +1,6 @@
-"""The calls about one node: a fresh read, the durable clock in its annotation, and labels that repeat its taints."""
+"""The calls about one node: a fresh read, and the durable clock in its annotation."""
 
-from taintwarden.engine.machine.commands import SaveHistory, SaveLabels
+from taintwarden.engine.machine.commands import SaveHistory
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError
 from taintwarden.kube.http.client import APPLY_PATCH, Client
@@ -50,18 +50,4 @@ async def save_history(client: Client, order: SaveHistory, fence: Fence) -> int:
         form=APPLY_PATCH,
         manager=FIELD_MANAGER,
     )
-    return version_number(saved, unreadable=-1)
-
-
-async def save_labels(client: Client, order: SaveLabels, fence: Fence) -> int:
-    """Write labels of a node, and remove those that are None, whichever client wrote them.
-
-    Returns the version of the node after that. What else of the node changed meanwhile is no obstacle.
-
-    Raises:
-        KubeError: they were not written.
-
-    """
-    change = {"metadata": {"labels": order.labels}}
-    saved = await patch(client, f"{PATH}/{order.node}", change, fence, uid=order.uid, manager=FIELD_MANAGER)
     return version_number(saved, unreadable=-1)

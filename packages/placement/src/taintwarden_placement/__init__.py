@@ -1,7 +1,7 @@
-"""Keeps pods off nodes that they would have to leave: admission webhooks, scheduler extender, and their certificates.
+"""Keeps pods off nodes that they would have to leave: labels of nodes, admission webhooks, and a scheduler extender.
 
-These run in processes of their own; the operator works without them, and imports nothing of this. ``affinity``,
-``admission`` and ``scheduling`` are rules without I/O, which ``validate``, ``doctor``, ``explain`` and ``plan`` use as
-well; ``serving`` answers over HTTPS.
+The labeller of ``node_labels`` runs in the operator's process, which finds it as an entry point and imports nothing of
+this; webhooks and extender run in processes of their own. ``affinity``, ``admission`` and ``scheduling`` are rules
+without I/O, which ``validate``, ``doctor``, ``explain`` and ``plan`` use as well; ``serving`` answers over HTTPS.
 Forbidden here: deciding about pods that run.
 """

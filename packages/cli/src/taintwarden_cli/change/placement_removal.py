@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from taintwarden.api.names import check_key, check_label_value
+from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
-from taintwarden.engine.placement import Kept, keys_of, neutral_labels, node_labels
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS, VOLUMES
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
@@ -23,6 +23,7 @@ from taintwarden_cli.rendering import Lines, render
 from taintwarden_placement.admission.advice import named_labels
 from taintwarden_placement.admission.annotated_objects import pod_in
 from taintwarden_placement.admission.checking import look, mapping
+from taintwarden_placement.node_labels import neutral_labels, node_labels
 
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5

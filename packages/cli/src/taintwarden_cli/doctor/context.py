@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
+from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, PodClass, Policy, Taint
-from taintwarden.engine.placement import Kept, keys_of
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, FullBudget, WebhookConfiguration
 from taintwarden_cli.doctor.inventory import PendingPods, PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates

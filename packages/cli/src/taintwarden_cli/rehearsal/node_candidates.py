@@ -10,8 +10,8 @@ from functools import cached_property
 import msgspec
 
 from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
+from taintwarden.api.placement_labels import is_mirror_label, keys_of
 from taintwarden.engine.model import Gates, Node, PodClass, Profile
-from taintwarden.engine.placement import NodeLabels, is_mirror_label, keys_of
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta, UnboundPod
 from taintwarden_cli.rehearsal.places import NativeRequirement, Place, PlacedPod, PlacedVolume, accepts
@@ -19,6 +19,7 @@ from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.written import WrittenPod
 from taintwarden_placement.admission.placing import ConcerningPolicies, acting, placed_keys, published_labels
+from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.scheduling.demands import Demands, claim_of
 from taintwarden_placement.scheduling.feasibility import MAX_TOLD, Demand, Judge, Preferences, RefusalCause
 
@@ -215,7 +216,7 @@ class WantedLabels:
 
     def of(self, node: Node) -> NodeLabels:
         """Those of a node."""
-        return self._view.placement_labels(node.name) or NodeLabels({})
+        return wanted_labels(node, self._view.policies)
 
 
 class Candidates:

@@ -11,9 +11,9 @@ import msgspec
 from taintwarden.engine import affinity
 from taintwarden.engine.affinity import NodeOperator
 from taintwarden.engine.model import Gates, Taint, Toleration
-from taintwarden.engine.node_matching import LabelMatch, match_label
 from taintwarden.engine.operators import Match, match
 from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus, UnboundPod, VolumeObject
+from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
 from taintwarden_placement.scheduling.feasibility import REPELLING
 
 

@@ -243,7 +243,7 @@ class Play:
                 seen = self._view.node(command.name)
                 version = seen.node.resource_version if seen else None
                 self._later(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, version, NEWEST)))
-            case commands.SaveHistory() | commands.SaveLabels() | commands.SaveGuard() | commands.ClearGuardReset():
+            case commands.SaveHistory() | commands.SaveGuard() | commands.ClearGuardReset():
                 self._later(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
             case _:
                 self._recording.take(command, self.instant, self.at)

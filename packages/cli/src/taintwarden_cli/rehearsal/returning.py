@@ -6,12 +6,13 @@ annotation or profile comes back to the node it was evicted from, unless placeme
 
 from collections.abc import Collection, Iterator
 
+from taintwarden.api.placement_labels import Kept, keys_of
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, TaintSelector
-from taintwarden.engine.placement import Kept, keys_of
 from taintwarden_cli.rehearsal.places import Place, accepts
 from taintwarden_placement.admission.own_objects import INJECT
+from taintwarden_placement.node_labels import wanted_labels
 from taintwarden_placement.scheduling.feasibility import REPELLING
 
 REMEDY = (
@@ -65,8 +66,7 @@ class Returning:
     def _accepts(self, pod_class: PodClass, place: Place, node: NodeView) -> bool:
         """Whether the scheduler accepts the node, once the operator has written its labels."""
         name, taints = node.node.name, (taint for taint, _ in node.taints)
-        wanted = self._view.placement_labels(name)
-        labels = wanted.on(node.node.labels) if wanted else node.node.labels
+        labels = wanted_labels(node.node, self._view.policies).on(node.node.labels)
         return place.schedules(pod_class.tolerations.native, name, labels, taints, self._gates)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:

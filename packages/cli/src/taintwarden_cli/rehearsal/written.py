@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from taintwarden.api.placement_labels import is_mirror_label, keys_of
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS
 from taintwarden.engine.model import Effect, Gates
-from taintwarden.engine.placement import is_mirror_label, keys_of
 from taintwarden_cli.rehearsal.places import Place
 from taintwarden_placement.admission.advice import compared_keys
 from taintwarden_placement.admission.injection import NO_NODE

@@ -9,9 +9,9 @@ from typing import Any
 from taintwarden.api.field_errors import FieldError
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
+from taintwarden.api.placement_labels import keys_of
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Gates, Policy
-from taintwarden.engine.placement import keys_of
 from taintwarden_placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
 from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import is_selector, merge

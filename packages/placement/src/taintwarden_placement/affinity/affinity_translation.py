@@ -9,6 +9,7 @@ from math import prod
 
 import msgspec
 
+from taintwarden.api.placement_labels import label_version_label, plain_labels
 from taintwarden.engine.affinity import (
     COMPARING_NODE_OPERATORS,
     SEMVER_NODE_OPERATORS,
@@ -19,7 +20,6 @@ from taintwarden.engine.affinity import (
 )
 from taintwarden.engine.model import Gates, Toleration
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.engine.placement.labels import label_version_label, plain_labels
 from taintwarden_placement.affinity.translation import Translation
 
 MAX_TERMS = 64

@@ -5,13 +5,13 @@ from itertools import chain, combinations, product
 
 import msgspec
 
+from taintwarden.api.placement_labels import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Effect, Gates, Toleration
-from taintwarden.engine.node_matching import LabelMatch, match_label
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden.engine.placement.labels import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
-from taintwarden.engine.placement.mirrored_labels import neutral_labels
+from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
 from taintwarden_placement.affinity.translation import Translation
+from taintwarden_placement.node_labels.wanted import neutral_labels
 
 REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
 """Those that keep pods off a node."""

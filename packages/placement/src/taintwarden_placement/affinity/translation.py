@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from semver import Version
 
+from taintwarden.api.placement_labels import HIGHEST, TaintLabels
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, ValueType
 from taintwarden.engine.natural import Natural
 from taintwarden.engine.numeric import MAX_INT64, parse_integer
 from taintwarden.engine.operators import ROWS, VERSION, Match, Side, match
-from taintwarden.engine.placement.encoding import encode_natural, encode_version, is_misread
-from taintwarden.engine.placement.labels import HIGHEST, TaintLabels
 from taintwarden.engine.versions import parse_version
+from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
 
 # Of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery.
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from taintwarden.engine.affinity import NodeAffinity, NodeRequirement, Term
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
-from taintwarden.engine.node_matching import Check, check_of, describe
 from taintwarden.engine.operators import ALL_GATES, AnyOf, Match, match
+from taintwarden_placement.affinity.node_matching import Check, check_of, describe
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 """The effects that keep pods off a node; ``PreferNoSchedule`` only lowers its score."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
+from taintwarden.api.placement_labels import Kept, is_mirror_label
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Operator
-from taintwarden.engine.placement import Kept, NodeLabels, is_mirror_label
 from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.checks.evictions import unplaceable
 from taintwarden_cli.doctor.context import Context
@@ -14,6 +14,7 @@ from taintwarden_cli.rehearsal.places import Place
 from taintwarden_cli.rehearsal.returning import REMEDY, Returning
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, Source, Subject
 from taintwarden_placement.admission.own_objects import INJECT
+from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 
 _DAEMON_SET = "DaemonSet"
 _OF_PODS = (ObstacleKind.IMPOSSIBLE, ObstacleKind.NATIVE, ObstacleKind.OUTDATED, ObstacleKind.UNPUBLISHED)
@@ -51,10 +52,10 @@ def unplaced(context: Context) -> Iterator[Found]:
 def stale_labels(context: Context) -> Iterator[Found]:
     """New pods are kept off such nodes, or get to them."""
     for name, node in context.nodes.items():
-        wanted = context.view.placement_labels(name)
-        if told := ", ".join(_differences(node.node.labels, wanted)) if wanted else "":
+        wanted = wanted_labels(node.node, context.view.policies)
+        if told := ", ".join(_differences(node.node.labels, wanted)):
             yield Found(Subject("Node", name), f"its labels for placement are not in step: {told}")
-        for what, reason in wanted.faults if wanted else ():
+        for what, reason in wanted.faults:
             remedy = "use values that the scheduler can compare: integers, or versions of ordinary length"
             yield Found(Subject("Node", name), f"{what}: {reason}", remedy)
 
@@ -94,8 +95,8 @@ def mismatch(context: Context) -> Iterator[Found]:
 def _matches(context: Context, place: Place, node: NodeView) -> bool:
     """Whether pods match their node, or will as soon as the operator has written its labels."""
     name, labels = node.node.name, node.node.labels
-    wanted = context.view.placement_labels(name)
-    return place.fits(name, labels) or (wanted is not None and place.fits(name, wanted.on(labels)))
+    wanted = wanted_labels(node.node, context.view.policies)
+    return place.fits(name, labels) or place.fits(name, wanted.on(labels))
 
 
 @check(

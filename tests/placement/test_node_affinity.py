@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.affinity_law import matches, weight
+from placement.affinity_law import matches, weight
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import Gates
-from taintwarden.engine.node_matching import MAX_KNOWN, LabelMatch, check_of, describe, match_label
+from taintwarden_placement.affinity.node_matching import MAX_KNOWN, LabelMatch, check_of, describe, match_label
 
 GT, LT, EQ = NodeOperator.SEMVER_GT, NodeOperator.SEMVER_LT, NodeOperator.SEMVER_EQ
 

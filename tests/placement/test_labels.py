@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.api.names import KEY
-from taintwarden.engine.placement import Kept, is_mirror_label, keys_of
-from taintwarden.engine.placement.labels import (
+from taintwarden.api.placement_labels import (
+    Kept,
+    is_mirror_label,
+    keys_of,
     label_version_label,
     labels_about,
     prefer_labels,

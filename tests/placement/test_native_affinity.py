@@ -4,12 +4,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from engine.affinity_law import matches, weight
-from engine.placement.node_selector import holds
+from placement.affinity_law import matches, weight
+from placement.node_selector import holds
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import Gates
-from taintwarden.engine.placement import version_labels
 from taintwarden_placement.affinity import MAX_TERMS, native_affinity
+from taintwarden_placement.node_labels import version_labels
 
 KEY, OTHER = "example.com/driver", "zone"
 REPEATED = "example.com.label-version.taintwarden.io/driver"

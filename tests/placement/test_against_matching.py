@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from engine.placement.node_selector import holds
+from placement.node_selector import holds
 from taintwarden.engine.model import (
     Effect,
     Gates,
@@ -20,9 +20,9 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.operators import ROWS, SEMVER, Match, match
-from taintwarden.engine.placement import NodeLabels, encode_version, neutral_labels, node_labels
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.affinity import REQUIRED_EFFECTS, preferences, requirements
+from taintwarden_placement.node_labels import NodeLabels, encode_version, neutral_labels, node_labels
 
 EFFECTS = tuple(Effect)
 SOFT = Effect.PREFER_NO_SCHEDULE

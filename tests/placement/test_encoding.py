@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from semver import Version
 
-from taintwarden.engine.placement import encode_version
-from taintwarden.engine.placement.encoding import is_misread
 from taintwarden.engine.versions import parse_version
+from taintwarden_placement.node_labels import encode_version
+from taintwarden_placement.node_labels.encoding import is_misread
 
-VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "semver.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "semver.json").read_text())
 
 
 def encoded(text):

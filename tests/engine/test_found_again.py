@@ -1,4 +1,9 @@
-"""What limits and spread count of pods is what a recount of the cluster finds, after every step of any history."""
+"""Random histories of the machine, in which three things hold after every step.
+
+What limits and spread count of pods is what a recount of the cluster finds. Who waits for something that is over is
+asked again: at rest, what refused a pod last still does. And what was decided change by change is what is decided at
+once: to judge everything again changes nothing.
+"""
 
 import random
 from collections import Counter
@@ -6,10 +11,25 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from engine.rig import NO_LIMITS, START, ZONE, Rig, exists, gt, owner
+from engine.rig import NO_LIMITS, START, ZONE, Rig, budget, exists, gt, owner
 from simulated import policy
+from taintwarden.engine.guard import Guard
+from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import Outcome, Phase, events
-from taintwarden.engine.model import Mode, Node, Pod, Policy, Share, SpreadConstraint
+from taintwarden.engine.machine.claims import Claim
+from taintwarden.engine.model import (
+    BounceSettings,
+    GuardSettings,
+    Mode,
+    Node,
+    Pod,
+    Policy,
+    Profile,
+    Share,
+    SpreadConstraint,
+    Toleration,
+    ZoneHealth,
+)
 from taintwarden.engine.selectors import LabelSelector
 
 NODES = ("n1", "n2", "n3")
@@ -21,9 +41,19 @@ TAINTS = ((), ("sla=900",), ("sla=999",), ("sla=x",), ("sla=900", "other=1"))
 LABELS = ({}, {ZONE: "a"}, {ZONE: "b"})
 MODES = (Mode.ENFORCE, Mode.ENFORCE, Mode.ENFORCE, Mode.PAUSED, Mode.DRY_RUN)
 
+EVERY = {
+    "max_unavailable": (None, Share(percent=50)),
+    "node_max_concurrent": (None, 1, 2),
+    "guard": (None, GuardSettings(min_pods=1, window_seconds=60, settle_seconds=0)),
+    "zone_health": (None, ZoneHealth((Toleration("other", "Exists"),))),
+    "bounce": (None, BounceSettings()),
+    "namespace_evictions_per_second": (None, 0.5),
+    "evictions_per_second": (None, 1.0),
+}
+
 
 class History:
-    """Pods, nodes, policies, calls, leadership and lists change at random."""
+    """Pods, nodes, policies with any limits, profiles, budgets, calls, leadership and lists change at random."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -39,9 +69,8 @@ class History:
         return [self.policy(name) for name in "pq" if self.chance.random() < 0.8]
 
     def policy(self, name: str) -> Policy:
-        spare, concurrent = self.chance.choice((None, Share(percent=50))), self.chance.choice((None, 1, 2))
-        limits = replace(NO_LIMITS, max_unavailable=spare, node_max_concurrent=concurrent)
-        return replace(policy(name), limits=limits, mode=self.chance.choice(MODES))
+        limits = {limit: self.chance.choice(values) for limit, values in EVERY.items()}
+        return replace(policy(name), limits=replace(NO_LIMITS, **limits), mode=self.chance.choice(MODES))
 
     def pod(self, name: str) -> Pod:
         pick = self.chance.choice
@@ -120,8 +149,35 @@ class History:
     def leads(self) -> None:
         self.rig.feed(events.LeadershipChanged(leading=self.chance.random() < 0.8))
 
+    def budgets(self) -> None:
+        name = self.chance.choice("xy")
+        gone = events.BudgetGone("shop", name)
+        seen = events.BudgetSeen(budget(name, self.chance.choice((0, 0, 1, 2)), app=self.chance.choice("ab")))
+        self.rig.feed(self.chance.choice((gone, seen, seen)))
+
+    def wants(self) -> None:
+        self.rig.feed(
+            events.WorkloadSeen(("shop", f"uid-of-o{self.chance.choice('01')}"), self.chance.choice((0, 2, 8)))
+        )
+
+    def stores(self) -> None:
+        for name in self.rig.world.limiter.guards.by_policy:
+            self.rig.save(name, succeeded=self.chance.random() < 0.9)
+
+    def minute(self) -> None:
+        self.rig.advance(61, step=1.0)
+
+    def namespace(self) -> None:
+        self.rig.feed(events.NamespaceSeen("shop", {"team": self.chance.choice("ab")}))
+
+    def profile(self) -> None:
+        gone = events.ProfileGone("shop", "x")
+        seen = events.ProfileSeen(Profile("shop", "x", LabelSelector(), (gt(self.chance.choice(("100", "950"))),)))
+        self.rig.feed(self.chance.choice((gone, seen, seen)))
+
     STEPS = (seen, seen, seen, seen, seen, gone, terminates, settles, settles, settles, node, node, node_gone,
-             policies_change, listed, time_passes, time_passes, leads)  # fmt: skip
+             policies_change, listed, time_passes, time_passes, leads, budgets, budgets, wants, stores, stores, stores,
+             minute, namespace, profile, profile)  # fmt: skip
 
     def end(self) -> None:
         """Every call is answered, and no pod exists any more."""
@@ -170,16 +226,76 @@ def has_the_claims_it_should(rig: Rig) -> None:
             assert wanted <= {claim.policy.name for claim in known}
 
 
+def unwoken(rig: Rig) -> list[str]:
+    """The pods that nothing refuses any more, and that nothing wakes."""
+    world, acting = rig.world, rig.machine._acting
+    if not world.may_evict:
+        return []
+    found = []
+    for key, lines in world.queues._blocked.items():
+        chained = {one.lane for one in world.queues._positions.values() if one.released_by == key}
+        if world.queues._releases.at(key) is None:
+            heads = [line.first_of(line.head()) for lane, line in lines.items() if lane not in chained]
+            found += [
+                f"{one.key} by {key}" for one in heads if acting._asks.at(one.key) is None and not _refused(rig, one)
+            ]
+    for lane, line in world.queues._lanes.items():
+        refusal = acting.refused.get(lane.group) or world.queues.parked(lane)
+        if refusal is not None and refusal.until is None:
+            claim = line.first_of(line.head())
+            if not _refused(rig, claim):
+                found.append(f"{claim.key} by {refusal}")
+    return found
+
+
+def _refused(rig: Rig, claim: Claim) -> Refusal | None:
+    pod = rig.world.cluster.nodes[claim.node].pods[claim.uid]
+    return rig.world.limiter.admit(rig.machine._acting._request(claim, pod, others_could_go=True))
+
+
+def decided(rig: Rig) -> dict[str, object]:
+    """What follows from the state of the cluster."""
+    world = rig.world
+    zones, guards = world.limiter.zones, world.limiter.guards.by_policy
+    under_way = (Phase.IN_FLIGHT, Phase.LEAVING)
+    return {
+        "zones": {name: table for name in zones._zones if (table := zones.table(name))},
+        "claims": {
+            key: (one.due_at, one.verdict, one.policy, one.rests)
+            for key, one in world.claims.by_key.items()
+            if one.phase not in under_way
+        },
+        "guards": {name: _ahead(one) for name, one in guards.items()},
+        "histories": {name: dict(state.histories) for name, state in world.cluster.nodes.items()},
+    }
+
+
+def _ahead(guard: Guard) -> tuple[object, ...]:
+    return dict(guard.near), dict(guard._expected), dict(guard._standing), dict(guard.nodes)
+
+
+def is_judged_again(rig: Rig) -> None:
+    """All of it, and nothing changes."""
+    before = decided(rig)
+    rig.machine._judging.all_again()
+    rig.machine._judging.advance(1_000_000)
+    after = decided(rig)
+    assert {what: after[what] for what in before if before[what] != after[what]} == {}
+
+
 @pytest.mark.parametrize("seed", range(25))
-def test_what_is_counted_is_what_a_recount_finds(seed):
+def test_what_is_kept_is_what_is_found_again(seed):
     history = History(seed)
-    for _ in range(200):
+    for number in range(200):
         history.chance.choice(History.STEPS)(history)
         recount(history)
         if history.chance.random() < 0.7:
             history.rig.wake()
             recount(history)
             has_the_claims_it_should(history.rig)
+            assert unwoken(history.rig) == [], number
+            if history.rig.world.may_evict:
+                is_judged_again(history.rig)
     history.end()
     machine = history.rig.world
     assert (machine.spread._leaving, machine.spread._classes, machine.claims.evictees) == ({}, {}, {})

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from taintwarden.engine.affinity import NodeAffinity, Term
 from taintwarden.engine.model import Gates
-from taintwarden.engine.node_matching import LabelMatch, match_label
 from taintwarden.engine.operators import ALL_GATES
+from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
 
 
 def matches(affinity: NodeAffinity, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> bool:

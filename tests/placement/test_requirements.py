@@ -6,8 +6,8 @@ import pytest
 
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.natural import parse_natural
-from taintwarden.engine.placement.encoding import encode_natural
 from taintwarden_placement.affinity import preferences, requirements
+from taintwarden_placement.node_labels.encoding import encode_natural
 
 SHORT = {
     "value-or-max.taintwarden.io/k": "high",

@@ -4,8 +4,8 @@ import pytest
 
 from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
 from taintwarden.engine.natural import parse_natural
-from taintwarden.engine.placement import neutral_labels, node_labels
-from taintwarden.engine.placement.encoding import encode_natural
+from taintwarden_placement.node_labels import neutral_labels, node_labels
+from taintwarden_placement.node_labels.encoding import encode_natural
 
 VALUE, VERSION, EFFECT, HIGH, LOW, LOW_VERSION, ORDER = (
     f"{domain}.taintwarden.io/k"

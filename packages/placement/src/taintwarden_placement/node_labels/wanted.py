@@ -5,11 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.engine.model import Effect, Node, Policy, Taint, TaintSelector, ValueType
-from taintwarden.engine.natural import parse_natural
-from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.placement.encoding import encode_natural, encode_version, is_misread
-from taintwarden.engine.placement.labels import (
+from taintwarden.api.placement_labels import (
     HIGHEST,
     LOWEST,
     TaintLabels,
@@ -19,7 +15,11 @@ from taintwarden.engine.placement.labels import (
     prefer_labels,
     taint_labels,
 )
+from taintwarden.engine.model import Effect, Node, Policy, Taint, TaintSelector, ValueType
+from taintwarden.engine.natural import parse_natural
+from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import parse_version
+from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
 
 LEFT_OUT = ""
 """Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""
@@ -85,6 +85,11 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
     owned = [label for key in named for label in labels_about(key)]
     owned += [label for key in named_labels if (label := label_version_label(key))]
     return NodeLabels(labels, of_taints.faults + of_labels.faults, tuple(owned))
+
+
+def places(policies: Iterable[Policy]) -> bool:
+    """Whether any of these gives labels to nodes."""
+    return any(one.places and (one.version_labels or any(taint.placement for taint in one.taints)) for one in policies)
 
 
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:

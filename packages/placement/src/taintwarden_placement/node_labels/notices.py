@@ -1,0 +1,61 @@
+"""What is reported of the labels of a node, each with its log line, its Event and its sentence."""
+
+import msgspec
+
+from taintwarden.controller.words.notifier import NODE, Notifier, Said, row
+from taintwarden.controller.words.wording import duration
+from taintwarden.engine.model import Taint
+from taintwarden.kube.calls.recorder import WARNING
+from taintwarden_placement.node_labels.wanted import Label
+
+
+class NotMirrored(msgspec.Struct, frozen=True):
+    """Notice: labels of placement cannot express ``subject``, so they keep pods with comparisons off the node."""
+
+    node: str
+    node_uid: str
+    subject: Taint | Label
+    reason: str
+
+
+class LabelsContested(msgspec.Struct, frozen=True):
+    """Notice: another client has changed labels of placement back ``number`` times; they are written ``after`` seconds.
+
+    ``labels``: those that differ.
+    """
+
+    node: str
+    node_uid: str
+    labels: tuple[str, ...]
+    number: int
+    after: float
+
+
+@row(
+    NotMirrored,
+    NODE,
+    "warning",
+    "taint-not-mirrored label-not-mirrored",
+    WARNING,
+    "TaintNotMirrored LabelNotMirrored",
+    "Evaluate",
+)
+def _not_mirrored(_: Notifier, n: NotMirrored) -> Said:
+    what = "Taint" if isinstance(n.subject, Taint) else "Label"
+    note = (
+        f"{what} {n.subject} cannot be repeated in labels of placement: {n.reason}. "
+        f"New pods that compare its value are kept off this node"
+    )
+    return Said({what.lower(): str(n.subject), "reason": n.reason}, note, int(what == "Label"))
+
+
+@row(LabelsContested, NODE, "warning", "node-labels-contested", WARNING, "LabelsContested", "Evaluate")
+def _labels_contested(to: Notifier, n: LabelsContested) -> Said:
+    to.metrics.labels_contested.inc()
+    labels, after = list(n.labels), round(n.after)
+    note = (
+        f"Another client has changed labels of placement {n.number} times: {', '.join(labels)}. "
+        f"They are written again after {duration(after)}; until then the scheduler uses what the other "
+        f"client wrote. To find it: kubectl get node {n.node} -o yaml --show-managed-fields"
+    )
+    return Said({"labels": labels, "times": n.number, "after": after}, note)

@@ -1,0 +1,575 @@
+"""The labels of nodes follow the taints that they repeat, also against failures and other clients."""
+
+import asyncio
+import itertools
+import json
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from kube.scripted import refusal
+from simulated import policy
+from simulated.world.playing import FIRST_SEED, RUNS
+from taintwarden.engine.machine import events
+from taintwarden.engine.model import Effect, Node, Policy, SourceValue, Taint, ValueSource
+from taintwarden.kube.errors import Fenced, Unreachable
+from taintwarden_placement.node_labels import neutral_labels
+from taintwarden_placement.node_labels.labeller import AT_ONCE, WRITES, Labeller
+from taintwarden_placement.node_labels.notices import LabelsContested, NotMirrored
+from work import steps
+
+pytestmark = pytest.mark.looptime
+
+SLA = "value.taintwarden.io/sla"
+NOT_THERE = neutral_labels(["sla"])
+REFUSED, LOST = refusal(403), Unreachable("lost")
+NAMESAKE = refusal(422, causes=[{"field": "metadata.uid"}])
+
+
+def says(value: str, key: str = "sla") -> dict[str, str]:
+    """The labels of a value that is neither a number nor a version."""
+    return {f"value.taintwarden.io/{key}": value, f"value-or-max.taintwarden.io/{key}": value}
+
+
+def instead(value: str) -> dict[str, str | None]:
+    """The same where the node had no such taint before."""
+    return {**dict.fromkeys(NOT_THERE), **says(value)}
+
+
+def placing(name: str = "p", *, key: str = "sla", **spec: Any) -> Policy:
+    return policy(name, taints=[{"key": key, "placement": True, "effects": ["NoExecute", "NoSchedule"]}], **spec)
+
+
+def ended() -> Policy:
+    """A policy that names the key, and does not place by it."""
+    return policy(taints=[{"key": "sla"}])
+
+
+class Order(msgspec.Struct):
+    """A write in progress."""
+
+    node: str
+    uid: str
+    labels: dict[str, str | None]
+    answer: asyncio.Future[bytes]
+
+
+def answered(version: int) -> bytes:
+    """The body of a write that was made."""
+    return json.dumps({"metadata": {"resourceVersion": str(version)}}).encode()
+
+
+class Scene:
+    """A labeller, and the API server that it writes to."""
+
+    def __init__(self, *policies: Policy, leading: bool = True, synced: bool = True) -> None:
+        self.held = True
+        self.orders: list[Order] = []
+        self.seen = 0
+        self.version = 10
+        self.notices: list[object] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.labeller = Labeller(self, lambda: self.held, self.notices.extend, self.spawn)  # type: ignore[arg-type]
+        self.labeller.take(events.PoliciesChanged(policies))
+        if synced:
+            self.labeller.take(events.Synced())
+        if leading:
+            self.lead(leading=True)
+
+    def spawn(self, work: Any) -> asyncio.Task[None]:
+        self.tasks.append(asyncio.ensure_future(work))
+        return self.tasks[-1]
+
+    async def request(self, method: str, path: str, *, body: Any, fence: Any, **_: Any) -> bytes:
+        assert method == "PATCH"
+        if not fence():
+            raise Fenced
+        order = Order(path.rpartition("/")[2], body["metadata"]["uid"], body["metadata"]["labels"], asyncio.Future())
+        self.orders.append(order)
+        return await order.answer
+
+    def lead(self, *, leading: bool) -> None:
+        self.labeller.take(events.LeadershipChanged(leading=leading))
+
+    def node(self, name: str, *taints: str, uid: str = "", labels: Any = None, version: int = 0, **more: Any) -> None:
+        found = [one.partition("=") for one in taints]
+        parsed = [(key, *value.partition(":")[::2]) for key, _, value in found]
+        pairs = tuple((Taint(key, value, effect or Effect.NO_EXECUTE), None) for key, value, effect in parsed)
+        self.version += 1
+        listed = more.pop("listed", False)
+        seen = Node(name, uid or f"uid-{name}", labels or {}, pairs, version or self.version, **more)
+        self.labeller.take(events.NodeSeen(seen, listed))
+
+    async def written(self) -> list[tuple[str, dict[str, str | None]]]:
+        """The writes that began since this was asked before."""
+        for _ in range(8):
+            await asyncio.sleep(0)
+        begun, self.seen = self.orders[self.seen :], len(self.orders)
+        return [(one.node, one.labels) for one in begun]
+
+    async def answer(self, error: Exception | None = None, version: int = 0) -> None:
+        """The first write in progress ends."""
+        await self.written()
+        order = next(one for one in self.orders if not one.answer.done())
+        self.version += 1
+        if error is None:
+            order.answer.set_result(
+                json.dumps({"metadata": {"resourceVersion": str(version or self.version)}}).encode()
+            )
+        else:
+            order.answer.set_exception(error)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    def take(self, kind: type) -> list[Any]:
+        return [one for one in self.notices if isinstance(one, kind)]
+
+
+async def test_the_value_of_a_new_taint_is_written():
+    scene = Scene(placing())
+    scene.node("n1", "sla=950")
+    number = {"version.taintwarden.io/sla": "9500000000000001", "version-or-min.taintwarden.io/sla": "9500000000000001"}
+    least = {"value-or-min.taintwarden.io/sla": "950", "order.taintwarden.io/sla": "4610400139578703873"}
+    assert await scene.written() == [("n1", says("950") | number | least)]
+
+
+WRITTEN = {
+    "other labels of the node are not touched": ("x", {"zone": "a"}, says("x")),
+    "a changed value is written": ("x", says("y"), says("x")),
+    "a label goes with the taint": (None, {**says("x"), "zone": "a"}, {SLA: None, **NOT_THERE}),
+    "a label comes with the taint": ("x", NOT_THERE, instead("x")),
+    "labels that are right are not written": ("x", says("x"), None),
+}
+
+
+@pytest.mark.parametrize(("value", "labels", "expected"), WRITTEN.values(), ids=WRITTEN)
+async def test_labels_follow_the_taint(value, labels, expected):
+    scene = Scene(placing())
+    scene.node("n1", *([f"sla={value}"] if value else []), labels=labels)
+    assert await scene.written() == ([] if expected is None else [("n1", expected)])
+
+
+async def test_they_follow_what_is_derived():
+    source = {"from": {"nodeInfo": "kubeletVersion"}}
+    scene = Scene(policy(taints=[{"key": "kubelet", "placement": True, "valueType": "Version", **source}]))
+    derived = scene.labeller._policies[0].taints[0].source
+    assert isinstance(derived, ValueSource)
+    scene.node("n1", values={derived: SourceValue("v1.30.1")})
+    [(_, labels)] = await scene.written()
+    assert labels["value.taintwarden.io/kubelet"] == "v1.30.1"
+
+
+async def test_a_label_that_another_client_removed_comes_back():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", labels=says("x"))
+    scene.node("n1", "sla=x")
+    assert await scene.written() == [("n1", says("x"))]
+
+
+async def test_one_write_of_a_node_is_in_progress_and_what_changed_meanwhile_follows():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    assert await scene.written() == [("n1", says("x"))]
+    scene.node("n1", "sla=y")
+    assert await scene.written() == []
+    await scene.answer()
+    assert await scene.written() == [("n1", says("y"))]
+
+
+async def test_so_many_nodes_are_written_at_once():
+    scene = Scene(placing())
+    for number in range(WRITES + 3):
+        scene.node(f"n{number}", "sla=x")
+    assert len(await scene.written()) == WRITES
+    await scene.answer()
+    assert len(await scene.written()) == 1
+
+
+async def test_what_was_written_is_not_written_again_before_the_stream_shows_it():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", version=11)
+    await scene.answer(version=20)
+    scene.node("n1", "sla=x", labels={"zone": "a"}, version=12)
+    assert await scene.written() == []
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_what_was_written_counts_before_the_stream_shows_it(is_answered):
+    """A pod may have been placed by it already."""
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    if is_answered:
+        await scene.answer()
+    await scene.written()
+    scene.labeller.take(events.PoliciesChanged((ended(),)))
+    if not is_answered:
+        await scene.answer()
+    assert await scene.written() == [("n1", {SLA: None, **NOT_THERE})]
+
+
+async def test_a_change_that_the_stream_delivers_before_the_answer_is_corrected():
+    """No other event of the node may come for minutes."""
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await scene.written()
+    scene.node("n1", "sla=x", labels=says("theirs"), version=30)
+    await scene.answer(version=20)
+    assert await scene.written() == [("n1", says("x"))]
+
+
+async def test_after_a_restore_of_etcd_a_list_says_what_is_there():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", version=50)
+    await scene.answer(version=60)
+    await scene.written()
+    scene.node("n1", "sla=x", labels=says("y"), version=5, listed=True)
+    assert await scene.written() == [("n1", says("x"))]
+
+
+@pytest.mark.parametrize(("error", "soonest", "latest"), [(LOST, 0.8, 1.2), (REFUSED, 24, 36)], ids=["lost", "refused"])
+async def test_a_write_that_failed_is_made_again_later(error, soonest, latest):
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await scene.answer(error)
+    await asyncio.sleep(soonest - 0.1)
+    scene.node("n1", "sla=y")
+    assert await scene.written() == []
+    await asyncio.sleep(latest - soonest + 0.2)
+    assert await scene.written() == [("n1", says("y"))]
+
+
+@pytest.mark.parametrize(("errors", "lines"), [([LOST, LOST], 1), ([LOST, REFUSED], 2), ([NAMESAKE], 0)])
+async def test_why_a_write_failed_is_logged_once_while_that_stays(errors, lines):
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    with capture_logs() as logs:
+        for error in errors:
+            await scene.answer(error)
+            await asyncio.sleep(60)
+    assert [(one["event"], one["node"]) for one in logs] == [("node-labels-not-written", "n1")] * lines
+
+
+async def test_a_write_that_failed_is_not_made_again_when_the_value_is_back():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", labels=says("y"))
+    await scene.answer(LOST)
+    scene.node("n1", "sla=y", labels=says("y"))
+    await asyncio.sleep(60)
+    assert await scene.written() == []
+
+
+async def test_without_the_lease_nothing_is_sent_and_with_it_again():
+    scene = Scene(placing())
+    scene.held = False
+    scene.node("n1", "sla=x")
+    assert await scene.written() == []
+    scene.held = True
+    await asyncio.sleep(2)
+    assert await scene.written() == [("n1", says("x"))]
+
+
+@pytest.mark.parametrize("state", [{"leading": False}, {"synced": False}], ids=lambda one: next(iter(one)))
+async def test_it_waits_for_leadership_and_for_all_policies(state):
+    scene = Scene(placing(), **state)
+    scene.node("n1", "sla=x")
+    assert await scene.written() == []
+    scene.labeller.take(events.Synced())
+    scene.lead(leading=True)
+    assert await scene.written() == [("n1", says("x"))]
+
+
+async def test_a_new_leader_writes_at_once_what_was_refused():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await scene.answer(REFUSED)
+    scene.lead(leading=False)
+    scene.lead(leading=True)
+    assert await scene.written() == [("n1", says("x"))]
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels"), [({}, [says("x")]), ({"paused": True}, [says("x")]), ({"mode": "DryRun"}, [])]
+)
+async def test_a_policy_in_dry_run_writes_nothing(spec, labels):
+    scene = Scene(placing(**spec))
+    scene.node("n1", "sla=x")
+    assert [wanted for _, wanted in await scene.written()] == labels
+
+
+async def test_a_node_that_the_policy_does_not_select_is_labelled_too():
+    scene = Scene(placing(nodeSelector={"matchLabels": {"pool": "spot"}}))
+    scene.node("n1", "sla=x")
+    assert await scene.written() == [("n1", says("x"))]
+
+
+async def test_another_node_of_the_same_name_is_labelled_afresh():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await scene.written()
+    scene.node("n1", "sla=x", uid="another")
+    assert await scene.written() == [("n1", says("x"))]
+    assert [one.uid for one in scene.orders] == ["uid-n1", "another"]
+
+
+@pytest.mark.parametrize(
+    "event", [events.NodeGone("n1"), events.NodesListed(frozenset())], ids=lambda e: type(e).__name__
+)
+async def test_a_node_that_is_gone_is_not_written_again(event):
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await scene.written()
+    scene.labeller.take(event)
+    await scene.answer(LOST)
+    await asyncio.sleep(60)
+    assert await scene.written() == []
+
+
+async def test_a_change_of_policies_gives_others_their_turn():
+    scene = Scene(placing(), leading=False)
+    for number in range(3 * AT_ONCE):
+        scene.node(f"n{number}", "sla=x")
+    scene.lead(leading=True)
+    await asyncio.sleep(0)
+    assert len(scene.labeller._waiting) == 2 * AT_ONCE
+
+
+# -- what is reported -------------------------------------------------------------------------------------------------
+
+
+async def test_what_labels_cannot_express_is_reported_once_for_a_node():
+    scene = Scene(placing())
+    for uid in ("first", "first", "second"):
+        scene.node("n1", "sla=900", "sla=990:NoSchedule", uid=uid)
+    assert [(one.node_uid, one.subject.key) for one in scene.take(NotMirrored)] == [("first", "sla"), ("second", "sla")]
+
+
+@pytest.mark.parametrize("mode", ["Enforce", "DryRun"])
+async def test_it_is_reported_only_where_a_policy_places(mode):
+    scene = Scene(policy(taints=[{"key": "other"}], versionLabels=["driver"], mode=mode))
+    scene.node("n1", labels={"driver": "latest", "label-version.taintwarden.io/driver": "30027000000021"})
+    assert [str(one.subject) for one in scene.take(NotMirrored)] == ["driver=latest"] * (mode == "Enforce")
+
+
+# -- where another client changes labels ------------------------------------------------------------------------------
+
+
+async def fight(scene: Scene, seconds: int) -> list[float]:
+    """Another client changes the labels of n1 soon after they are written. Returns when they were."""
+    times = list[float]()
+    for _ in range(2 * seconds):
+        await asyncio.sleep(0.5)
+        if await scene.written():
+            times.append(asyncio.get_running_loop().time())
+            await scene.answer()
+            scene.node("n1", "sla=x", labels=says("theirs"))
+    return times
+
+
+async def test_labels_that_another_client_keeps_changing_are_written_later_each_time():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    assert len(await fight(scene, 6)) <= 7
+    times = await fight(scene, 1_800)
+    assert len(times) <= 20
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) <= 300 * 1.2 + 1
+
+
+async def test_it_is_reported_what_is_changed_and_when_it_is_written_again():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await fight(scene, 2)
+    first = scene.take(LabelsContested)[0]
+    assert (first.node, first.number, first.labels) == ("n1", 4, tuple(sorted(says("x"))))
+    assert 0.8 <= first.after <= 1.2
+
+
+async def test_a_label_that_is_changed_a_few_times_is_corrected_at_once():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    for _ in range(3):
+        await scene.answer()
+        await scene.written()
+        scene.node("n1", "sla=x", labels=says("theirs"))
+        assert await scene.written() == [("n1", says("x"))]
+
+
+async def test_a_value_that_changes_often_is_no_fight():
+    scene = Scene(placing())
+    for number in range(20):
+        scene.node("n1", f"sla=x{number % 2}", labels=says("x1") if number else {})
+        for _ in await scene.written():
+            await scene.answer()
+    assert scene.take(LabelsContested) == []
+
+
+async def test_in_a_fight_another_value_is_written_at_once():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await fight(scene, 60)
+    await scene.written()
+    scene.node("n1", "sla=y", labels=says("theirs"))
+    assert await scene.written() == [("n1", says("y"))]
+
+
+async def test_a_fight_is_forgotten_after_half_an_hour():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await fight(scene, 60)
+    await asyncio.sleep(120)
+    await scene.answer()
+    scene.node("n1", "sla=x", labels=says("x"))
+    await asyncio.sleep(2_000)
+    scene.node("n1", "sla=x", labels=says("theirs"))
+    assert await scene.written() == [("n1", says("x"))]
+
+
+async def test_labels_that_are_right_meanwhile_are_not_written():
+    scene = Scene(placing())
+    scene.node("n1", "sla=x")
+    await fight(scene, 60)
+    scene.node("n1", "sla=x", labels=says("x"))
+    await asyncio.sleep(400)
+    assert await scene.written() == []
+
+
+# -- where placement has ended ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("now", [ended(), placing(mode="DryRun")])
+async def test_where_placement_has_ended_labels_say_that_there_is_no_taint(now):
+    """The affinity of a pod that runs then holds, whatever it requires."""
+    scene = Scene(placing())
+    scene.node("n1", "sla=x", labels=says("x"))
+    scene.labeller.take(events.PoliciesChanged((now,)))
+    assert await scene.written() == [("n1", {SLA: None, **NOT_THERE})]
+
+
+async def test_labels_of_a_key_that_no_policy_names_stay_as_they_are():
+    scene = Scene(placing(), placing("q", key="other"))
+    labels = {**says("x"), **neutral_labels(["other"])}
+    scene.node("n1", "sla=x", labels=labels)
+    scene.labeller.take(events.PoliciesChanged((placing("q", key="other"),)))
+    scene.node("n1", "sla=y", labels=labels)
+    assert await scene.written() == []
+
+
+async def test_labels_settle_although_the_stream_is_late():
+    """Each write is seen two writes later. What is seen then is no reason to write the opposite."""
+    names = ("n1", "n2", "n3")
+    scene, stored, stream = Scene(placing()), {name: dict[str, str]() for name in names}, list[Any]()
+    for name in names:
+        scene.node(name, "sla=x")
+    await scene.written()
+    scene.labeller.take(events.PoliciesChanged((ended(),)))
+    writes = 0
+    for _ in range(20):
+        await scene.written()
+        for order in [one for one in scene.orders if not one.answer.done()]:
+            changed = stored[order.node] | order.labels
+            stored[order.node] = {label: value for label, value in changed.items() if value is not None}
+            scene.version += 1
+            stream.append((order.node, stored[order.node], scene.version))
+            order.answer.set_result(answered(scene.version))
+            writes += 1
+        if len(stream) > 2:
+            name, labels, version = stream.pop(0)
+            scene.node(name, "sla=x", labels=labels, version=version)
+    assert stored == dict.fromkeys(names, NOT_THERE)
+    assert writes == 2 * len(names)
+
+
+@pytest.mark.parametrize("now", [ended(), placing(mode="DryRun")])
+async def test_a_node_without_labels_gets_none_where_placement_has_ended(now):
+    scene = Scene(now)
+    scene.node("n1", labels=NOT_THERE)
+    scene.node("n2", "sla=x")
+    scene.node("n1")
+    assert await scene.written() == []
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + RUNS))
+async def test_whatever_happens_labels_say_what_taints_say_in_the_end(seed):
+    """Values, strays of others, policies, leaders, answers that are lost after they were carried out, a late stream."""
+    chance = Random(seed)
+    scene, stored, stream = Scene(placing(), synced=True), dict[str, tuple[str, dict[str, str]]](), list[Any]()
+    placed = True
+
+    def put(name: str, value: str, labels: dict[str, str]) -> None:
+        stored[name] = value, labels
+        scene.version += 1
+        stream.append((name, value, labels, scene.version))
+
+    for name in ("n1", "n2", "n3"):
+        put(name, "x", {})
+    for number in range(80):
+        name, act = chance.choice(list(stored)), 1.0 if number > 60 else chance.random()
+        value, labels = stored[name]
+        if act < 0.3:
+            put(name, chance.choice("xyz"), labels)
+        elif act < 0.4:
+            put(name, value, {**labels, SLA: "stray"})
+        elif act < 0.5:
+            placed = chance.random() < 0.7
+            scene.labeller.take(events.PoliciesChanged((placing() if placed else ended(),)))
+        elif act < 0.6:
+            scene.lead(leading=False)
+            await asyncio.sleep(chance.choice([0, 1]))
+            scene.lead(leading=True)
+        await scene.written()
+        for order in [one for one in scene.orders if not one.answer.done()]:
+            if chance.random() < 0.7 or number > 60:
+                value, labels = stored[order.node]
+                merged = {label: text for label, text in {**labels, **order.labels}.items() if text is not None}
+                put(order.node, value, merged)
+                lost = chance.random() < 0.2
+                _ = order.answer.set_exception(LOST) if lost else order.answer.set_result(answered(scene.version))
+        while stream and (chance.random() < 0.5 or number > 60):
+            name, value, labels, version = stream.pop(0)
+            scene.node(name, f"sla={value}", labels=labels, version=version)
+        await asyncio.sleep(chance.choice([0.01, 2, 400]) if number < 60 else 400)
+    if placed:
+        assert {name: labels for name, (_, labels) in stored.items()} == {n: says(v) for n, (v, _) in stored.items()}
+    else:
+        assert all(labels in ({}, NOT_THERE) for _, labels in stored.values())
+
+
+async def test_what_a_kubelet_invents_costs_nothing():
+    """It writes any number of labels on its own node. Only the keys that policies name are looked at."""
+    scene = Scene(placing())
+    scene.node("n1", labels=NOT_THERE)
+    invented = NOT_THERE | neutral_labels(f"k{number}" for number in range(4_000))
+    few = steps(lambda: scene.node("n1", "other=1", labels=NOT_THERE))
+    many = steps(lambda: scene.node("n1", "other=2", labels=invented))
+    assert await scene.written() == []
+    assert many < few + 100
+
+
+# -- versions in other labels -----------------------------------------------------------------------------------------
+
+DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"
+
+VERSIONS = {
+    "a version is repeated as a number": ({DRIVER: "v3.27.2"}, {NUMBER: "30027000000021"}),
+    "the number follows the version": ({DRIVER: "v3.28.0", NUMBER: "30027000000021"}, {NUMBER: "30028000000001"}),
+    "it goes with the label": ({NUMBER: "30027000000021"}, {NUMBER: None}),
+    "it goes when the label is no version": ({DRIVER: "latest", NUMBER: "30027000000021"}, {NUMBER: None}),
+}
+
+
+@pytest.mark.parametrize(("labels", "expected"), VERSIONS.values(), ids=VERSIONS)
+async def test_versions_in_labels_that_a_policy_lists(labels, expected):
+    scene = Scene(policy(taints=[{"key": "other"}], versionLabels=[DRIVER]))
+    scene.node("n1", labels=labels)
+    assert await scene.written() == [("n1", expected)]
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("DryRun", [("n1", {NUMBER: "30028000000001"})]), (None, [])])
+async def test_numbers_follow_while_a_policy_lists_the_label(mode, expected):
+    """A volume may name them, whose affinity never changes."""
+    listing = {} if mode is None else {"versionLabels": [DRIVER], "mode": mode}
+    scene = Scene(policy(taints=[{"key": "other"}], **listing))
+    scene.node("n1", labels={DRIVER: "v3.28.0", NUMBER: "30027000000021"})
+    assert await scene.written() == expected
