@@ -32,8 +32,8 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_guard_tripped{instance="a", policy="tried"}': "0x10 1x70",
     'taintwarden_all_zones_full{instance="a", policy="sla"}': "0x80",
     'taintwarden_all_zones_full{instance="a", policy="tried"}': "0x10 1x70",
-    'taintwarden_pending_evictions{instance="a", policy="sla"}': "0x10 12x5 3x5 0x60",
-    'taintwarden_pending_evictions{instance="a", policy="tried"}': "12x80",
+    'taintwarden_limited_evictions{instance="a", policy="sla", limit="zone"}': "_x10 12x5 3x5 stale",
+    'taintwarden_limited_evictions{instance="a", policy="tried", limit="zone"}': "12x80",
     # A zone is drained within minutes, a budget allows in the end, and a rollout refuses once.
     'taintwarden_zone_state{instance="a", policy="sla", zone="zone-a"}': "0x10 1x2 2x3 0x65",
     'taintwarden_zone_state{instance="a", policy="sla", zone="zone-b"}': "0x80",
@@ -96,7 +96,7 @@ CASES = [
         "TaintwardenAllZonesFull",
         {
             f"taintwarden_all_zones_full{POLICY % 'a'}": "0x9 1x60",
-            f"taintwarden_pending_evictions{POLICY % 'a'}": "0x9 4x60",
+            'taintwarden_limited_evictions{instance="a", policy="sla", limit="zone"}': "_x9 4x60",
         },
         {"policy": "sla"},
     ),

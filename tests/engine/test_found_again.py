@@ -220,7 +220,7 @@ def has_the_claims_it_should(rig: Rig) -> None:
             evictee = world.claims.evictees.get(pod.uid)
             if evictee is not None and evictee.call is not None and evictee.call.is_answered:
                 continue
-            wanted = {grounds.policy.name for grounds in world.verdicts.grounds(state, pod.shared)}
+            wanted = {grounds.policy.name for grounds in world.verdicts.of(state, pod.shared)[1]}
             known = () if evictee is None else evictee.claims
             assert {claim.policy.name for claim in known if claim.phase is not Phase.IN_FLIGHT} <= wanted
             assert wanted <= {claim.policy.name for claim in known}

@@ -347,8 +347,8 @@ class Guard:
             if self.tripped_at is None and self.expected() and not self._may_evict():
                 self._trip(now)
             if self.tripped_at is not None:
-                turn = self._look(now)
-        if self.tripped_at is None:
+                turn = self._look(now, most)
+        if self.tripped_at is None or self._changed:  # or there is more to count
             return turn
         if now.monotonic >= self._narrows_at:
             self._narrow(now)
@@ -364,9 +364,12 @@ class Guard:
         self._unsaved, self._is_reported = True, False
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
 
-    def _look(self, now: Instant) -> Turn | None:
-        if self._hold():
+    def _look(self, now: Instant, most: int) -> Turn | None:
+        if self._hold(most):
             self._narrows_at = later(now.monotonic, NARROW_SECONDS)
+        if self._unheld:
+            self._changed = True
+            return None
         if self.knows_causes:
             is_resized, self._is_resized = self._is_resized, False
             if not self._standing or (is_resized and self._may_evict()):
@@ -377,13 +380,13 @@ class Guard:
             self._hold_only(*self._standing)
         return None
 
-    def _hold(self) -> bool:
-        """Count the pods that are not counted yet, as far as budgets allow them. Returns whether there are any."""
+    def _hold(self, most: int | None = None) -> bool:
+        """Count the pods of so many groups that are not counted yet, as budgets allow. Returns whether any are."""
         before = self._counted.total()
-        for key in self._unheld:
+        for key in list(islice(self._unheld, most)):
+            del self._unheld[key]
             if (group := self._groups.get(key)) is not None:
                 self._hold_group(*key, group)
-        self._unheld = {}
         return self._counted.total() > before
 
     def _hold_group(self, namespace: str, budget: str, group: _Group) -> None:
@@ -462,8 +465,8 @@ class Guard:
 
     @property
     def has_to_save(self) -> bool:
-        """Whether there is something to store."""
-        return self._unsaved or bool(self._wanted)
+        """Whether there is something to store, and nothing that is still being counted."""
+        return (self._unsaved or bool(self._wanted)) and not (self._changed and self._unheld)
 
     def grant(self, reset: str) -> None:
         """A request for a release is granted; or, if empty, it was removed. Either has to be stored."""

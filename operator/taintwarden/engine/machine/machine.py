@@ -198,7 +198,9 @@ class Machine:
         self._acting.let_time_pass(most)
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
-        self._acting.evict_due(most)
+        ready_in = world.queues.next_in(world.now)
+        if ready_in is None or ready_in > 0:  # all that are due take turns, not those that are made ready first
+            self._acting.evict_due(most)
         self._guarding.save()
 
     def _see_stream(self, event: events.ViewChanged) -> None:

@@ -14,7 +14,7 @@ from heapq import nsmallest
 import msgspec
 from msgspec.structs import replace
 
-from taintwarden.engine.deadlines import DeadlineQueue, Entry
+from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.protocol import LaneKey
 from taintwarden.engine.machine.claims import TRANSITIONS, Claim, Phase
@@ -199,9 +199,8 @@ class Queues:
 
     def _release_lane(self, key: str, lane: Lane) -> None:
         line = self._blocked.get(key, {}).get(lane)
-        head = None if line is None else line.head()
-        if line is not None and head is not None:
-            claim = line.first_of(head)
+        if line is not None:
+            claim = line.first()
             position = self._positions[claim.key]
             self._enter(claim, Phase.READY)
             self._line_up(claim, replace(position, blocked_by="", released_by=key))
@@ -338,10 +337,7 @@ class Queues:
         head = fit if failing is None or (fit is not None and not self._is_turn_of_failing(fit, failing)) else failing
         if head is None:
             return None
-        line = self._lanes[Lane(head[2], head[3])]
-        entry = line.head()
-        assert entry is not None  # noqa: S101 - lanes without claims have no turn
-        return line.first_of(entry)
+        return self._lanes[Lane(head[2], head[3])].first()
 
     def _heads(self, besides: Container[LaneGroup], *, failing: bool) -> Iterator[tuple[bool, float, LaneGroup, str]]:
         for group, turns in self._turns.items():
@@ -356,9 +352,10 @@ class Queues:
         return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
 
     def due(self, policy: str) -> int:
-        """How many claims of a policy wait in lines: those whose deadline or delay is not over do not."""
+        """How many claims of a policy wait in lines, besides released ones: before a deadline or a delay ends, none."""
         lines = (self._lanes, *self._blocked.values())
-        return sum(len(line) for part in lines for lane, line in part.items() if lane.group.policy == policy)
+        groups = {LaneGroup(soft, policy) for soft in (False, True)}
+        return sum(len(line) for part in lines for lane, line in part.items() if lane.group in groups)
 
     def lane_of(self, claim: Claim) -> Lane:
         """The lane of a READY or BLOCKED claim."""
@@ -435,12 +432,10 @@ class _Line:
                 del self._groups[key]
         return not self._claims
 
-    def head(self) -> Entry | None:
-        """The place of the next claim, comparable with those of other lines."""
-        return self._order.head()
-
-    def first_of(self, head: Entry) -> Claim:
-        """The next claim: the one at the head, or another one of its workload revision."""
+    def first(self) -> Claim:
+        """The next claim: the one at the head, or another one of its workload revision. No line is empty."""
+        head = self._order.head()
+        assert head is not None  # noqa: S101
         claim, grouped = self._claims[head.key], self._grouped.get(head.key)
         if grouped is None:
             return claim

@@ -191,7 +191,8 @@ class Reports:
 
     def _report(self, policy: Policy, tally: "_Tally", bouncing: int, now: Instant) -> PolicyReport:
         name, zones = policy.name, self._world.limiter.zones
-        soonest = (one for one in tally.soonest() if one.is_standing and self._views.is_standing(one))
+        first = [claim for *_, claim in nsmallest(NEXT_PODS, tally.first)]
+        soonest = (one for one in first if one.is_standing and self._views.is_standing(one))
         views = map(self._views.view, soonest)
         invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
         is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
@@ -342,7 +343,7 @@ class _Tally:
         self.limits: dict[str, _Held] = {}
         self.budgets: Counter[str] = Counter()
         self._ends: dict[str, NodeEnd] = {}
-        self._first: list[tuple[OrderKey, WallTime, str, Claim]] = []
+        self.first: list[tuple[OrderKey, WallTime, str, Claim]] = []
         """Those that may be the first in the order of their evictions."""
 
     def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
@@ -359,9 +360,9 @@ class _Tally:
             self.next_deadline = due_at
         if pod is not None:
             place = place_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at)
-            self._first.append((place, due_at, claim.key, claim))
-            if len(self._first) > CLAIMS_AT_ONCE:
-                self._first = nsmallest(NEXT_PODS, self._first)
+            self.first.append((place, due_at, claim.key, claim))
+            if len(self.first) > CLAIMS_AT_ONCE:
+                self.first = nsmallest(NEXT_PODS, self.first)
         if claim.failed is not None:
             self.blocked_by[claim.failed.value] += 1
         elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit == BUDGET:
@@ -389,7 +390,3 @@ class _Tally:
         """The budgets that block the most pods."""
         most = nsmallest(MAX_BLOCKED_BUDGETS, self.budgets.items(), key=lambda one: (-one[1], one[0]))
         return tuple(BlockedBudget(*name.partition("/")[::2], pods) for name, pods in most)
-
-    def soonest(self) -> list[Claim]:
-        """The first claims in the order of their evictions."""
-        return [claim for *_, claim in nsmallest(NEXT_PODS, self._first)]

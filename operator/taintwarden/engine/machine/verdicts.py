@@ -140,7 +140,7 @@ class Verdicts:
         return found
 
     def of(self, state: NodeState, pod_class: PodClass) -> Judged:
-        """The verdicts on pods of a class on a node, and the :meth:`grounds`."""
+        """The verdicts on pods of a class on a node, and why policies evict them, or leave them on a node that goes."""
         found = state.judged.get(pod_class)
         if found is None:
             found = self.compute(state, pod_class)
@@ -148,10 +148,6 @@ class Verdicts:
                 found = found[0], found[1] + spared
             state.judged[pod_class] = found
         return found
-
-    def grounds(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
-        """Why policies evict pods of a class from a node, now or later, or leave them on one that will be removed."""
-        return self.of(state, pod_class)[1]
 
     def compute(self, state: NodeState, pod_class: PodClass) -> Judged:
         """The same for a class that need not have a pod on the node."""

@@ -117,5 +117,5 @@ class World:
         pod = None if state is None else state.pods.get(claim.uid)
         if state is None or pod is None:
             return None
-        found = self.verdicts.grounds(state, pod.shared)
+        _, found = self.verdicts.of(state, pod.shared)
         return next((one for one in found if one.policy.name == claim.policy.name), None)
