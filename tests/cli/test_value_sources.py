@@ -3,6 +3,7 @@
 import pytest
 
 from cli.doctor.scene import asking, named
+from cli.policies import condition
 from cli.world import explained, only_taint, pod, policy, snapshot, taint
 from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining_pods import explain_pods
@@ -49,17 +50,15 @@ def test_explain_of_a_node_lists_what_is_derived():
 # -- doctor -----------------------------------------------------------------------------------------------------------
 
 
-def test_doctor_finds_a_source_without_a_value():
-    (found,) = asking("policy-never-acts")(reading(source={"condition": "GPUHealthy"}), reporting())
-    assert found.message == (
-        "none of 1 node has condition GPUHealthy, so none has the taint kubelet and no pod is evicted by it"
-    )
-
-
-def test_doctor_is_content_where_one_node_has_it():
-    healthy = {"type": "GPUHealthy", "status": "Unknown"}
-    nodes = reporting(), reporting(name="n2", conditions=[healthy])
-    assert asking("policy-never-acts")(reading(source={"condition": "GPUHealthy"}), *nodes) == []
+def test_doctor_finds_a_source_without_a_value_once():
+    """As the operator reports it."""
+    none = reading(source={"condition": "GPUHealthy"})
+    none["metadata"]["generation"] = 1
+    missing = condition("SourcesFound", "False", "none of 1 node has condition GPUHealthy")
+    none["status"] = {"observedGeneration": 1, "conditions": [condition("Accepted", "True"), missing]}
+    (found,) = asking("policy-problem")(none, reporting())
+    assert found.message == "none of 1 node has condition GPUHealthy"
+    assert asking("policy-never-acts")(none, reporting()) == []
 
 
 def test_doctor_finds_two_sources_for_a_key():

@@ -146,6 +146,6 @@ def test_a_native_exists_without_placement_is_told_of(desk: Desk, own_working_cl
     cluster.wait_complete("trap/web")
     found = json.loads(typed(desk, "taintwarden doctor --only placement-missing -o json", 10))
     assert [(one["namespace"], one["name"]) for one in found["findings"]] == [("trap", "web")]
-    flags = "--node shop-a-0 --taint sla=900:NoExecute -n trap"
-    plan = json.loads(typed(desk, f"taintwarden plan {flags} -o json", 10))
-    assert plan["returning"] == plan["leaving"] + plan["held"] + plan["later"] > 0
+    plan = json.loads(typed(desk, "taintwarden plan --node shop-a-0 --taint sla=900:NoExecute -o json", 10))
+    trapped = [one["returnsTo"] for one in plan["pods"] if one["namespace"] == "trap"]
+    assert set(trapped) == {"shop-a-0"}

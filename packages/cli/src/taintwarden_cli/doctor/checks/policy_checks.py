@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from taintwarden.controller.words.wording import no_value, several
-from taintwarden.engine.model import Effect, Operator, Policy, Taint, TaintSelector
+from taintwarden.controller.words.wording import several
+from taintwarden.engine.model import Effect, Operator, Taint
 from taintwarden.engine.operators import is_comparison
 from taintwarden.engine.profile_selection import matching
 from taintwarden_cli.doctor.check import Found, Severity, check
@@ -29,36 +29,25 @@ STATIC_MARKERS = (
 @check(
     "policy-never-acts",
     Severity.WARNING,
-    "policies for a key that is on no node (a typo?), for no node, or without a value to read",
+    "policies for a key that is on no node (a typo?), or for no node",
     "compare its key and nodeSelector with: kubectl get nodes --show-labels; taintwarden init proposes a policy",
     needs=(Source.POLICIES, Source.NODES),
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
 )
 def never_acts(context: Context) -> Iterator[Found]:
     """A policy that looks right, and evicts no pod."""
-    for policy in context.policies if context.nodes else ():
-        subject, nodes = Subject(POLICY, policy.name), context.selecting(policy)
-        if policy.node_selector.requirements and not nodes:
-            yield Found(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
-        else:
-            for selector in policy.taints:
-                yield from _absent(context, policy, selector, nodes)
-
-
-def _absent(context: Context, policy: Policy, selector: TaintSelector, nodes: list[str]) -> Iterator[Found]:
-    """A taint, or the source of one, that no node has."""
-    subject, key, source = Subject(POLICY, policy.name), selector.key, selector.source
-    if source is not None:
-        if not any(source in context.nodes[name].node.values for name in nodes):
-            told = no_value(str(source), key, len(nodes))
-            remedy = "compare it with: kubectl get nodes -o yaml; a condition is there once a component sets it"
-            yield Found(subject, told, remedy)
-        return
     carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
-    told, similar = absent(selector, carried, context.policies, is_compared=_is_compared(context, key))
-    if told:
-        remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
-        yield Found(subject, told, remedy if similar else "")
+    for policy in context.policies if context.nodes else ():
+        subject = Subject(POLICY, policy.name)
+        if policy.node_selector.requirements and not context.selecting(policy):
+            yield Found(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
+            continue
+        for selector in policy.taints:
+            is_compared = _is_compared(context, selector.key)
+            told, similar = absent(selector, carried, context.policies, is_compared=is_compared)
+            if told:
+                remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
+                yield Found(subject, told, remedy if similar else "")
 
 
 def _is_compared(context: Context, key: str) -> bool:
