@@ -230,39 +230,21 @@ def test_a_pod_that_a_restored_store_brings_back_may_be_evicted_again(case: Case
     assert restored(case, revision, 20, "940", "web").breaches() == {}
 
 
-def test_a_value_that_a_restored_store_takes_back_does_not_count_any_more(case: Case) -> None:
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        pytest.param("value 10 940; evict 24 web", {"wrong": 1}, id="it does not count any more"),
+        pytest.param("value 10 940; evict 21.5 web", {}, id="just afterwards the truth before counts as well"),
+        # No client that is disconnected meanwhile can see that it was taken back.
+        pytest.param("value 18 940; value 22 940; evict 24.5 web", {}, id="bad again at once, it counts from then"),
+        pytest.param("value 18 940; value 30 940; evict 31 web", {"early": 1}, id="bad again later, it counts anew"),
+    ],
+)
+def test_a_value_that_a_restored_store_takes_back(case: Case, events: str, found: dict[str, int]) -> None:
     case.log.pod(1, "web")
     revision = revision_of(case)
-    case.log.value(10, "940")
-    case.log.evict(24, "web")
-    assert restored(case, revision, 20, "980", "web").breaches() == {"wrong": 1}
-
-
-def test_just_after_the_restoration_the_truth_before_counts_as_well(case: Case) -> None:
-    case.log.pod(1, "web")
-    revision = revision_of(case)
-    case.log.value(10, "940")
-    case.log.evict(21.5, "web")
-    assert restored(case, revision, 20, "980", "web").breaches() == {}
-
-
-def test_a_value_that_is_bad_again_at_once_after_the_restoration_counts_from_the_first_time(case: Case) -> None:
-    """No client that is disconnected meanwhile can see that it was taken back."""
-    case.log.pod(1, "web")
-    revision = revision_of(case)
-    case.log.value(18, "940")
-    case.log.value(22, "940")
-    case.log.evict(24.5, "web")
-    assert restored(case, revision, 20, "980", "web").breaches() == {}
-
-
-def test_a_value_that_is_bad_again_later_counts_anew(case: Case) -> None:
-    case.log.pod(1, "web")
-    revision = revision_of(case)
-    case.log.value(18, "940")
-    case.log.value(30, "940")
-    case.log.evict(31, "web")
-    assert restored(case, revision, 20, "980", "web").breaches() == {"early": 1}
+    case.played(events)
+    assert restored(case, revision, 20, "980", "web").breaches() == found
 
 
 def test_before_the_restoration_the_pods_of_then_are_counted(case: Case) -> None:

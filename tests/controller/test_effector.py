@@ -84,16 +84,11 @@ async def test_what_the_server_says_comes_back():
     assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.BLOCKED, "disruption budget", 10.0)]
 
 
-async def test_without_the_lease_nothing_is_asked():
+@pytest.mark.parametrize("is_held", [False, True], ids=["without the lease", "it no longer stands"])
+async def test_an_eviction_is_not_sent(is_held):
     stage = Stage()
-    stage.lease.held = False
-    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.NOT_SENT)]
-    assert stage.client.calls == []
-
-
-async def test_an_eviction_that_no_longer_stands_is_not_sent():
-    stage = Stage()
-    stage.fallen.append(EVICT)
+    stage.lease.held = is_held
+    stage.fallen += [EVICT] * is_held
     assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.NOT_SENT)]
     assert stage.client.calls == []
 
@@ -143,10 +138,10 @@ async def test_calls_are_measured():
     assert count == 1
 
 
-async def test_evictions_are_let_to_their_end_and_reads_are_not():
-    stage = Stage()
-    await stage.carry_out(EVICT, commands.CheckNode("n1"), SAVE)
-    assert (len(stage.major), len(stage.minor)) == (1, 2)
+async def test_evictions_and_guards_are_let_to_their_end_and_reads_are_not():
+    stage = Stage(default=lambda _: STORED)
+    await stage.carry_out(EVICT, SAVE_GUARD, CLEAR, commands.CheckNode("n1"), SAVE)
+    assert (len(stage.major), len(stage.minor)) == (3, 2)
 
 
 # -- fresh reads ------------------------------------------------------------------------------------------------------
@@ -185,7 +180,12 @@ async def test_a_read_that_fails_is_told_and_logged(error):
     assert logs[0]["reason"]
 
 
-async def test_few_nodes_are_read_at_once():
+@pytest.mark.parametrize(
+    ("order", "at_once"),
+    [(commands.CheckNode, NODE_READS), (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES)],
+    ids=["reads", "writes"],
+)
+async def test_few_nodes_are_asked_about_at_once(order, at_once):
     under_way = most = 0
 
     async def slow(_: Call) -> Any:
@@ -197,9 +197,8 @@ async def test_few_nodes_are_read_at_once():
         return NODE
 
     stage = Stage(default=slow)
-    await stage.carry_out(*[commands.CheckNode(f"n{number}") for number in range(40)])
-    assert most == NODE_READS
-    assert len(stage.fed) == 40
+    await stage.carry_out(*[order(f"n{number}") for number in range(40)])
+    assert (most, len(stage.fed)) == (at_once, 40)
 
 
 # -- writes -----------------------------------------------------------------------------------------------------------
@@ -241,9 +240,11 @@ async def test_a_write_to_a_node_is_answered_with_the_version_that_it_made():
 
 
 @by_kind
-async def test_what_no_longer_stands_is_not_written(order):
+@pytest.mark.parametrize("is_held", [False, True], ids=["without the lease", "it no longer stands"])
+async def test_nothing_is_written(order, is_held):
     stage = Stage(default=lambda _: STORED)
-    stage.fallen.append(order)
+    stage.lease.held = is_held
+    stage.fallen += [order] * is_held
     assert await stage.carry_out(order) == [failed(order)]
     assert stage.client.paths("PATCH") == []
 
@@ -259,14 +260,6 @@ async def test_what_is_written():
     assert guard["evicted"] == [
         {"until": "2023-11-14T22:13:20.000000Z", "namespaces": [{"namespace": "shop", "pods": 10}]}
     ]
-
-
-@by_kind
-async def test_without_the_lease_nothing_is_written(order):
-    stage = Stage(default=lambda _: STORED)
-    stage.lease.held = False
-    assert await stage.carry_out(order) == [failed(order)]
-    assert stage.client.paths("PATCH") == []
 
 
 @by_kind
@@ -348,23 +341,6 @@ async def test_complaints_are_forgotten_before_they_fill_memory():
     assert len(logs) == 11
 
 
-async def test_few_histories_are_written_at_once():
-    under_way = seen = 0
-
-    async def slow(_: Call) -> Any:
-        nonlocal under_way, seen
-        under_way += 1
-        seen = max(seen, under_way)
-        await asyncio.sleep(1)
-        under_way -= 1
-        return SAVED
-
-    stage = Stage(default=slow)
-    await stage.carry_out(*[commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)])
-    assert seen == HISTORY_WRITES
-    assert len(stage.fed) == 10
-
-
 async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
     def lose(_: Call) -> Any:
         stage.lease.held = False
@@ -428,9 +404,3 @@ async def test_a_leader_of_a_lease_that_was_made_anew_goes_on_where_the_terms_we
     stage = Stage(default=by_path({"GET /sla": LATER, "PATCH /status": {}}))
     assert await stage.carry_out(SAVE_GUARD) == [events.Written(SAVE_GUARD, WriteOutcome.DONE)]
     assert stage.client.calls[-1].body["status"]["guard"]["term"] == 8
-
-
-async def test_what_concerns_guards_is_let_to_its_end():
-    stage = Stage(STORED)
-    await stage.carry_out(SAVE_GUARD, CLEAR)
-    assert (len(stage.major), len(stage.minor)) == (2, 0)

@@ -165,17 +165,13 @@ def test_cancelled_by_a_pause(told):
     assert told.event.note == "Stays on n1: policy sla is paused, so taint sla=940:NoExecute evicts no pod"
 
 
-def test_decided(told):
-    told.notice(commands.Decided(pod(), verdict(), NOW, 0.0, ""))
+@pytest.mark.parametrize(("waited", "limit", "count"), [(0.0, "", 0), (7.0, "policy-rate", 1)])
+def test_decided(told, waited, limit, count):
+    told.notice(commands.Decided(pod(), verdict(), NOW, waited, limit))
     assert told.log == info("eviction-decided", due=DUE, why=WHY)
     assert told.events == []
-    assert told.counted("taintwarden_limit_wait_seconds_count", limit="policy-rate") == 0
-
-
-def test_decided_after_a_limit(told):
-    told.notice(commands.Decided(pod(), verdict(), NOW, 7.0, "policy-rate"))
-    assert told.counted("taintwarden_limit_wait_seconds_count", limit="policy-rate") == 1
-    assert told.counted("taintwarden_limit_wait_seconds_sum", limit="policy-rate") == 7.0
+    assert told.counted("taintwarden_limit_wait_seconds_count", limit="policy-rate") == count
+    assert told.counted("taintwarden_limit_wait_seconds_sum", limit="policy-rate") == waited
 
 
 def test_rehearsed(told):
@@ -404,19 +400,21 @@ def test_guard_tripped(told):
     assert told.event == event(WARNING, "GuardTripped", "Guard", note, OUR_POLICY)
 
 
-def test_one_pod_that_is_one_too_many(told):
-    told.notice(tripped(waiting=1, evicted=0, population=1, limit=0))
-    assert "No pod is evicted: 1 pod due in the next 10m, 0 are allowed. Still bad" in told.event.note
-
-
-def test_a_guard_that_only_reports_does_not_claim_to_hold_anybody(told):
-    told.notice(tripped(halts=False))
-    assert told.event.note.startswith("It holds nothing (action Report): 3 evicted")
-
-
-def test_a_guard_of_a_policy_that_rehearses_says_so(told):
-    told.notice(tripped(policy=policy(uid="uid-sla", mode=Mode.DRY_RUN)))
-    assert told.event.note.startswith(f"{REHEARSAL}It holds nothing: 3 evicted")
+@pytest.mark.parametrize(
+    ("more", "begins"),
+    [
+        (
+            {"waiting": 1, "evicted": 0, "population": 1, "limit": 0},
+            "No pod is evicted: 1 pod due in the next 10m, 0 are allowed. Still bad",
+        ),
+        ({"halts": False}, "It holds nothing (action Report): 3 evicted"),
+        ({"policy": policy(uid="uid-sla", mode=Mode.DRY_RUN)}, f"{REHEARSAL}It holds nothing: 3 evicted"),
+    ],
+    ids=["one pod too many", "it only reports", "it rehearses"],
+)
+def test_what_a_guard_says_that_it_holds(told, more, begins):
+    told.notice(tripped(**more))
+    assert told.event.note.startswith(begins)
 
 
 def test_a_guard_without_examples_names_none(told):

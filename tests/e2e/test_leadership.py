@@ -203,51 +203,31 @@ def test_the_shipped_rights_suffice(life: Life) -> None:
     assert [line for operator in life.operators.values() for line in complaints(operator)] == []
 
 
-class TestKopfRun:
+def test_kopf_run_evicts_and_stops_in_order(
+    own_control_plane: ControlPlane, create_policy: Callable[..., object], namespace: str, tmp_path: Path
+) -> None:
     """Plain `kopf run`, for people who know kopf: settings come from the environment."""
-
-    @pytest.fixture
-    def kopf_run(self, own_control_plane: ControlPlane, tmp_path: Path) -> Iterator[Process]:
-        port = free_port()
-        environment = {
-            "TAINTWARDEN_KUBECONFIG": str(own_control_plane.operator_kubeconfig()),
-            "TAINTWARDEN_HTTP_HOST": LOOPBACK,
-            "TAINTWARDEN_HTTP_PORT": str(port),
-        }
-        command = [Path(sys.executable).with_name("kopf"), "run", "-A", "-m", "taintwarden.kopf_run"]
-        process = Process("kopf", command, tmp_path / "kopf.log", {**BYTECODE, **environment}, patience_seconds=20)
-        try:
-            process.start()
-            process.wait_ready(lambda: is_healthy(f"http://{LOOPBACK}:{port}/readyz"), 30)
-            yield process
-        finally:
-            process.stop()
-
-    @pytest.fixture
-    def pod(
-        self, own_control_plane: ControlPlane, create_policy: Callable[..., object], namespace: str
-    ) -> Callable[[str], None]:
-        """Creates a pod that has to leave at once."""
-        cluster = own_control_plane.client
-        spec = {"nodeSelector": {"matchLabels": {"run": namespace}}, "taints": [{"key": "sla"}]}
-        create_policy(spec)
-
-        def create(name: str) -> None:
-            cluster.create_node(f"{namespace}-{name}", {"run": namespace}, [taint("940")])
-            cluster.create_pod(name, namespace, f"{namespace}-{name}")
-
-        return create
-
-    def test_it_evicts_and_stops_in_order(
-        self, own_control_plane: ControlPlane, namespace: str, kopf_run: Process, pod: Callable[[str], None]
-    ) -> None:
-        cluster = own_control_plane.client
-        pod("p1")
+    cluster, port = own_control_plane.client, free_port()
+    environment = {
+        "TAINTWARDEN_KUBECONFIG": str(own_control_plane.operator_kubeconfig()),
+        "TAINTWARDEN_HTTP_HOST": LOOPBACK,
+        "TAINTWARDEN_HTTP_PORT": str(port),
+    }
+    command = [Path(sys.executable).with_name("kopf"), "run", "-A", "-m", "taintwarden.kopf_run"]
+    process = Process("kopf", command, tmp_path / "kopf.log", {**BYTECODE, **environment}, patience_seconds=20)
+    create_policy({"nodeSelector": {"matchLabels": {"run": namespace}}, "taints": [{"key": "sla"}]})
+    cluster.create_node(f"{namespace}-p1", {"run": namespace}, [taint("940")])
+    cluster.create_pod("p1", namespace, f"{namespace}-p1")
+    try:
+        process.start()
+        process.wait_ready(lambda: is_healthy(f"http://{LOOPBACK}:{port}/readyz"), 30)
         cluster.wait_evicted("p1", namespace, LEASE_SECONDS + PATIENCE_SECONDS)
         assert lease_holder(cluster)
-        assert kopf_run.stop() == 0, kopf_run.tail()
-        assert lease_holder(cluster) == ""
-        assert "Traceback" not in kopf_run.log.read_text()
+        assert process.stop() == 0, process.tail()
+    finally:
+        process.stop()
+    assert lease_holder(cluster) == ""
+    assert "Traceback" not in process.log.read_text()
 
 
 def renewed_at(cluster: Cluster) -> float:

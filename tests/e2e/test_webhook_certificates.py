@@ -59,7 +59,6 @@ class Load:
 class Story:
     """What was seen."""
 
-    seconds_to_trust: float = 0.0
     untrusted: list[dict[str, Any]] = field(default_factory=list)
     """What the first replica logged about configurations before anybody trusted it."""
     trusted_at_first: float = 0.0
@@ -69,7 +68,6 @@ class Story:
     """All of the configurations, after the Job and after the renewal."""
     broken: dict[str, float] = field(default_factory=dict)
     """The metric while a caBundle was wrong, and after the Job had run again."""
-    asked_second: float = 0.0
     load: Load | None = None
     secrets: list[dict[str, bytes]] = field(default_factory=list)
     refused_after_kill: bool = False
@@ -150,17 +148,14 @@ def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports:
     wait_until(lambda: len(untrusted()) == len(webhook_setup.CONFIGURATIONS), 30, "it to say so of each configuration")
     told.untrusted = untrusted()
     told.trusted_at_first = trusted(first)
-    began = time.monotonic()
     told.job = webhook_setup.trust(target)
     wait_until(lambda: is_refused(cluster), 30, "the first refusal")
-    told.seconds_to_trust = time.monotonic() - began
     told.job_again = webhook_setup.trust(target)
     told.secrets.append(stored(cluster))
     told.bundles.append(bundles(cluster))
     # The second answers, too: from here on the Service leads to it.
     webhook_setup.lead_to(cluster, ports["second"])
     webhook_setup.wait_asked(cluster, second)
-    told.asked_second = webhook_setup.reviews(second)
     with Load(cluster) as told.load:
         renew(told, cluster, second)
     # One dies; the other keeps the certificate: it repairs what somebody breaks.
@@ -209,16 +204,11 @@ def test_until_the_job_has_run_nobody_trusts_them_and_that_is_told_with_the_reme
 
 def test_after_the_job_an_empty_secret_became_webhooks_that_work_in_seconds(story):
     assert set(story.secrets[0]) == {"tls.crt", "tls.key", "ca.crt", "authority.crt", "authority.key"}
-    assert story.seconds_to_trust < 30  # a start included, on a machine that others use
     assert story.job.count("has the certificate now") == len(webhook_setup.CONFIGURATIONS)
 
 
 def test_a_second_job_changes_nothing(story):
     assert story.job_again.count("has the certificate already") == len(webhook_setup.CONFIGURATIONS)
-
-
-def test_both_replicas_answer(story):
-    assert story.asked_second > 0
 
 
 def test_a_certificate_is_renewed_without_a_change_of_what_is_trusted(story):

@@ -23,12 +23,8 @@ def test_then_the_first_by_name():
     assert "TaintPublisher a" in taken(FIRST, [FIRST, twin], {})
 
 
-def test_other_keys_are_others():
-    assert taken(SECOND, [SECOND, Claim("2025-01-01", "c", "other")], {}) == ""
-
-
-def test_before_the_object_itself_is_indexed_nobody_is_first():
-    assert taken(SECOND, [], {}) == ""
+def test_nobody_else_is_before_it_who_has_another_key_or_is_not_known():
+    assert taken(SECOND, [SECOND, Claim("2025-01-01", "c", "other")], {}) == taken(SECOND, [], {}) == ""
 
 
 def test_a_policy_may_read_the_key_from_elsewhere():

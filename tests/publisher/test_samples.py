@@ -16,9 +16,19 @@ def series(name: str, value: float = 940.0, label: str = "node") -> Series:
     return Series({label: name, "job": "node"}, 0.0, value)
 
 
-def test_a_series_gives_its_node_a_value():
-    found = samples([series("a1"), series("a2", 980)], "node", NODES)
-    assert (dict(found.values), dict(found.faults)) == ({"a1": 940.0, "a2": 980.0}, {})
+@pytest.mark.parametrize(
+    ("given", "values", "faults"),
+    [
+        ([series("a1"), series("a2", 980)], {"a1": 940.0, "a2": 980.0}, {}),
+        ([series("gone"), series("a1")], {"a1": 940.0}, {Fault.NO_NODE: 1}),
+        ([series("a1"), series("a1"), series("a2")], {"a2": 940.0}, {Fault.TWO_SERIES: 2}),
+        ([series("a1", label="host")], {}, {Fault.NO_LABEL: 1}),
+    ],
+    ids=["values", "no node", "two of one node, even if they agree", "no label"],
+)
+def test_a_series_gives_its_node_a_value(given, values, faults):
+    found = samples(given, "node", NODES)
+    assert (dict(found.values), dict(found.faults)) == (values, faults)
 
 
 @pytest.mark.parametrize(
@@ -34,20 +44,6 @@ def test_a_series_gives_its_node_a_value():
 def test_a_value_that_is_none_gives_nothing(value, fault):
     found = samples([series("a1", value), series("a2")], "node", NODES)
     assert (dict(found.values), dict(found.faults)) == ({"a2": 940.0}, {fault: 1})
-
-
-def test_a_series_of_a_node_that_does_not_exist_gives_nothing():
-    found = samples([series("gone"), series("a1")], "node", NODES)
-    assert (dict(found.values), dict(found.faults)) == ({"a1": 940.0}, {Fault.NO_NODE: 1})
-
-
-def test_two_series_of_one_node_give_it_no_value_even_if_they_agree():
-    found = samples([series("a1"), series("a1"), series("a2")], "node", NODES)
-    assert (dict(found.values), dict(found.faults)) == ({"a2": 940.0}, {Fault.TWO_SERIES: 2})
-
-
-def test_a_series_without_the_label_gives_nothing():
-    assert dict(samples([series("a1", label="host")], "node", NODES).faults) == {Fault.NO_LABEL: 1}
 
 
 @pytest.mark.parametrize("name", ["a1", "a1:9100", "10.0.0.1", "10.0.0.1:9100"])

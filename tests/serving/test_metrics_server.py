@@ -94,22 +94,14 @@ async def test_a_certificate_of_the_users_is_served_and_so_is_the_next(port, tmp
     await started.stop()
 
 
-async def test_a_certificate_that_becomes_unusable_is_not_taken(port, tmp_path):
+@pytest.mark.parametrize(
+    "next_one", [lambda: b"nothing", lambda: make_pair([NAME], time.time()).certificate], ids=["unusable", "no key yet"]
+)
+async def test_a_certificate_that_cannot_be_served_is_not_taken(port, tmp_path, next_one):
     first = write(tmp_path, make_pair([NAME], time.time()))
     started = make(port, reload_seconds=0.0, metrics_certificate=str(tmp_path))
     await started.start()
-    (tmp_path / "tls.crt").write_text("nothing")
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert (await ask(port, "good", tls=first))[0] == 200
-    await started.stop()
-
-
-async def test_a_certificate_whose_key_is_not_written_yet_is_not_taken(port, tmp_path):
-    first = write(tmp_path, make_pair([NAME], time.time()))
-    started = make(port, reload_seconds=0.0, metrics_certificate=str(tmp_path))
-    await started.start()
-    (tmp_path / "tls.crt").write_bytes(make_pair([NAME], time.time()).certificate)
+    (tmp_path / "tls.crt").write_bytes(next_one())
     for _ in range(10):
         await asyncio.sleep(0)
     assert (await ask(port, "good", tls=first))[0] == 200

@@ -141,27 +141,17 @@ async def test_a_client_that_demands_new_keys_one_by_one_is_cut(one):
     assert one.below.is_aborted
 
 
-async def test_some_new_keys_are_allowed(one):
-    one.demand(10)
-    one.say(HEAD)
-    assert one.above.data == HEAD
-    assert not one.below.is_aborted
-
-
-async def test_an_answer_allows_new_keys_again(one):
-    for _ in range(10):
+@pytest.mark.parametrize(
+    ("times", "is_answered", "is_aborted"), [(1, False, False), (10, True, False), (10, False, True)]
+)
+async def test_some_new_keys_are_allowed_and_after_an_answer_again(one, times, is_answered, is_aborted):
+    for _ in range(times):
         one.demand(10)
         one.say(HEAD)
-        one.stream.answered()
-    assert one.above.data == 10 * HEAD
-    assert not one.below.is_aborted
-
-
-async def test_requests_without_an_answer_allow_none(one):
-    for _ in range(10):
-        one.demand(10)
-        one.say(HEAD)
-    assert one.below.is_aborted
+        if is_answered:
+            one.stream.answered()
+    assert one.below.is_aborted is is_aborted
+    assert is_aborted or one.above.data == times * HEAD
 
 
 async def test_a_body_of_many_records_is_passed_on(one):

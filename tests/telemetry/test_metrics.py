@@ -9,39 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from taintwarden.telemetry.metrics import Metrics, Process
 from telemetry.declared import declared
 
-PROMISED = {
-    "taintwarden_build",
-    "taintwarden_nodes",
-    "taintwarden_pods",
-    "taintwarden_leader",
-    "taintwarden_sync_seconds",
-    "taintwarden_pending_evictions",
-    "taintwarden_blocked_evictions",
-    "taintwarden_evictions",
-    "taintwarden_evictions_cancelled",
-    "taintwarden_eviction_lateness_seconds",
-    "taintwarden_eviction_request_duration_seconds",
-    "taintwarden_evaluations",
-    "taintwarden_invalid_values",
-    "taintwarden_limit_wait_seconds",
-    "taintwarden_limited_evictions",
-    "taintwarden_budget_blocked_evictions",
-    "taintwarden_guard_tripped",
-    "taintwarden_zone_state",
-    "taintwarden_missed_deadlines",
-    "taintwarden_watch_restarts",
-    "taintwarden_undecodable_objects",
-    "taintwarden_policy_mode",
-    "taintwarden_policy_accepted",
-    "taintwarden_devices_known",
-    "taintwarden_retained_pods",
-    "taintwarden_all_zones_full",
-    "taintwarden_lease_age_seconds",
-    "taintwarden_stale_view",
-    "taintwarden_complete_view_timestamp_seconds",
-    "taintwarden_events_dropped",
-}
-
 
 @pytest.fixture
 def metrics() -> Metrics:
@@ -54,10 +21,6 @@ def ours(metrics: Metrics) -> list[Metric]:
 
 def names(metrics: Metrics) -> set[str]:
     return {one.name for one in ours(metrics)}
-
-
-def test_what_is_promised_is_there(metrics):
-    assert names(metrics) >= PROMISED
 
 
 def test_no_metric_is_labelled_by_pod_or_node(metrics):

@@ -42,9 +42,9 @@ _ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
 MAX_TURNS = 10_000
 """Of more lanes the last turn is forgotten of those that had it longest ago."""
 LANES_AT_ONCE = 16
-"""So many lanes ask again when there may be a token: a thousand would, for each, and all but one in vain."""
+"""So many lanes retry when there may be a token: a thousand would, for each, and all but one in vain."""
 OTHERS_AFTER_SECONDS = 1.0
-"""When the other lanes ask at the latest."""
+"""When the other lanes retry at the latest."""
 OTHERS_PER_FAILING = 3
 """While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
 
