@@ -1,4 +1,4 @@
-"""The protocol of every limit. To add one: a module, a line in the list, a field of the API, a sentence.
+"""The protocol of every limit. To add one: see docs/development.md.
 
 =============== =====================================================================================================
 ``admit``       whether the pod may be evicted now; changes nothing
