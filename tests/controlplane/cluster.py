@@ -170,7 +170,8 @@ class Cluster(Client):
     def set_disruptions_allowed(self, name: str, namespace: str, disruptions_allowed: int) -> Json:
         """Report the budget as observed. Without the controller nobody refills what evictions take from it."""
         generation = self.get("poddisruptionbudgets", name, namespace)["metadata"]["generation"]
-        counts = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+        pods = 1 + disruptions_allowed
+        counts = {"currentHealthy": pods, "desiredHealthy": 1, "expectedPods": pods}
         status = {"observedGeneration": generation, "disruptionsAllowed": disruptions_allowed, **counts}
         return self.patch("poddisruptionbudgets", name, {"status": status}, namespace, subresource="status")
 
