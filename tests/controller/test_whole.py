@@ -204,9 +204,13 @@ async def test_what_is_going_on_is_told(scene: Whole) -> None:
     await leads(scene)
     drop(scene)
     await finished(scene)
+
+    def conditions() -> dict[str, str]:
+        return {one["type"]: one["status"] for one in scene.status_of().get("conditions", ())}
+
     await scene.until(lambda: scene.status_of().get("evicted") == len(WAVE))
-    conditions = {one["type"]: one["status"] for one in scene.status_of()["conditions"]}
-    assert conditions == {"Accepted": "True", "Enforcing": "True", "Progressing": "False", "GuardTripped": "False"}
+    await scene.until(lambda: conditions().get("Progressing") == "False")  # accepted is not gone
+    assert conditions() == {"Accepted": "True", "Enforcing": "True", "Progressing": "False", "GuardTripped": "False"}
 
     def told() -> set[str]:
         events = scene.cluster.store.list("events")
