@@ -15,7 +15,7 @@ import structlog
 from taintwarden.controller.effector import outcome_of
 from taintwarden.controller.handlers.following import Spawn
 from taintwarden.engine.derived import Derivations, derivations, with_derived
-from taintwarden.engine.machine import Event, WriteOutcome, events, retry_delay
+from taintwarden.engine.machine import Event, Timings, WriteOutcome, events, retry_delay
 from taintwarden.engine.model import Node, Policy, Taint
 from taintwarden.kube.calls.node_calls import FIELD_MANAGER, PATH
 from taintwarden.kube.calls.patching import Fence, patch
@@ -37,13 +37,14 @@ CONTESTED_SECONDS = (1.0, 300.0)
 """First and longest delay before labels are written again that another client keeps changing."""
 CALM_SECONDS = 1800.0
 """How long such labels have to stay until the delays begin again."""
+TIMINGS = Timings()
 RETRY_SECONDS = {
-    WriteOutcome.OUTDATED: (0.02, 1.0),
-    WriteOutcome.FAILED: (1.0, 30.0),
-    WriteOutcome.REFUSED: (30.0, 600.0),
-    WriteOutcome.GONE: (30.0, 600.0),
+    WriteOutcome.OUTDATED: TIMINGS.write_outdated,
+    WriteOutcome.FAILED: TIMINGS.write_failed,
+    WriteOutcome.REFUSED: TIMINGS.write_refused,
+    WriteOutcome.GONE: TIMINGS.write_refused,
 }
-"""First and longest delay after a write: if the node is gone, the stream says so before that."""
+"""First and longest delay after a write, as of the machine. If the node is gone, the stream says so before that."""
 
 log = structlog.get_logger()
 
