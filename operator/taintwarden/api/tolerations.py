@@ -6,13 +6,13 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta
 
-from taintwarden.api import names
 from taintwarden.api.annotations import MAX_FAULTS, bounded, read_json
 from taintwarden.api.decode import MAX_INT64, MIN_INT64, decode
-from taintwarden.api.field_errors import FieldError
-from taintwarden.api.types import LabelValue, Spec, checked
 from taintwarden.engine.model import Effect, Operator, Toleration, ValueType
 from taintwarden.engine.operators import ROWS
+from taintwarden.fields import names
+from taintwarden.fields.errors import FieldError
+from taintwarden.fields.spec import LabelValue, Spec, checked
 
 TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"

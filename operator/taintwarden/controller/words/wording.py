@@ -244,7 +244,7 @@ def all_zones_full(policy: Policy, waiting: int, zones: int) -> str:
     count = "Its only zone is" if zones == 1 else f"All its {zones} zones are"
     wait = f"{pods(waiting)} {'waits' if waiting == 1 else 'wait'}"
     advice = "Check the monitoring, and check with taintwarden plan what would be evicted"
-    if policy.limits.guard is not None:
+    if policy.limits.guard.is_limit:
         them = "it" if waiting == 1 else "them"
         advice += f". Only if you want {'this pod' if waiting == 1 else 'all these pods'} evicted, release {them}: "
         advice += f"taintwarden guard reset {policy.name}"

@@ -308,7 +308,7 @@ class Acting:
         if in_a_row:
             world.report(commands.Bounced(pod, verdict, in_a_row))
         grace, grace_cut = self._grace_of(claim, pod)
-        as_seen = not pod.ready and claim.policy.limits.max_unavailable is not None and not request.is_hard
+        as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen)
         evictee.call = Call(claim, order, grace_cut)
         world.command(order)
@@ -316,7 +316,7 @@ class Acting:
     def _count_bounces(self, claim: Claim, pod: Pod, request: EvictionRequest) -> int:
         """The number of the round that this eviction begins, if the pod came back; else 0."""
         policy, bounces = claim.policy, self._world.limiter.bounces
-        if policy.limits.bounce is None:
+        if not policy.limits.bounce.is_limit:
             return 0
         return max(bounces.leave(pod, policy.name, one.taint, self._world.now.monotonic) for one in request.due)
 

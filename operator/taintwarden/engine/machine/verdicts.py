@@ -37,7 +37,7 @@ class Features(NamedTuple):
     def of(cls, policies: Collection[Policy]) -> Self:
         """What these use."""
         return cls(
-            any(policy.limits.bounce is not None for policy in policies),
+            any(policy.limits.bounce.is_limit for policy in policies),
             any(policy.devices for policy in policies),
             any(policy.reclaim is not None for policy in policies),
             any(policy.limits.zone_health is not None for policy in policies),
@@ -255,7 +255,7 @@ class Verdicts:
 
 def _is_unhealthy(state: NodeState, health: ZoneHealth) -> bool:
     taints = () if state.node is None else state.node.taints
-    return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.unhealthy)
+    return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.tolerations)
 
 
 def _tolerations_of(profile: Profile | None) -> tuple[Toleration, ...]:

@@ -7,7 +7,6 @@ from msgspec import UNSET
 
 from taintwarden.api.annotations import MAX_FAULTS
 from taintwarden.api.decode import decode
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
@@ -21,6 +20,7 @@ from taintwarden.api.tolerations import (
 )
 from taintwarden.engine.model import Effect, Operator, Profile, Toleration
 from taintwarden.engine.operators import ROWS, caution
+from taintwarden.fields.errors import FieldError
 from taintwarden_placement.admission.checking import (
     FaultSeverity,
     Found,
