@@ -17,9 +17,6 @@ from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus
 
-HOLDS = refusal.HOLDS
-"""Limit -> why it delays pods."""
-
 
 class Counted(NamedTuple):
     """What a tripped guard counts: pods due within its window, those evicted in the last one, and what it allows."""
@@ -96,7 +93,7 @@ def why_held(limit: str, number: int, detail: str) -> str:
     """
     if limit == refusal.BUDGET and detail:
         return detail
-    why = HOLDS.get(limit, limit)
+    why = refusal.DELAYS[limit].why if limit in refusal.DELAYS else limit
     if limit == refusal.GUARD and not detail:
         why += ", because too many would be evicted"
     return (_of_one(why) if number == 1 else why) + (f": {detail}" if detail else "")
