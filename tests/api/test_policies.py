@@ -35,7 +35,7 @@ from taintwarden.engine.model import (
     ZoneHealth,
 )
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
-from taintwarden.fields.errors import FieldError, InvalidObject
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.fields.spec import MAX_RATE
 
 SLA = [{"key": "sla"}]

@@ -7,7 +7,7 @@ from api.test_tolerations import ENTRY
 from taintwarden.api.profiles import parse_profile
 from taintwarden.engine.model import Profile, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
-from taintwarden.fields.errors import FieldError, InvalidObject
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 
 
 def errors_of(obj: object) -> list[FieldError]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.fields.errors import InvalidObject
+from taintwarden.fields.field_errors import InvalidObject
 from taintwarden.fields.text import printable
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=50)

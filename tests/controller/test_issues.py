@@ -9,7 +9,7 @@ from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import Notifier
 from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.model import Gates
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.calls.recorder import Message
 from taintwarden.telemetry.metrics import Metrics
 

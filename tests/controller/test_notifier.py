@@ -27,7 +27,7 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_placement.node_labels import Label

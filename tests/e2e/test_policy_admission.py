@@ -12,7 +12,7 @@ from api.profile_cases import profile
 from controlplane import ApiError, Cluster
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
-from taintwarden.fields.errors import InvalidObject
+from taintwarden.fields.field_errors import InvalidObject
 
 PLURALS = {"TaintEvictionPolicy": "taintevictionpolicies", "TolerationProfile": "tolerationprofiles"}
 PARSERS = {"TaintEvictionPolicy": parse_policy, "TolerationProfile": parse_profile}

@@ -29,7 +29,7 @@ from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelect
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.versions import hinges_on_text, text_in
-from taintwarden.fields.errors import FieldError, InvalidObject
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.kube.auth.kubeconfig import from_files
 from taintwarden.kube.calls.access import review_token
 from taintwarden.kube.errors import NOT_JSON, KubeError

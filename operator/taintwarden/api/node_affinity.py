@@ -23,7 +23,7 @@ from taintwarden.engine.affinity import (
 )
 from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.versions import explain_version
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.names import check_label_value
 from taintwarden.fields.spec import LabelKey, Spec, checked
 

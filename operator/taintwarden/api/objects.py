@@ -7,7 +7,7 @@ from taintwarden.api.decode import decode
 from taintwarden.api.removed import with_successor
 from taintwarden.api.types import LabelSelectorSpec
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden.fields.errors import InvalidObject
+from taintwarden.fields.field_errors import InvalidObject
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from taintwarden.engine.model import (
     ValueSource,
     Window,
 )
-from taintwarden.fields.errors import FieldError, InvalidObject
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 
 QUARANTINE_GRACE_SECONDS = 30
 """How long pods have to stop in a quarantine, unless its policy says otherwise: as in Kubernetes by default."""

@@ -11,7 +11,7 @@ from taintwarden.api.tolerations import ExtendedToleration, check_toleration, to
 from taintwarden.api.types import PROFILE_KIND, LabelSelectorSpec, ObjectMeta
 from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.model import Profile
-from taintwarden.fields.errors import FieldError, InvalidObject
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.fields.spec import Spec, checked
 
 MAX_TOLERATIONS = 64

@@ -25,7 +25,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.selectors import SelectorOperator
 from taintwarden.fields import names
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.spec import LabelKey, LabelValue, Spec, checked, no_duplicates
 
 GROUP = "taintwarden.io"

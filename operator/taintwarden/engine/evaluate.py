@@ -19,7 +19,6 @@ from taintwarden.engine.model import (
     DeviceOrigin,
     Gates,
     OnInvalidValue,
-    Operator,
     PodClass,
     Policy,
     SharedTolerations,
@@ -33,7 +32,7 @@ from taintwarden.engine.model import (
     names_key,
     speaking_of,
 )
-from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies, match
+from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, Operator, applies, match
 
 
 class Kind(StrEnum):

@@ -14,7 +14,7 @@ from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector
 from taintwarden.fields import names
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.spec import (
     MAX_INT32,
     LabelKey,
@@ -59,27 +59,6 @@ class Effect(StrEnum):
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
     NO_EXECUTE = "NoExecute"
-
-
-class Operator(StrEnum):
-    """How a toleration compares: ``taint.value OPERATOR toleration.value``, the taint always on the left.
-
-    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's, ``In``/``NotIn`` and the ``Version*`` ours. What each
-    means is one row of :mod:`.operators`.
-    """
-
-    EQUAL = "Equal"
-    EXISTS = "Exists"
-    IN = "In"
-    NOT_IN = "NotIn"
-    GT = "Gt"
-    LT = "Lt"
-    SEMVER_GT = "SemverGt"
-    SEMVER_LT = "SemverLt"
-    SEMVER_EQ = "SemverEq"
-    VERSION_GT = "VersionGt"
-    VERSION_LT = "VersionLt"
-    VERSION_EQ = "VersionEq"
 
 
 class DeviceEffect(StrEnum):
@@ -155,9 +134,9 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
 
     def __str__(self) -> str:
         subject = self.key or "*"
-        operator = self.operator or Operator.EQUAL
+        operator = self.operator or "Equal"  # as Kubernetes takes none
         wanted = f"({', '.join(map(repr, self.values))})" if self.values else repr(self.value)
-        comparison = f"{subject} {operator}" if operator == Operator.EXISTS else f"{subject} {operator} {wanted}"
+        comparison = f"{subject} {operator}" if operator == "Exists" else f"{subject} {operator} {wanted}"
         text = f"{comparison}:{self.effect}" if self.effect else comparison
         return text if self.toleration_seconds is None else f"{text} for {self.toleration_seconds}s"
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from taintwarden.fields import names
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 
 MAX_INT32 = 2**31 - 1
 MAX_RATE = 10_000

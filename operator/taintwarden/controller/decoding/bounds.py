@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from taintwarden.engine.model import Owner, Toleration
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.wire.kinds import (
     MAX_OF_A_POD,
     MAX_SPREAD_CONSTRAINTS,

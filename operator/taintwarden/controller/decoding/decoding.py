@@ -39,7 +39,7 @@ from taintwarden.engine.model import (
     Tolerations,
     ValueSource,
 )
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.text import printable
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (

@@ -12,7 +12,7 @@ from taintwarden.api.decode import decode
 from taintwarden.api.types import PUBLISHER_KIND, LabelSelectorSpec
 from taintwarden.engine.model import Effect
 from taintwarden.fields import names
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.spec import Spec, checked, no_duplicates
 
 KIND = PUBLISHER_KIND

@@ -12,7 +12,7 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.controller.words.wording import pods, several
 from taintwarden.engine.model import Method, Policy, Taint, TaintSelector, cannot_compute
 from taintwarden.engine.reported_status import BlockedBudget
-from taintwarden.fields.errors import InvalidObject
+from taintwarden.fields.field_errors import InvalidObject
 from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus, NodeObject
 from taintwarden.kube.wire.resources import NODES
 from taintwarden_cli.rehearsal.session import ClusterError, Session

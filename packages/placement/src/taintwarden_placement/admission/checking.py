@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import UNSET
 
 from taintwarden.api.types import GROUP
-from taintwarden.fields.errors import MAX_LISTED, FieldError
+from taintwarden.fields.field_errors import MAX_LISTED, FieldError
 
 
 class FaultSeverity(StrEnum):

@@ -11,7 +11,7 @@ from taintwarden.engine.history import decode_histories
 from taintwarden.engine.model import Effect, Policy, Profile, Taint
 from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.operators import TYPED, applies, caution
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.spec import LabelKey, LabelValue, Spec, checked
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden_placement.admission.checking import (

@@ -18,9 +18,9 @@ from taintwarden.api.tolerations import (
     parse_tolerations,
     toleration,
 )
-from taintwarden.engine.model import Effect, Operator, Profile, Toleration
-from taintwarden.engine.operators import ROWS, caution
-from taintwarden.fields.errors import FieldError
+from taintwarden.engine.model import Effect, Profile, Toleration
+from taintwarden.engine.operators import ROWS, Operator, caution
+from taintwarden.fields.field_errors import FieldError
 from taintwarden_placement.admission.checking import (
     FaultSeverity,
     Found,

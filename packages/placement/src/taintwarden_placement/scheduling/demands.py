@@ -7,7 +7,7 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_nod
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.remembered import Remembered
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.fields.errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodVolume
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from taintwarden.fields.errors import MAX_LISTED, FieldError, InvalidObject
+from taintwarden.fields.field_errors import MAX_LISTED, FieldError, InvalidObject
 from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.seldom import Seldom
