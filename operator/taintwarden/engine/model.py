@@ -506,11 +506,6 @@ class Limits(Spec, frozen=True):
     guard: Annotated[GuardSettings, checked(check_guard)] = GuardSettings()
     bounce: BounceSettings = BounceSettings()
 
-    @property
-    def by_zone(self) -> bool:
-        """Whether a limit depends on the zone of a node."""
-        return self.per_zone.evictions_per_second is not None or self.zone_health is not None
-
 
 class Window(msgspec.Struct, frozen=True):
     """When a policy may evict: from each time that ``schedule`` (cron, in ``time_zone``) names, for ``duration``."""

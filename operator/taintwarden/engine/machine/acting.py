@@ -7,7 +7,6 @@ from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import EVERY_POLICY, LaneKey, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
-from taintwarden.engine.limits.zones import zone_of
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.ending import Ending
@@ -215,7 +214,7 @@ class Acting:
             pod,
             policy,
             tuple(claim.grounds.due(pod.bound_at, world.now.wall)),
-            zone_of(world.cluster.labels(claim.node)) if policy.limits.by_zone else "",
+            world.cluster.labels(claim.node),
             world.now,
             deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
             released=world.limiter.guards.is_released(policy.name, claim.uid),
