@@ -143,6 +143,7 @@ class Judging:
                     self.judge(state, pod)
                     done += 1
             if state is not None:
+                world.verdicts.count_again(state)
                 self._conclude(state)
         if nodes:
             self._shares[namespace] = nodes  # behind the others
@@ -161,6 +162,7 @@ class Judging:
         verdicts.select(state)  # a node without pods, too: its history is kept for the policies that select it
         if state.node is not None and verdicts.uses.zone_health:
             self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
+        verdicts.count_again(state)
         state.forget_verdicts()
         first: Claim | None = None
         count = 0

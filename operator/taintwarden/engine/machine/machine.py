@@ -154,7 +154,6 @@ class Machine:
             case events.Synced():
                 self._world.synced = True
                 self._intake.synced()
-                self._guarding.synced()
                 self._judging.all_again()
             case events.LeadershipChanged():
                 self._leadership_changed(event)

@@ -16,10 +16,11 @@ from taintwarden.engine.evaluate import (
     selects_node,
     spares,
 )
-from taintwarden.engine.machine.cluster import Cluster, Judged, NodeState, history_name
+from taintwarden.engine.machine.cluster import Judged, NodeState, history_name
 from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations, ZoneHealth
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, selects
+from taintwarden.engine.tally import Tally
 
 MAX_ALIKE = 100
 """On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""
@@ -56,6 +57,8 @@ class Verdicts:
         self.derivations: Derivations = {}
         """The taints that policies derive."""
         self.uses = Features()
+        self.population: Tally[str] = Tally()
+        """Policy -> how many pods it may evict: the sum of what nodes have."""
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
         self._sparing: WeakKeyDictionary[PodClass, Mapping[Policy, str]] = WeakKeyDictionary()
@@ -207,19 +210,26 @@ class Verdicts:
                     found.setdefault(history_name(verdict.taint), verdict)
         return found
 
-    def population(self, policy: Policy, cluster: Cluster) -> int:
-        """How many pods the policy may evict."""
-        if not policy.node_selector.requirements:
-            pods = sum(pods for one, pods in cluster.classes.items() if self._may_evict(policy, one))
-            return pods - sum(self._population(policy, one) for one in cluster.nodes.values() if _opts_out(one, policy))
-        return sum(self._population(policy, one) for one in cluster.nodes.values() if policy in self.select(one))
+    def count(self, state: NodeState, pod_class: PodClass, by: int) -> None:
+        """The node has so many more pods of a class; negative: fewer.
 
-    def _population(self, policy: Policy, state: NodeState) -> int:
-        found = state.population.get(policy.name)
-        if found is None:
-            found = sum(self._may_evict(policy, pod.shared) for pod in state.pods.values())
-            state.population[policy.name] = found
-        return found
+        Policies that changed, and namespaces whose labels did, count when the node is evaluated again.
+        """
+        if not state.pods:
+            self.count_again(state)
+            return
+        for policy in self.select(state):
+            if self._may_evict(policy, pod_class):
+                state.population.change(policy.name, by)
+                self.population.change(policy.name, by)
+
+    def count_again(self, state: NodeState) -> None:
+        """Other policies may evict the pods of a node than before."""
+        for name, pods in state.population.items():
+            self.population.change(name, -pods)
+        state.population = Tally()
+        for pod in state.pods.values():
+            self.count(state, pod.shared, 1)
 
     def _may_evict(self, policy: Policy, pod_class: PodClass) -> bool:
         """Whether a policy may evict pods of a class; one for devices alone evicts none that has no such device."""
