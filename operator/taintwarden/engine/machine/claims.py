@@ -282,15 +282,20 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
 
 
 class Claims:
-    """All claims, by pod and by key."""
+    """All claims, by pod."""
 
     def __init__(self) -> None:
         self.evictees: dict[str, Evictee] = {}
         """By the pod's UID."""
-        self.by_key: dict[str, Claim] = {}
 
     def __iter__(self) -> Iterator[Claim]:
-        return iter(self.by_key.values())
+        return (claim for evictee in self.evictees.values() for claim in evictee.claims)
+
+    def get(self, key: str) -> Claim | None:
+        """The claim with this key, if it has not ended."""
+        uid, _, policy = key.partition("/")
+        evictee = self.evictees.get(uid)
+        return None if evictee is None else evictee.claim_of(policy)
 
     def evictee(self, pod: Pod) -> Evictee:
         """The pod's evictee, which is created if there is none."""
@@ -307,11 +312,9 @@ class Claims:
     def add(self, evictee: Evictee, claim: Claim) -> None:
         """Another policy evicts the pod."""
         evictee.claims = (*evictee.claims, claim)
-        self.by_key[claim.key] = claim
 
     def remove(self, claim: Claim) -> None:
         """A claim has ended."""
-        del self.by_key[claim.key]
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.call is None:

@@ -1,14 +1,14 @@
 """The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Container
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
 from taintwarden.engine.guard import Guard, Turn
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.claims import Claim
+from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
@@ -29,14 +29,12 @@ class Guarding:
     Args:
         world: the state.
         outbox: writes the guard records.
-        released: called with the policy and UIDs of pods that a person released.
 
     """
 
-    def __init__(self, world: World, outbox: Outbox, released: Callable[[str, list[str]], None]) -> None:
+    def __init__(self, world: World, outbox: Outbox) -> None:
         self._world = world
         self._outbox = outbox
-        self._released = released
         self._generations: dict[str, tuple[str, int, float]] = {}
         """Policy -> its UID and generation, and since when that is in force."""
         self._profile_change = ("", 0.0)
@@ -131,6 +129,10 @@ class Guarding:
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         guard.resolve(existing(self._world, guard), self._world.now)
+        for uid in guard.let_pass(most):
+            claim = self._world.claims.get(f"{uid}/{policy.name}")
+            if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
+                self._world.queues.wait(claim)  # released pods have lanes of their own
         match guard.look(self._world.now, most):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
@@ -208,12 +210,12 @@ class Guarding:
                 self._outbox.put(commands.ClearGuardReset(policy))
             elif guard.reset == reset:
                 self._take_off_reset(policy, guard)
+            elif guard.is_counting:
+                self._resets[policy.name] = reset
             else:
                 is_full = self._world.limiter.zones.all_full(policy.name)
                 if guard.is_tripped or is_full:
-                    uids = guard.release(self._world.now)
-                    self._released(policy.name, uids)
-                    self._world.report(commands.GuardArmed(policy, len(uids)))
+                    self._world.report(commands.GuardArmed(policy, guard.release(self._world.now)))
                 guard.grant(reset)
 
     def _guard(self, policy: Policy) -> Guard | None:

@@ -64,7 +64,7 @@ class Machine:
         ending = Ending(world, self._reclaims)
         self._judging = Judging(world, ending, self._reclaims, self._outbox)
         self._acting = Acting(world, self._judging, ending, self._freshness, self._reclaims)
-        self._guarding = Guarding(world, self._outbox, self._acting.release)
+        self._guarding = Guarding(world, self._outbox)
         self._intake = Intake(world, self._judging, ending, self._freshness, self._outbox, self._guarding, source)
         self.view = View(world, self._acting, self._reclaims)
 
@@ -194,7 +194,7 @@ class Machine:
             return
         self._guarding.reset()
         self._guarding.look(most)
-        self._acting.let_time_pass(most)
+        self._acting.let_time_pass()
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
         ready_in = world.queues.next_in(world.now)
