@@ -193,9 +193,9 @@ def test_one_that_is_due_earlier_is_part_of_a_new_wave(due_at, waits):
 @pytest.mark.parametrize(("due_at", "announced"), [(500.0, True), (501.0, False)])
 def test_another_deadline_is_not_announced_yet(due_at, announced):
     one = claim()
-    one.announce(announced=True)
+    one.announce(1)
     one.decide(grounds(POLICY, due_at=due_at), POD, 0.0)
-    assert one.is_announced == announced
+    assert one.announced_in == (1 if announced else None)
 
 
 @pytest.mark.parametrize(

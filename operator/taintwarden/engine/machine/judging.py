@@ -260,7 +260,7 @@ class Judging:
                 self._reclaims.expect(claim)
             if guard is not None:
                 self._expect(guard, claim, pod)
-        if not claim.is_announced and claim.due_at - now.wall > self._world.timings.announced_ahead:
+        if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
             self._announce(claim, pod)
         return claim
 
@@ -304,13 +304,8 @@ class Judging:
 
     def _announce(self, claim: Claim, pod: Pod) -> None:
         if self._world.leading and claim.rests is Phase.WAITING:
-            claim.announce(announced=True)
+            claim.announce(self._world.term)
             self._world.report(commands.Scheduled(pod, claim.verdict, claim.due_at))
-
-    def announce_again(self) -> None:
-        """What was announced counts no longer, since another process may have led since."""
-        for claim in self._world.claims:
-            claim.announce(announced=False)
 
     # -- what is ahead --------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class Machine:
         gates: Gates | None = None,
         overall_rate: float | None = None,
         max_in_flight: int = 64,
-        slice_size: int = 250,
+        slice_size: int = 100,
         timings: Timings | None = None,
         source: NewSource | None = None,
     ) -> None:
@@ -230,7 +230,6 @@ class Machine:
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}
             state.degraded = False
-        self._judging.announce_again()
         self._judging.all_again()
 
     def _written(self, event: events.Written) -> None:
