@@ -266,8 +266,8 @@ def decided(rig: Rig) -> dict[str, object]:
     return {
         "zones": {name: table for name in zones._zones if (table := zones.table(name))},
         "claims": {
-            key: (one.due_at, one.verdict, one.policy, one.rests)
-            for key, one in world.claims.by_key.items()
+            one.key: (one.due_at, one.verdict, one.policy, one.rests)
+            for one in world.claims
             if one.phase not in under_way
         },
         "guards": {name: _ahead(one) for name, one in guards.items()},

@@ -49,8 +49,6 @@ class Acting:
         self._reclaims = reclaims
         self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Blocked claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
-        self._released: list[tuple[str, list[str]]] = []
-        """Policies with UIDs of pods that a person released, whose claims move to another lane."""
         self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """UIDs of pods whose last call got no answer, by when the watch would have shown that it was carried out."""
 
@@ -66,14 +64,11 @@ class Acting:
     def leads(self) -> None:
         """The replica begins to lead."""
         self._accepted.clear()
-        self._released = []
 
     # -- time -----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> Iterator[float]:
         """Seconds until a claim of each policy may be admitted, unless something else has to change first."""
-        if self._released:
-            yield 0.0
         slow_at = self._world.limiter.calls.next_slow_at()
         for at in (slow_at, self._asks.next_at(), self._doubts.next_at()):
             if at is not None:
@@ -92,7 +87,8 @@ class Acting:
             key = queues.pop_due(now)
             if key is None:
                 return
-            claim = claims.by_key[key]
+            claim = claims.get(key)
+            assert claim is not None  # noqa: S101 - queues have only such
             pod = self._world.cluster.pod(claim.node, claim.uid)
             if claim.phase is Phase.LEAVING:
                 self._look_again(claim.uid)
@@ -112,22 +108,13 @@ class Acting:
         if pod is not None:
             self._judging.judge(self._world.cluster.nodes[evictee.node], pod)
 
-    def let_time_pass(self, most: int) -> None:
-        """Reconsider what time has changed: slow calls, released pods, deletions."""
+    def let_time_pass(self) -> None:
+        """Reconsider what time has changed: slow calls, deletions."""
         now = self._world.now.monotonic
         for lane in self._world.limiter.calls.let_time_pass(now):
             self._world.queues.failing_changed(lane)
-        while self._released and most > 0:
-            policy, uids = self._released[-1]
-            most -= 1
-            if not uids:
-                self._released.pop()
-                continue
-            claim = self._world.claims.by_key.get(f"{uids.pop()}/{policy}")
-            if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
-                self._world.queues.wait(claim)
         while (key := self._asks.pop_due(now)) is not None:
-            claim = self._world.claims.by_key.get(key)
+            claim = self._world.claims.get(key)
             if claim is not None and claim.phase is Phase.BLOCKED:
                 self._world.queues.ask_again(claim)
         while (uid := self._doubts.pop_due(now)) is not None:
@@ -147,10 +134,6 @@ class Acting:
         pod = world.cluster.pod(evictee.node, uid)
         if pod is not None:
             self._judging.judge(world.cluster.nodes[evictee.node], pod)
-
-    def release(self, policy: str, uids: list[str]) -> None:
-        """A person released these pods."""
-        self._released.append((policy, list(uids)))
 
     def pull_freed(self) -> None:
         """Release claims whose limits may admit them now."""
