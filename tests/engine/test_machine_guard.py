@@ -452,6 +452,25 @@ def test_a_pause_does_not_arm_the_guard():
     assert calls(rig) == []
 
 
+@pytest.mark.parametrize(("returns", "pods"), [((), ["p5", "p6", "p7"]), (("n1",), [])])
+def test_what_was_counted_before_a_pause_holds_no_other_wave(returns: tuple[str, ...], pods: list[str]) -> None:
+    """The nodes of the first wave were repaired while the policy was paused; or one of them is bad again."""
+    rig = crowd(GUARDED, 5)
+    rig.node("n2", "sla=980")
+    for number in range(5, 8):
+        rig.pod(f"p{number}", gt(), node="n2")
+    spoil(rig)
+    store(rig)
+    rig.change(msgspec.structs.replace(GUARDED, mode=Mode.PAUSED))
+    rig.node("n1", "sla=980")
+    rig.node("n2", "sla=940")
+    for node in returns:
+        rig.node(node, "sla=940")
+    rig.change(GUARDED)
+    store(rig)
+    assert calls(rig) == pods
+
+
 def test_pods_that_a_budget_selects_no_more_count():
     rig = crowd(GUARDED, 8)
     rig.budget(allowed=0)

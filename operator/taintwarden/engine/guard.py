@@ -127,6 +127,8 @@ class Guard:
         """Names the budgets that select the pod with this UID; None: it is gone."""
         self.knows_causes = True
         """Set by ``know_causes``."""
+        self._is_other_wave = False
+        """Since the causes are known again, none of the pods came back that were counted before."""
         self._is_resized = False
         """Other settings may allow what it holds, as soon as its causes are known."""
         self.near: dict[str, Due] = {}
@@ -374,7 +376,8 @@ class Guard:
             return None
         if self.knows_causes:
             is_resized, self._is_resized = self._is_resized, False
-            if not self._standing or (is_resized and self._may_evict()):
+            is_other, self._is_other_wave = self._is_other_wave and not self._stored_counted, False
+            if not self._standing or is_other or (is_resized and self._may_evict()):
                 return self._arm()
         if self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected):
             self._hold_only(ALL)
@@ -404,6 +407,7 @@ class Guard:
         if came:
             self._standing[namespace] += len(came)
             again = [uid for uid in came if uid in self._left] if self._left else ()
+            self._is_other_wave &= not again
             self._counted[namespace] += len(came) - len(again)
             for uid in again:
                 del self._left[uid]
@@ -691,6 +695,7 @@ class Guard:
     def know_causes(self, *, known: bool) -> None:
         """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
         self._changed |= known != self.knows_causes
+        self._is_other_wave = known and not self.knows_causes and not self._standing
         self.knows_causes = known
 
 

@@ -512,6 +512,8 @@ class Judge:
             known = self._guards.get(rules.uid)
             if known is not None and same:  # an edit: what left still counts
                 guard.gone, guard.people, guard.maybe = known.gone, known.people, known.maybe
+                if before is not None and not (before.enforces and rules.enforces):  # what was counted before a pause
+                    guard.tripped = known.tripped
             self._guards[rules.uid] = guard
         if before is not None and bool(rules.reset) != bool(before.reset):  # it is asked for, or was granted
             self._release(rules)
@@ -525,6 +527,9 @@ class Judge:
         """A person releases what is held, or that was granted: what is held by then may be released, too."""
         guard, known, (zone, since) = self._guards.get(rules.uid), self._released[rules.uid], self._zone(rules.uid)
         if "release" not in rules.limits:
+            return
+        if not rules.enforces:  # who has to leave by a rehearsal is not judged
+            self._released[rules.uid] |= dict.fromkeys(self._pods, False)
             return
         self._look_at_guards()
         may_be_full = zone == "Full" or self.now - since < SLACK
@@ -1118,6 +1123,8 @@ class Judge:
                 count = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
                 if not guard.people or guard.people[-1][1] != count:
                     guard.people.append((self.now, count))
+            if not rules.enforces:
+                continue
             wants = [one for one in self.wants.values() if one.rules.uid == rules.uid]
             guard.look(wants, self.now, self._may_wait(wants), well=self._is_well(SEEN))
         self._is_recounted = True
