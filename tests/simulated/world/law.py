@@ -308,7 +308,6 @@ class Guard:
                 last, _, first = self.maybe.get(uid, (0.0, "", now if now - self.began >= SEEN else self.counted_from))
                 self.grown[1] = self.grown[1] if last > now - SLACK else now
                 self.maybe[uid] = (now, one.pod.namespace, first)
-        is_new = not self.held  # pods of a wave come one by one: at first they may have been of one namespace
         if self.held or (self.above is not None and now - self.above >= SEEN):
             self.held |= surely
             self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
@@ -328,7 +327,7 @@ class Guard:
             is_quiet = now - self.grown[0] >= 60.0 - STALE
             counted = len(rest) if name not in self.alone else sum(uid in wants for uid in rest)
             is_small = counted <= self.allowance(now, least=False) / 2
-            is_narrow = left <= {name} or ((is_quiet or is_new or name in self.alone) and is_small)
+            is_narrow = left <= {name} or ((is_quiet or name in self.alone) and is_small)
             if near == {name} or (self.held and is_narrow):
                 self.alone[name] = now
 
