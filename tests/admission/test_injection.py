@@ -14,14 +14,13 @@ from taintwarden.engine.model import (
     Effect,
     Exclude,
     Mode,
-    Operator,
     PodClass,
     Policy,
     TaintSelector,
     Toleration,
     Tolerations,
 )
-from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.operators import ALL_GATES, Operator
 from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, response, tolerate
 from taintwarden_placement.admission.placing import ConcerningPolicies, acting
 from taintwarden_placement.admission.response import AdmissionResponse

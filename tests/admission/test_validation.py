@@ -3,7 +3,8 @@
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, Json, controlled, exists, extended, gt, inside, pod
-from taintwarden.engine.model import Operator, Profile, Toleration
+from taintwarden.engine.model import Profile, Toleration
+from taintwarden.engine.operators import Operator
 from taintwarden.engine.selectors import EVERYTHING
 from taintwarden_placement.admission.own_objects import check_change
 from taintwarden_placement.admission.response import ALLOWED

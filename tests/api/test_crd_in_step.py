@@ -13,7 +13,7 @@ import yaml
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from taintwarden.api import names, window_schedules
+from taintwarden.api import window_schedules
 from taintwarden.api.profiles import ProfileSpec
 from taintwarden.api.status import (
     MAX_CAUSE_LENGTH,
@@ -32,12 +32,13 @@ from taintwarden.api.types import (
     PolicySpec,
     WindowSpec,
     check_version_label,
-    no_duplicates,
 )
 from taintwarden.engine.natural import explain_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.reported_status import MAX_BLOCKED_BUDGETS, MAX_ZONES, NEXT_PODS
 from taintwarden.engine.versions import explain_version
+from taintwarden.fields import names
+from taintwarden.fields.spec import no_duplicates
 
 Facts = dict[str, Any]
 

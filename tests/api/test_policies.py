@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from api.policy_cases import BAD, BAD_FOR_US, GOOD, policy
 from limits_off import LIMITS_OFF
-from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.model import (
+    ALL_PODS,
+    NO_BACKOFF,
     BounceSettings,
     Effect,
     EvictionSettings,
@@ -21,22 +22,27 @@ from taintwarden.engine.model import (
     Method,
     Mode,
     OrderBy,
+    PerNode,
+    PerWorkload,
     Policy,
+    RateLimit,
     Reclaim,
-    Share,
     TaintSelector,
     Timing,
-    Toleration,
+    UnhealthyTaint,
     ValueType,
     Window,
     ZoneHealth,
 )
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+from taintwarden.fields.field_errors import FieldError, InvalidObject
+from taintwarden.fields.spec import MAX_RATE
 
 SLA = [{"key": "sla"}]
 UNAVAILABLE = "spec.limits.perWorkload.maxUnavailable"
-EXISTS = Toleration("sla", "Exists")
-OFF = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
+OFF = Limits(
+    evictions_per_second=MAX_RATE, per_workload=ALL_PODS, zone_health=None, guard=GuardSettings(100), bounce=NO_BACKOFF
+)
 
 
 def errors_of(obj: object) -> list[FieldError]:
@@ -132,11 +138,11 @@ def test_every_field_arrives():
         limits=Limits(
             evictions_per_second=0.5,
             burst=6,
-            node_max_concurrent=7,
-            namespace_evictions_per_second=0.8,
-            zone_evictions_per_second=0.9,
-            max_unavailable=Share(number=10),
-            zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),), 0.11, 0.13),
+            per_node=PerNode(7),
+            per_namespace=RateLimit(0.8),
+            per_zone=RateLimit(0.9),
+            per_workload=PerWorkload(10),
+            zone_health=ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),), 0.11, 0.13),
             guard=GuardSettings(16, 17, 18, 180, 19, GuardAction.REPORT),
             bounce=BounceSettings(22),
         ),
@@ -158,7 +164,7 @@ def test_a_quarantine_has_nothing_that_the_owner_of_a_pod_can_answer():
     assert found.exclude == Exclude(
         ("infra",), None, daemon_sets=False, respect_do_not_disrupt=False, respect_do_not_evict=False
     )
-    assert found.limits == Limits(3.0, 20, max_unavailable=None, bounce=None, guard=GuardSettings())
+    assert found.limits == Limits(3.0, 20, per_workload=ALL_PODS, bounce=NO_BACKOFF, guard=GuardSettings())
 
 
 @pytest.mark.parametrize(
@@ -190,15 +196,15 @@ def test_reclaim_arrives():
         ({"evictionsPerSecond": 1}, Limits(1.0, 20)),
         ({"burst": 1}, Limits(10.0, 1)),
         ({"perWorkload": {}, "guard": {}, "bounce": {}}, Limits()),
-        ({"perWorkload": {"maxUnavailable": 3}}, Limits(max_unavailable=Share(number=3))),
-        ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(max_unavailable=None)),
-        ({"zoneHealth": {"unhealthy": [{"key": "sla"}]}}, Limits(zone_health=ZoneHealth((EXISTS,)))),
+        ({"perWorkload": {"maxUnavailable": 3}}, Limits(per_workload=PerWorkload(3))),
+        ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(per_workload=ALL_PODS)),
+        ({"zoneHealth": {"unhealthy": [{"key": "sla"}]}}, Limits(zone_health=ZoneHealth((UnhealthyTaint("sla"),)))),
         ({"guard": {"minPods": 9}}, Limits(guard=GuardSettings(min_pods=9))),
         ({"bounce": {"maxBackoffSeconds": 9}}, Limits(bounce=BounceSettings(9))),
         (LIMITS_OFF, OFF),
         ({**LIMITS_OFF, "evictionsPerSecond": 1}, replace(OFF, evictions_per_second=1.0)),
-        ({**LIMITS_OFF, "perWorkload": {}}, replace(OFF, max_unavailable=Share(percent=25))),
-        ({**LIMITS_OFF, "perWorkload": {"maxUnavailable": "30%"}}, replace(OFF, max_unavailable=Share(percent=30))),
+        ({**LIMITS_OFF, "perWorkload": {}}, replace(OFF, per_workload=PerWorkload())),
+        ({**LIMITS_OFF, "perWorkload": {"maxUnavailable": "30%"}}, replace(OFF, per_workload=PerWorkload("30%"))),
         ({**LIMITS_OFF, "guard": {"maxPercent": 5}}, replace(OFF, guard=GuardSettings(max_percent=5))),
         ({**LIMITS_OFF, "bounce": {}}, replace(OFF, bounce=BounceSettings())),
     ],
@@ -215,7 +221,7 @@ def test_a_share_is_understood_or_refused(value):
     except InvalidObject as error:
         refused = {one.path for one in error.errors}
     if limits:
-        assert str(limits.max_unavailable or "100%") == str(value)
+        assert str(limits.per_workload) == str(value)
     else:
         assert refused == {UNAVAILABLE}
 

@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 from api.profile_cases import BAD, BAD_FOR_US, GOOD, GT, profile
 from api.test_tolerations import ENTRY
-from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.profiles import parse_profile
 from taintwarden.engine.model import Profile, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 
 
 def errors_of(obj: object) -> list[FieldError]:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.api.field_errors import InvalidObject
-from taintwarden.api.text import printable
+from taintwarden.fields.field_errors import InvalidObject
+from taintwarden.fields.text import printable
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=50)
 

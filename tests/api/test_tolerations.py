@@ -14,7 +14,8 @@ from taintwarden.api.tolerations import (
     _valid,
     parse_tolerations,
 )
-from taintwarden.engine.model import Operator, Toleration
+from taintwarden.engine.model import Toleration
+from taintwarden.engine.operators import Operator
 from taintwarden.engine.versions import explain_version
 from work import steps
 

@@ -184,6 +184,7 @@ async def test_a_budget_that_can_never_allow_calls_for_a_person_at_once(cluster,
 
 async def test_a_budget_that_can_never_allow_calls_for_nobody_where_nothing_is_evicted(cluster, run):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="DryRun"))
+    set_status(cluster, "sla", **BUSY)
     cluster.create("namespaces", namespace())
     cluster.create("poddisruptionbudgets", {"metadata": {"name": "web", "namespace": "shop"}, "spec": NEVER})
     assert (await run("status", "sla")).exit_code == 0

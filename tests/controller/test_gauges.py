@@ -8,7 +8,8 @@ from taintwarden.controller.status.gauges import Gauges
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import DevicesReport, GuardReport, Machine, PolicyReport
-from taintwarden.engine.model import GuardAction, Operator
+from taintwarden.engine.model import GuardAction
+from taintwarden.engine.operators import Operator
 from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
 from taintwarden.telemetry.metrics import Metrics
 

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from taintwarden.api.field_errors import FieldError
 from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import Notifier
 from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
 from taintwarden.engine.model import Gates
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.calls.recorder import Message
 from taintwarden.telemetry.metrics import Metrics
 

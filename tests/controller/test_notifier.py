@@ -8,7 +8,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
-from taintwarden.api.field_errors import FieldError
 from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import ROWS, Notifier
@@ -28,6 +27,7 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_placement.node_labels import Label
@@ -476,7 +476,7 @@ def test_evictions_halted(told):
 
 
 def test_evictions_halted_in_the_only_zone_and_without_a_guard(told):
-    told.notice(commands.EvictionsHalted(policy(uid="uid-sla", limits=Limits(guard=None)), 1, 1))
+    told.notice(commands.EvictionsHalted(policy(uid="uid-sla", limits=Limits(guard=GuardSettings(100))), 1, 1))
     assert told.event.note == (
         "Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits. Check the monitoring, and "
         "check with taintwarden plan what would be evicted"

@@ -236,7 +236,7 @@ def test_what_was_tripped_is_told_before_zones():
 
 
 def test_without_a_guard_there_is_nothing_to_reset():
-    unguarded = policy(limits=Limits(guard=None))
+    unguarded = policy(limits=Limits(guard=GuardSettings(100)))
     said = told("GuardTripped", in_policy=unguarded, pending=9, due=7, all_zones_full=True, zones=FULL)
     assert said[:2] == ("True", "AllZonesFull")
     assert "guard reset" not in said[2]

@@ -385,7 +385,7 @@ def test_slices_and_devices_of_drivers_that_no_policy_names_are_not_kept(drivers
     [((), set()), (("a", "b"), {"a", "b"}), (("a", ""), {""})],
 )
 def test_which_drivers_policies_name(drivers, named):
-    policies = [Policy(name=one, devices=(DeviceTaintSelector("*", one),)) for one in drivers]
+    policies = [Policy(name=one, devices=(DeviceTaintSelector("*", one or None),)) for one in drivers]
     assert named_drivers(policies) == named
 
 

@@ -26,6 +26,7 @@ from taintwarden.engine.history import Span, TaintHistory, decode_histories, enc
 from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import NOT_LISTED, commands, events
 from taintwarden.engine.model import (
+    ALL_PODS,
     DeviceEffect,
     DeviceId,
     DeviceTaintSelector,
@@ -645,7 +646,7 @@ def test_the_taints_of_a_device_cost_nothing_for_pods_without_it(monkeypatch):
 
 def crowded(*selected: DeviceTaintSelector, known: bool = True, **more: Any) -> Devices:
     """Forty of 440 pods have a device."""
-    guarded = Limits(max_unavailable=None, zone_health=None, guard=GuardSettings())
+    guarded = Limits(per_workload=ALL_PODS, zone_health=None, guard=GuardSettings())
     rig = Devices(Policy(name="p", devices=selected, limits=guarded, **more), known=known)
     for number in range(400):
         rig.feed(events.PodSeen(rig.make_pod(f"other-{number}", node=f"n{number % 40}")))
@@ -706,7 +707,7 @@ def tripped_and_half_repaired(**more: Any) -> Devices:
 
 
 def for_devices_guarded(**settings: Any) -> Policy:
-    limits = Limits(max_unavailable=None, zone_health=None, guard=GuardSettings(**settings))
+    limits = Limits(per_workload=ALL_PODS, zone_health=None, guard=GuardSettings(**settings))
     return Policy(name="p", devices=(DeviceTaintSelector("*"),), limits=limits)
 
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
-from taintwarden.api.names import MAX_PLACED_PREFIX_LENGTH
 from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
 from taintwarden.engine.versions import parse_version
+from taintwarden.fields.names import MAX_PLACED_PREFIX_LENGTH
 from taintwarden_placement.admission.merged_affinity import restrict
 from taintwarden_placement.affinity import MAX_TERMS, requirements
 from taintwarden_placement.node_labels import encode_version, neutral_labels, node_labels

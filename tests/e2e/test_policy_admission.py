@@ -10,9 +10,9 @@ from api import policy_cases, profile_cases
 from api.policy_cases import Json, policy
 from api.profile_cases import profile
 from controlplane import ApiError, Cluster
-from taintwarden.api.field_errors import InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
+from taintwarden.fields.field_errors import InvalidObject
 
 PLURALS = {"TaintEvictionPolicy": "taintevictionpolicies", "TolerationProfile": "tolerationprofiles"}
 PARSERS = {"TaintEvictionPolicy": parse_policy, "TolerationProfile": parse_profile}

@@ -21,25 +21,32 @@ from taintwarden.engine.machine import (
 )
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
+    ALL_PODS,
+    NO_BACKOFF,
     Budget,
     Effect,
+    GuardSettings,
     Instant,
     Limits,
     Node,
     Owner,
     Pod,
     Policy,
+    RateLimit,
     Taint,
     Toleration,
     Tolerations,
 )
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden.fields.spec import MAX_RATE
 
 C = TypeVar("C")
 START = 1_700_000_000.0
 REACHED = 1_000_000
 """Up to here the node stream has come: pods with a smaller version need no check."""
-NO_LIMITS = Limits(evictions_per_second=None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
+NO_LIMITS = Limits(
+    evictions_per_second=MAX_RATE, per_workload=ALL_PODS, zone_health=None, guard=GuardSettings(100), bounce=NO_BACKOFF
+)
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -252,6 +259,11 @@ def limited(name: str = "p", *, spec: dict[str, Any] | None = None, **limits: An
     """A policy with these limits, by the names of the engine, and no others."""
     given = policy(name, **(spec or {}))
     return msgspec.structs.replace(given, limits=msgspec.structs.replace(NO_LIMITS, **limits))
+
+
+def rate(limit: str, per_second: float) -> dict[str, Any]:
+    """The fields of a limit that is a rate."""
+    return {limit: per_second if limit == "evictions_per_second" else RateLimit(per_second)}
 
 
 def owner(name: str = "web", kind: str = "ReplicaSet") -> Owner:

@@ -193,9 +193,9 @@ def test_one_that_is_due_earlier_is_part_of_a_new_wave(due_at, waits):
 @pytest.mark.parametrize(("due_at", "announced"), [(500.0, True), (501.0, False)])
 def test_another_deadline_is_not_announced_yet(due_at, announced):
     one = claim()
-    one.announce(announced=True)
+    one.announce(1)
     one.decide(grounds(POLICY, due_at=due_at), POD, 0.0)
-    assert one.is_announced == announced
+    assert one.announced_in == (1 if announced else None)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def claimed(*given: Claim) -> Claims:
 
 def test_a_pod_has_one_claim_for_each_policy():
     claims = claimed(claim(limited("x")), claim(limited("y")))
-    assert list(claims.by_key) == ["a/x", "a/y"]
+    assert [claims.get(key) for key in ("a/x", "a/y", "a/z", "b/x")] == [*claims, None, None]
     assert [one.policy.name for one in claims.evictees["a"].claims] == ["x", "y"]
     assert len(list(claims)) == 2
 
@@ -309,7 +309,7 @@ def test_a_pod_is_forgotten_with_its_last_claim():
     claims.remove(first)
     assert [one.policy.name for one in claims.evictees["a"].claims] == ["y"]
     claims.remove(second)
-    assert (claims.evictees, claims.by_key) == ({}, {})
+    assert claims.evictees == {}
 
 
 def test_a_pod_whose_eviction_is_being_asked_for_is_not_forgotten():

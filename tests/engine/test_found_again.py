@@ -18,19 +18,24 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine import Outcome, Phase, events
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.model import (
+    ALL_PODS,
+    NO_BACKOFF,
     BounceSettings,
     GuardSettings,
     Mode,
     Node,
+    PerNode,
+    PerWorkload,
     Pod,
     Policy,
     Profile,
-    Share,
+    RateLimit,
     SpreadConstraint,
-    Toleration,
+    UnhealthyTaint,
     ZoneHealth,
 )
 from taintwarden.engine.selectors import LabelSelector
+from taintwarden.fields.spec import MAX_RATE
 
 NODES = ("n1", "n2", "n3")
 NAMES = "abcdefgh"
@@ -42,13 +47,13 @@ LABELS = ({}, {ZONE: "a"}, {ZONE: "b"})
 MODES = (Mode.ENFORCE, Mode.ENFORCE, Mode.ENFORCE, Mode.PAUSED, Mode.DRY_RUN)
 
 EVERY = {
-    "max_unavailable": (None, Share(percent=50)),
-    "node_max_concurrent": (None, 1, 2),
-    "guard": (None, GuardSettings(min_pods=1, window_seconds=60, settle_seconds=0)),
-    "zone_health": (None, ZoneHealth((Toleration("other", "Exists"),))),
-    "bounce": (None, BounceSettings()),
-    "namespace_evictions_per_second": (None, 0.5),
-    "evictions_per_second": (None, 1.0),
+    "per_workload": (ALL_PODS, PerWorkload("50%")),
+    "per_node": (PerNode(), PerNode(1), PerNode(2)),
+    "guard": (GuardSettings(100), GuardSettings(min_pods=1, window_seconds=60, settle_seconds=0)),
+    "zone_health": (None, ZoneHealth((UnhealthyTaint("other", "Exists"),))),
+    "bounce": (NO_BACKOFF, BounceSettings()),
+    "per_namespace": (RateLimit(), RateLimit(0.5)),
+    "evictions_per_second": (MAX_RATE, 1.0),
 }
 
 
@@ -261,8 +266,8 @@ def decided(rig: Rig) -> dict[str, object]:
     return {
         "zones": {name: table for name in zones._zones if (table := zones.table(name))},
         "claims": {
-            key: (one.due_at, one.verdict, one.policy, one.rests)
-            for key, one in world.claims.by_key.items()
+            one.key: (one.due_at, one.verdict, one.policy, one.rests)
+            for one in world.claims
             if one.phase not in under_way
         },
         "guards": {name: _ahead(one) for name, one in guards.items()},

@@ -9,7 +9,16 @@ import pytest
 from engine.kept import kept
 from engine.rig import Rig, exists, gt, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import BounceSettings, GuardSettings, Pod, Policy, Reclaim, Share, ZoneHealth
+from taintwarden.engine.model import (
+    BounceSettings,
+    GuardSettings,
+    PerNode,
+    PerWorkload,
+    Pod,
+    Policy,
+    Reclaim,
+    ZoneHealth,
+)
 
 SEEDS = 60
 KEYS = {"p": "sla", "q": "x"}
@@ -42,11 +51,11 @@ class History:
         chance = self.chance
         spec = {"taints": [{"key": KEYS[name]}]} | chance.choice(({}, {}, {}, {"mode": "DryRun"}, {"paused": True}))
         limits = {
-            "max_unavailable": Share(percent=25),
-            "node_max_concurrent": 1,
+            "per_workload": PerWorkload("25%"),
+            "per_node": PerNode(1),
             "guard": GuardSettings(min_pods=chance.choice((2, 100)), max_percent=1, window_seconds=60),
             "bounce": BounceSettings(),
-            "zone_health": ZoneHealth(),
+            "zone_health": ZoneHealth(()),
             "evictions_per_second": 1.0,
         }
         more = {

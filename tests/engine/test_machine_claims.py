@@ -4,11 +4,11 @@ import msgspec
 
 from engine.rig import Rig, gt, limited, owner
 from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
-from taintwarden.engine.model import Policy, Reclaim, Share, Window
+from taintwarden.engine.model import PerWorkload, Policy, Reclaim, Window
 
 NEVER = (Window("0 0 29 2 *", 60),)
 """A window that opens on leap days."""
-ONE = Share(number=1)
+ONE = PerWorkload(1)
 
 
 def keyed(name: str, key: str, **limits: object) -> Policy:
@@ -21,7 +21,7 @@ def closed(name: str, key: str) -> Policy:
 
 
 def test_a_policy_that_blocks_a_pod_does_not_hide_another_with_a_hard_deadline():
-    sla = keyed("sla", "sla", max_unavailable=ONE)
+    sla = keyed("sla", "sla", per_workload=ONE)
     spot = msgspec.structs.replace(keyed("spot", "spot"), reclaim=Reclaim(120))
     rig = Rig(sla, spot)
     rig.wants(owner(), 2)

@@ -8,12 +8,22 @@ from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from simulated import policy
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardSettings, Mode, Policy, Profile, Reclaim, Share, Toleration, ZoneHealth
+from taintwarden.engine.model import (
+    GuardSettings,
+    Mode,
+    PerNode,
+    PerWorkload,
+    Policy,
+    Profile,
+    Reclaim,
+    UnhealthyTaint,
+    ZoneHealth,
+)
 from taintwarden.engine.selectors import LabelSelector
 
 THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
 GUARD = GuardSettings(min_pods=50, settle_seconds=0)
-UNHEALTHY = ZoneHealth((Toleration("sla", "Lt", "950"),))
+UNHEALTHY = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))
 
 
 def store(rig: Rig, seconds: float = 5.0) -> None:
@@ -258,7 +268,7 @@ def created(uid: str, **limits: object) -> Policy:
 
 
 def one_at_a_time_and_the_first_call_failed() -> Rig:
-    rig = Rig(limited(node_max_concurrent=1))
+    rig = Rig(limited(per_node=PerNode(1)))
     for name in "ab":
         rig.pod(name)
     rig.node("n1", "sla=940")
@@ -285,8 +295,8 @@ def test_a_pod_whose_call_may_have_been_carried_out_delays_no_other_once_it_may_
 
 def test_a_pod_whose_call_got_no_answer_is_not_missing_once_the_watch_would_have_shown_that():
     """Its policy is paused, so no other call finds out."""
-    share = Share(percent=25)
-    first, second = (limited(name, max_unavailable=share, spec={"taints": [{"key": name}]}) for name in "xy")
+    share = PerWorkload("25%")
+    first, second = (limited(name, per_workload=share, spec={"taints": [{"key": name}]}) for name in "xy")
     rig = Rig(first, second)
     rig.wants(owner(), 4)
     for number in range(4):
@@ -294,7 +304,7 @@ def test_a_pod_whose_call_got_no_answer_is_not_missing_once_the_watch_would_have
         rig.pod(f"p{number}", node=f"n{number}", ready=True, owner=owner())
     assert rig.evictions() == ["p0"]
     rig.settle("p0", Outcome.FAILED)
-    rig.change(limited("x", max_unavailable=share, spec={"taints": [{"key": "x"}], "paused": True}), second)
+    rig.change(limited("x", per_workload=share, spec={"taints": [{"key": "x"}], "paused": True}), second)
     rig.node("n1", "y=1")
     rig.advance(59)
     assert rig.evictions() == []
@@ -398,7 +408,7 @@ def test_a_second_deadline_is_reported_at_risk_and_missed_again():
 
 def test_a_controller_that_is_gone_is_waited_for_anew():
     """It may be a gap in what is watched."""
-    rig = Rig(limited(max_unavailable=Share(number=1))).with_pod("sla=940", owner=owner(), ready=True)
+    rig = Rig(limited(per_workload=PerWorkload(1))).with_pod("sla=940", owner=owner(), ready=True)
     assert rig.phase("a") is Phase.BLOCKED
     rig.wants(owner(), 3)
     rig.advance(100)

@@ -426,7 +426,7 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
 
 def test_a_lane_that_fails_keeps_no_reservation():
     """Its pods may wait for ever, and the guard allows only so many."""
-    rig = spoiled(guarded(min_pods=22, max_percent=100), 22)
+    rig = spoiled(guarded(min_pods=22, max_percent=99), 22)
     rig.advance(1)
     rig.save()
     for name in calls(rig):
@@ -450,6 +450,25 @@ def test_a_pause_does_not_arm_the_guard():
     store(rig)
     assert open_guard(rig)
     assert calls(rig) == []
+
+
+@pytest.mark.parametrize(("returns", "pods"), [((), ["p5", "p6", "p7"]), (("n1",), [])])
+def test_what_was_counted_before_a_pause_holds_no_other_wave(returns: tuple[str, ...], pods: list[str]) -> None:
+    """The nodes of the first wave were repaired while the policy was paused; or one of them is bad again."""
+    rig = crowd(GUARDED, 5)
+    rig.node("n2", "sla=980")
+    for number in range(5, 8):
+        rig.pod(f"p{number}", gt(), node="n2")
+    spoil(rig)
+    store(rig)
+    rig.change(msgspec.structs.replace(GUARDED, mode=Mode.PAUSED))
+    rig.node("n1", "sla=980")
+    rig.node("n2", "sla=940")
+    for node in returns:
+        rig.node(node, "sla=940")
+    rig.change(GUARDED)
+    store(rig)
+    assert calls(rig) == pods
 
 
 def test_pods_that_a_budget_selects_no_more_count():

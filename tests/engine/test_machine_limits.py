@@ -10,18 +10,19 @@ from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.model import (
     Node,
     Owner,
+    PerNode,
+    PerWorkload,
     Policy,
     Reclaim,
-    Share,
     SpreadConstraint,
-    Toleration,
+    UnhealthyTaint,
     Window,
     ZoneHealth,
 )
 from taintwarden.engine.selectors import LabelSelector
 
-ONE = Share(number=1)
-HEALTH = ZoneHealth((Toleration("sla", "Lt", "950"),))
+ONE = PerWorkload(1)
+HEALTH = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))
 FOREIGN = owner("clone", "CloneSet")
 
 
@@ -42,7 +43,7 @@ def spoil(rig: Rig, name: str = "n1") -> list[str]:
 
 def short_of_one() -> Rig:
     """Of four pods that have to leave one may be missing: ``a`` is called for."""
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", wanted=4)
+    rig = crowd(limited(per_workload=ONE), *"abcd", wanted=4)
     spoil(rig)
     return rig
 
@@ -72,7 +73,7 @@ def test_the_next_goes_when_a_replacement_is_ready():
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
     """A stream may be late: what has become Ready counts for its workload."""
-    rig = Rig(limited(max_unavailable=ONE))
+    rig = Rig(limited(per_workload=ONE))
     rig.wants(owner(), 1)
     rig.pod("a", owner=owner(), ready=ready)
     rig.node("n1", "sla=940")
@@ -81,7 +82,7 @@ def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
 
 
 def test_a_call_that_failed_counts_until_it_is_tried_again():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b", wanted=2)
+    rig = crowd(limited(per_workload=ONE), "a", "b", wanted=2)
     spoil(rig)
     rig.settle("a", Outcome.FAILED)
     assert rig.evictions() == []
@@ -101,7 +102,7 @@ def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_cha
 
 
 def test_new_labels_of_a_foreign_controllers_pod_replace_nobody():
-    rig = crowd(limited(max_unavailable=ONE), *"abcd", of=FOREIGN)
+    rig = crowd(limited(per_workload=ONE), *"abcd", of=FOREIGN)
     spoil(rig)
     evicted(rig, "a")
     rig.pod("c", owner=FOREIGN, labels={"new": "label"}, ready=True)
@@ -112,7 +113,7 @@ def test_new_labels_of_a_foreign_controllers_pod_replace_nobody():
 
 
 def test_one_pod_of_a_node_goes_at_a_time():
-    rig = crowd(limited(node_max_concurrent=1), "a", "b")
+    rig = crowd(limited(per_node=PerNode(1)), "a", "b")
     assert spoil(rig) == ["a"]
     rig.settle("a")
     assert rig.evictions() == []
@@ -124,7 +125,7 @@ def test_one_pod_of_a_node_goes_at_a_time():
 
 @pytest.mark.parametrize("others", [{}, {"uid-stranger": "n2"}], ids=["not listed", "on another node"])
 def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
-    rig = crowd(limited(node_max_concurrent=1), "a")
+    rig = crowd(limited(per_node=PerNode(1)), "a")
     rig.gone("stranger", until=rig.wall + 30)
     spoil(rig)
     rig.process(events.PodsListed({"uid-a": "n1"} | others))
@@ -191,7 +192,7 @@ def test_a_pod_that_a_budget_holds_for_long_is_deleted_if_wanted():
 
 
 def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api_server_refused_it_once():
-    rig = crowd(limited(spec=THEN_DELETE, node_max_concurrent=1), "a")
+    rig = crowd(limited(spec=THEN_DELETE, per_node=PerNode(1)), "a")
     rig.budget(allowed=1)
     spoil(rig)
     rig.settle("a", Outcome.BLOCKED)
@@ -349,14 +350,14 @@ def test_a_policy_that_may_not_evict_holds_back_no_others_of_a_budget():
 
 def test_a_policy_that_changes_lets_those_it_held_be_asked_again():
     rig = short_of_one()
-    rig.change(limited(max_unavailable=Share(number=3)))
+    rig.change(limited(per_workload=PerWorkload(3)))
     assert rig.evictions() == ["b", "c"]
 
 
 def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
-    rig = crowd(keyed("wide", "*", max_unavailable=ONE), *"abcd", wanted=4)
+    rig = crowd(keyed("wide", "*", per_workload=ONE), *"abcd", wanted=4)
     spoil(rig)
-    rig.change(keyed("wide", "*", max_unavailable=ONE), keyed("exact", "sla"))
+    rig.change(keyed("wide", "*", per_workload=ONE), keyed("exact", "sla"))
     assert rig.evictions() == ["b", "c", "d"]
 
 

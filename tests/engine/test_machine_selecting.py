@@ -386,6 +386,14 @@ def test_a_deadline_ahead_is_announced_once():
     assert told.due_at == START + 60
 
 
+@pytest.mark.parametrize(("term", "again"), [(0, 0), (1, 1)])
+def test_the_leader_of_another_term_announces_it_again(term, again):
+    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
+    rig.out = []
+    rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=term))
+    assert len(rig.take(commands.Scheduled)) == again
+
+
 def test_another_deadline_is_announced_again():
     rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.pod("a", gt(violation_grace_seconds=90))

@@ -10,8 +10,8 @@ import yaml
 
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, parse_tolerations
 from taintwarden.engine.evaluate import judge
-from taintwarden.engine.model import Operator, Taint, Toleration, TolerationSecondsMode
-from taintwarden.engine.operators import ROWS, Match, Side, match, opposite
+from taintwarden.engine.model import Taint, Toleration, TolerationSecondsMode
+from taintwarden.engine.operators import ROWS, Match, Operator, Side, match, opposite
 from taintwarden_placement.affinity.requirements import requirements
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,17 @@ from taintwarden.engine.machine import (
     commands,
     events,
 )
-from taintwarden.engine.model import GuardSettings, Instant, Policy, Share, Toleration, Window, ZoneHealth
+from taintwarden.engine.model import (
+    GuardSettings,
+    Instant,
+    PerNode,
+    PerWorkload,
+    Policy,
+    RateLimit,
+    UnhealthyTaint,
+    Window,
+    ZoneHealth,
+)
 from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.reported_status import (
     MAX_MESSAGE_CHARACTERS,
@@ -29,7 +39,7 @@ from taintwarden.engine.reported_status import (
 )
 from taintwarden.engine.rfc3339 import at, until
 
-ONE = Share(number=1)
+ONE = PerWorkload(1)
 
 
 def report(rig: Rig, name: str = "p") -> PolicyReport:
@@ -70,7 +80,7 @@ def test_a_rate_holds_all_that_stand_in_line_until_the_next_token():
 
 
 def test_since_when_is_the_oldest_pods():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b")
+    rig = crowd(limited(per_workload=ONE), "a", "b")
     rig.wants(owner(), 3)
     rig.pod("c", owner=owner(), node="n2", ready=True)
     rig.advance(10)
@@ -96,7 +106,7 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
 
 
 def test_what_a_limit_says_is_told():
-    [limit] = crowd(limited(max_unavailable=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
+    [limit] = crowd(limited(per_workload=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
     assert limit.message.endswith("is missing, and at most 1 (1) may be")
 
 
@@ -115,7 +125,7 @@ def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
 
 
 def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b", timings=Timings(silence=5.0))
+    rig = crowd(limited(per_workload=ONE), "a", "b", timings=Timings(silence=5.0))
     node = rig.node("n1", "sla=940")
     rig.settle("a")
     rig.gone("a")
@@ -146,7 +156,7 @@ def test_a_pod_whose_call_failed_is_told_while_the_next_one_is_not_answered(outc
 
 
 def test_the_limit_that_holds_the_most_is_first():
-    rig = Rig(limited(max_unavailable=ONE, namespace_evictions_per_second=1.0))
+    rig = Rig(limited(per_workload=ONE, per_namespace=RateLimit(1.0)))
     rig.wants(owner(), 2)
     for name in "ab":
         rig.pod(name, owner=owner(), ready=True)
@@ -158,7 +168,7 @@ def test_the_limit_that_holds_the_most_is_first():
 
 
 def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
-    given = limited(guard=GuardSettings(min_pods=2, settle_seconds=0), node_max_concurrent=1)
+    given = limited(guard=GuardSettings(min_pods=2, settle_seconds=0), per_node=PerNode(1))
     rig = crowd(given, "a", "b")
     for _ in "ab":
         rig.save()
@@ -177,7 +187,7 @@ def test_a_closed_window_is_told_with_its_end():
 
 
 def test_a_blind_machine_tells_that_it_does_not_know():
-    rig = crowd(limited(max_unavailable=ONE), *"abc")
+    rig = crowd(limited(per_workload=ONE), *"abc")
     rig.feed(events.ViewChanged("nodes", live=False))
     assert limits(rig) == [("view", 2)]
 
@@ -251,7 +261,7 @@ def test_a_budget_is_not_told_for_what_it_did_not_do(outcome):
 
 
 def test_zones_are_told_by_name():
-    rig = Rig(limited(zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),))))
+    rig = Rig(limited(zone_health=ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))))
     rig.node("fine", labels={ZONE: "b"})
     for number in range(3):
         rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
@@ -259,7 +269,7 @@ def test_zones_are_told_by_name():
 
 
 def test_of_many_zones_those_in_trouble_are_told():
-    rig = Rig(limited(zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),))))
+    rig = Rig(limited(zone_health=ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))))
     for number in range(MAX_ZONES + 9):
         for node in "abc":
             rig.node(f"n{number}{node}", *(["sla=940"] if number == 55 else []), labels={ZONE: f"z{number:02}"})
@@ -268,8 +278,8 @@ def test_of_many_zones_those_in_trouble_are_told():
 
 
 def test_released_pods_are_told_of_those_that_are_due():
-    health = ZoneHealth((Toleration("sla", "Lt", "950"),))
-    rig = Rig(limited(zone_health=health, guard=GuardSettings(max_percent=100, min_pods=50)))
+    health = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))
+    rig = Rig(limited(zone_health=health, guard=GuardSettings(max_percent=99, min_pods=50)))
     for number in range(3):
         rig.node(f"n{number}", "sla=940")
     rig.pod("a")
@@ -280,7 +290,9 @@ def test_released_pods_are_told_of_those_that_are_due():
 
 def test_with_reclaim_zones_have_no_health():
     rig = Rig(
-        limited(zone_health=ZoneHealth((Toleration("sla", "Lt", "950"),)), spec={"reclaim": {"deadlineSeconds": 900}})
+        limited(
+            zone_health=ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),)), spec={"reclaim": {"deadlineSeconds": 900}}
+        )
     )
     for number in range(3):
         rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
@@ -302,7 +314,7 @@ def test_an_open_guard_is_told_with_what_would_leave_now():
 
 
 def test_a_pod_is_scheduled_and_then_waits():
-    rig = Rig(limited(max_unavailable=ONE, spec={"timing": {"violationGraceSeconds": 10}}), leading=False).with_pod(
+    rig = Rig(limited(per_workload=ONE, spec={"timing": {"violationGraceSeconds": 10}}), leading=False).with_pod(
         "sla=940"
     )
     assert [one.state for one in told(rig).next_pods] == [PodState.SCHEDULED]
@@ -311,7 +323,7 @@ def test_a_pod_is_scheduled_and_then_waits():
 
 
 def test_only_a_budget_blocks_a_pod():
-    rig = crowd(limited(max_unavailable=ONE), "a", "b")
+    rig = crowd(limited(per_workload=ONE), "a", "b")
     assert [(one.limit, one.state) for one in told(rig).next_pods] == [
         ("", PodState.WAITING),
         ("workload", PodState.WAITING),
@@ -367,7 +379,7 @@ def test_a_report_in_slices_says_the_same():
 
 
 def test_what_leaves_between_two_slices_is_not_counted():
-    rig = crowd(limited(max_unavailable=ONE), *"abcde")
+    rig = crowd(limited(per_workload=ONE), *"abcde")
     slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
     for name in "de":
@@ -376,7 +388,7 @@ def test_what_leaves_between_two_slices_is_not_counted():
 
 
 def test_what_was_counted_and_left_is_not_listed_as_next():
-    rig = crowd(limited(max_unavailable=ONE), *"abcde")
+    rig = crowd(limited(per_workload=ONE), *"abcde")
     slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
     rig.node("n1")

@@ -8,9 +8,9 @@ from types import FrameType
 import msgspec
 import pytest
 
-from engine.rig import ZONE, Rig, gt, limited
+from engine.rig import ZONE, Rig, gt, limited, rate
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import Budget, GuardAction, GuardSettings, Node, Policy
+from taintwarden.engine.model import Budget, GuardAction, GuardSettings, Node, Policy, RateLimit
 from taintwarden.engine.selectors import LabelSelector
 
 FEW, MANY = 120, 600
@@ -122,13 +122,11 @@ def test_as_many_budgets_as_there_are_cost_nothing_when_one_changes() -> None:
     assert is_alike(measured)
 
 
-@pytest.mark.parametrize(
-    "limit", ["evictions_per_second", "zone_evictions_per_second", "namespace_evictions_per_second"]
-)
+@pytest.mark.parametrize("limit", ["evictions_per_second", "per_zone", "per_namespace"])
 @pytest.mark.parametrize("namespaces", [1, 20])
 def test_a_token_for_one_of_many(limit: str, namespaces: int) -> None:
     def measured(pods: int) -> int:
-        rig = waiting(limited(**{limit: 1.0}), pods, namespaces=namespaces)
+        rig = waiting(limited(**rate(limit, 1.0)), pods, namespaces=namespaces)
         return longest(rig, seconds=2.5)
 
     assert is_alike(measured)
@@ -136,7 +134,7 @@ def test_a_token_for_one_of_many(limit: str, namespaces: int) -> None:
 
 def test_a_token_for_one_of_many_namespaces_in_a_zone() -> None:
     def measured(namespaces: int) -> int:
-        rig = waiting(limited(zone_evictions_per_second=1.0), namespaces, namespaces=namespaces)
+        rig = waiting(limited(per_zone=RateLimit(1.0)), namespaces, namespaces=namespaces)
         return longest(rig, seconds=2.5)
 
     assert is_alike(measured)

@@ -17,7 +17,6 @@ from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
 from kube.wire_format import enveloped, framed, labels, message
 from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
-from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.node_affinity import parse_node_affinity, parse_volume_affinity
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
@@ -30,6 +29,7 @@ from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelect
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.versions import hinges_on_text, text_in
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.kube.auth.kubeconfig import from_files
 from taintwarden.kube.calls.access import review_token
 from taintwarden.kube.errors import NOT_JSON, KubeError

@@ -16,7 +16,7 @@ from engine.kept import kept
 from kube import wire
 from kube.scripted import ScriptedClient, foreign_404, refusal
 from localcluster import LocalCluster
-from taintwarden.api.names import DNS_SUBDOMAIN
+from taintwarden.fields.names import DNS_SUBDOMAIN
 from taintwarden.kube.calls.recorder import (
     BUSY_FACTOR,
     MAX_NOTE_BYTES,

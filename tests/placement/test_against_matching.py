@@ -11,7 +11,6 @@ from placement.node_selector import holds
 from taintwarden.engine.model import (
     Effect,
     Gates,
-    Operator,
     Taint,
     TaintSelector,
     Toleration,
@@ -19,7 +18,7 @@ from taintwarden.engine.model import (
     ValueType,
 )
 from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.operators import ROWS, SEMVER, Match, match
+from taintwarden.engine.operators import ROWS, SEMVER, Match, Operator, match
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.affinity import REQUIRED_EFFECTS, preferences, requirements
 from taintwarden_placement.node_labels import NodeLabels, encode_version, neutral_labels, node_labels

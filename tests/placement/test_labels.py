@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.api.names import KEY, MAX_PLACED_PREFIX_LENGTH, MAX_PREFIX_LENGTH
+from taintwarden.fields.names import KEY, MAX_PLACED_PREFIX_LENGTH, MAX_PREFIX_LENGTH
 from taintwarden_placement.node_labels.names import (
     Domain,
     Kept,

@@ -6,7 +6,7 @@ import yaml
 from msgspec import inspect
 
 from api import test_crd_in_step as step
-from taintwarden.api import names
+from taintwarden.fields import names
 from taintwarden_publisher.spec import KIND, PLURAL, PublisherSpec, check_own_key, read_spec
 
 ROOT = Path(__file__).parents[2]

@@ -9,14 +9,13 @@ from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, Nod
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import (
     Gates,
-    Operator,
     SharedTolerations,
     Taint,
     Toleration,
     Tolerations,
     TolerationSecondsMode,
 )
-from taintwarden.engine.operators import Match, match
+from taintwarden.engine.operators import Match, Operator, match
 from taintwarden_placement.scheduling.feasibility import (
     MAX_TOLD,
     AnyOf,

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from structlog.testing import capture_logs
 
 from admission.workloads import Json, review
-from taintwarden.api.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.admission.webhooks import AdmissionRequest
 from taintwarden_placement.serving.reviews import review_app

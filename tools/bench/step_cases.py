@@ -12,6 +12,9 @@ from taintwarden.app import COLLECTOR_THRESHOLDS
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, commands, events
 from taintwarden.engine.model import (
+    ALL_PODS,
+    NO_BACKOFF,
+    GuardSettings,
     Instant,
     Limits,
     Mode,
@@ -23,6 +26,7 @@ from taintwarden.engine.model import (
     TaintSelector,
     Tolerations,
 )
+from taintwarden.fields.spec import MAX_RATE
 
 START = 1_800_000_000.0
 PODS_PER_NODE, WORKLOADS = 30, 500
@@ -30,7 +34,7 @@ GRACE_SECONDS, DEADLINE_SECONDS, RATE = 30, 120, 100.0
 PAUSED, OTHER = Taint("bench.example/paused", "1"), Taint("bench.example/other", "1")
 WAKE_SECONDS = 0.25
 REPORT_TURNS = 12
-NONE = Limits(None, max_unavailable=None, zone_health=None, guard=None, bounce=None)
+NONE = Limits(MAX_RATE, per_workload=ALL_PODS, guard=GuardSettings(100), bounce=NO_BACKOFF)
 Result = dict[str, float]
 T = TypeVar("T")
 

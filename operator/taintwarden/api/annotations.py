@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.api.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 
 MAX_CHARACTERS = 65_536
 MAX_FAULTS = 10

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, inspect
 
-from taintwarden.api.field_errors import QUOTE, FieldError, join
+from taintwarden.fields.field_errors import QUOTE, FieldError, join
 
 T = TypeVar("T")
 

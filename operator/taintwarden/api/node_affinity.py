@@ -11,9 +11,6 @@ from msgspec import UNSET, Meta
 
 from taintwarden.api.annotations import bounded, read_json
 from taintwarden.api.decode import decode
-from taintwarden.api.field_errors import FieldError
-from taintwarden.api.names import check_label_value
-from taintwarden.api.types import LabelKey, Spec, checked
 from taintwarden.engine.affinity import (
     COMPARING_NODE_OPERATORS,
     NOWHERE,
@@ -26,6 +23,9 @@ from taintwarden.engine.affinity import (
 )
 from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.versions import explain_version
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.names import check_label_value
+from taintwarden.fields.spec import LabelKey, Spec, checked
 
 AFFINITY_ANNOTATION = "taintwarden.io/node-affinity"
 PATH = f"metadata.annotations[{AFFINITY_ANNOTATION}]"

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from taintwarden.api.decode import decode
-from taintwarden.api.field_errors import InvalidObject
 from taintwarden.api.removed import with_successor
 from taintwarden.api.types import LabelSelectorSpec
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden.fields.field_errors import InvalidObject
 
 T = TypeVar("T")
 

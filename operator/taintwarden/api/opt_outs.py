@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from taintwarden.api.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 
 DO_NOT_EVICT: Final = "taintwarden.io/do-not-evict"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"

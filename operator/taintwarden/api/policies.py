@@ -2,51 +2,33 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.types import (
-    MAX_RATE,
     POLICY_KIND,
-    DeviceTaintSelectorSpec,
-    LimitsSpec,
     PolicyMode,
     PolicyObject,
     SourceSpec,
     TaintSelectorSpec,
     WindowSpec,
-    ZoneHealthSpec,
 )
 from taintwarden.api.window_schedules import parse_duration
 from taintwarden.engine.model import (
-    BounceSettings,
-    DeviceTaintSelector,
-    EvictionSettings,
+    ALL_PODS,
+    NO_BACKOFF,
     Exclude,
-    GuardSettings,
-    Limits,
     Mode,
     Policy,
-    Reclaim,
-    Share,
     SourceKind,
     TaintSelector,
-    Timing,
-    Toleration,
     ValueSource,
     Window,
-    ZoneHealth,
 )
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 
-T = TypeVar("T")
-
-DEFAULT_SHARE = "25%"
-"""``perWorkload.maxUnavailable`` where it is not given."""
-ALL_PERCENT = 100
-"""Of a guard or a workload: no limit."""
 QUARANTINE_GRACE_SECONDS = 30
 """How long pods have to stop in a quarantine, unless its policy says otherwise: as in Kubernetes by default."""
 
@@ -71,17 +53,17 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
         created_at=created_at,
         mode=Mode.PAUSED if spec.paused else Mode(spec.mode),
         taints=tuple(map(_taint, spec.taints)),
-        devices=tuple(map(_device, spec.devices)),
+        devices=spec.devices,
         version_labels=spec.version_labels,
         node_selector=label_selector(spec.node_selector),
         pod_selector=label_selector(spec.pod_selector),
         namespace_selector=label_selector(spec.namespace_selector),
-        exclude=_same_fields(spec.exclude, Exclude),
-        timing=_same_fields(spec.timing, Timing),
-        eviction=_same_fields(spec.eviction, EvictionSettings),
-        limits=_limits(spec.limits),
+        exclude=spec.exclude,
+        timing=spec.timing,
+        eviction=spec.eviction,
+        limits=spec.limits,
         windows=tuple(_window(window) for window in spec.windows),
-        reclaim=_same_fields(spec.reclaim, Reclaim) if spec.reclaim else None,
+        reclaim=spec.reclaim,
         quarantine=spec.quarantine,
         rehearses=spec.mode is PolicyMode.DRY_RUN,
     )
@@ -108,53 +90,17 @@ def _quarantine(policy: Policy) -> Policy:
             respect_do_not_evict=False,
         ),
         eviction=msgspec.structs.replace(eviction, grace_period_seconds=grace_seconds),
-        limits=msgspec.structs.replace(policy.limits, max_unavailable=None, bounce=None),
+        limits=msgspec.structs.replace(policy.limits, per_workload=ALL_PODS, bounce=NO_BACKOFF),
     )
-
-
-def _same_fields(value: msgspec.Struct, wanted: type[T]) -> T:
-    return msgspec.convert(value, wanted, from_attributes=True)
 
 
 def _taint(spec: TaintSelectorSpec) -> TaintSelector:
     return TaintSelector(spec.key, spec.effects, spec.value_type, spec.placement, _source(spec.from_))
 
 
-def _device(spec: DeviceTaintSelectorSpec) -> DeviceTaintSelector:
-    return DeviceTaintSelector(spec.key, spec.driver or "", spec.effects, spec.value_type)
-
-
 def _source(spec: SourceSpec | None) -> ValueSource | None:
     given = {} if spec is None else msgspec.to_builtins(spec)
     return next((ValueSource(SourceKind(kind), name) for kind, name in given.items() if name is not None), None)
-
-
-def _limits(spec: LimitsSpec) -> Limits:
-    health = spec.zone_health
-    return Limits(
-        evictions_per_second=None if spec.evictions_per_second >= MAX_RATE else spec.evictions_per_second,
-        burst=spec.burst,
-        node_max_concurrent=spec.per_node.max_concurrent,
-        namespace_evictions_per_second=spec.per_namespace.evictions_per_second,
-        zone_evictions_per_second=spec.per_zone.evictions_per_second,
-        max_unavailable=_share(spec.per_workload.max_unavailable or DEFAULT_SHARE),
-        zone_health=None if health is None else _zone_health(health),
-        guard=None if spec.guard.max_percent == ALL_PERCENT else _same_fields(spec.guard, GuardSettings),
-        bounce=_same_fields(spec.bounce, BounceSettings) if spec.bounce.max_backoff_seconds else None,
-    )
-
-
-def _zone_health(spec: ZoneHealthSpec) -> ZoneHealth:
-    unhealthy = tuple(Toleration(one.key, one.operator, one.value) for one in spec.unhealthy)
-    return ZoneHealth(unhealthy, spec.threshold, spec.evictions_per_second)
-
-
-def _share(value: int | str) -> Share | None:
-    """What a workload may lack; None: all of its pods."""
-    if isinstance(value, int):
-        return Share(number=value)
-    percent = int(value.removesuffix("%"))
-    return Share(percent=percent) if percent < ALL_PERCENT else None
 
 
 def _window(spec: WindowSpec) -> Window:

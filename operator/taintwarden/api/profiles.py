@@ -5,13 +5,14 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET
 
-from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.node_affinity import NodeAffinitySpec, node_affinity
 from taintwarden.api.objects import label_selector, read_object
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, toleration
-from taintwarden.api.types import PROFILE_KIND, LabelSelectorSpec, ObjectMeta, Spec, checked
+from taintwarden.api.types import PROFILE_KIND, LabelSelectorSpec, ObjectMeta
 from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.model import Profile
+from taintwarden.fields.field_errors import FieldError, InvalidObject
+from taintwarden.fields.spec import Spec, checked
 
 MAX_TOLERATIONS = 64
 MAX_ENTRIES_IN_NAMESPACE = 1000

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from taintwarden.api.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 
 _ZONE_RATE = "write limits.zoneHealth.evictionsPerSecond: one rate for Degraded and Full zones"
 _NO_ORDER = "leave it out"

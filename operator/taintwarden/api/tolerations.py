@@ -6,13 +6,13 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta
 
-from taintwarden.api import names
 from taintwarden.api.annotations import MAX_FAULTS, bounded, read_json
-from taintwarden.api.decode import MAX_INT64, MIN_INT64, decode
-from taintwarden.api.field_errors import FieldError
-from taintwarden.api.types import LabelValue, Spec, checked
-from taintwarden.engine.model import Effect, Operator, Toleration, ValueType
-from taintwarden.engine.operators import ROWS
+from taintwarden.api.decode import MAX_INT64, decode
+from taintwarden.engine.model import Effect, Int64, Toleration, ValueType
+from taintwarden.engine.operators import ROWS, Operator
+from taintwarden.fields import names
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.spec import LabelValue, Spec, checked
 
 TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
@@ -37,8 +37,8 @@ class ExtendedToleration(Spec, frozen=True):
     value: Annotated[str, Meta(max_length=MAX_VALUE_LENGTH)] = ""
     values: Annotated[tuple[LabelValue, ...], Meta(max_length=MAX_VALUES)] = ()
     effect: Effect | None = None
-    toleration_seconds: int | None = None
-    violation_grace_seconds: Annotated[int, Meta(ge=0)] | None = None
+    toleration_seconds: Int64 | None = None
+    violation_grace_seconds: Annotated[int, Meta(ge=0, le=MAX_INT64)] | None = None
 
 
 def check_toleration(read: ExtendedToleration) -> Iterator[FieldError]:
@@ -89,18 +89,8 @@ def _valid(given: object) -> ExtendedToleration | None:
         read = msgspec.convert(given, ExtendedToleration)
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
-    is_valid = (read.key is None or names.is_key(read.key)) and _fits_together(read)
+    is_valid = (read.key is None or names.is_key(read.key)) and _takes(read) and not any(check_toleration(read))
     return read if is_valid else None
-
-
-def _fits_together(read: ExtendedToleration) -> bool:
-    return (
-        (read.key is not None or not ROWS[read.operator].family.takes)
-        and (read.violation_grace_seconds is None or ROWS[read.operator].is_comparison)
-        and MIN_INT64 <= (read.toleration_seconds or 0) <= MAX_INT64
-        and (read.violation_grace_seconds or 0) <= MAX_INT64
-        and _takes(read)
-    )
 
 
 def _faults(given: object, path: str) -> tuple[FieldError, ...]:

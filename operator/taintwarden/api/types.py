@@ -4,29 +4,29 @@ The files in ``crds/`` say the same to the API server, and ``tests/api/test_crd_
 field. ``checked(...)`` adds what a type cannot say; in the CRD that is a CEL rule.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, field
 
-from taintwarden.api import names
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.window_schedules import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
 from taintwarden.engine.model import (
-    DeviceEffect,
+    DeviceTaintSelector,
     Effect,
-    GuardAction,
-    Method,
+    EvictionSettings,
+    Exclude,
+    Limits,
     NodeInfo,
-    OnInvalidValue,
-    OrderBy,
-    TolerationSecondsMode,
+    Reclaim,
+    Timing,
     ValueType,
 )
-from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.selectors import SelectorOperator
+from taintwarden.fields import names
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.spec import LabelKey, LabelValue, Spec, checked, no_duplicates
 
 GROUP = "taintwarden.io"
 VERSION = "v1alpha1"
@@ -34,34 +34,6 @@ POLICY_KIND = "TaintEvictionPolicy"
 POLICY_PLURAL = "taintevictionpolicies"
 PROFILE_KIND = "TolerationProfile"
 PUBLISHER_KIND = "TaintPublisher"
-
-MAX_INT32 = 2**31 - 1
-
-Check = Callable[[Any], Iterable[FieldError]]
-
-
-def checked(check: Check, **bounds: Any) -> Meta:
-    """Constrain a field by a function which yields errors with paths relative to that field."""
-    return Meta(extra={"check": check}, **bounds)
-
-
-class Spec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Base of everything that users write: camelCase names, nothing unknown."""
-
-
-Seconds = Annotated[int, Meta(ge=0, le=MAX_INT32)]
-MAX_RATE = 10_000
-Rate = Annotated[float, Meta(ge=0.00001, le=MAX_RATE)]
-"""Pods per second."""
-LabelKey = Annotated[str, checked(names.check_key, max_length=names.MAX_KEY_LENGTH)]
-LabelValue = Annotated[str, checked(names.check_label_value, max_length=names.MAX_NAME_LENGTH)]
-
-
-def no_duplicates(values: tuple[object, ...]) -> Iterator[FieldError]:
-    """A list that is a set."""
-    for index, value in enumerate(values):
-        if value in values[:index]:
-            yield FieldError(f"[{index}]", value, "stands in the list before", "remove it")
 
 
 class RequirementSpec(Spec, frozen=True):
@@ -177,18 +149,7 @@ def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
                 )
 
 
-class DeviceTaintSelectorSpec(Spec, frozen=True):
-    """Which taints of devices a policy acts on."""
-
-    key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
-    driver: Annotated[str, checked(names.check_driver, max_length=names.MAX_NAME_LENGTH)] | None = None
-    effects: Annotated[tuple[DeviceEffect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (
-        DeviceEffect.NO_EXECUTE,
-    )
-    value_type: ValueType | None = None
-
-
-def check_devices(devices: tuple[DeviceTaintSelectorSpec, ...]) -> Iterator[FieldError]:
+def check_devices(devices: tuple[DeviceTaintSelector, ...]) -> Iterator[FieldError]:
     """The same entry twice is a mistake."""
     yield from no_duplicates(devices)
 
@@ -200,147 +161,12 @@ def check_version_label(key: str) -> Iterator[FieldError]:
         yield FieldError("", key, f"the prefix may have at most {names.MAX_PLACED_PREFIX_LENGTH} characters")
 
 
-class ExcludeSpec(Spec, frozen=True):
-    """Pods which the policy never touches."""
-
-    namespaces: Annotated[
-        tuple[Annotated[str, checked(names.check_namespace, max_length=63)], ...],
-        checked(no_duplicates, max_length=256),
-    ] = ("kube-system",)
-    priority_at_least: Annotated[int, Meta(ge=-(2**31), le=MAX_INT32)] | None = 2_000_000_000
-    daemon_sets: bool = True
-    respect_do_not_disrupt: bool = True
-    respect_do_not_evict: bool = True
-    bare: bool = False
-    local_storage: bool = False
-
-
-class TimingSpec(Spec, frozen=True):
-    """How long a pod may stay."""
-
-    violation_grace_seconds: Seconds = 0
-    stabilization_window_seconds: Seconds = 0
-    toleration_seconds_mode: TolerationSecondsMode = TolerationSecondsMode.AFTER_VIOLATION
-    on_invalid_value: OnInvalidValue = OnInvalidValue.HOLD
-
-
-class EvictionSpec(Spec, frozen=True):
-    """How a pod is made to leave."""
-
-    method: Method = Method.EVICT
-    pdb_timeout_seconds: Seconds = 600
-    grace_period_seconds: Seconds | None = None
-    order: Annotated[tuple[OrderBy, ...], checked(no_duplicates, max_length=2)] = (
-        OrderBy.PRIORITY,
-        OrderBy.TOPOLOGY_SPREAD,
-    )
-
-
-class PerNodeSpec(Spec, frozen=True):
-    """What one node may lose."""
-
-    max_concurrent: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-
-
-class RateSpec(Spec, frozen=True):
-    """How fast each namespace, or each zone, may lose pods. The burst is one second's worth, at least 1."""
-
-    evictions_per_second: Rate | None = None
-
-
-class PerWorkloadSpec(Spec, frozen=True):
-    """What a workload may lack."""
-
-    max_unavailable: (
-        Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] | None
-    ) = None
-
-
-class UnhealthyOperator(StrEnum):
-    """How the value of a taint is compared, as in a toleration: the taint is on the left."""
-
-    EXISTS = "Exists"
-    EQUAL = "Equal"
-    GT = "Gt"
-    LT = "Lt"
-
-
-class UnhealthyTaintSpec(Spec, frozen=True):
-    """A taint that means that its node is unhealthy."""
-
-    key: LabelKey
-    operator: UnhealthyOperator = UnhealthyOperator.EXISTS
-    value: LabelValue = ""
-
-
-def check_unhealthy(taint: UnhealthyTaintSpec) -> Iterator[FieldError]:
-    """As in a toleration: Exists takes no value, and Gt and Lt compare integers."""
-    if taint.operator is UnhealthyOperator.EXISTS and taint.value:
-        yield FieldError("value", taint.value, "Exists takes no value", "remove it, or use another operator")
-    elif taint.operator in (UnhealthyOperator.GT, UnhealthyOperator.LT) and (fault := explain_integer(taint.value)):
-        yield FieldError("value", taint.value, fault)
-
-
-class ZoneHealthSpec(Spec, frozen=True):
-    """Which nodes are unhealthy, and how fast pods leave a zone with many of them."""
-
-    unhealthy: Annotated[
-        tuple[Annotated[UnhealthyTaintSpec, checked(check_unhealthy)], ...],
-        Meta(min_length=1, max_length=16),
-    ]
-    threshold: Annotated[float, Meta(ge=0.00001, le=1)] = 0.55
-    evictions_per_second: Rate = 1.0
-
-
-class GuardSpec(Spec, frozen=True):
-    """The guard against mass evictions. A window below a minute would write the status continuously."""
-
-    max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
-    min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] | None = None
-    max_pods: Annotated[int, Meta(ge=1, le=MAX_INT32)] | None = None
-    window_seconds: Annotated[int, Meta(ge=60, le=86_400)] = 600
-    settle_seconds: Annotated[int, Meta(ge=0, le=300)] = 2
-    action: GuardAction = GuardAction.HALT
-
-
-def check_guard(guard: GuardSpec) -> Iterator[FieldError]:
-    """A ceiling below the floor."""
-    if guard.max_pods is not None and guard.min_pods is not None and guard.max_pods < guard.min_pods:
-        yield FieldError("maxPods", guard.max_pods, f"must be at least minPods, {guard.min_pods}")
-
-
-class BounceSpec(Spec, frozen=True):
-    """How long a workload that comes back to the node it was evicted from is held there at most."""
-
-    max_backoff_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 3600
-
-
-class LimitsSpec(Spec, frozen=True):
-    """How fast the policy may evict. A limit is switched off by its own value."""
-
-    evictions_per_second: Rate = 10.0
-    burst: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
-    per_node: PerNodeSpec = PerNodeSpec()
-    per_namespace: RateSpec = RateSpec()
-    per_zone: RateSpec = RateSpec()
-    per_workload: PerWorkloadSpec = PerWorkloadSpec()
-    zone_health: ZoneHealthSpec | None = None
-    guard: Annotated[GuardSpec, checked(check_guard)] = GuardSpec()
-    bounce: BounceSpec = BounceSpec()
-
-
 class WindowSpec(Spec, frozen=True):
     """When pods may be evicted: from each time that the schedule names, for the duration."""
 
     schedule: Annotated[str, Meta(max_length=MAX_SCHEDULE_LENGTH)]
     duration: Annotated[str, Meta(max_length=MAX_DURATION_LENGTH)]
     time_zone: Annotated[str, Meta(max_length=MAX_ZONE_LENGTH)] = "UTC"
-
-
-class ReclaimSpec(Spec, frozen=True):
-    """The nodes will be gone so long after the taint was added."""
-
-    deadline_seconds: Annotated[int, Meta(ge=1, le=86_400)]
 
 
 class PolicyMode(StrEnum):
@@ -357,7 +183,7 @@ class PolicySpec(Spec, frozen=True):
         tuple[Annotated[TaintSelectorSpec, checked(check_taint)], ...],
         checked(check_taints, min_length=1, max_length=64),
     ] = ()
-    devices: Annotated[tuple[DeviceTaintSelectorSpec, ...], checked(check_devices, min_length=1, max_length=16)] = ()
+    devices: Annotated[tuple[DeviceTaintSelector, ...], checked(check_devices, min_length=1, max_length=16)] = ()
     version_labels: Annotated[
         tuple[Annotated[str, checked(check_version_label, max_length=names.MAX_KEY_LENGTH)], ...],
         checked(no_duplicates, max_length=16),
@@ -367,12 +193,12 @@ class PolicySpec(Spec, frozen=True):
     node_selector: LabelSelectorSpec = LabelSelectorSpec()
     pod_selector: LabelSelectorSpec = LabelSelectorSpec()
     namespace_selector: LabelSelectorSpec = LabelSelectorSpec()
-    exclude: ExcludeSpec = ExcludeSpec()
-    timing: TimingSpec = TimingSpec()
-    eviction: EvictionSpec = EvictionSpec()
-    limits: LimitsSpec = LimitsSpec()
+    exclude: Exclude = Exclude()
+    timing: Timing = Timing()
+    eviction: EvictionSettings = EvictionSettings()
+    limits: Limits = Limits()
     windows: Annotated[tuple[WindowSpec, ...], checked(check_windows, max_length=32)] = ()
-    reclaim: ReclaimSpec | None = None
+    reclaim: Reclaim | None = None
     quarantine: bool = False
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from cronsim import CronSim, CronSimError
 
 from taintwarden.api.decode import nearest
-from taintwarden.api.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 
 DURATION = r"([0-9]{1,7}h)?([0-9]{1,7}m)?([0-9]{1,7}s)?"
 MAX_DURATION_SECONDS = 31 * 86_400

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from taintwarden.engine.model import Node, Policy, SourceValue, Taint, Tolerations, ValueSource, names
+from taintwarden.engine.model import Node, Policy, SourceValue, Taint, Tolerations, ValueSource, names_key
 
 
 class Derivation(msgspec.Struct, frozen=True):
@@ -97,4 +97,4 @@ def derived_taints(
 
 def concerns(taint: Taint, tolerations: Tolerations) -> bool:
     """Whether pods with these tolerations have to tolerate the taint: a derived one, only if they name its key."""
-    return not taint.source or names(taint.key, tolerations.native) or names(taint.key, tolerations.extended)
+    return not taint.source or names_key(taint.key, tolerations.native) or names_key(taint.key, tolerations.extended)

@@ -19,7 +19,6 @@ from taintwarden.engine.model import (
     DeviceOrigin,
     Gates,
     OnInvalidValue,
-    Operator,
     PodClass,
     Policy,
     SharedTolerations,
@@ -30,10 +29,10 @@ from taintwarden.engine.model import (
     TolerationSecondsMode,
     ValueType,
     WallTime,
-    names,
+    names_key,
     speaking_of,
 )
-from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies, match
+from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, Operator, applies, match
 
 
 class Kind(StrEnum):
@@ -387,7 +386,7 @@ class Evaluator:
         """Profiles select many pods, whose own tolerations differ: the profiles' part is computed once for all."""
         shared_names, shared = self._shared(tolerations.shared, taint, mode)
         own = speaking_of(taint.key, tolerations.annotated)
-        if not shared_names and not names(taint.key, own):
+        if not shared_names and not names_key(taint.key, own):
             own = tolerations.native + own
         return _part(own, taint, mode, self.gates).then(shared)
 
@@ -399,7 +398,7 @@ class Evaluator:
         found = self._parts.get(tolerations, _NO_PARTS).get(key)
         if found is None:
             relevant = speaking_of(taint.key, tolerations.entries)
-            found = names(taint.key, relevant), _part(relevant, taint, mode, self.gates)
+            found = names_key(taint.key, relevant), _part(relevant, taint, mode, self.gates)
             self._keep(self._parts, tolerations, key, found)
         return found
 

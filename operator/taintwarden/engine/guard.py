@@ -127,6 +127,8 @@ class Guard:
         """Names the budgets that select the pod with this UID; None: it is gone."""
         self.knows_causes = True
         """Set by ``know_causes``."""
+        self._is_other_wave = False
+        """Since the causes are known again, none of the pods came back that were counted before."""
         self._is_resized = False
         """Other settings may allow what it holds, as soon as its causes are known."""
         self.near: dict[str, Due] = {}
@@ -148,6 +150,8 @@ class Guard:
         """The request for a release that was granted, until it is removed."""
         self.released: dict[str, None] = {}
         """UIDs of pods that a person released and that still have to leave."""
+        self._passing: list[str] = []
+        """UIDs of those that a person let go and that are not released yet."""
         self.scope = ALL
         """What it holds while it is tripped: all pods, or those of this namespace."""
         self._freed, self._free_record = freed, free_record
@@ -372,7 +376,8 @@ class Guard:
             return None
         if self.knows_causes:
             is_resized, self._is_resized = self._is_resized, False
-            if not self._standing or (is_resized and self._may_evict()):
+            is_other, self._is_other_wave = self._is_other_wave and not self._stored_counted, False
+            if not self._standing or is_other or (is_resized and self._may_evict()):
                 return self._arm()
         if self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected):
             self._hold_only(ALL)
@@ -380,7 +385,7 @@ class Guard:
             self._hold_only(*self._standing)
         return None
 
-    def _hold(self, most: int | None = None) -> bool:
+    def _hold(self, most: int) -> bool:
         """Count the pods of so many groups that are not counted yet, as budgets allow. Returns whether any are."""
         before = self._counted.total()
         for key in list(islice(self._unheld, most)):
@@ -402,6 +407,7 @@ class Guard:
         if came:
             self._standing[namespace] += len(came)
             again = [uid for uid in came if uid in self._left] if self._left else ()
+            self._is_other_wave &= not again
             self._counted[namespace] += len(came) - len(again)
             for uid in again:
                 del self._left[uid]
@@ -438,35 +444,41 @@ class Guard:
             group.fresh, group.held = group.held | group.fresh, {}
         self._standing = Tally()
 
-    def release(self, now: Instant) -> list[str]:
-        """A person lets the held pods go; the guard is armed. Returns their UIDs."""
-        if self.is_tripped:
-            self._hold()
-        released: list[str] = []
-        for key, group in list(self._groups.items()):
-            passing: dict[str, None] = {}
-            if not self.is_tripped:
-                passing, group.fresh = group.fresh, {}
-            elif self.scope in (ALL, key[0]):
-                passing, group.held = group.held, {}
-            released += passing
-            self.released |= passing
-            self._recount(key, group)
-        self._released_at, self._quota = now.wall, 0
-        self._unsaved = self._changed = True
-        self._freed(ALL)
-        if self.is_tripped:
+    def release(self, now: Instant) -> int:
+        """A person lets the held pods go, of a guard that counts nothing any more. Returns how many."""
+        self._released_at, self._quota, self._unsaved = now.wall, 0, True
+        for (namespace, _), group in self._groups.items():
+            if self.scope in (ALL, namespace):
+                self._passing += group.held if self.is_tripped else group.fresh
+        return len(self._passing)
+
+    def let_pass(self, most: int) -> list[str]:
+        """Release so many of these. With the last one it is armed. Returns their UIDs."""
+        passing = self._passing[-most:]
+        del self._passing[-most:]
+        for uid in passing:
+            due = self.near.get(uid)
+            if due is not None:
+                self._remove(uid)
+                self.released[uid] = None
+                self._come_near(due)
+        if passing and not self._passing and self.is_tripped:
             self._arm()
-        return released
+        return passing
 
     def save(self) -> None:
         """The record has to be stored again, whatever was stored."""
         self._unsaved = True
 
     @property
+    def is_counting(self) -> bool:
+        """Whether it is not known yet which pods it holds, or not all are released that a person lets go."""
+        return bool((self._changed and self._unheld) or self._passing)
+
+    @property
     def has_to_save(self) -> bool:
         """Whether there is something to store, and nothing that is still being counted."""
-        return (self._unsaved or bool(self._wanted)) and not (self._changed and self._unheld)
+        return (self._unsaved or bool(self._wanted)) and not self.is_counting
 
     def grant(self, reset: str) -> None:
         """A request for a release is granted; or, if empty, it was removed. Either has to be stored."""
@@ -476,7 +488,7 @@ class Guard:
     @property
     def is_grant_stored(self) -> bool:
         """Whether the next leader would know of the release. Until then, no released pod is evicted."""
-        return not self.reset or self.reset == self._stored_reset
+        return not self._passing and self.reset in ("", self._stored_reset)
 
     # -- numbers --------------------------------------------------------------------------------------------------
 
@@ -531,7 +543,7 @@ class Guard:
 
     def next_look(self, now: Instant) -> float | None:
         """Seconds until it has to be checked again even if nothing happens."""
-        if self._changed or self.stale:
+        if self._changed or self.stale or self._passing:
             return 0.0
         waits: list[float] = []
         if self.is_tripped:
@@ -652,7 +664,7 @@ class Guard:
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
-        self.released, self.stale = {}, {}
+        self.released, self._passing, self.stale = {}, [], {}
         self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
         self._count_again()
         self._stored_counted = Counter(dict(record.counted))
@@ -683,6 +695,7 @@ class Guard:
     def know_causes(self, *, known: bool) -> None:
         """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
         self._changed |= known != self.knows_causes
+        self._is_other_wave = known and not self.knows_causes and not self._standing
         self.knows_causes = known
 
 

@@ -3,14 +3,28 @@
 Times are seconds since the Unix epoch as floats; names follow those of Kubernetes fields.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, NamedTuple, NewType, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from taintwarden.engine.affinity import NodeAffinity
+from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector
+from taintwarden.fields import names
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.spec import (
+    MAX_INT32,
+    LabelKey,
+    LabelValue,
+    Rate,
+    Seconds,
+    Spec,
+    checked,
+    no_duplicates,
+)
 
 WallTime = NewType("WallTime", float)
 """Seconds since the Unix epoch. Only deadlines that come from objects are wall time: the clock may be stepped."""
@@ -45,27 +59,6 @@ class Effect(StrEnum):
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
     NO_EXECUTE = "NoExecute"
-
-
-class Operator(StrEnum):
-    """How a toleration compares: ``taint.value OPERATOR toleration.value``, the taint always on the left.
-
-    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's, ``In``/``NotIn`` and the ``Version*`` ours. What each
-    means is one row of :mod:`.operators`.
-    """
-
-    EQUAL = "Equal"
-    EXISTS = "Exists"
-    IN = "In"
-    NOT_IN = "NotIn"
-    GT = "Gt"
-    LT = "Lt"
-    SEMVER_GT = "SemverGt"
-    SEMVER_LT = "SemverLt"
-    SEMVER_EQ = "SemverEq"
-    VERSION_GT = "VersionGt"
-    VERSION_LT = "VersionLt"
-    VERSION_EQ = "VersionEq"
 
 
 class DeviceEffect(StrEnum):
@@ -141,9 +134,9 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
 
     def __str__(self) -> str:
         subject = self.key or "*"
-        operator = self.operator or Operator.EQUAL
+        operator = self.operator or "Equal"  # as Kubernetes takes none
         wanted = f"({', '.join(map(repr, self.values))})" if self.values else repr(self.value)
-        comparison = f"{subject} {operator}" if operator == Operator.EXISTS else f"{subject} {operator} {wanted}"
+        comparison = f"{subject} {operator}" if operator == "Exists" else f"{subject} {operator} {wanted}"
         text = f"{comparison}:{self.effect}" if self.effect else comparison
         return text if self.toleration_seconds is None else f"{text} for {self.toleration_seconds}s"
 
@@ -261,34 +254,39 @@ class TaintSelector(msgspec.Struct, frozen=True):
         return 1_000 if self.key == taint.key else 0
 
 
-class DeviceTaintSelector(msgspec.Struct, frozen=True):
+class DeviceTaintSelector(Spec, frozen=True):
     """Which taints of devices a policy acts on.
 
-    ``key`` is as in :class:`TaintSelector`; ``driver`` is exact, or empty for every driver.
+    ``key`` is as in :class:`TaintSelector`; ``driver`` is exact, None for every driver.
     """
 
-    key: str
-    driver: str = ""
-    effects: tuple[str, ...] = (DeviceEffect.NO_EXECUTE,)
+    key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
+    driver: Annotated[str, checked(names.check_driver, max_length=names.MAX_NAME_LENGTH)] | None = None
+    effects: Annotated[tuple[DeviceEffect, ...], checked(no_duplicates, min_length=1, max_length=3)] = (
+        DeviceEffect.NO_EXECUTE,
+    )
     value_type: ValueType | None = None
 
     def specificity(self, taint: Taint) -> int:
         """How specifically this selects ``taint``, as in :class:`TaintSelector`; a driver makes it more specific."""
         origin = taint.origin
-        if origin is None or self.driver not in ("", origin.device.driver):
+        if origin is None or self.driver not in (None, origin.device.driver):
             return 0
         of_key = TaintSelector(self.key, self.effects).specificity(Taint(taint.key, effect=taint.effect))
-        return of_key and 2 * of_key + (self.driver != "")
+        return of_key and 2 * of_key + (self.driver is not None)
 
 
 AnySelector = TaintSelector | DeviceTaintSelector
 
 
-class Exclude(msgspec.Struct, frozen=True):
+class Exclude(Spec, frozen=True):
     """Pods that a policy never evicts."""
 
-    namespaces: tuple[str, ...] = ("kube-system",)
-    priority_at_least: int | None = 2_000_000_000
+    namespaces: Annotated[
+        tuple[Annotated[str, checked(names.check_namespace, max_length=63)], ...],
+        checked(no_duplicates, max_length=256),
+    ] = ("kube-system",)
+    priority_at_least: Annotated[int, Meta(ge=-(2**31), le=MAX_INT32)] | None = 2_000_000_000
     daemon_sets: bool = True
     respect_do_not_disrupt: bool = True
     respect_do_not_evict: bool = True
@@ -296,11 +294,11 @@ class Exclude(msgspec.Struct, frozen=True):
     local_storage: bool = False
 
 
-class Timing(msgspec.Struct, frozen=True):
+class Timing(Spec, frozen=True):
     """How long a pod may stay once a taint is no longer tolerated."""
 
-    violation_grace_seconds: int = 0
-    stabilization_window_seconds: int = 0
+    violation_grace_seconds: Seconds = 0
+    stabilization_window_seconds: Seconds = 0
     toleration_seconds_mode: TolerationSecondsMode = TolerationSecondsMode.AFTER_VIOLATION
     on_invalid_value: OnInvalidValue = OnInvalidValue.HOLD
 
@@ -312,39 +310,99 @@ class OrderBy(StrEnum):
     TOPOLOGY_SPREAD = "TopologySpread"
 
 
-class EvictionSettings(msgspec.Struct, frozen=True):
+class EvictionSettings(Spec, frozen=True):
     """How a pod is evicted. ``grace_period_seconds`` None keeps the pod's own."""
 
     method: Method = Method.EVICT
-    pdb_timeout_seconds: int = 600
-    grace_period_seconds: int | None = None
-    order: tuple[OrderBy, ...] = (OrderBy.PRIORITY, OrderBy.TOPOLOGY_SPREAD)
+    pdb_timeout_seconds: Seconds = 600
+    grace_period_seconds: Seconds | None = None
+    order: Annotated[tuple[OrderBy, ...], checked(no_duplicates, max_length=2)] = (
+        OrderBy.PRIORITY,
+        OrderBy.TOPOLOGY_SPREAD,
+    )
 
 
-class Share(msgspec.Struct, frozen=True):
-    """A number of pods, or a percentage of a workload's pods."""
+class PerNode(Spec, frozen=True):
+    """How many pods of one node may be evicted or terminating at once. None: no limit."""
 
-    number: int = 0
-    percent: int = 0
+    max_concurrent: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+
+
+class RateLimit(Spec, frozen=True):
+    """How fast each namespace, or each zone, may lose pods. None: no limit. The burst is one second's worth."""
+
+    evictions_per_second: Rate | None = None
+
+
+DEFAULT_UNAVAILABLE = "25%"
+
+
+class PerWorkload(Spec, frozen=True):
+    """How many of its pods a workload may lack: a number, or a percentage of them. None: 25 %."""
+
+    max_unavailable: (
+        Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] | None
+    ) = None
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it may lack fewer than all."""
+        return self.max_unavailable != f"{ALL_PERCENT}%"
 
     def of(self, pods: int) -> int:
         """The number of pods out of ``pods``: percentages are rounded down, and the result is at least 1."""
-        return max(1, self.number or pods * self.percent // 100)
+        most = self.max_unavailable or DEFAULT_UNAVAILABLE
+        return max(1, most if isinstance(most, int) else pods * int(most.removesuffix("%")) // ALL_PERCENT)
 
     def __str__(self) -> str:
-        return f"{self.percent}%" if self.percent else str(self.number)
+        return str(self.max_unavailable or DEFAULT_UNAVAILABLE)
 
 
-class ZoneHealth(msgspec.Struct, frozen=True):
-    """Which taints mean that a node is unhealthy, and the pace in zones with many such nodes.
+ALL_PERCENT = 100
+ALL_PODS = PerWorkload(f"{ALL_PERCENT}%")
+
+
+class UnhealthyOperator(StrEnum):
+    """How the value of a taint is compared, as in a toleration: the taint is on the left."""
+
+    EXISTS = "Exists"
+    EQUAL = "Equal"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class UnhealthyTaint(Spec, frozen=True):
+    """A taint that means that its node is unhealthy: what a toleration with these fields would tolerate."""
+
+    key: LabelKey
+    operator: UnhealthyOperator = UnhealthyOperator.EXISTS
+    value: LabelValue = ""
+
+
+def check_unhealthy(taint: UnhealthyTaint) -> Iterator[FieldError]:
+    """As in a toleration: Exists takes no value, and Gt and Lt compare integers."""
+    if taint.operator is UnhealthyOperator.EXISTS and taint.value:
+        yield FieldError("value", taint.value, "Exists takes no value", "remove it, or use another operator")
+    elif taint.operator in (UnhealthyOperator.GT, UnhealthyOperator.LT) and (fault := explain_integer(taint.value)):
+        yield FieldError("value", taint.value, fault)
+
+
+class ZoneHealth(Spec, frozen=True):
+    """Which taints mean that a node is unhealthy, and the rate in zones with many such nodes.
 
     From the ``threshold`` on, a share of the nodes, pods leave a zone at ``evictions_per_second``.
     """
 
-    unhealthy: tuple[Toleration, ...] = ()
-    """A node is unhealthy if one of these would tolerate one of its taints."""
-    threshold: float = 0.55
-    evictions_per_second: float = 1.0
+    unhealthy: Annotated[
+        tuple[Annotated[UnhealthyTaint, checked(check_unhealthy)], ...], Meta(min_length=1, max_length=16)
+    ]
+    threshold: Annotated[float, Meta(ge=0.00001, le=1)] = 0.55
+    evictions_per_second: Rate = 1.0
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """A node is unhealthy if one of these would tolerate one of its taints."""
+        return tuple(Toleration(one.key, one.operator, one.value) for one in self.unhealthy)
 
 
 class GuardAction(StrEnum):
@@ -361,17 +419,25 @@ ALWAYS_ALLOWED_PODS = 5
 """The lower bound of half of a small cluster, so that a single small node does not trip the guard."""
 
 
-class GuardSettings(msgspec.Struct, frozen=True):
-    """The mass-eviction guard: how many pods may be evicted in a window of time."""
+class GuardSettings(Spec, frozen=True):
+    """The mass-eviction guard: how many pods may be evicted in a window of time.
 
-    max_percent: int = 20
-    min_pods: int | None = None
+    A window below a minute would write the status continuously.
+    """
+
+    max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
+    min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] | None = None
     """None: 50, but no more than half of the population."""
-    max_pods: int | None = None
+    max_pods: Annotated[int, Meta(ge=1, le=MAX_INT32)] | None = None
     """None: the percentage alone limits."""
-    window_seconds: int = 600
-    settle_seconds: int = 2
+    window_seconds: Annotated[int, Meta(ge=60, le=86_400)] = 600
+    settle_seconds: Annotated[int, Meta(ge=0, le=300)] = 2
     action: GuardAction = GuardAction.HALT
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it may trip: at 100 % there is no guard."""
+        return self.max_percent < ALL_PERCENT
 
     def limit(self, population: int) -> int:
         """How many of ``population`` pods may be evicted in one window.
@@ -399,10 +465,15 @@ BOUNCING_EVICTIONS, BOUNCING_SECONDS = 3, 600.0
 """A workload bounces that was evicted from a node so often in a row, each time within so long of the time before."""
 
 
-class BounceSettings(msgspec.Struct, frozen=True):
-    """How long the next evictions of a workload that bounces on a node are delayed at most."""
+class BounceSettings(Spec, frozen=True):
+    """How long the next evictions of a workload that bounces on a node are delayed at most. 0: not at all."""
 
-    max_backoff_seconds: int = 3600
+    max_backoff_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 3600
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether they are delayed."""
+        return self.max_backoff_seconds > 0
 
     def backoff(self, evictions: int) -> float:
         """Seconds from the last of ``evictions`` in a row to the next: doubling, 0 while there are too few."""
@@ -412,23 +483,28 @@ class BounceSettings(msgspec.Struct, frozen=True):
         return min(float(self.max_backoff_seconds), doubled)
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How fast a policy may evict. None: no limit."""
+NO_BACKOFF = BounceSettings(0)
 
-    evictions_per_second: float | None = 10.0
-    burst: int = 20
-    node_max_concurrent: int | None = None
-    namespace_evictions_per_second: float | None = None
-    zone_evictions_per_second: float | None = None
-    max_unavailable: Share | None = Share(percent=25)
+
+def check_guard(guard: GuardSettings) -> Iterator[FieldError]:
+    """A ceiling below the floor."""
+    if guard.max_pods is not None and guard.min_pods is not None and guard.max_pods < guard.min_pods:
+        yield FieldError("maxPods", guard.max_pods, f"must be at least minPods, {guard.min_pods}")
+
+
+class Limits(Spec, frozen=True):
+    """How fast a policy may evict. A limit is switched off by its own value."""
+
+    evictions_per_second: Rate = 10.0
+    """``MAX_RATE``: no limit."""
+    burst: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
+    per_node: PerNode = PerNode()
+    per_namespace: RateLimit = RateLimit()
+    per_zone: RateLimit = RateLimit()
+    per_workload: PerWorkload = PerWorkload()
     zone_health: ZoneHealth | None = None
-    guard: GuardSettings | None = GuardSettings()
-    bounce: BounceSettings | None = BounceSettings()
-
-    @property
-    def by_zone(self) -> bool:
-        """Whether a limit depends on the zone of a node."""
-        return self.zone_evictions_per_second is not None or self.zone_health is not None
+    guard: Annotated[GuardSettings, checked(check_guard)] = GuardSettings()
+    bounce: BounceSettings = BounceSettings()
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -439,10 +515,10 @@ class Window(msgspec.Struct, frozen=True):
     time_zone: str = "UTC"
 
 
-class Reclaim(msgspec.Struct, frozen=True):
+class Reclaim(Spec, frozen=True):
     """The nodes of a policy are removed ``deadline_seconds`` after the taint was added, regardless of limits."""
 
-    deadline_seconds: int
+    deadline_seconds: Annotated[int, Meta(ge=1, le=86_400)]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -516,7 +592,7 @@ class Tolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
     def relevant_to(self, taint_key: str) -> tuple[Toleration, ...]:
         """The tolerations that count for a taint with this key, in the order they are tried."""
         extended = speaking_of(taint_key, self.extended)
-        return extended if names(taint_key, extended) else self.native + extended
+        return extended if names_key(taint_key, extended) else self.native + extended
 
 
 def speaking_of(taint_key: str, entries: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
@@ -524,7 +600,7 @@ def speaking_of(taint_key: str, entries: tuple[Toleration, ...]) -> tuple[Tolera
     return tuple(entry for entry in entries if entry.key in ("", taint_key))
 
 
-def names(taint_key: str, entries: tuple[Toleration, ...]) -> bool:
+def names_key(taint_key: str, entries: tuple[Toleration, ...]) -> bool:
     """Whether one of these names the key."""
     return any(entry.key == taint_key for entry in entries)
 

@@ -11,12 +11,32 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.model import Gates, Operator, Taint, Toleration, ValueType
+from taintwarden.engine.model import Gates, Taint, Toleration, ValueType
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.numeric import explain_integer, parse_integer
 from taintwarden.engine.versions import explain_version, hinges_on_text, parse_version, text_in
 
 ALL_GATES = Gates()
+
+
+class Operator(StrEnum):
+    """How a toleration compares: ``taint.value OPERATOR toleration.value``, the taint always on the left.
+
+    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's, ``In``/``NotIn`` and the ``Version*`` ours.
+    """
+
+    EQUAL = "Equal"
+    EXISTS = "Exists"
+    IN = "In"
+    NOT_IN = "NotIn"
+    GT = "Gt"
+    LT = "Lt"
+    SEMVER_GT = "SemverGt"
+    SEMVER_LT = "SemverLt"
+    SEMVER_EQ = "SemverEq"
+    VERSION_GT = "VersionGt"
+    VERSION_LT = "VersionLt"
+    VERSION_EQ = "VersionEq"
 
 
 class Side(Enum):

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from taintwarden.api.text import printable
 from taintwarden.engine.model import Int64
+from taintwarden.fields.text import printable
 
 MAX_MESSAGE_LENGTH = 512
 """Messages of the server are cut here, so that no payload ends up in logs and Events. Nor do control characters: a

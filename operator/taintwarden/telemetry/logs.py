@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 
 
 def _stamp(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

@@ -1,20 +1,49 @@
 """A person releases the pods that the guard holds."""
 
 from engine.guard.bench import Bench, pods, wave
-from taintwarden.engine.guard import ALL, NARROW_SECONDS
+from taintwarden.engine.guard import NARROW_SECONDS
 
 
 def test_a_release_lets_exactly_the_held_pods_go_and_arms_it():
     bench = Bench()
     held = bench.trip()
     bench.expect("far", after=700)
+    assert bench.guard.scope == "shop"
     bench.freed.clear()
     assert bench.release() == held
     assert list(bench.guard.released) == held
     assert not bench.guard.is_tripped
-    assert ALL in bench.freed
+    assert bench.freed == ["shop"]
     bench.expect("later")
     assert "later" not in bench.guard.released
+
+
+def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_began():
+    bench = Bench()
+    held = bench.trip()
+    assert bench.guard.release(bench.now) == len(held)
+    first = bench.guard.let_pass(4)
+    bench.expect("later")
+    bench.forget(held[0])
+    assert bench.look() is None
+    assert bench.guard.holds("shop")
+    assert bench.guard.let_pass(100) == [uid for uid in held if uid not in first]
+    assert list(bench.guard.released) == [*first, *held[1:-4]]
+    assert bench.look() is None
+    assert (bench.guard.is_tripped, bench.guard.expected()) == (False, 1)
+
+
+def test_nothing_is_stored_and_none_of_them_goes_until_all_are_released():
+    bench = Bench()
+    bench.trip()
+    bench.guard.grant("now")
+    bench.guard.release(bench.now)
+    bench.guard.let_pass(4)
+    assert (bench.guard.has_to_save, bench.guard.is_grant_stored) == (False, False)
+    assert bench.guard.next_look(bench.now) == 0
+    bench.guard.let_pass(100)
+    assert bench.store().released == 11
+    assert bench.guard.is_grant_stored
 
 
 def test_released_pods_count_no_more():

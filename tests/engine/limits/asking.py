@@ -4,6 +4,7 @@ from typing import Any
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import EvictionRequest
+from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Taint, WallTime
 
 TAINT = Taint("sla", "900")
@@ -16,4 +17,5 @@ def ask(
     """``counts_from``, of ``more``: since when the taints evict the pod."""
     since = more.pop("counts_from", 0.0)
     due = tuple(TaintVerdict(taint, policy, Kind.VIOLATED, counts_from=since) for taint in taints)
-    return EvictionRequest(pod, policy, due, more.pop("zone", "z1"), now, **more)
+    zone = more.pop("zone", "z1")
+    return EvictionRequest(pod, policy, due, {} if zone == "none" else {ZONE_LABEL: zone}, now, **more)

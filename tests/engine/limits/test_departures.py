@@ -10,7 +10,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Settlement
 from taintwarden.engine.limits.departures import LONGEST_SECONDS, OVERDUE_SECONDS, Departures, key
 from taintwarden.engine.limits.refusal import NODE
-from taintwarden.engine.model import Instant, Pod, Tolerations
+from taintwarden.engine.model import Instant, PerNode, Pod, Tolerations
 
 NOW = Instant(1_000.0, 50.0)
 SHARED = Interner().pod_class("shop", {}, Tolerations())
@@ -119,7 +119,7 @@ def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
 def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
     freed = Freed()
     departures = Departures(freed)
-    departures.configure([limited(node_max_concurrent=1)], AT_ONCE)
+    departures.configure([limited(per_node=PerNode(1))], AT_ONCE)
     departures.leave(pod("a"))
     departures.terminating("b", "n1", NOW.wall + 30, NOW)
     assert freed.take() == []
@@ -134,7 +134,7 @@ def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
 )
 def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
     departures = Departures(Freed())
-    asked = ask(pod("a"), limited(node_max_concurrent=1), now=NOW)
+    asked = ask(pod("a"), limited(per_node=PerNode(1)), now=NOW)
     departures.reserve(asked)
     departures.settle("a", settlement, AT_ONCE)
     assert (departures.refuse(pod("b"), 1, NOW) is not None) == counts

@@ -12,10 +12,12 @@ from taintwarden.engine.limits import EvictionRequest, Limiter, Refusal, Settlem
 from taintwarden.engine.model import (
     GuardSettings,
     Instant,
+    PerNode,
+    PerWorkload,
     Pod,
     Policy,
+    RateLimit,
     Reclaim,
-    Share,
     Tolerations,
     Window,
     ZoneHealth,
@@ -111,7 +113,7 @@ def test_a_closed_window_refuses_until_it_opens():
 
 
 def test_a_released_pod_passes_the_guard_and_full_zones():
-    bench = Bench(limited(guard=GuardSettings(), zone_health=ZoneHealth()))
+    bench = Bench(limited(guard=GuardSettings(), zone_health=ZoneHealth(())))
     bench.zone("z1", 0, 9)
     bench.trip()
     bench.now = Instant(LATER.wall + 1, LATER.monotonic + 1)
@@ -130,7 +132,7 @@ def test_a_guard_without_a_record_refuses():
 
 def test_who_is_refused_takes_from_no_bucket():
     bench = Bench(
-        limited(evictions_per_second=1.0, burst=1, zone_evictions_per_second=1.0, namespace_evictions_per_second=1.0),
+        limited(evictions_per_second=1.0, burst=1, per_zone=RateLimit(1.0), per_namespace=RateLimit(1.0)),
         overall_rate=1.0,
     )
     bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
@@ -140,7 +142,7 @@ def test_who_is_refused_takes_from_no_bucket():
 
 
 def test_a_rehearsal_takes_what_evictions_of_the_policy_share_and_the_pod_stays():
-    bench = Bench(limited(evictions_per_second=1.0, burst=1, node_max_concurrent=1, spec={"mode": "DryRun"}))
+    bench = Bench(limited(evictions_per_second=1.0, burst=1, per_node=PerNode(1), spec={"mode": "DryRun"}))
     bench.limiter.rehearse(bench.request(bench.pod()))
     assert bench.ask(bench.pod("b")) == refusal.POLICY_RATE
     bench.now = Instant(LATER.wall + 1, LATER.monotonic + 1)
@@ -155,7 +157,7 @@ def test_what_holds_the_whole_policy_is_told_before_what_holds_some():
 
 
 def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
-    bench = Bench(limited(max_unavailable=Share(number=1)))
+    bench = Bench(limited(per_workload=PerWorkload(1)))
     bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod(), deletes=True) == refusal.WORKLOAD
     bench.limiter.workloads.want(("shop", owner().uid), 1)
@@ -169,11 +171,11 @@ HARD = msgspec.structs.replace(
     limited(
         evictions_per_second=0.001,
         burst=1,
-        node_max_concurrent=1,
-        namespace_evictions_per_second=0.001,
-        zone_evictions_per_second=0.001,
-        max_unavailable=Share(number=1),
-        zone_health=ZoneHealth(),
+        per_node=PerNode(1),
+        per_namespace=RateLimit(0.001),
+        per_zone=RateLimit(0.001),
+        per_workload=PerWorkload(1),
+        zone_health=ZoneHealth(()),
         guard=GuardSettings(min_pods=0),
     ),
     windows=NEVER,
@@ -210,9 +212,9 @@ LIMITED = limited(
     guard=GuardSettings(),
     evictions_per_second=1.0,
     burst=1,
-    node_max_concurrent=1,
-    max_unavailable=Share(number=1),
-    namespace_evictions_per_second=1.0,
+    per_node=PerNode(1),
+    per_workload=PerWorkload(1),
+    per_namespace=RateLimit(1.0),
 )
 
 
@@ -229,7 +231,7 @@ def test_a_pod_that_stays_gives_back_all_but_the_call():
 
 
 def test_a_pod_of_which_no_call_is_under_way_is_not_missing():
-    bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
+    bench = Bench(limited(per_node=PerNode(1), per_workload=PerWorkload(1)))
     bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
     bench.call(first, Settlement.UNKNOWN)
@@ -238,7 +240,7 @@ def test_a_pod_of_which_no_call_is_under_way_is_not_missing():
 
 
 def test_a_pod_that_is_gone_is_missing_but_no_more_on_its_way_out():
-    bench = Bench(limited(node_max_concurrent=1, max_unavailable=Share(number=1)))
+    bench = Bench(limited(per_node=PerNode(1), per_workload=PerWorkload(1)))
     bench.limiter.workloads.want(("shop", owner().uid), 2)
     first, second = bench.pod(), bench.pod("b")
     bench.call(first, Settlement.EVICTED)

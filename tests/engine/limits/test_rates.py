@@ -10,14 +10,24 @@ from hypothesis import strategies as st
 
 from engine.kept import kept
 from engine.limits.asking import ask
-from engine.rig import limited
+from engine.rig import limited, rate
 from simulated import policy
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, refusal
 from taintwarden.engine.limits.rates import MAX_IDLE_BUCKETS, Rates
 from taintwarden.engine.limits.refusal import Whom
 from taintwarden.engine.limits.zones import Zones
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime, ZoneHealth
+from taintwarden.engine.model import (
+    Instant,
+    MonotonicTime,
+    Pod,
+    Policy,
+    RateLimit,
+    Reclaim,
+    Tolerations,
+    WallTime,
+    ZoneHealth,
+)
 from work import steps
 
 START = 1_000.0
@@ -70,8 +80,8 @@ class Bench:
 
 
 KEYED = {
-    "namespace": (limited(namespace_evictions_per_second=2.0), {"namespace": "bank"}),
-    "zone": (limited(zone_evictions_per_second=2.0), {"zone": "z2"}),
+    "namespace": (limited(per_namespace=RateLimit(2.0)), {"namespace": "bank"}),
+    "zone": (limited(per_zone=RateLimit(2.0)), {"zone": "z2"}),
 }
 """A policy with a rate of two a second for each namespace, or zone; and what pods of another one ask with."""
 keyed = pytest.mark.parametrize(("given", "other"), KEYED.values(), ids=KEYED)
@@ -111,7 +121,7 @@ def test_each_namespace_and_each_zone_has_a_bucket(given, other):
 
 
 def test_a_refused_pod_takes_no_token():
-    bench = Bench(limited(evictions_per_second=1.0, burst=5, namespace_evictions_per_second=1.0))
+    bench = Bench(limited(evictions_per_second=1.0, burst=5, per_namespace=RateLimit(1.0)))
     assert bench.go() == 1
     for _ in range(10):
         assert bench.ask() == refusal.NAMESPACE_RATE
@@ -119,7 +129,7 @@ def test_a_refused_pod_takes_no_token():
 
 
 def test_a_pod_takes_a_token_of_each_bucket():
-    bench = Bench(limited(evictions_per_second=1.0, burst=3, zone_evictions_per_second=2.0), overall=4.0)
+    bench = Bench(limited(evictions_per_second=1.0, burst=3, per_zone=RateLimit(2.0)), overall=4.0)
     assert [bench.ask(zone=zone) for zone in ("a", "a", "a", "b", "b")] == [
         "",
         "",
@@ -131,15 +141,15 @@ def test_a_pod_takes_a_token_of_each_bucket():
 
 
 def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before():
-    bench = Bench(limited(namespace_evictions_per_second=1.0))
+    bench = Bench(limited(per_namespace=RateLimit(1.0)))
     bench.rates.admit(bench.request("bank"))
     bench.rates.reserve(bench.request("shop"))
     assert [bench.go(namespace="shop"), bench.go(namespace="bank")] == [0, 1]
 
 
 def test_before_a_hard_deadline_only_the_overall_rate_applies():
-    slow = {f"{whose}evictions_per_second": 0.001 for whose in ("", "namespace_", "zone_")}
-    given = limited(**slow, burst=1, zone_health=ZoneHealth(evictions_per_second=0.001))
+    slow = {"per_namespace": RateLimit(0.001), "per_zone": RateLimit(0.001)}
+    given = limited(**slow, evictions_per_second=0.001, burst=1, zone_health=ZoneHealth((), evictions_per_second=0.001))
     bench = Bench(msgspec.structs.replace(given, reclaim=Reclaim(120)), overall=4.0)
     for number in range(3):
         bench.zones.count(f"n{number}", {}, {"p": True})
@@ -155,11 +165,11 @@ def test_before_a_hard_deadline_only_the_overall_rate_applies():
     [
         (limited(evictions_per_second=0.5, burst=1), Refusal(refusal.POLICY_RATE, START + 2)),
         (
-            limited(namespace_evictions_per_second=0.5),
+            limited(per_namespace=RateLimit(0.5)),
             Refusal(refusal.NAMESPACE_RATE, START + 2, Whom.LANE, "lane/p/shop"),
         ),
         (
-            limited(zone_evictions_per_second=0.5),
+            limited(per_zone=RateLimit(0.5)),
             Refusal(refusal.ZONE_RATE, START + 2, Whom.PODS, "zone-rate/p/z1", "zone z1"),
         ),
     ],
@@ -186,8 +196,8 @@ def test_the_overall_rate_refuses_whole_policies():
 
 EACH = (
     (limited(evictions_per_second=2.0, burst=2), None),
-    (limited(namespace_evictions_per_second=2.0), None),
-    (limited(zone_evictions_per_second=2.0), None),
+    (limited(per_namespace=RateLimit(2.0)), None),
+    (limited(per_zone=RateLimit(2.0)), None),
     (limited(), 2.0),
 )
 each = pytest.mark.parametrize(("given", "overall"), EACH, ids=["policy", "namespace", "zone", "overall"])
@@ -218,14 +228,14 @@ def test_a_bucket_that_is_used_for_the_first_time_has_filled_since_the_start(giv
 
 # -- edits -------------------------------------------------------------------------------------------------------------
 
-NAMES = ["evictions_per_second", "namespace_evictions_per_second", "zone_evictions_per_second"]
+NAMES = ["evictions_per_second", "per_namespace", "per_zone"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_greater_rate_adds_no_tokens(name):
-    bench = Bench(limited(**{name: 2.0}, burst=2))
+    bench = Bench(limited(**rate(name, 2.0), burst=2))
     assert bench.go() == 2
-    bench.configure(limited(**{name: 4.0}, burst=4))
+    bench.configure(limited(**rate(name, 4.0), burst=4))
     assert bench.go() == 0
     bench.seconds += 0.5
     assert bench.go() == 2
@@ -233,9 +243,9 @@ def test_a_greater_rate_adds_no_tokens(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_smaller_rate_applies_at_once(name):
-    bench = Bench(limited(**{name: 4.0}, burst=4))
+    bench = Bench(limited(**rate(name, 4.0), burst=4))
     assert bench.go(1) == 1
-    bench.configure(limited(**{name: 1.0}, burst=1))
+    bench.configure(limited(**rate(name, 1.0), burst=1))
     assert bench.go() == 1, "of three that it had"
     bench.seconds += 0.5
     assert bench.go() == 0
@@ -265,7 +275,7 @@ MANY = [f"ns-{number}" for number in range(5 * MAX_IDLE_BUCKETS)]
 
 
 def test_full_buckets_are_forgotten():
-    bench = Bench(limited(namespace_evictions_per_second=1.0))
+    bench = Bench(limited(per_namespace=RateLimit(1.0)))
     for namespace in MANY:
         assert bench.ask(namespace) == ""
         bench.seconds += 1
@@ -274,7 +284,7 @@ def test_full_buckets_are_forgotten():
 
 def test_many_buckets_that_are_not_full_are_not_looked_through_for_each_other_one():
     def work(number: int) -> int:
-        bench = Bench(limited(namespace_evictions_per_second=1.0))
+        bench = Bench(limited(per_namespace=RateLimit(1.0)))
         return steps(lambda: [bench.ask(f"ns-{one}") for one in range(number)])
 
     assert work(2_000) < 3 * work(1_000)
@@ -300,7 +310,7 @@ RATE, BURST, OVERALL, ZONES, NAMESPACES = 2.5, 6, 8.0, 1.5, 0.5
 )
 def test_in_any_time_at_most_the_burst_and_what_the_rate_adds_go(pods):
     """Of all pods, those of each policy, each zone and each namespace; also where full buckets are forgotten."""
-    limits = {"zone_evictions_per_second": ZONES, "namespace_evictions_per_second": NAMESPACES}
+    limits = {"per_zone": RateLimit(ZONES), "per_namespace": RateLimit(NAMESPACES)}
     policies = [limited(name, evictions_per_second=RATE, burst=BURST, **limits) for name in "pq"]
     bench, gone = Bench(*policies, overall=OVERALL), {}
     for number, (pause, namespace, zone) in enumerate(pods):
@@ -321,11 +331,11 @@ def test_in_any_time_at_most_the_burst_and_what_the_rate_adds_go(pods):
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.3, 1.0, 5.0]), st.sampled_from([None, 1.0, 4.0, 9.0])), max_size=60))
 def test_edits_let_no_more_go_than_the_greatest_rate(edits):
-    bench, gone = Bench(limited(namespace_evictions_per_second=1.0)), []
-    for pause, rate in edits:
+    bench, gone = Bench(limited(per_namespace=RateLimit(1.0))), []
+    for pause, changed in edits:
         bench.seconds += pause
-        if rate is not None:
-            bench.configure(limited(namespace_evictions_per_second=rate))
+        if changed is not None:
+            bench.configure(limited(per_namespace=RateLimit(changed)))
         gone += [bench.seconds] * bench.go()
     for first, last in itertools.combinations_with_replacement(range(len(gone)), 2):
         assert last - first + 1 <= 9 + 9 * (gone[last] - gone[first]) + 1e-6

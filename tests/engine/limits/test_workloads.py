@@ -10,9 +10,9 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Settlement
 from taintwarden.engine.limits.refusal import WORKLOAD
 from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, UNKNOWN_SECONDS, Workloads
-from taintwarden.engine.model import Instant, MonotonicTime, Owner, Pod, Share, Tolerations
+from taintwarden.engine.model import Instant, MonotonicTime, Owner, PerWorkload, Pod, Tolerations
 
-ONE = Share(number=1)
+ONE = PerWorkload(1)
 FOREIGN = owner("clone", "CloneSet")
 
 
@@ -51,7 +51,7 @@ class Bench:
     def gone(self, name: str) -> None:
         self.workloads.gone(self.pods[name], Instant(self.seconds, self.seconds))
 
-    def admits(self, name: str, share: Share = ONE) -> bool:
+    def admits(self, name: str, share: PerWorkload = ONE) -> bool:
         return self.workloads.refuse(self.pods[name], share, self.seconds) is None
 
     def starting(self, name: str) -> None:
@@ -103,7 +103,7 @@ def test_pods_are_missing(happens, name, most, admits):
     bench = Bench()
     bench.run(*"abcd")
     play(bench, happens)
-    assert bench.admits(name, Share(number=most)) == admits
+    assert bench.admits(name, PerWorkload(most)) == admits
 
 
 def test_a_pod_of_nobody_is_not_limited():
@@ -151,7 +151,7 @@ def test_a_percentage_is_rounded_down_and_at_least_one(percent, pods, spared):
     bench.run(*names)
     gone = 0
     for name in names:
-        if bench.admits(name, Share(percent=percent)):
+        if bench.admits(name, PerWorkload(f"{percent}%")):
             bench.leave(name)
             gone += 1
     assert gone == spared
@@ -161,7 +161,7 @@ def test_a_refusal_says_how_many_are_missing():
     bench = Bench()
     bench.run(*"abcd")
     bench.gone("a")
-    refused = bench.workloads.refuse(bench.pods["b"], Share(percent=25), 0.0)
+    refused = bench.workloads.refuse(bench.pods["b"], PerWorkload("25%"), 0.0)
     assert refused is not None
     assert (refused.limit, refused.until) == (WORKLOAD, None)
     assert refused.detail == "1 of 4 pods of ReplicaSet web is missing, and at most 1 (25%) may be"
@@ -210,7 +210,7 @@ def foreign(happens: str = "") -> Bench:
 @pytest.mark.parametrize(("happens", "name", "most", "admits"), FOREIGN_MISSING.values(), ids=FOREIGN_MISSING)
 def test_pods_of_a_foreign_controller_are_missing(happens, name, most, admits):
     bench = foreign(happens)
-    assert bench.admits(name, Share(number=most)) == admits
+    assert bench.admits(name, PerWorkload(most)) == admits
 
 
 def indebted() -> Bench:
@@ -236,7 +236,7 @@ def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
 def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
     bench = Bench()
     bench.run(*"abcd")
-    asked = ask(bench.pods["a"], limited(max_unavailable=ONE))
+    asked = ask(bench.pods["a"], limited(per_workload=ONE))
     bench.workloads.reserve(asked)
     bench.workloads.settle("a", settlement, AT_ONCE)
     assert bench.admits("b") != missing

@@ -20,7 +20,7 @@ from taintwarden.engine.limits.zones import REGION_LABEL, Zones, ZoneState, key_
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime, ZoneHealth
 
 NORMAL, DEGRADED, FULL = ZoneState
-HEALTH = ZoneHealth(threshold=0.55, evictions_per_second=2.0)
+HEALTH = ZoneHealth((), threshold=0.55, evictions_per_second=2.0)
 SHARED = Interner().pod_class("shop", {}, Tolerations())
 
 
@@ -122,7 +122,7 @@ def test_the_share_of_unhealthy_nodes_decides_the_state(nodes, bad, state):
 
 @pytest.mark.parametrize(("threshold", "state"), [(0.25, DEGRADED), (0.26, NORMAL), (1.0, NORMAL)])
 def test_a_zone_is_degraded_from_its_threshold_on(threshold, state):
-    bench = Bench(limited(zone_health=ZoneHealth(threshold=threshold)))
+    bench = Bench(limited(zone_health=ZoneHealth((), threshold=threshold)))
     assert bench.fill(nodes=4, bad=1).states() == {"z1": state}
 
 
@@ -219,7 +219,7 @@ def test_a_zone_that_recovers_and_is_degraded_again_has_spent_its_tokens():
 def test_another_rate_of_a_degraded_zone_applies_at_once_and_adds_no_tokens():
     bench = Bench().fill(nodes=3, bad=2)
     assert bench.go() == 2
-    bench.policies = (limited(zone_health=ZoneHealth(evictions_per_second=4.0)),)
+    bench.policies = (limited(zone_health=ZoneHealth((), evictions_per_second=4.0)),)
     bench.configure(*bench.policies)
     assert bench.go() == 0
     bench.seconds += 0.5
@@ -268,10 +268,10 @@ def test_zone_health_that_is_removed_ends_at_once(policies):
 
 @pytest.mark.parametrize(("threshold", "state"), [(0.2, DEGRADED), (0.55, NORMAL)])
 def test_another_threshold_applies_at_once(threshold, state):
-    bench = Bench(limited(zone_health=ZoneHealth(threshold=0.4))).fill("z1", nodes=4, bad=1)
+    bench = Bench(limited(zone_health=ZoneHealth((), threshold=0.4))).fill("z1", nodes=4, bad=1)
     bench.fill("z2", nodes=4, bad=2)
     assert bench.states() == {"z1": NORMAL, "z2": DEGRADED}
-    bench.zones.configure([limited(zone_health=ZoneHealth(threshold=threshold))], bench.now)
+    bench.zones.configure([limited(zone_health=ZoneHealth((), threshold=threshold))], bench.now)
     assert bench.states() == {"z1": state, "z2": state}
     assert bench.freed.take() == [key_of("p", "z1" if state is DEGRADED else "z2")]
 

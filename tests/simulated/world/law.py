@@ -22,7 +22,7 @@ pair: [surely, perhaps].
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -242,8 +242,10 @@ def limits_of(rules: Rules) -> dict[str, Any]:
 class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
-    def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
+    def __init__(self, rules: Rules, released: Mapping[str, bool], now: float, counted_from: float) -> None:
         self.settings, self.began = rules.limits["guard"], now
+        self.counted_from = counted_from
+        """What it counts at its beginning may have been counted since then, by a rehearsal."""
         self.people: list[tuple[float, int]] = []
         """Since when the policy could evict how many pods."""
         self.gone: list[tuple[float, str, str]] = []
@@ -261,8 +263,8 @@ class Guard:
         """Since when it may be tripped."""
         self._may: dict[str, bool] = {}
         """Namespace -> whether its pods may be held, since the last look."""
-        self.alone: dict[str, float] = {}
-        """Namespace -> when it may have been the only one that is held."""
+        self.alone: dict[str, float] = {"": now} if counted_from < now else {}
+        """Namespace -> when it may have been the only one that is held; in a rehearsal any may have been."""
         self.only, self.single = "", now
         """The only one that is held, surely; and when pods of another one may have been due last."""
 
@@ -283,14 +285,14 @@ class Guard:
         first, known = bisect_right(self.gone, since, key=lambda one: one[0]), self.released
         return {uid: name for _, uid, name in self.gone[first:] if not (uid in known if surely else known.get(uid))}
 
-    def look(self, wants: Iterable[Want], now: float, is_blocked: Mapping[str, bool], *, well: bool) -> None:
+    def look(self, wants: Iterable[Want], now: float, blocked: Collection[str], *, well: bool) -> None:
         """Count anew."""
         window, self._may = self.settings["windowSeconds"], {}
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         surely = {
             uid: one.pod.namespace
             for uid, one in wants.items()
-            if one.due.late <= now + window - SEEN and uid not in self.released and not is_blocked.get(uid)
+            if one.due.late <= now + window - SEEN and uid not in self.released and uid not in blocked
         }
         count = len({*surely, *self.past(now - window + STALE, surely=True)})
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
@@ -303,7 +305,7 @@ class Guard:
             self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - STALE or uid in past}
         for uid, one in wants.items():
             if one.due.early <= now + window + SEEN:
-                last, _, first = self.maybe.get(uid, (0.0, "", now))
+                last, _, first = self.maybe.get(uid, (0.0, "", now if now - self.began >= SEEN else self.counted_from))
                 self.grown[1] = self.grown[1] if last > now - SLACK else now
                 self.maybe[uid] = (now, one.pod.namespace, first)
         if self.held or (self.above is not None and now - self.above >= SEEN):
@@ -344,7 +346,7 @@ class Guard:
         counts = Counter(name for _, name, _ in self.maybe.values())
         most = max(counts, key=lambda name: (counts[name], name), default="")
         rest, is_quiet = counts.total() - counts[most], now - self.grown[1] >= 60.0 + SLACK or self.only == most
-        holds_it = namespace == most or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
+        holds_it = namespace in (most, self.only) or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
         self._may[namespace] = past >= allowed if self.tripped is None else holds_it
         return self._may[namespace]
 
@@ -505,9 +507,13 @@ class Judge:
         if "guard" not in rules.limits:
             self._guards.pop(rules.uid, None)
         elif not same or before is None or rules.uid not in self._guards or before.spec != rules.spec:
-            guard, known = Guard(rules, self._released[rules.uid], self.now), self._guards.get(rules.uid)
+            counted_from = self.now if before is None or not same or before.enforces else 0.0
+            guard = Guard(rules, self._released[rules.uid], self.now, counted_from)
+            known = self._guards.get(rules.uid)
             if known is not None and same:  # an edit: what left still counts
                 guard.gone, guard.people, guard.maybe = known.gone, known.people, known.maybe
+                if before is not None and not (before.enforces and rules.enforces):  # what was counted before a pause
+                    guard.tripped = known.tripped
             self._guards[rules.uid] = guard
         if before is not None and bool(rules.reset) != bool(before.reset):  # it is asked for, or was granted
             self._release(rules)
@@ -522,7 +528,10 @@ class Judge:
         guard, known, (zone, since) = self._guards.get(rules.uid), self._released[rules.uid], self._zone(rules.uid)
         if "release" not in rules.limits:
             return
-        self._look_at_guards({want.pod.uid: self._budgets_block(want.pod) for want in self.wants.values()})
+        if not rules.enforces:  # who has to leave by a rehearsal is not judged
+            self._released[rules.uid] |= dict.fromkeys(self._pods, False)
+            return
+        self._look_at_guards()
         may_be_full = zone == "Full" or self.now - since < SLACK
         if not may_be_full and (guard is None or guard.tripped is None):
             return
@@ -549,6 +558,9 @@ class Judge:
                 self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
             self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
+            for rules in self.policies.values():
+                if rules.reset:  # it was asked of the one that led then
+                    self._released[rules.uid] = dict.fromkeys(self._released[rules.uid], False)
             for guard in self._guards.values():
                 guard.grown[1], guard.only, guard.single = self.now, "", self.now
             for want in self.wants.values():
@@ -632,6 +644,8 @@ class Judge:
             self._server.fail(call, now, is_sure=whom == "server" and not is_slow)
         if whom == "pause" or asked:
             self._pause = [now + max(1.0, asked) * EARLY if whom == "pause" else 0.0, now + max(1.0, asked) * LATE]
+        if whom == "done":  # if etcd is restored now, the pod is there again
+            self._former[want.pod.uid] = now + DOUBT_SECONDS + SLACK
         if whom in ("done", "pod"):
             lane.succeed(is_sure=whom == "done")
         if whom in ("done", "pod", "lane"):
@@ -663,7 +677,7 @@ class Judge:
             is_followed = any(a <= at and end <= b for a, b in self._there)
             if node is not None and node.is_absent and not is_followed:  # in memory only
                 forgotten = max(forgotten, end)
-            periods = [(max(at, a), b) for a, b in self._there if b > at]
+            periods = [(max(at, a), b) for a, b in self._there if b - max(at, a) >= LAG]
             seen = periods[0][0] + LAG if periods else NEVER
             sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in periods)
             new.append((at, seen, sure, node))
@@ -811,6 +825,16 @@ class Judge:
             return False
         is_old = status.get("observedGeneration", 0) < found[0]["metadata"].get("generation", 1)
         return is_old or status.get("disruptionsAllowed", 0) <= 0
+
+    def _allowed_by(self, name: str) -> int:
+        return int(self._budgets[name].get("status", {}).get("disruptionsAllowed", 0))
+
+    def _may_wait(self, wants: Sequence[Want]) -> set[str]:
+        """UIDs of the pods that may wait for a budget: it allows none, or fewer than have to leave."""
+        budgets = {want.pod.uid: self._budgets_of(want.pod) for want in wants}
+        asked = Counter(name for names in budgets.values() for name in names)
+        few = {name for name in asked if self._allowed_by(name) < asked[name]}
+        return {one.pod.uid for one in wants if few & {*budgets[one.pod.uid]} or self._budgets_block(one.pod)}
 
     def _is_blocked(self, want: Want) -> bool:
         """Whether budgets may hold a pod: for ever, or until it is deleted."""
@@ -975,6 +999,8 @@ class Judge:
             return
         if self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None:
             return
+        if self._pods[want.pod.uid][-1][1] is None and not self._is_well(STALE):
+            return  # a silent stream says for long that it is there, and the call finds that it is gone
         early = "" if current is None else f" for {current.due.early - self.now:.1f} s"
         self._breach("right", key[1], f"{key[0]} called for {key[1]}, which need not leave{early}")
 
@@ -1052,15 +1078,14 @@ class Judge:
 
     def _tick(self) -> None:
         now = self.now
-        blocked = {}
         for want in self.wants.values():
-            blocks = blocked[want.pod.uid] = self._budgets_block(want.pod)
+            blocks = self._budgets_block(want.pod)
             want.allowed = None if blocks else now if want.allowed is None else want.allowed
             if blocks:
                 want.blocked = now if want.blocked is None else want.blocked
             elif want.allowed is not None and now - want.allowed >= SLACK:
                 want.blocked = None
-        self._look_at_guards(blocked)
+        self._look_at_guards()
         self._due_lanes = {self._lane_of(want) for want in self.wants.values() if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
         in_air |= {uid for uid, until in self._former.items() if until > now}
@@ -1088,7 +1113,7 @@ class Judge:
                 sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
                 self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")
 
-    def _look_at_guards(self, blocked: Mapping[str, bool]) -> None:
+    def _look_at_guards(self) -> None:
         for rules in self.policies.values():
             guard = self._guards.get(rules.uid)
             if guard is None:
@@ -1098,8 +1123,10 @@ class Judge:
                 count = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
                 if not guard.people or guard.people[-1][1] != count:
                     guard.people.append((self.now, count))
+            if not rules.enforces:
+                continue
             wants = [one for one in self.wants.values() if one.rules.uid == rules.uid]
-            guard.look(wants, self.now, blocked, well=self._is_well(SEEN))
+            guard.look(wants, self.now, self._may_wait(wants), well=self._is_well(SEEN))
         self._is_recounted = True
 
     def _could(self, rules: Rules, pod: Pod) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from taintwarden.api.field_errors import FieldError
 from taintwarden.engine.model import Owner, Toleration
+from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.wire.kinds import (
     MAX_OF_A_POD,
     MAX_SPREAD_CONSTRAINTS,

@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary, ref
 import msgspec
 import structlog
 
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.opt_outs import (
     DO_NOT_DISRUPT,
     DO_NOT_EVICT,
@@ -19,7 +18,6 @@ from taintwarden.api.opt_outs import (
     check_opt_outs,
     opt_outs,
 )
-from taintwarden.api.text import printable
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.decoding import bounds
@@ -41,6 +39,8 @@ from taintwarden.engine.model import (
     Tolerations,
     ValueSource,
 )
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.text import printable
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (
     MAX_TAINTS,

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from taintwarden.controller.words import wording
 from taintwarden.controller.words.notifier import MISSED
+from taintwarden.engine.limits.refusal import DELAYS
 from taintwarden.engine.machine import Outcome, PolicyReport, View
-from taintwarden.engine.model import Mode, Operator
+from taintwarden.engine.model import Mode
+from taintwarden.engine.operators import Operator
 from taintwarden.engine.reported_status import ZONE_STATES
 from taintwarden.telemetry.metrics import Metrics
 
@@ -19,7 +20,7 @@ class Gauges:
         self._view = view
         self._judged: dict[tuple[str, str], int] = {}
         self._begun: set[str] = set()
-        for limit in wording.HOLDS:
+        for limit in DELAYS:
             metrics.limit_wait.labels(limit)
         for operator in Operator:
             metrics.evaluations.labels(operator, "tolerated")

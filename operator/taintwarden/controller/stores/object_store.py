@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from taintwarden.api.field_errors import FieldError, InvalidObject
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.kube.errors import NOT_JSON
 
 T = TypeVar("T")

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import structlog
 
-from taintwarden.api.text import printable
 from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.notifier import Notifier, policy_subject
 from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
+from taintwarden.fields.text import printable
 from taintwarden.kube.calls.recorder import NORMAL, WARNING, EventSubject
 
 MAX_WAITING = 1_000

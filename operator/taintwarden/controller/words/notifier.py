@@ -248,7 +248,7 @@ def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
 @row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
-    counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds if guard else 0, n.bad)
+    counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds, n.bad)
     text, is_paused = wording.tripped(policy, counted, "", halts=n.halts), policy.mode is Mode.PAUSED
     advice = wording.guard_advice(policy.name, paused=is_paused)
     begins = "" if is_paused else _mode(policy)  # what it says of a paused policy says so

@@ -17,8 +17,6 @@ from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus
 
-HOLDS = refusal.HOLDS
-"""Limit -> why it delays pods."""
 TOO_MANY = "too many would be evicted"
 """Why a guard has tripped."""
 
@@ -99,7 +97,7 @@ def why_held(limit: str, number: int, detail: str) -> str:
     """
     if limit == refusal.BUDGET and detail:
         return detail
-    why = HOLDS.get(limit, limit)
+    why = refusal.DELAYS[limit].why if limit in refusal.DELAYS else limit
     if limit == refusal.GUARD and not detail:
         why += f", because {TOO_MANY}"
     return (_of_one(why) if number == 1 else why) + (f": {detail}" if detail else "")
@@ -247,7 +245,7 @@ def all_zones_full(policy: Policy, waiting: int, zones: int) -> str:
     count = "Its only zone is" if zones == 1 else f"All its {zones} zones are"
     wait = f"{pods(waiting)} {'waits' if waiting == 1 else 'wait'}"
     advice = "Check the monitoring, and check with taintwarden plan what would be evicted"
-    if policy.limits.guard is not None:
+    if policy.limits.guard.is_limit:
         them = "it" if waiting == 1 else "them"
         advice += f". Only if you want {'this pod' if waiting == 1 else 'all these pods'} evicted, release {them}: "
         advice += f"taintwarden guard reset {policy.name}"

@@ -74,7 +74,7 @@ class Bounces(Limit):
         del now
         settings, uids = {}, {}
         for policy in policies:
-            if policy.limits.bounce is not None:
+            if policy.limits.bounce.is_limit:
                 settings[policy.name] = policy.limits.bounce
                 uids[policy.name] = policy.uid
         for key in [key for key, loop in self._loops.items() if uids.get(loop.policy) != self._uids[loop.policy]]:

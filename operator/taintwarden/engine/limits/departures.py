@@ -32,11 +32,11 @@ class Departures(Limit):
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Take over changed limits at once."""
         del now
-        self._is_limited = any(policy.limits.node_max_concurrent is not None for policy in policies)
+        self._is_limited = any(policy.limits.per_node.max_concurrent is not None for policy in policies)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """``perNode.maxConcurrent``."""
-        most = request.policy.limits.node_max_concurrent
+        most = request.policy.limits.per_node.max_concurrent
         return None if request.is_hard or most is None else self.refuse(request.pod, most, request.now)
 
     def reserve(self, request: EvictionRequest) -> None:

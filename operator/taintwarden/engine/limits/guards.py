@@ -40,7 +40,7 @@ class Guards(Limit):
                 guard = None
                 self._records.pop(name, None)
             settings = policy.limits.guard
-            if settings is None or policy.reclaim is not None:
+            if not settings.is_limit or policy.reclaim is not None:
                 if guard is not None:
                     self._records[name] = guard.record(now)
                 continue

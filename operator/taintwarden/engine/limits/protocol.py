@@ -10,7 +10,7 @@
 =============== =====================================================================================================
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 
 import msgspec
@@ -23,7 +23,7 @@ from taintwarden.engine.model import ROUNDING_SECONDS, Instant, Mode, Pod, Polic
 class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     """The question whether a pod may be evicted now.
 
-    ``due``: the verdicts whose time has come. ``zone`` is the node's. ``deletes``: the pod is deleted, so no
+    ``due``: the verdicts whose time has come. ``labels``: the node's. ``deletes``: the pod is deleted, so no
     PodDisruptionBudget applies. ``released``: a person reset the guard, and this pod is one of those that were
     released. ``others_could_go``: pods of another lane could be evicted instead. ``cordoned_at``: since when the node
     takes no new pods, if it does not.
@@ -32,7 +32,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     pod: Pod
     policy: Policy
     due: tuple[TaintVerdict, ...]
-    zone: str
+    labels: Mapping[str, str]
     now: Instant
     deletes: bool = False
     released: bool = False

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.limits.protocol import EvictionRequest, Limit, lane_key
 from taintwarden.engine.limits.refusal import NAMESPACE_RATE, OVERALL_RATE, POLICY_RATE, ZONE, ZONE_RATE, Refusal, Whom
-from taintwarden.engine.limits.zones import Zones, key_of
+from taintwarden.engine.limits.zones import Zones, key_of, zone_of
 from taintwarden.engine.model import Instant, MonotonicTime, Policy
+from taintwarden.fields.spec import MAX_RATE
 
 MAX_IDLE_BUCKETS = 100
 """With more buckets of zones and namespaces than these, and twice as many as the last time, full ones are dropped."""
@@ -51,7 +52,7 @@ class Rates(Limit):
         kept: dict[str, TokenBucket] = {}
         for policy in policies:
             limits = policy.limits
-            if limits.evictions_per_second is None:
+            if limits.evictions_per_second >= MAX_RATE:
                 continue
             wanted = limits.evictions_per_second, limits.burst
             bucket = self._policies.get(policy.name) or TokenBucket(*wanted, now.monotonic)
@@ -85,17 +86,18 @@ class Rates(Limit):
         limits, policy = request.policy.limits, request.policy.name
         if policy in self._policies:
             found.append((_OF_POLICY, self._policies[policy]))
-        if limits.zone_evictions_per_second is not None:
-            key = f"zone-rate/{policy}/{request.zone}"
-            bucket = self._bucket(key, limits.zone_evictions_per_second, request.now.monotonic)
-            found.append((Refusal(ZONE_RATE, None, Whom.PODS, key, f"zone {request.zone}"), bucket))
-        if limits.zone_health is not None and self._zones.is_slowed(policy, request.zone):
-            key = key_of(policy, request.zone)
+        if (rate := limits.per_zone.evictions_per_second) is not None:
+            zone = zone_of(request.labels)
+            key = f"zone-rate/{policy}/{zone}"
+            bucket = self._bucket(key, rate, request.now.monotonic)
+            found.append((Refusal(ZONE_RATE, None, Whom.PODS, key, f"zone {zone}"), bucket))
+        if limits.zone_health is not None and self._zones.is_slowed(policy, zone := zone_of(request.labels)):
+            key = key_of(policy, zone)
             bucket = self._bucket(key, limits.zone_health.evictions_per_second, request.now.monotonic)
-            found.append((Refusal(ZONE, None, Whom.PODS, key, self._zones.describe(policy, request.zone)), bucket))
-        if limits.namespace_evictions_per_second is not None:
+            found.append((Refusal(ZONE, None, Whom.PODS, key, self._zones.describe(policy, zone)), bucket))
+        if (rate := limits.per_namespace.evictions_per_second) is not None:
             key = lane_key(request.lane)
-            bucket = self._bucket(key, limits.namespace_evictions_per_second, request.now.monotonic)
+            bucket = self._bucket(key, rate, request.now.monotonic)
             found.append((Refusal(NAMESPACE_RATE, None, Whom.LANE, key), bucket))
         return found
 

@@ -1,6 +1,8 @@
 """A limit's answer for a pod that may not be evicted yet, and the names of the limits as users see them."""
 
+import math
 from enum import Enum, auto
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,23 +23,39 @@ BUDGET = "budget"
 FAILING = "failing"
 VIEW = "view"
 
-HOLDS = {
-    WINDOW: "it is outside the windows of the policy",
-    POLICY_RATE: "the rate of the policy",
-    OVERALL_RATE: "the rate over all policies",
-    CALLS: "the API server fails or is asked too often, or all slots for calls are used",
-    NAMESPACE_RATE: "the rate of their namespace",
-    ZONE_RATE: "the rate of their zone",
-    ZONE: "nodes of their zone are unhealthy",
-    GUARD: "the guard holds them",
-    NODE: "the maximum number of pods of their node is terminating",
-    WORKLOAD: "their workload cannot lose another Ready pod now",
-    BOUNCE: "their workload comes back to the node it is evicted from, which placement prevents",
-    BUDGET: "their PodDisruptionBudget allows no disruption now",
-    FAILING: "calls for their eviction fail or hang",
-    VIEW: "the state of the cluster is not known well enough",
+
+class Delay(NamedTuple):
+    """What users see of a limit that delays pods."""
+
+    why: str
+    """What the limit tells apart is in the detail of its refusal."""
+    may_last_seconds: float = math.inf
+    """After so long a person has to look, as the alerts say. Most delays end by themselves, or another rule speaks."""
+    needs_evictions: bool = False
+    """It does no harm where nothing is evicted."""
+
+
+DELAYS = {
+    WINDOW: Delay("it is outside the windows of the policy"),
+    POLICY_RATE: Delay("the rate of the policy"),
+    OVERALL_RATE: Delay("the rate over all policies"),
+    CALLS: Delay("the API server fails or is asked too often, or all slots for calls are used", 300.0),
+    NAMESPACE_RATE: Delay("the rate of their namespace"),
+    ZONE_RATE: Delay("the rate of their zone"),
+    ZONE: Delay("nodes of their zone are unhealthy"),
+    GUARD: Delay("the guard holds them"),
+    NODE: Delay("the maximum number of pods of their node is terminating", 1_800.0, needs_evictions=True),
+    WORKLOAD: Delay("their workload cannot lose another Ready pod now"),
+    BOUNCE: Delay(
+        "their workload comes back to the node it is evicted from, which placement prevents",
+        300.0,
+        needs_evictions=True,
+    ),
+    BUDGET: Delay("their PodDisruptionBudget allows no disruption now", 1_800.0, needs_evictions=True),
+    FAILING: Delay("calls for their eviction fail or hang", 60.0),
+    VIEW: Delay("the state of the cluster is not known well enough", 180.0),
 }
-"""Name of a limit -> why it delays pods. What a limit tells apart is in the detail of its refusal."""
+"""By the name of the limit."""
 
 
 class Whom(Enum):

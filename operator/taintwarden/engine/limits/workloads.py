@@ -6,7 +6,7 @@ or the workload is scaled down. So a restart loses nothing relevant.
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, Whom
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Share, WorkloadKey, later
+from taintwarden.engine.model import Instant, MonotonicTime, PerWorkload, Pod, WorkloadKey, later
 
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 """Controllers that are watched, so that their wanted number of pods is known."""
@@ -112,8 +112,10 @@ class Workloads(Limit):
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """``perWorkload.maxUnavailable``."""
-        share = request.policy.limits.max_unavailable
-        return None if request.is_hard or share is None else self.refuse(request.pod, share, request.now.monotonic)
+        limit = request.policy.limits.per_workload
+        return (
+            self.refuse(request.pod, limit, request.now.monotonic) if limit.is_limit and not request.is_hard else None
+        )
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the pod as missing, also if its policy does not set this limit."""
@@ -125,7 +127,7 @@ class Workloads(Limit):
         if settlement.stays:
             self.stay(uid)
 
-    def refuse(self, pod: Pod, share: Share, now: MonotonicTime) -> Refusal | None:
+    def refuse(self, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
         """Refuse if the workload cannot spare this pod. A pod that is not Ready already counts as missing."""
         owner, key = pod.shared.owner, pod.shared.workload
         if key is None or not pod.ready or pod.uid in self._leaving:
@@ -139,11 +141,11 @@ class Workloads(Limit):
             workload.owed = [until for until in workload.owed if until > now]
             wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
         missing = wanted - (workload.ready - workload.ready_leaving)
-        spare = share.of(wanted)
+        spare = limit.of(wanted)
         if missing + 1 <= spare:
             return None
         are = "is" if missing == 1 else "are"
-        detail = f"{missing} of {wanted} pods of {owner} {are} missing, and at most {spare} ({share}) may be"
+        detail = f"{missing} of {wanted} pods of {owner} {are} missing, and at most {spare} ({limit}) may be"
         return Refusal(WORKLOAD, until, Whom.PODS, _key(key), detail)
 
     def _awaited(self, workload: _Workload, now: MonotonicTime) -> MonotonicTime | None:

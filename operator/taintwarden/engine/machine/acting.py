@@ -7,7 +7,6 @@ from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import EVERY_POLICY, LaneKey, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
-from taintwarden.engine.limits.zones import zone_of
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.ending import Ending
@@ -50,8 +49,6 @@ class Acting:
         self._reclaims = reclaims
         self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Blocked claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
-        self._released: list[tuple[str, list[str]]] = []
-        """Policies with UIDs of pods that a person released, whose claims move to another lane."""
         self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """UIDs of pods whose last call got no answer, by when the watch would have shown that it was carried out."""
 
@@ -67,14 +64,11 @@ class Acting:
     def leads(self) -> None:
         """The replica begins to lead."""
         self._accepted.clear()
-        self._released = []
 
     # -- time -----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> Iterator[float]:
         """Seconds until a claim of each policy may be admitted, unless something else has to change first."""
-        if self._released:
-            yield 0.0
         slow_at = self._world.limiter.calls.next_slow_at()
         for at in (slow_at, self._asks.next_at(), self._doubts.next_at()):
             if at is not None:
@@ -93,7 +87,8 @@ class Acting:
             key = queues.pop_due(now)
             if key is None:
                 return
-            claim = claims.by_key[key]
+            claim = claims.get(key)
+            assert claim is not None  # noqa: S101 - queues have only such
             pod = self._world.cluster.pod(claim.node, claim.uid)
             if claim.phase is Phase.LEAVING:
                 self._look_again(claim.uid)
@@ -113,22 +108,13 @@ class Acting:
         if pod is not None:
             self._judging.judge(self._world.cluster.nodes[evictee.node], pod)
 
-    def let_time_pass(self, most: int) -> None:
-        """Reconsider what time has changed: slow calls, released pods, deletions."""
+    def let_time_pass(self) -> None:
+        """Reconsider what time has changed: slow calls, deletions."""
         now = self._world.now.monotonic
         for lane in self._world.limiter.calls.let_time_pass(now):
             self._world.queues.failing_changed(lane)
-        while self._released and most > 0:
-            policy, uids = self._released[-1]
-            most -= 1
-            if not uids:
-                self._released.pop()
-                continue
-            claim = self._world.claims.by_key.get(f"{uids.pop()}/{policy}")
-            if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
-                self._world.queues.wait(claim)
         while (key := self._asks.pop_due(now)) is not None:
-            claim = self._world.claims.by_key.get(key)
+            claim = self._world.claims.get(key)
             if claim is not None and claim.phase is Phase.BLOCKED:
                 self._world.queues.ask_again(claim)
         while (uid := self._doubts.pop_due(now)) is not None:
@@ -148,10 +134,6 @@ class Acting:
         pod = world.cluster.pod(evictee.node, uid)
         if pod is not None:
             self._judging.judge(world.cluster.nodes[evictee.node], pod)
-
-    def release(self, policy: str, uids: list[str]) -> None:
-        """A person released these pods."""
-        self._released.append((policy, list(uids)))
 
     def pull_freed(self) -> None:
         """Release claims whose limits may admit them now."""
@@ -215,7 +197,7 @@ class Acting:
             pod,
             policy,
             tuple(claim.grounds.due(pod.bound_at, world.now.wall)),
-            zone_of(world.cluster.labels(claim.node)) if policy.limits.by_zone else "",
+            world.cluster.labels(claim.node),
             world.now,
             deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
             released=world.limiter.guards.is_released(policy.name, claim.uid),
@@ -308,7 +290,7 @@ class Acting:
         if in_a_row:
             world.report(commands.Bounced(pod, verdict, in_a_row))
         grace, grace_cut = self._grace_of(claim, pod)
-        as_seen = not pod.ready and claim.policy.limits.max_unavailable is not None and not request.is_hard
+        as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen)
         evictee.call = Call(claim, order, grace_cut)
         world.command(order)
@@ -316,7 +298,7 @@ class Acting:
     def _count_bounces(self, claim: Claim, pod: Pod, request: EvictionRequest) -> int:
         """The number of the round that this eviction begins, if the pod came back; else 0."""
         policy, bounces = claim.policy, self._world.limiter.bounces
-        if policy.limits.bounce is None:
+        if not policy.limits.bounce.is_limit:
             return 0
         return max(bounces.leave(pod, policy.name, one.taint, self._world.now.monotonic) for one in request.due)
 

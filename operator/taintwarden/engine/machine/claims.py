@@ -100,8 +100,8 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     version: int
     """The pod's resourceVersion at its first evaluation: its node has to be known as of then."""
     phase: Phase = Phase.WAITING
-    is_announced: bool = False
-    """It was reported that the pod will be evicted at ``due_at``."""
+    announced_in: int | None = None
+    """The term of the leader that reported that the pod will be evicted at ``due_at``."""
     is_reported: bool = False
     """It was reported what delays the eviction."""
     not_before: MonotonicTime = MonotonicTime(0.0)
@@ -154,7 +154,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     @property
     def was_expected(self) -> bool:
         """Whether it was reported that the pod is to be evicted."""
-        return self.is_announced or self.is_reported or self.phase is Phase.REHEARSED
+        return self.announced_in is not None or self.is_reported or self.phase is Phase.REHEARSED
 
     @property
     def failed(self) -> Outcome | None:
@@ -185,7 +185,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.postpone(settles_at)
         if due_at != self.due_at:
             self._begin_again()
-        self.is_announced = self.is_announced and due_at == self.due_at
+            self.announced_in = None
         self.grounds, self.verdict, self.due_at = grounds, verdict, due_at
         self.version = min(self.version, pod.resource_version)  # lower after a restore of etcd
         return changed
@@ -194,14 +194,14 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """The pod is on another node than before, after a restore of etcd."""
         self.node = node
 
-    def announce(self, *, announced: bool) -> None:
-        """It was reported when the pod will be evicted; or another process leads, which may not know of that."""
-        self.is_announced = announced
+    def announce(self, term: int) -> None:
+        """It was reported when the pod will be evicted. The leader of another term reports it again."""
+        self.announced_in = term
 
     def rest(self) -> None:
         """The policy does not act, so no eviction is expected any more."""
         self._begin_again()
-        self.is_announced = self.is_reported = False
+        self.announced_in, self.is_reported = None, False
 
     def postpone(self, until: MonotonicTime) -> None:
         """Make no call before then."""
@@ -282,15 +282,20 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
 
 
 class Claims:
-    """All claims, by pod and by key."""
+    """All claims, by pod."""
 
     def __init__(self) -> None:
         self.evictees: dict[str, Evictee] = {}
         """By the pod's UID."""
-        self.by_key: dict[str, Claim] = {}
 
     def __iter__(self) -> Iterator[Claim]:
-        return iter(self.by_key.values())
+        return (claim for evictee in self.evictees.values() for claim in evictee.claims)
+
+    def get(self, key: str) -> Claim | None:
+        """The claim with this key, if it has not ended."""
+        uid, _, policy = key.partition("/")
+        evictee = self.evictees.get(uid)
+        return None if evictee is None else evictee.claim_of(policy)
 
     def evictee(self, pod: Pod) -> Evictee:
         """The pod's evictee, which is created if there is none."""
@@ -307,11 +312,9 @@ class Claims:
     def add(self, evictee: Evictee, claim: Claim) -> None:
         """Another policy evicts the pod."""
         evictee.claims = (*evictee.claims, claim)
-        self.by_key[claim.key] = claim
 
     def remove(self, claim: Claim) -> None:
         """A claim has ended."""
-        del self.by_key[claim.key]
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.call is None:

@@ -80,8 +80,8 @@ class NodeState:
         self.judged: dict[PodClass, Judged] = {}
         self.alike: dict[Alike, Judged] = {}
         """The verdicts on all classes that do not differ in what verdicts depend on."""
-        self.population: dict[str, int] = {}
-        """Policy -> how many pods it may evict here, as far as it was counted."""
+        self.population: Tally[str] = Tally()
+        """Policy -> how many pods it may evict here."""
         self.confirmed_version = -1
         """The node is known as it was when pods had this resourceVersion."""
         self.confirmed_at = MonotonicTime(-math.inf)
@@ -246,7 +246,6 @@ class Cluster:
         known = state.pods.get(pod.uid)
         state.pods[pod.uid] = pod
         if known is None or known.shared is not pod.shared:
-            state.population = {}
             self.classes[pod.shared] += 1
             if known is not None:
                 self._discount(state, known)
@@ -264,7 +263,6 @@ class Cluster:
         return known
 
     def _discount(self, state: NodeState, pod: Pod) -> None:
-        state.population = {}
         self.classes.take(pod.shared)
         if pod.shared in state.judged and all(one.shared is not pod.shared for one in state.pods.values()):
             # Every run of a Job is a class of its own: a node would collect them until its taints change.
@@ -275,7 +273,7 @@ class Cluster:
         """A node is gone, or another one has its name: only the pods of the old one remain in the new state."""
         old = self.nodes[name]
         new = self.nodes[name] = NodeState(name)
-        new.pods, new.beside = old.pods, old.beside
+        new.pods, new.beside, new.population = old.pods, old.beside, old.population
         if new.beside is not None:
             new.beside.lose()
         return new

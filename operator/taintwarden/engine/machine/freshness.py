@@ -123,7 +123,7 @@ class Freshness:
     def _release(self, name: str, not_before: MonotonicTime | None = None) -> None:
         """The claims that wait for a read of the node continue, but not before that time."""
         for key in self._checking.pop(name, ()):
-            claim = self._world.claims.by_key.get(key)
+            claim = self._world.claims.get(key)
             if claim is None or claim.phase is not Phase.CHECKING:
                 continue
             if not_before is None:

@@ -1,27 +1,24 @@
 """The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Container
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
 from taintwarden.engine.guard import Guard, Turn
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.claims import Claim
+from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key
 from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy
+from taintwarden.engine.model import Instant, Mode, Pod, Policy
 
 EXAMPLES, MAX_EXAMPLES = 5, 100
 """How many pods a notice lists, and at how many, and how many nodes, it looks for that."""
-POPULATION_SECONDS = 1.0
-"""The greatest age of a count of all pods that a percentage refers to."""
-
 NAMED = 3
 """How many bad nodes a sentence names."""
 
@@ -32,21 +29,18 @@ class Guarding:
     Args:
         world: the state.
         outbox: writes the guard records.
-        released: called with the policy and UIDs of pods that a person released.
 
     """
 
-    def __init__(self, world: World, outbox: Outbox, released: Callable[[str, list[str]], None]) -> None:
+    def __init__(self, world: World, outbox: Outbox) -> None:
         self._world = world
         self._outbox = outbox
-        self._released = released
         self._generations: dict[str, tuple[str, int, float]] = {}
         """Policy -> its UID and generation, and since when that is in force."""
         self._profile_change = ("", 0.0)
         """The last change of a profile that changed what pods tolerate, and when it happened."""
         self._resets: dict[str, str] = {}
         """Policy -> the request for a reset."""
-        self._populations: dict[str, tuple[MonotonicTime, int]] = {}
         self._halted: dict[str, None] = {}
         """Policies for which it was reported that every zone is Full."""
 
@@ -55,7 +49,6 @@ class Guarding:
     def policies_changed(self) -> None:
         """The policies in force changed."""
         now = self._world.now
-        self._populations = {}
         before, self._generations = self._generations, {}
         for policy in self._world.verdicts.policies:
             known = before.pop(policy.name, None)
@@ -66,7 +59,8 @@ class Guarding:
             self._generations[policy.name] = (policy.uid, policy.generation, since)
             guard = self._guard(policy)
             if guard is not None:
-                guard.population, guard.budget_of = partial(self.population, policy), self._budget_of
+                guard.population = partial(self._world.verdicts.population.__getitem__, policy.name)
+                guard.budget_of = self._budget_of
                 guard.know_causes(known=self._knows_causes(policy))
         for name in before:
             self._forget(name)
@@ -77,13 +71,8 @@ class Guarding:
         for known in (self._halted, self._resets):
             known.pop(name, None)
 
-    def synced(self) -> None:
-        """Everything is listed. What was counted before, for a record that was read early, lacks pods."""
-        self._populations = {}
-
     def causes_changed(self) -> None:
         """A source of taints knows its taints, or not any more: a policy for them may evict other pods than before."""
-        self._populations = {}
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
             if guard is not None:
@@ -102,15 +91,6 @@ class Guarding:
     def profile_changed(self, change: str) -> None:
         """A change of a profile changed what pods tolerate."""
         self._profile_change = (change, self._world.now.wall)
-
-    def population(self, policy: Policy) -> int:
-        """How many pods the policy may evict; counted at most once a second."""
-        now = self._world.now.monotonic
-        known = self._populations.get(policy.name)
-        if known is None or not known[0] <= now < known[0] + POPULATION_SECONDS:
-            known = now, self._world.verdicts.population(policy, self._world.cluster)
-            self._populations[policy.name] = known
-        return known[1]
 
     def leadership_changed(self) -> None:
         """A requested release applies only to the process that led then, and to the pods that it held then."""
@@ -149,12 +129,16 @@ class Guarding:
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         guard.resolve(existing(self._world, guard), self._world.now)
+        for uid in guard.let_pass(most):
+            claim = self._world.claims.get(f"{uid}/{policy.name}")
+            if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
+                self._world.queues.wait(claim)  # released pods have lanes of their own
         match guard.look(self._world.now, most):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
                 guard.cause, examples = self._explain(policy, guard)
-                counts = (guard.expected(), guard.evicted(), self.population(policy), guard.allowance())
+                counts = (guard.expected(), guard.evicted(), guard.population(), guard.allowance())
                 bad = bad_nodes(self._world, guard, policy)
                 self._world.report(commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts))
             case None:
@@ -226,12 +210,12 @@ class Guarding:
                 self._outbox.put(commands.ClearGuardReset(policy))
             elif guard.reset == reset:
                 self._take_off_reset(policy, guard)
+            elif guard.is_counting:
+                self._resets[policy.name] = reset
             else:
                 is_full = self._world.limiter.zones.all_full(policy.name)
                 if guard.is_tripped or is_full:
-                    uids = guard.release(self._world.now)
-                    self._released(policy.name, uids)
-                    self._world.report(commands.GuardArmed(policy, len(uids)))
+                    self._world.report(commands.GuardArmed(policy, guard.release(self._world.now)))
                 guard.grant(reset)
 
     def _guard(self, policy: Policy) -> Guard | None:

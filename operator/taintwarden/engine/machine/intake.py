@@ -103,7 +103,7 @@ class Intake:
             return
         self._ending.cancel(state.pods)
         if state.pods:
-            cluster.replace(name)
+            self._world.verdicts.count_again(cluster.replace(name))
         else:
             del cluster.nodes[name]
         self._forget_node(name)
@@ -170,6 +170,11 @@ class Intake:
     def _count(self, pod: Pod, known: Pod | None) -> None:
         """Update the numbers of running pods by workload and topology domain."""
         limiter, spread = self._world.limiter, self._world.spread
+        if known is None or known.shared is not pod.shared:
+            verdicts, state = self._world.verdicts, self._world.cluster.nodes[pod.node]
+            verdicts.count(state, pod.shared, 1)
+            if known is not None:
+                verdicts.count(state, known.shared, -1)
         if known is None:
             spread.came(pod)
         elif known.shared is not pod.shared:
@@ -187,6 +192,7 @@ class Intake:
         world.limiter.departures.terminating(uid, node, until, world.now)
         state, known = world.cluster.nodes.get(node), world.cluster.remove(node, uid)
         if state is not None and known is not None:
+            world.verdicts.count(state, known.shared, -1)
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
             source = self._source if world.source is not None or known.shared.devices else None
@@ -271,7 +277,6 @@ class Intake:
         self._guarding.policies_changed()
         for state in world.cluster.nodes.values():
             state.policies = None
-            state.population = {}
         self._judging.all_again()
 
     def _derive_again(self) -> None:
@@ -294,8 +299,4 @@ class Intake:
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         """A namespace has these labels, or is gone (None)."""
-        changed = self._world.verdicts.set_namespace(name, labels)
-        if changed:
-            for state in self._world.cluster.nodes.values():
-                state.population = {}
-        self._judging.classes_again(changed)
+        self._judging.classes_again(self._world.verdicts.set_namespace(name, labels))

@@ -143,6 +143,7 @@ class Judging:
                     self.judge(state, pod)
                     done += 1
             if state is not None:
+                world.verdicts.count_again(state)
                 self._conclude(state)
         if nodes:
             self._shares[namespace] = nodes  # behind the others
@@ -161,6 +162,7 @@ class Judging:
         verdicts.select(state)  # a node without pods, too: its history is kept for the policies that select it
         if state.node is not None and verdicts.uses.zone_health:
             self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
+        verdicts.count_again(state)
         state.forget_verdicts()
         first: Claim | None = None
         count = 0
@@ -258,7 +260,7 @@ class Judging:
                 self._reclaims.expect(claim)
             if guard is not None:
                 self._expect(guard, claim, pod)
-        if not claim.is_announced and claim.due_at - now.wall > self._world.timings.announced_ahead:
+        if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
             self._announce(claim, pod)
         return claim
 
@@ -302,13 +304,8 @@ class Judging:
 
     def _announce(self, claim: Claim, pod: Pod) -> None:
         if self._world.leading and claim.rests is Phase.WAITING:
-            claim.announce(announced=True)
+            claim.announce(self._world.term)
             self._world.report(commands.Scheduled(pod, claim.verdict, claim.due_at))
-
-    def announce_again(self) -> None:
-        """What was announced counts no longer, since another process may have led since."""
-        for claim in self._world.claims:
-            claim.announce(announced=False)
 
     # -- what is ahead --------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class Machine:
         gates: Gates | None = None,
         overall_rate: float | None = None,
         max_in_flight: int = 64,
-        slice_size: int = 250,
+        slice_size: int = 100,
         timings: Timings | None = None,
         source: NewSource | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class Machine:
         ending = Ending(world, self._reclaims)
         self._judging = Judging(world, ending, self._reclaims, self._outbox)
         self._acting = Acting(world, self._judging, ending, self._freshness, self._reclaims)
-        self._guarding = Guarding(world, self._outbox, self._acting.release)
+        self._guarding = Guarding(world, self._outbox)
         self._intake = Intake(world, self._judging, ending, self._freshness, self._outbox, self._guarding, source)
         self.view = View(world, self._acting, self._reclaims)
 
@@ -154,7 +154,6 @@ class Machine:
             case events.Synced():
                 self._world.synced = True
                 self._intake.synced()
-                self._guarding.synced()
                 self._judging.all_again()
             case events.LeadershipChanged():
                 self._leadership_changed(event)
@@ -195,7 +194,7 @@ class Machine:
             return
         self._guarding.reset()
         self._guarding.look(most)
-        self._acting.let_time_pass(most)
+        self._acting.let_time_pass()
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
         ready_in = world.queues.next_in(world.now)
@@ -231,7 +230,6 @@ class Machine:
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}
             state.degraded = False
-        self._judging.announce_again()
         self._judging.all_again()
 
     def _written(self, event: events.Written) -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.derived import Derivations, derivations
@@ -16,10 +16,11 @@ from taintwarden.engine.evaluate import (
     selects_node,
     spares,
 )
-from taintwarden.engine.machine.cluster import Cluster, Judged, NodeState, history_name
+from taintwarden.engine.machine.cluster import Judged, NodeState, history_name
 from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations, ZoneHealth
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, selects
+from taintwarden.engine.tally import Tally
 
 MAX_ALIKE = 100
 """On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""
@@ -37,13 +38,16 @@ class Features(NamedTuple):
     def of(cls, policies: Collection[Policy]) -> Self:
         """What these use."""
         return cls(
-            any(policy.limits.bounce is not None for policy in policies),
+            any(policy.limits.bounce.is_limit for policy in policies),
             any(policy.devices for policy in policies),
             any(policy.reclaim is not None for policy in policies),
             any(policy.limits.zone_health is not None for policy in policies),
         )
 
 
+T = TypeVar("T")
+_OfClass = WeakKeyDictionary[PodClass, tuple[tuple[Policy, ...], T]]
+"""What holds for a class while these policies are in force: to forget it of all classes would take long."""
 _Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]
 
 
@@ -56,9 +60,11 @@ class Verdicts:
         self.derivations: Derivations = {}
         """The taints that policies derive."""
         self.uses = Features()
+        self.population: Tally[str] = Tally()
+        """Policy -> how many pods it may evict: the sum of what nodes have."""
         self._namespaces: dict[str, dict[str, str]] = {}
-        self._selecting: WeakKeyDictionary[PodClass, tuple[Policy, ...]] = WeakKeyDictionary()
-        self._sparing: WeakKeyDictionary[PodClass, Mapping[Policy, str]] = WeakKeyDictionary()
+        self._selecting: _OfClass[tuple[Policy, ...]] = WeakKeyDictionary()
+        self._sparing: _OfClass[Mapping[Policy, str]] = WeakKeyDictionary()
         self._profiles = Profiles()
         self._profiled: defaultdict[str, _Profiled] = defaultdict(WeakKeyDictionary)
         """Namespace -> the profiles of each class, and all its tolerations including theirs."""
@@ -68,8 +74,6 @@ class Verdicts:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.derivations = derivations(self.policies)
         self.uses = Features.of(self.policies)
-        self._selecting.clear()
-        self._sparing.clear()
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> Collection[PodClass]:
         """A namespace has these labels, or is gone. Returns the classes with other policies because of it.
@@ -88,10 +92,10 @@ class Verdicts:
         if not any(policy.namespace_selector.requirements for policy in self.policies):
             return frozenset()
         changed = []
-        for pod_class, before in list(self._selecting.items()):
+        for pod_class, (_, before) in list(self._selecting.items()):
             if pod_class.namespace == name:
                 del self._selecting[pod_class]
-                spared = self._sparing.pop(pod_class, {})
+                _, spared = self._sparing.pop(pod_class, (None, {}))
                 if self.selecting(pod_class) != before or self.sparing(pod_class) != spared:
                     changed.append(pod_class)
         return frozenset(changed)
@@ -207,19 +211,26 @@ class Verdicts:
                     found.setdefault(history_name(verdict.taint), verdict)
         return found
 
-    def population(self, policy: Policy, cluster: Cluster) -> int:
-        """How many pods the policy may evict."""
-        if not policy.node_selector.requirements:
-            pods = sum(pods for one, pods in cluster.classes.items() if self._may_evict(policy, one))
-            return pods - sum(self._population(policy, one) for one in cluster.nodes.values() if _opts_out(one, policy))
-        return sum(self._population(policy, one) for one in cluster.nodes.values() if policy in self.select(one))
+    def count(self, state: NodeState, pod_class: PodClass, by: int) -> None:
+        """The node has so many more pods of a class; negative: fewer.
 
-    def _population(self, policy: Policy, state: NodeState) -> int:
-        found = state.population.get(policy.name)
-        if found is None:
-            found = sum(self._may_evict(policy, pod.shared) for pod in state.pods.values())
-            state.population[policy.name] = found
-        return found
+        Policies that changed, and namespaces whose labels did, count when the node is evaluated again.
+        """
+        if not state.pods:
+            self.count_again(state)
+            return
+        for policy in self.select(state):
+            if self._may_evict(policy, pod_class):
+                state.population.change(policy.name, by)
+                self.population.change(policy.name, by)
+
+    def count_again(self, state: NodeState) -> None:
+        """Other policies may evict the pods of a node than before."""
+        for name, pods in state.population.items():
+            self.population.change(name, -pods)
+        state.population = Tally()
+        for pod in state.pods.values():
+            self.count(state, pod.shared, 1)
 
     def _may_evict(self, policy: Policy, pod_class: PodClass) -> bool:
         """Whether a policy may evict pods of a class; one for devices alone evicts none that has no such device."""
@@ -236,26 +247,27 @@ class Verdicts:
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class."""
-        found = self._selecting.get(pod_class)
-        if found is None:
+        policies, found = self._selecting.get(pod_class, (None, ()))
+        if policies is not self.policies:
             labels = self.namespace_labels(pod_class.namespace)
             found = tuple(policy for policy in self.policies if not exclusion(policy, pod_class, labels))
-            self._selecting[pod_class] = found
+            self._selecting[pod_class] = self.policies, found
         return found
 
     def sparing(self, pod_class: PodClass) -> Mapping[Policy, str]:
         """The policies that leave pods of a class on nodes that will be removed, each with the reason."""
-        found = self._sparing.get(pod_class)
-        if found is None:
+        policies, found = self._sparing.get(pod_class, (None, {}))
+        if policies is not self.policies:
             labels = self.namespace_labels(pod_class.namespace)
             reasons = {one: spares(one, pod_class, labels) for one in self.policies if one.reclaim is not None}
-            found = self._sparing[pod_class] = {one: reason for one, reason in reasons.items() if reason}
+            found = {one: reason for one, reason in reasons.items() if reason}
+            self._sparing[pod_class] = self.policies, found
         return found
 
 
 def _is_unhealthy(state: NodeState, health: ZoneHealth) -> bool:
     taints = () if state.node is None else state.node.taints
-    return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.unhealthy)
+    return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.tolerations)
 
 
 def _tolerations_of(profile: Profile | None) -> tuple[Toleration, ...]:

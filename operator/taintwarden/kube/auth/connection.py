@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 from yarl import URL
 
-from taintwarden.api.text import printable, without_userinfo
+from taintwarden.fields.text import printable, without_userinfo
 from taintwarden.kube.auth.credentials import Credentials, CredentialsError, Proof
 from taintwarden.kube.auth.kubeconfig import (
     SERVICE_ACCOUNT,

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 from taintwarden.kube.auth.kubeconfig import ClusterSource, Material, Plugin
 from taintwarden.kube.errors import NOT_JSON, Unreachable
 

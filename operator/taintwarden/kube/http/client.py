@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.http.http_session import HttpSession

@@ -10,7 +10,7 @@ from typing import Any, Final
 import aiohttp
 from yarl import URL
 
-from taintwarden.api.text import printable, without_userinfo
+from taintwarden.fields.text import printable, without_userinfo
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import Fenced, TooLong, Untrusted
 from taintwarden.kube.http.messages import Answer, Request

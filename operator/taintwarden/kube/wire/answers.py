@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, NOT_JSON, ApiError, ApiStatus, Unreachable
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from typing import Generic
 
 import msgspec
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 from taintwarden.kube.errors import ApiError, ApiStatus, KubeError
 from taintwarden.kube.wire.kinds import Identity, ListMeta, Object
 

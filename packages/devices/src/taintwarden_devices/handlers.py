@@ -228,7 +228,7 @@ class ClaimHandler(DeviceHandler[DeviceClaimObject]):
 
 def named_drivers(policies: Iterable[Policy]) -> frozenset[str]:
     """The drivers of whose devices policies select taints; none if no policy does."""
-    found = frozenset(one.driver for policy in policies for one in policy.devices)
+    found = frozenset(one.driver or EVERY_DRIVER for policy in policies for one in policy.devices)
     return frozenset((EVERY_DRIVER,)) if EVERY_DRIVER in found else found
 
 

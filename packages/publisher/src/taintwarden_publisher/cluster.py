@@ -13,8 +13,8 @@ import kopf
 import msgspec
 from kubernetes.aio import client, config
 
-from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, VERSION
+from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON, ConfigError
 from taintwarden.kube.wire.answers import decoded_flat
 from taintwarden_publisher.nodes import Node

@@ -9,7 +9,7 @@ from typing import Annotated
 import aiohttp
 import msgspec
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 from taintwarden_publisher.samples import Series
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 

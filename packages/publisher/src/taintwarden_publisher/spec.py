@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
-from taintwarden.api import names
 from taintwarden.api.decode import decode
-from taintwarden.api.field_errors import FieldError
-from taintwarden.api.types import PUBLISHER_KIND, LabelSelectorSpec, Spec, checked, no_duplicates
+from taintwarden.api.types import PUBLISHER_KIND, LabelSelectorSpec
 from taintwarden.engine.model import Effect
+from taintwarden.fields import names
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.spec import Spec, checked, no_duplicates
 
 KIND = PUBLISHER_KIND
 PLURAL = "taintpublishers"

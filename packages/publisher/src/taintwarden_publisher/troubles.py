@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 
 MAX_MESSAGE = 1000
 """Characters of a sentence."""

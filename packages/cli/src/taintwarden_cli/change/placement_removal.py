@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from taintwarden.api.names import check_key, check_label_value
 from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
+from taintwarden.fields.names import check_key, check_label_value
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of

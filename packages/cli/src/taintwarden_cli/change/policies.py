@@ -13,13 +13,12 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from taintwarden.api.policies import ALL_PERCENT
 from taintwarden.api.status import GuardStatus, PolicyStatus
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.controller.words.wording import no_longer_paused, pods
 from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import GUARD, ZONE
-from taintwarden.engine.model import Mode
+from taintwarden.engine.model import ALL_PERCENT, Mode
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION, POLICIES
 from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
 from taintwarden_cli.output import printable, write

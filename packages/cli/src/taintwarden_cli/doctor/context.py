@@ -6,7 +6,8 @@ from functools import cached_property
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.model import Gates, Operator, PodClass, Policy, Taint, Toleration
+from taintwarden.engine.model import Gates, PodClass, Policy, Taint, Toleration
+from taintwarden.engine.operators import Operator
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates

@@ -244,7 +244,7 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
     selectors: tuple[AnySelector, ...] = policy.taints
     if taint.origin is not None:
         device, taint = taint.origin.device, Taint(taint.key, effect=taint.effect)
-        selectors = tuple(one for one in policy.devices if one.driver in ("", device.driver))
+        selectors = tuple(one for one in policy.devices if one.driver in (None, device.driver))
     closest = [one for one in selectors if TaintSelector(one.key, (taint.effect,)).specificity(taint)]
     return ", ".join(dict.fromkeys(effect for one in closest for effect in one.effects))
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import msgspec
 
-from taintwarden.api.text import printable
 from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
 from taintwarden.controller.words.wording import several
 from taintwarden.engine.limits.zones import ZONE_LABEL
@@ -18,6 +17,7 @@ from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Effect, Gates, Taint, ValueType
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
+from taintwarden.fields.text import printable
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS
 from taintwarden_cli.output import fail

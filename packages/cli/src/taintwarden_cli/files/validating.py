@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from taintwarden.api.field_errors import FieldError, InvalidObject, as_written
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
 from taintwarden.controller.words.wording import several
 from taintwarden.engine.model import Policy, Profile
+from taintwarden.fields.field_errors import FieldError, InvalidObject, as_written
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.manifests import BadInput, Document, read_documents

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 from taintwarden_cli.rehearsal.yaml_documents import Position, documents, items_of, position
 
 MAX_BYTES = 256 * 2**20

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator
 
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import View
-from taintwarden.engine.model import Gates, Operator, PodClass, Taint, Tolerations
+from taintwarden.engine.model import Gates, PodClass, Taint, Tolerations
+from taintwarden.engine.operators import Operator
 from taintwarden_cli.rehearsal.places import Place, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.node_labels import wanted_labels

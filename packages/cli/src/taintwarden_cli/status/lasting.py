@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.api.field_errors import InvalidObject
 from taintwarden.api.policies import parse_policy
 from taintwarden.controller.words.wording import pods, several
 from taintwarden.engine.model import Method, Mode, Policy, Taint, TaintSelector, cannot_compute
 from taintwarden.engine.reported_status import BlockedBudget
+from taintwarden.fields.field_errors import InvalidObject
 from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus, NodeObject
 from taintwarden.kube.wire.resources import NODES
 from taintwarden_cli.rehearsal.session import ClusterError, Session

@@ -3,7 +3,6 @@
 The structs are what ``-o json`` prints; times are RFC 3339 in UTC.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,14 +12,10 @@ from taintwarden.api.status import ConditionStatus, PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine import rfc3339
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, FAILING, NODE, VIEW
+from taintwarden.engine.limits.refusal import DELAYS
 from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden_cli.rehearsal.liveness import Liveness
 
-MAY_LAST_SECONDS = {FAILING: 60.0, CALLS: 300.0, VIEW: 180.0, NODE: 1_800.0, BUDGET: 1_800.0, BOUNCE: 300.0}
-"""Limits that do not always end by themselves: after so long a person has to look, as the alerts say."""
-_OF_EVICTIONS = (NODE, BUDGET, BOUNCE)
-"""Of these, those that do no harm where nothing is evicted."""
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL, ARMED = "tripped", "zones Full", "armed"
 """What a guard does."""
@@ -180,8 +175,10 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
 def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
     """What keeps pods from being evicted, and does not pass by itself, or did not for long."""
     for one in status.limits:
-        may_last = MAY_LAST_SECONDS.get(one.limit, math.inf)
-        if now - (one.since_at or now) >= may_last and (enforces or one.limit not in _OF_EVICTIONS):
+        delay = DELAYS.get(one.limit)
+        if delay is None or (delay.needs_evictions and not enforces):
+            continue
+        if now - (one.since_at or now) >= delay.may_last_seconds:
             wait = "waits" if one.pods == 1 else "wait"
             return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.pods, one.message)}"
     return ""

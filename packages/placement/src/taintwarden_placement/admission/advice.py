@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
-from taintwarden.engine.model import Operator, Toleration, Tolerations
+from taintwarden.engine.model import Toleration, Tolerations
+from taintwarden.engine.operators import Operator
 from taintwarden_placement.admission.checking import look, mapping, sequence
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.affinity import REQUIRED_EFFECTS

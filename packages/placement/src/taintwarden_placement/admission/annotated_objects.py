@@ -7,12 +7,12 @@ from typing import Any
 from msgspec import UNSET
 
 from taintwarden.api.decode import nearest
-from taintwarden.api.field_errors import FieldError, InvalidObject, join
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
 from taintwarden.engine.model import Policy, Profile
+from taintwarden.fields.field_errors import FieldError, InvalidObject, join
 from taintwarden_placement.admission.checking import FaultSeverity, Found, check_annotation_names, look
 from taintwarden_placement.admission.node_cache import check_node
 from taintwarden_placement.admission.pod_review import cautions, check_affinity, check_owner, check_pod

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from msgspec import UNSET
 
-from taintwarden.api.field_errors import MAX_LISTED, FieldError
 from taintwarden.api.types import GROUP
+from taintwarden.fields.field_errors import MAX_LISTED, FieldError
 
 
 class FaultSeverity(StrEnum):

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from taintwarden.engine.model import Effect, Operator, Policy, Taint, Toleration
+from taintwarden.engine.model import Effect, Policy, Taint, Toleration
+from taintwarden.engine.operators import Operator
 from taintwarden_placement.admission.checking import look
 
 

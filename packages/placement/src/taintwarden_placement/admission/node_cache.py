@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from taintwarden.api.decode import decode
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
-from taintwarden.api.types import LabelKey, LabelValue, Spec, checked
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.history import decode_histories
 from taintwarden.engine.model import Effect, Policy, Profile, Taint
 from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.operators import TYPED, applies, caution
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.spec import LabelKey, LabelValue, Spec, checked
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden_placement.admission.checking import (
     FaultSeverity,

@@ -8,11 +8,11 @@ invalid toleration counts as absent there, as always; node affinity that cannot 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taintwarden.api.field_errors import FieldError, InvalidObject
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.profiles import check_size, entries, parse_profile
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.engine.model import Policy, Profile
+from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, pod_in, subject_of
 from taintwarden_placement.admission.checking import FaultSeverity, look, mapping, sequence
 from taintwarden_placement.admission.pod_review import ANNOTATIONS

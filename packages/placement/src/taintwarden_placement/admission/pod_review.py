@@ -7,7 +7,6 @@ from msgspec import UNSET
 
 from taintwarden.api.annotations import MAX_FAULTS
 from taintwarden.api.decode import decode
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.api.opt_outs import DO_NOT_EVICT, check_opt_outs
@@ -19,8 +18,9 @@ from taintwarden.api.tolerations import (
     parse_tolerations,
     toleration,
 )
-from taintwarden.engine.model import Effect, Operator, Profile, Toleration
-from taintwarden.engine.operators import ROWS, caution
+from taintwarden.engine.model import Effect, Profile, Toleration
+from taintwarden.engine.operators import ROWS, Operator, caution
+from taintwarden.fields.field_errors import FieldError
 from taintwarden_placement.admission.checking import (
     FaultSeverity,
     Found,

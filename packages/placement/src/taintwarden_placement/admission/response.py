@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.api.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 
 
 class PatchOperation(msgspec.Struct, frozen=True):

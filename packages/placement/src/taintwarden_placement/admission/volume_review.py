@@ -6,11 +6,11 @@ The scheduler evaluates ``spec.nodeAffinity`` of a volume for every pod that use
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Gates, Policy
+from taintwarden.fields.field_errors import FieldError
 from taintwarden_placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
 from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import is_selector, merge

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from taintwarden.api.names import is_placeable
 from taintwarden.engine.model import Effect
 from taintwarden.engine.numeric import MAX_INT64
+from taintwarden.fields.names import is_placeable
 
 
 class Domain(StrEnum):

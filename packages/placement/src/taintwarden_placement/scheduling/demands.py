@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
-from taintwarden.api.text import printable
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.remembered import Remembered
 from taintwarden.engine.profile_selection import Profiles
+from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodVolume
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
 from taintwarden_placement.scheduling.objects import UnboundPod

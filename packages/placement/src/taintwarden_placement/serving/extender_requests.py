@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.seldom import Seldom
 from taintwarden_placement.scheduling.extender import Args, PreemptionArgs, SchedulerExtender

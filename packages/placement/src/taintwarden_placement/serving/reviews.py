@@ -11,8 +11,8 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from taintwarden.api.field_errors import MAX_LISTED, FieldError, InvalidObject
-from taintwarden.api.text import printable
+from taintwarden.fields.field_errors import MAX_LISTED, FieldError, InvalidObject
+from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.seldom import Seldom
 from taintwarden_placement.admission.response import AdmissionResponse

@@ -11,7 +11,6 @@ from taintwarden.engine.model import (
     Method,
     Mode,
     Policy,
-    Share,
     Taint,
     TolerationSecondsMode,
     cannot_compute,
@@ -282,8 +281,8 @@ def workload_split(context: Context) -> Iterator[Found]:
     """Replicas of one database, each with a StatefulSet of its own; or several StatefulSets below one custom object."""
     split: dict[tuple[object, ...], list[PodGroup]] = {}
     for group in context.running:
-        limits = {policy.limits.max_unavailable for policy in context.may_leave(group)} - {None, Share(percent=100)}
-        if limits and not group.pod_class.daemon_set and not context.budgets(group):
+        is_limited = any(policy.limits.per_workload.is_limit for policy in context.may_leave(group))
+        if is_limited and not group.pod_class.daemon_set and not context.budgets(group):
             split.setdefault(_whole(group), []).append(group)
     for groups in split.values():
         pods = Counter[str]()

@@ -65,7 +65,7 @@ def policy_problem(context: Context) -> Iterator[Found]:
                 f"taintwarden pause {name}; correct the cause; taintwarden plan --enforce {name}; then taintwarden "
                 f"resume {name}"
             )
-            if any(policy.name == name and policy.limits.guard for policy in context.policies):
+            if any(policy.name == name and policy.limits.guard.is_limit for policy in context.policies):
                 remedy += f". If all these pods are to be evicted: taintwarden guard reset {name}"
         if problem := invalid or (one.problem if one is not None else ""):
             yield Found(Subject(POLICY, name), problem, remedy)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from taintwarden.controller.words.wording import several
-from taintwarden.engine.model import Effect, Operator, Taint
-from taintwarden.engine.operators import is_comparison
+from taintwarden.engine.model import Effect, Taint
+from taintwarden.engine.operators import Operator, is_comparison
 from taintwarden.engine.profile_selection import matching
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY

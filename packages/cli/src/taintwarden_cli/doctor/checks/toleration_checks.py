@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from taintwarden.api.field_errors import FieldError
 from taintwarden.api.tolerations import PATH
 from taintwarden.engine.model import Taint, TaintSelector, Toleration
 from taintwarden.engine.operators import is_comparison
+from taintwarden.fields.field_errors import FieldError
 from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.inventory import PodGroup

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from taintwarden.api.text import printable
+from taintwarden.fields.text import printable
 
 MAX_SHOWN_CHARACTERS = 100
 """Of a value."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from taintwarden.api.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError
 
 MAX_PREFIX_LENGTH = 253
 MAX_NAME_LENGTH = 63
