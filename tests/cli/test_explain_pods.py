@@ -46,6 +46,30 @@ async def test_pods_of_a_node(run):
     assert "taint sla=900:NoExecute is not tolerated (sla Gt '950':NoExecute does not hold), 60 s of grace" in shown
 
 
+async def test_what_pods_wait_for_is_said_once(cluster, run):
+    cluster.delete(POLICIES, "sla")
+    cluster.create(POLICIES, policy(mode="DryRun"))
+    shown = " ".join((await run("explain", "node", "a1")).stdout.split())
+    assert shown.count("policy sla is in mode DryRun") == 1
+    assert "Waiting 2 pods: for nothing: policy sla is in mode DryRun" in shown
+
+
+async def test_pods_that_are_not_due_wait_for_no_more_than_their_row_says(run):
+    assert "Waiting" not in (await run("explain", "node", "a1")).stdout
+
+
+async def test_policies_of_other_nodes_are_no_reason_to_stay_beside_one_of_this_node(cluster, run):
+    cluster.create(POLICIES, policy("elsewhere", nodeSelector={"matchLabels": {"pool": "b"}}))
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(exclude={"namespaces": ["shop"]}))
+    told = (await staying(run, "node", "a1"))[1]
+    assert ("not by sla: exclude.namespaces lists shop" in told, "elsewhere" in told) == (True, False)
+    cluster.delete(POLICIES, "sla")
+    assert (
+        "2 pods: taint sla=900:NoExecute: no policy for its key selects the node"
+        in (await staying(run, "node", "a1"))[1]
+    )
+
+
 async def test_node_without_pods_has_its_taints(cluster, run):
     add_node(cluster, "c1", "900")
     told = json.loads((await run("explain", "node", "c1", "-o", "json")).stdout)

@@ -61,6 +61,13 @@ async def test_what_happened_comes_in_order_and_pods_of_a_minute_are_one_line(ru
     assert "shop/web-0, shop/web-1, shop/web-2 and 2 more" in " ".join(result.stdout.split())
 
 
+async def test_nodes_of_a_minute_are_one_line(cluster, run):
+    for name in "abcde":
+        tell(cluster, name, 1, "EvictingNode", involvedObject={"kind": "Node", "name": name})
+    shown = " ".join((await run("history")).stdout.split())
+    assert "EvictingNode 5 nodes a, b, c and 2 more; the first: " in shown
+
+
 async def test_a_pod_counts_once_in_a_line(cluster, run):
     for number in range(3):
         tell(cluster, "web-0", number, "EvictionCancelled", metadata={"name": f"flap-{number}", "namespace": "shop"})

@@ -115,6 +115,12 @@ async def test_policy_may_be_planned_as_if_it_enforced(cluster, run):
     assert (enforced["changes"], enforced["leaving"]) == (["policy sla in mode Enforce"], 1)
 
 
+async def test_a_policy_planned_as_if_it_enforced_is_not_said_to_be_of_an_operator_with_dry_run(cluster, run):
+    cluster.delete(POLICIES, "sla")
+    cluster.store.create(POLICIES, kept_from_enforcing(policy(mode="DryRun", limits=NO_LIMITS)))
+    assert (await planned(run, "--enforce", "sla"))["notes"] == []
+
+
 async def test_dry_run_has_times(cluster, run):
     replace_policy(cluster, mode="DryRun", timing={"violationGraceSeconds": 60}, limits=NO_LIMITS)
     shown = (await run("plan", "--node", "a1", *DROP)).stdout

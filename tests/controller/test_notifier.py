@@ -503,8 +503,8 @@ def test_deadline_at_risk(told):
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("not-evicted", "It was not evicted in time and ends with its node: n1 is gone since"),
-        ("exempt", "The policy does not evict it, so it ends with its node: n1 is gone since"),
+        ("not-evicted", "It was not evicted in time and ends with its node: n1 counts as gone since"),
+        ("exempt", "The policy does not evict it, so it ends with its node: n1 counts as gone since"),
         ("grace-cut", "It had less time to stop than its terminationGracePeriodSeconds: n1 is gone at"),
     ],
 )

@@ -47,6 +47,13 @@ def test_an_edit_names_each_field_with_both_values(rig):
     )
 
 
+def test_of_a_list_each_item_that_differs_is_named(rig):
+    typed = {"effects": ["NoExecute"], "placement": False, "valueType": "Integer"}
+    rig.see(taints=[{"key": "cni", **typed}, {"key": "sla", **typed}])
+    [(_, told)] = rig.see(taints=[{"key": "cni", **typed}, {"key": "slo", **typed}, {"key": "x"}])
+    assert told == 'spec.taints[1].key is slo, it was sla; spec.taints[2] is {"key": "x"}, it was not set'
+
+
 def test_who_paused_it(rig):
     told = rig.see(by="ann at noon: values are wrong", mode="DryRun", limits={"guard": {"minPods": 5}}, paused=True)
     assert told == [("paused", "Paused by ann at noon: values are wrong")]

@@ -50,6 +50,11 @@ def test_a_value_that_is_none_is_told():
     assert "cannot compare the taint's value" in told(demand(ABOVE), [sla("high")], {})
 
 
+def test_tolerations_for_another_key_are_not_told():
+    other = Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute")
+    assert told(demand(native=(other,)), [sla("1", "NoExecute")], {}).endswith("(no toleration for it)")
+
+
 def test_seconds_of_a_toleration_are_not_told():
     brief = Toleration("sla", "Gt", "950", "NoExecute", 30)
     assert "for 30s" not in told(demand(brief), [sla("1", "NoExecute")], {})

@@ -47,6 +47,8 @@ class Kind(StrEnum):
 
 _EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 _NO_TOLERATIONS = Tolerations()
+OTHER_NODES = "nodeSelector does not select the node"
+"""Why a policy does not act on a node that is not one of its own."""
 
 
 class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -526,4 +528,4 @@ def node_exclusion(policy: Policy, labels: Mapping[str, str], *, do_not_evict: b
     """Why ``policy`` does not act on a node, None if it does."""
     if do_not_evict and policy.exclude.respect_do_not_evict:
         return "the node opts out with taintwarden.io/do-not-evict"
-    return None if policy.node_selector.selects(labels) else "nodeSelector does not select the node"
+    return None if policy.node_selector.selects(labels) else OTHER_NODES

@@ -37,7 +37,9 @@ def cancelled(name: str, count: int = 1, note: str = "Stays on n1: taint sla=980
 
 
 def test_evictions_that_are_cancelled_again_and_again():
-    (found,) = restarted(cancelled=[cancelled("a", 2), cancelled("a", 3), cancelled("b", 4), cancelled("c", 2)])
+    events = [cancelled("a", 2), cancelled("a", 3), cancelled("b", 4), cancelled("c", 2)]
+    (found,) = restarted(named("n1"), cancelled=events)
+    assert restarted(named("n2"), cancelled=events) == [], "that node is there no longer"
     assert (str(found.subject), found.pods) == ("Node n1", 2)
     assert "evictions of 2 pods because of sla were cancelled up to 5 times in an hour" in found.message
 
@@ -46,4 +48,4 @@ def test_evictions_that_are_cancelled_again_and_again():
     "events", [[cancelled("a", 2)], [cancelled(name) for name in "abc"], [cancelled("a", 9, "Node n1 is gone, so")]]
 )
 def test_evictions_that_were_cancelled_for_good(events):
-    assert restarted(cancelled=events) == []
+    assert restarted(named("n1"), cancelled=events) == []

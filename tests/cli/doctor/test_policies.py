@@ -64,7 +64,7 @@ def limit(name: str):
             hindered(limits=[limit("failing") | {"message": "denied"}]),
             "3 pods wait: calls for their eviction fail or hang: denied",
         ),
-        (hindered(reclaims=[GONE]), "node a1 is gone since 2026-01-31T11:59:30Z: 1 pod was"),
+        (hindered(reclaims=[GONE]), "node a1 counts as gone since 2026-01-31T11:59:30Z: 1 pod was"),
         (hindered(conditions=[condition("Progressing", "False", "no changes of pods", "Blind")]), "no changes of pods"),
     ],
     ids=["failing", "denied", "node-gone", "blind"],
@@ -72,6 +72,10 @@ def limit(name: str):
 def test_policy_that_is_valid_and_has_a_problem_is_not_called_invalid(stored, why):
     (found,) = problem(stored)
     assert (found.severity, found.message.startswith(why)) == ("error", True), found.message
+
+
+def test_a_node_that_ended_with_pods_leads_to_its_own_section():
+    assert problem(hindered(reclaims=[GONE]))[0].remedy.endswith("#pods-were-killed-with-their-node")
 
 
 @pytest.mark.parametrize("status", [{}, {"observedGeneration": 0}])

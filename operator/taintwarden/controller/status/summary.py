@@ -115,4 +115,4 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
     released = guard.record.released
-    return "False", "Armed", f"a reset released {wording.pods(released)}" if released else ""
+    return "False", "Armed", f"not gone yet: {wording.pods(released)} that a reset released" if released else ""

@@ -240,8 +240,8 @@ def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Said:
 @row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
 def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
-    gone, word = rfc3339.at(n.hard_at), "at" if n.reason == "grace-cut" else "since"
-    note = f"{MISSED.get(n.reason, n.reason)}: {n.pod.node} is gone {word} {gone}"
+    gone, is_gone = rfc3339.at(n.hard_at), "is gone at" if n.reason == "grace-cut" else "counts as gone since"
+    note = f"{MISSED.get(n.reason, n.reason)}: {n.pod.node} {is_gone} {gone}"
     return Said({"gone": gone, "reason": n.reason}, note)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -95,10 +96,13 @@ def _differences(
 
 
 def _fields(path: str, before: Any, now: Any) -> Iterator[str]:
-    """Each field that differs, with both values. A list is one value."""
+    """Each field that differs, with both values; of a list, each item that differs."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for name in sorted(before.keys() | now.keys()):
             yield from _fields(f"{path}.{name}", before.get(name), now.get(name))
+    elif isinstance(before, list) and isinstance(now, list):
+        for index, (old, new) in enumerate(zip_longest(before, now)):
+            yield from _fields(f"{path}[{index}]", old, new)
     elif before != now:
         yield f"{path} is {_shown(now)}, it was {_shown(before)}"
 

@@ -17,6 +17,9 @@ from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus
 
+TOO_MANY = "too many would be evicted"
+"""Why a guard has tripped."""
+
 
 class Counted(NamedTuple):
     """What a tripped guard counts: pods due within its window, those evicted in the last one, and what it allows."""
@@ -66,7 +69,8 @@ def several(number: int, what: str) -> str:
 
 def held(one: LimitStatus, detail: str = "") -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
-    text = f"{one.limit} holds {one.pods} since {one.since}: {why_held(one.limit, one.pods, detail)}"
+    why = detail or TOO_MANY if one.limit == refusal.GUARD else why_held(one.limit, one.pods, detail)
+    text = f"{one.limit} holds {one.pods} since {one.since}: {why}"
     return text if one.until is None else f"{text}; {next_one(one.limit, f'at {one.until}')}"
 
 
@@ -95,7 +99,7 @@ def why_held(limit: str, number: int, detail: str) -> str:
         return detail
     why = refusal.DELAYS[limit].why if limit in refusal.DELAYS else limit
     if limit == refusal.GUARD and not detail:
-        why += ", because too many would be evicted"
+        why += f", because {TOO_MANY}"
     return (_of_one(why) if number == 1 else why) + (f": {detail}" if detail else "")
 
 
@@ -162,8 +166,8 @@ def node_end(end: ReclaimStatus, now: float) -> str:
     """The end of a node by ``reclaim``, and which pods it ends."""
     gone_at = rfc3339.read_time(end.gone_at)
     if gone_at is not None and gone_at <= now:
-        more = f": {pods(end.missed)} {'was' if end.missed == 1 else 'were'} still on it and ended with it"
-        return f"node {end.node} is gone since {end.gone_at}" + (more if end.missed else "")
+        more = f": {pods(end.missed)} {'was' if end.missed == 1 else 'were'} still on it"
+        return f"node {end.node} counts as gone since {end.gone_at}" + (more if end.missed else "")
     text = f"node {end.node} is gone at {end.gone_at}"
     if end.at_risk:
         return f"{text}; {pods(end.at_risk)} will be killed with it"

@@ -168,7 +168,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
     if claim.due_at > evaluation.now:
         deadline = f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}"
         found = [deadline, *filter(None, [blocked_by(answer.budgets, policy)])]
-    return "; then ".join(found) or "for nothing: it is due now"
+    return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
 
 
 def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:

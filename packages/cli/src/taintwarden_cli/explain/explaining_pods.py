@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from rich.console import RenderableType
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
+from taintwarden.engine.evaluate import OTHER_NODES
 from taintwarden.engine.model import Gates, Taint
 from taintwarden_cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain_pod
 from taintwarden_cli.explain.explanation import Fate, PodExplanation, TaintExplanation
@@ -21,7 +22,7 @@ from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, render, rows
 
 REASONS = 5
-"""How many reasons to stay are listed."""
+"""How many reasons to stay, or to wait, are listed."""
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
@@ -83,17 +84,19 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
     for label, fate in (("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
-        for why in _reasons(answer, fate):
+        for why in _counted(_why_it_stays(one) for one in answer.pods if one.fate is fate):
             lines.add(label, why)
+    for why in _counted(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):
+        lines.add("Waiting", why)
     yield lines.grid
     if answer.pods:
         yield Text("")
-        yield rows(("POD", "FATE", "WHEN", "POLICY", "WAITING"), map(_row, answer.pods))
+        yield rows(("POD", "FATE", "WHEN", "POLICY"), map(_row, answer.pods))
 
 
-def _reasons(answer: PodsExplanation, fate: Fate) -> Iterator[str]:
-    """How many pods have this fate for which reasons, the most frequent first."""
-    counted = Counter(_why_it_stays(one) for one in answer.pods if one.fate is fate)
+def _counted(reasons: Iterable[str]) -> Iterator[str]:
+    """How many pods have which reason, the most frequent first."""
+    counted = Counter(filter(None, reasons))
     shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]
     for why, number in shown:
         yield f"{wording.pods(number)}: {why}"
@@ -115,12 +118,16 @@ def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
         by = next((one.source for one in taint.tolerations if one.holds), "")
         yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
         return
-    for other in taint.other_policies:
-        yield f"taint {Taint(taint.key, taint.value, taint.effect)}: not by {other.policy}: {other.reason}"
+    told = f"taint {Taint(taint.key, taint.value, taint.effect)}"
+    here = [one for one in taint.other_policies if one.reason != OTHER_NODES]
+    if taint.other_policies and not here:
+        yield f"{told}: no policy for its key selects the node"
+    for other in here:
+        yield f"{told}: not by {other.policy}: {other.reason}"
 
 
 def _row(one: PodExplanation) -> tuple[str, ...]:
     when = "" if one.deadline is None else wording.due(one.deadline, one.seconds_left or 0)
     name = f"{one.pod.namespace}/{one.pod.name}"
-    shown = (name, FATES[one.fate][0].partition(":")[0], when, one.policy, one.waits_for)
+    shown = (name, FATES[one.fate][0].partition(":")[0], when, one.policy)
     return tuple(printable(text or "-") for text in shown)

@@ -19,7 +19,7 @@ FATES = {
     Fate.LEAVES: ("leaves", "bold red"),
     Fate.WOULD_LEAVE: ("would leave", "bold yellow"),
     Fate.PENDING: ("Pending: not bound to a node yet", "bold yellow"),
-    Fate.NOT_ACTED_ON: ("stays: the operator never acts on it", "bold green"),
+    Fate.NOT_ACTED_ON: ("no action: the operator never acts on it", "bold green"),
 }
 _VERDICTS = {
     "Tolerated": ("tolerated", "green"),

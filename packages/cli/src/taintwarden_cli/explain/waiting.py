@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
+from taintwarden.engine.limits.refusal import BUDGET, GUARD
 from taintwarden.engine.model import Budget, Method, Pod, Policy, several_budgets
 from taintwarden.engine.reported_status import NextPod
 from taintwarden.kube.wire.kinds import BudgetObject
@@ -29,13 +29,10 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
 def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
     if not mine.limit:
         return ""
-    tries = f", {wording.several(mine.attempts, 'call')}" if mine.attempts else ""
     again = ""
     if mine.until_at is not None and mine.until_at > now:  # else it is past since the last report
-        when = wording.relative(mine.until_at, now)
-        is_call = mine.limit in (FAILING, CALLS)
-        again = f", the next one {when}" if is_call else f"; {wording.next_one(mine.limit, when)}"
-    return f"{_limit(mine.limit, mine.message, policy, status)}{tries}{again}"
+        again = f"; {wording.next_one(mine.limit, wording.relative(mine.until_at, now))}"
+    return f"{_limit(mine.limit, mine.message, policy, status)}{again}"
 
 
 def _refused_any(policy: str, status: PolicyStatus) -> str:

@@ -89,9 +89,12 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
         if name not in found:
             msg = f"there is no TaintEvictionPolicy {name}; there is {', '.join(sorted(found)) or 'none at all'}"
             raise BadInput(msg)
+        stored = found[name]
         found[name] = {
-            **found[name],
-            "spec": {**(found[name].get("spec") or {}), "mode": Mode.ENFORCE.value, "paused": False},
+            **stored,
+            # A version that no operator has looked at: its status is of the one before.
+            "metadata": {**stored["metadata"], "generation": stored["metadata"].get("generation", 0) + 1},
+            "spec": {**(stored.get("spec") or {}), "mode": Mode.ENFORCE.value, "paused": False},
         }
     return list(found.values())
 

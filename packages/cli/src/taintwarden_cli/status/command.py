@@ -84,7 +84,8 @@ def top(**given: object) -> None:
 
 
 _HISTORY_HELP = """Show what happened lately, the oldest first: the operator's Events about policies, nodes and pods,
-and who paused or changed a policy and how. Pods to which the same happens within a minute are one line; JSON has each.
+and who paused or changed a policy and how. Pods, or nodes, to which the same happens within a minute are one line; JSON
+has each.
 
 API servers keep Events for an hour, unless configured otherwise. During a wave the operator writes Events about pods
 slowly, and drops the oldest: the numbers in `taintwarden status` are complete, this is not.

@@ -142,7 +142,7 @@ def _moment(text: object) -> float:
 
 
 def table(found: Timeline) -> str:
-    """The timeline as text. Pods with the same entry within a minute are one line."""
+    """The timeline as text. Pods, and nodes, with the same reason within a minute are one line."""
     return render(*_parts(found))
 
 
@@ -168,7 +168,7 @@ def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
     for _, minute in groupby(happenings, key=lambda one: one.at[:16]):
         groups: dict[object, list[Happening]] = {}
         for one in minute:
-            key = (one.kind, one.reason) if one.kind == "Pod" else (one.kind, one.reason, one.name, one.note)
+            key = (one.kind, one.reason) if one.kind in ("Pod", "Node") else (one.kind, one.reason, one.name, one.note)
             groups.setdefault(key, []).append(one)
         yield from groups.values()
 

@@ -10,7 +10,7 @@ import msgspec
 
 from taintwarden.api.policies import parse_policy
 from taintwarden.controller.words.wording import pods, several
-from taintwarden.engine.model import Method, Policy, Taint, TaintSelector, cannot_compute
+from taintwarden.engine.model import Method, Mode, Policy, Taint, TaintSelector, cannot_compute
 from taintwarden.engine.reported_status import BlockedBudget
 from taintwarden.fields.field_errors import InvalidObject
 from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus, NodeObject
@@ -87,7 +87,8 @@ async def add_problems(session: Session, stored: Iterable[Mapping[str, Any]], fo
     """Add them to the summaries of policies that have no problem. What may not be read is left out."""
     policies = list(_valid(stored))
     fine = {one.name: one for one in found if not one.problem}
-    respecting = [fine[one.name] for one in policies if one.name in fine and one.eviction.method is Method.EVICT]
+    evicting = (one for one in policies if one.name in fine and one.mode is Mode.ENFORCE)
+    respecting = [fine[one.name] for one in evicting if one.eviction.method is Method.EVICT]
     idle = [one for one in policies if one.name in fine and not fine[one.name].status.evicting_nodes]
     try:
         for summary in respecting:

@@ -16,6 +16,7 @@ from taintwarden.controller.words.wording import (
     pods,
     several,
     waiting,
+    without_advice,
     zone_health,
 )
 from taintwarden.engine.model import OnInvalidValue
@@ -93,11 +94,10 @@ def _head(policy: PolicySummary, times: Times) -> Lines:
 
 def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times)
-    lines.add("Now", None if policy.is_paused else times.within(policy.progress))
+    lines.add("Now", None if policy.is_paused or policy.progress == policy.problem else times.within(policy.progress))
     status, guard = policy.status, policy.status.guard
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
     lines.add("Nodes", evicting)
-    lines.add("Next", status.next_deadline and f"the first pod is {times.due(status.next_deadline)}")
     for invalid in _invalid(policy):
         lines.add("Invalid", invalid, "yellow")
     if policy.guard is not None:
@@ -105,7 +105,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         lines.add("Guard", _guard_text(policy, times), "bold red" if is_holding else "")
         lines.add("  cause", f"when it tripped: {guard.cause}" if guard and guard.cause else None)
         says = status.condition("GuardTripped")
-        lines.add("  says", times.within(says.message) if is_holding and says else None)
+        lines.add("  says", times.within(_news(says.message, policy)) if is_holding and says else None)
     for limit in status.limits:
         until = f"; {next_one(limit.limit, f'at {limit.until}')}" if limit.until else ""
         why = waiting(limit.limit, policy.name, limit.pods, limit.message)
@@ -121,6 +121,12 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         told = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
         lines.add("Next pod", told)
     return lines
+
+
+def _news(message: str, policy: PolicySummary) -> str:
+    """What a guard says, without what is the problem already: then only the advice."""
+    counted = without_advice(message, policy.name)
+    return message.removeprefix(counted).lstrip(". ") if policy.problem.endswith(counted) else message
 
 
 def _invalid(policy: PolicySummary) -> Iterator[str]:
@@ -140,5 +146,4 @@ def _guard_text(policy: PolicySummary, times: Times) -> str:
         return f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
     if policy.guard == ZONES_FULL:
         return policy.all_zones_full
-    released = policy.status.guard and policy.status.guard.released
-    return f"armed; a reset released {pods(released)}" if released else "armed"
+    return "; ".join(filter(None, ("armed", policy.status.says("GuardTripped", "False"))))

@@ -160,7 +160,7 @@ class Judge:
         if found is None:
             self._make_room(self._relevant)
             of_key = self._demand.tolerations.relevant_to(taint.key)
-            relevant = tuple(one for one in of_key if one.effect in ("", taint.effect))
+            relevant = tuple(one for one in of_key if one.effect in ("", taint.effect) and one.key in ("", taint.key))
             found = self._relevant[taint.key, taint.effect] = (relevant, AnyOf(relevant, taint.key, self._gates))
         relevant, any_of = found
         if any_of.holds(taint.value):

@@ -117,14 +117,14 @@ def _age(taint: TaintObject, now: float) -> float | None:
     "grace-restarted",
     Severity.WARNING,
     "nodes whose taint comes and goes, or changes its value to and fro, faster than the grace of the pods ends",
-    "correct what writes the taint; or lower violationGraceSeconds, or raise timing.stabilizationWindowSeconds",
-    needs=(Source.EVENTS,),
+    "correct what writes the taint, or lower violationGraceSeconds and timing.stabilizationWindowSeconds",
+    needs=(Source.EVENTS, Source.NODES),
 )
 def grace_restarted(context: Context) -> Iterator[Found]:
     """Evictions that were cancelled repeatedly: each time the grace begins again, and no pod ever leaves."""
     found: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
     for one in context.snapshot.cancelled:
-        if noted := _CANCELLED.match(one.note):
+        if (noted := _CANCELLED.match(one.note)) and noted["node"] in context.nodes:
             counts = found.setdefault((noted["node"], noted["key"]), {})
             counts[one.namespace, one.name] = counts.get((one.namespace, one.name), 0) + one.count
     for (node, key), counts in found.items():

@@ -54,7 +54,10 @@ def policy_problem(context: Context) -> Iterator[Found]:
     known = {one.name: one for one in context.summaries}
     for name in sorted({*known, *context.policy_problems}):
         one, invalid = known.get(name), context.policy_problems.get(name)
-        remedy = f"taintwarden status {name}; docs/troubleshooting.md#a-limit-holds-them"
+        section = "a-limit-holds-them"
+        if one is not None and any(end.at_risk or end.missed for end in one.status.reclaims):
+            section = "pods-were-killed-with-their-node"
+        remedy = f"taintwarden status {name}; docs/troubleshooting.md#{section}"
         if invalid or (one is not None and one.accepted == "False"):
             remedy = f"correct it: kubectl edit taintevictionpolicy {name}"
         elif one is not None and one.is_halted:

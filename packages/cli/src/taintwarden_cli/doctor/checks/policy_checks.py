@@ -30,7 +30,8 @@ STATIC_MARKERS = (
     "policy-never-acts",
     Severity.WARNING,
     "policies for a key that is on no node (a typo?), or for no node",
-    "compare its key and nodeSelector with: kubectl get nodes --show-labels; taintwarden init proposes a policy",
+    "compare its key and nodeSelector with: kubectl get nodes -o custom-columns=NAME:.metadata.name,"
+    "TAINTS:.spec.taints[*].key,LABELS:.metadata.labels; or see what taintwarden init proposes",
     needs=(Source.POLICIES, Source.NODES),
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
 )
