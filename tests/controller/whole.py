@@ -142,7 +142,7 @@ class Whole:
         return app
 
     async def crash(self, app: App) -> None:
-        """Kill -9, as near as it gets: nothing is finished, nothing given back."""
+        """Kill -9, as near as it gets: nothing is finished, nothing given back. A lease that it holds lasts a second."""
         self.apps.remove(app)
         while tasks := [*app._tasks, *app._calls]:
             for task in tasks:
@@ -151,6 +151,10 @@ class Whole:
             assert not stuck, stuck
         await app._probes.stop()
         await app.client.__aexit__()
+        for lease in self.cluster.store.list("leases"):
+            if lease["spec"]["holderIdentity"] == app.settings.identity:
+                lease["spec"]["leaseDurationSeconds"] = 1  # others would wait for all of it
+                self.cluster.store.update("leases", lease)
 
     async def stop(self, app: App) -> None:
         self.apps.remove(app)
