@@ -3,6 +3,7 @@ chance. `make search` looks for new ones.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,12 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     if mark := item.get_closest_marker("looptime"):
         return {"asyncio": partial(looptime.new_event_loop, **mark.kwargs)}
     return {"uvloop": uvloop.new_event_loop}
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector looks no more at what all tests are made of, each time that one of them allocates much."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

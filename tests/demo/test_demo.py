@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from taintwarden_demo import operator_process, running, scenario
 from taintwarden_cli.main import main
 run = operator_process.asyncio.create_subprocess_exec
-operator_process.asyncio.create_subprocess_exec = lambda *command, **more: run(*command, '--no-numeric-operators', **more)
+off = '--no-numeric-operators'
+operator_process.asyncio.create_subprocess_exec = lambda *command, **more: run(*command, off, **more)
 tell_story = running.tell_story
 running.tell_story = lambda pace: replace(story := tell_story(pace), changes=story.changes[:1])
 scenario.Story.gives_up_at = scenario.Story.ends_at  # it does not get better by waiting
