@@ -1,5 +1,5 @@
-"""Options of the tests that take a cluster, and Hypothesis: the same cases in every run, so that nothing is guarded by
-chance. `make search` looks for new ones.
+"""Options of the tests that take a cluster, and Hypothesis: the same few cases in every run, so that nothing is guarded
+by chance. `make search` looks for new ones.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--context", default="", help="its context; must be on the allow list, since the tests evict pods")
 
 
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile("same")
 

@@ -112,7 +112,7 @@ def unauthorized(tmp_path: Path) -> Iterator[str]:
             """Nobody reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        Thread(target=server.serve_forever).start()
+        Thread(target=server.serve_forever, args=(0.01,)).start()
         yield written(tmp_path, f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
 
