@@ -1,8 +1,9 @@
-"""Options of the tests that take a cluster, and Hypothesis: the same cases in every run, so that nothing is guarded by
-chance. `make search` looks for new ones.
+"""Options of the tests that take a cluster, and Hypothesis: the same few cases in every run, so that nothing is guarded
+by chance. `make search` looks for new ones.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--context", default="", help="its context; must be on the allow list, since the tests evict pods")
 
 
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile("same")
 
@@ -37,6 +38,12 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     if mark := item.get_closest_marker("looptime"):
         return {"asyncio": partial(looptime.new_event_loop, **mark.kwargs)}
     return {"uvloop": uvloop.new_event_loop}
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector looks no more at what all tests are made of, each time that one of them allocates much."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

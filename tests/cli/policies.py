@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from click.testing import Result
 
 from cli.world import Json
+from definitions import define
 from localcluster import LocalCluster
 
-CRDS = Path(__file__).parents[2] / "crds"
 POLICIES = "taintevictionpolicies"
 Run = Callable[..., Coroutine[Any, Any, Result]]
 
@@ -20,8 +19,7 @@ Run = Callable[..., Coroutine[Any, Any, Result]]
 def empty_cluster() -> LocalCluster:
     """One that knows policies and profiles."""
     cluster = LocalCluster(comparison_operators=True)
-    for path in sorted(CRDS.glob("*.yaml")):
-        cluster.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
+    define(cluster)
     return cluster
 
 

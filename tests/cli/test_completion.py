@@ -4,20 +4,25 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from cli.policies import POLICIES, empty_cluster
 from cli.world import namespace, pod, policy
+from taintwarden_cli import entry
+from taintwarden_cli.main import main
 
 EXECUTABLE = Path(sys.executable).parent / "taintwarden"
+Complete = Callable[..., list[str]]
 
 
 def complete(line: str) -> list[str]:
     words = line.split(" ")
     told = {"_TAINTWARDEN_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    said = subprocess.run([EXECUTABLE], env=os.environ | told, capture_output=True, text=True, check=True, timeout=120)
+    said = CliRunner().invoke(main, [], env=told, prog_name="taintwarden")
     return [one.partition(",")[2] for one in said.stdout.splitlines()]
 
 
@@ -36,14 +41,21 @@ def test_what_is_completed(line, wanted):
     assert complete(line) == wanted
 
 
-def complete_for_kubectl(*words: str, **environment: str) -> list[str]:
-    program = ["-c", "from taintwarden_cli.entry import complete; complete()", *words]
-    return subprocess.run(
-        [sys.executable, *program], env=os.environ | environment, capture_output=True, text=True, check=True, timeout=30
-    ).stdout.splitlines()
+@pytest.fixture
+def complete_for_kubectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
+    """What is written for these words and this environment."""
+
+    def completed(*words: str, **environment: str) -> list[str]:
+        monkeypatch.setattr(sys, "argv", ["kubectl_complete-taintwarden", *words])
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        entry.complete()
+        return capsys.readouterr().out.splitlines()
+
+    return completed
 
 
-def test_kubectl_completes_commands_and_flags():
+def test_kubectl_completes_commands_and_flags(complete_for_kubectl: Complete):
     assert complete_for_kubectl("p") == [
         "pause\tStop policies.",
         "placement\tPrint and remove labels of placement.",
@@ -59,11 +71,11 @@ def test_kubectl_completes_commands_and_flags():
     ]
 
 
-def test_kubectl_completes_files():
+def test_kubectl_completes_files(complete_for_kubectl: Complete):
     assert complete_for_kubectl("status", "--kubeconfig", "")[-1] == ":0"
 
 
-async def test_names_are_those_of_the_cluster(tmp_path):
+async def test_names_are_those_of_the_cluster(tmp_path, complete_for_kubectl: Complete):
     cluster = empty_cluster()
     cluster.create("namespaces", namespace())
     cluster.create(POLICIES, policy())
@@ -78,12 +90,13 @@ async def test_names_are_those_of_the_cluster(tmp_path):
         assert narrowed == ["web\t", ":4"]
 
 
-def test_without_a_cluster_no_name_is_completed():
+def test_without_a_cluster_no_name_is_completed(complete_for_kubectl: Complete):
     assert complete_for_kubectl("pause", "", TAINTWARDEN_KUBECONFIG="/nonexistent") == [":4"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_script_for_a_shell(shell):
+    """The one that is installed."""
     environment = os.environ | {"_TAINTWARDEN_COMPLETE": f"{shell}_source"}
     said = subprocess.run([EXECUTABLE], env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert "_TAINTWARDEN_COMPLETE" in said.stdout

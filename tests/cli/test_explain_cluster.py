@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import Result
 
 from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
+from definitions import define
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at
 
-DEFINITIONS = sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))
 GRACE = toleration("Gt", "950", tolerationSeconds=300)
 
 Explain = Callable[..., Coroutine[Any, Any, Result]]
@@ -25,8 +24,7 @@ Explain = Callable[..., Coroutine[Any, Any, Result]]
 def cluster() -> LocalCluster:
     """A cluster in which shop/web has to leave node n1 in five minutes."""
     cluster = LocalCluster(comparison_operators=True)
-    for path in DEFINITIONS:
-        cluster.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
+    define(cluster)
     cluster.create("namespaces", namespace(team="shop"))
     cluster.create("nodes", node(taint("940")))
     cluster.store.create("pods", pod(GRACE))

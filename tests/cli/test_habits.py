@@ -73,7 +73,7 @@ async def test_a_form_that_is_not_known(run):
 
 
 async def test_a_server_that_is_initializing_is_asked_again(cluster, run):
-    cluster.faults.answer(429, path="taintevictionpolicies$", times=2, message="storage is (re)initializing")
+    cluster.faults.answer(429, path="taintevictionpolicies$", message="storage is (re)initializing")
     assert (await run("status")).exit_code == 10
 
 

@@ -8,7 +8,7 @@ import shlex
 import pytest
 import yaml
 
-from cli.test_explain_cluster import DEFINITIONS
+from definitions import define
 from localcluster import LocalCluster
 from taintwarden_cli.main import main
 
@@ -26,8 +26,7 @@ def examples(cli, command: list[str]) -> list[str]:
 def cluster(samples) -> LocalCluster:
     """A cluster that holds the samples."""
     cluster = LocalCluster()
-    for path in DEFINITIONS:
-        cluster.create("customresourcedefinitions", yaml.safe_load(path.read_text()))
+    define(cluster)
     for obj in yaml.safe_load_all((samples / "cluster.yaml").read_text()):
         plural = {"TaintEvictionPolicy": "taintevictionpolicies"}.get(obj["kind"], obj["kind"].lower() + "s")
         cluster.store.create(plural, obj)

@@ -32,8 +32,10 @@ ALL = SLOW | {"msgspec", "asyncio", "semver", "cronsim", "taintwarden_demo"}
 PROGRAM = """
 import json, os, sys
 from taintwarden_cli.main import main
+before = dict(os.environ)
 for args, environment in json.loads(sys.argv[1]):
-    os.environ.update(environment)
+    os.environ.clear()
+    os.environ.update(before | environment)
     try:
         main(args, prog_name="taintwarden")
     except SystemExit as end:
@@ -51,13 +53,6 @@ def imported_so_far(*typed: Typed) -> list[tuple[int, set[str]]]:
     ends = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
     assert len(ends) == len(typed), done.stderr
     return [(code, set(packages)) for code, packages in ends]
-
-
-def imported(*args: str, code: int = 0) -> set[str]:
-    """The packages that a command has imported when it ends, with this code."""
-    [(ended, packages)] = imported_so_far((list(args), {}))
-    assert ended == code
-    return packages
 
 
 def completing(line: str, **environment: str) -> Typed:
@@ -117,35 +112,27 @@ def unauthorized(tmp_path: Path) -> Iterator[str]:
             """Nobody reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        Thread(target=server.serve_forever).start()
+        Thread(target=server.serve_forever, args=(0.01,)).start()
         yield written(tmp_path, f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
 
 
-def test_the_operator_imports_nothing_that_draws_and_no_kopf(unauthorized):
-    packages = imported("run", "--kubeconfig", unauthorized, code=1)
-    assert packages >= {"aiohttp", "structlog"}
-    assert packages & {"kopf", "rich", "cryptography"} == set()
-
-
-@pytest.mark.parametrize("name", ["webhook", "scheduler-extender"])
-def test_a_process_that_serves_imports_nothing_that_draws(name, kubeconfig):
-    packages = imported(name, "--kubeconfig", kubeconfig, "--http-host", "no address", code=2)
-    assert packages >= {"aiohttp", "structlog"}
-    assert packages & {"kopf", "rich"} == set()
-
-
-def test_completing_names_imports_nothing_that_draws(kubeconfig):
-    [(_, packages)] = imported_so_far(completing("taintwarden status p", KUBECONFIG=kubeconfig))
-    assert packages >= {"aiohttp", "structlog"}
-    assert packages & {"kopf", "rich", "cryptography"} == set()
-
-
-@pytest.mark.parametrize("name", ["status", "doctor", "plan"])
-def test_a_command_that_asks_the_cluster_imports_no_kopf(name, kubeconfig):
-    packages = imported(name, "--kubeconfig", kubeconfig, code=1)
-    assert packages >= {"aiohttp", "structlog"}
-    assert packages & {"kopf"} == set()
+def test_what_serves_or_completes_names_imports_nothing_that_draws_and_no_command_kopf(kubeconfig, unauthorized):
+    """In one process, each with more to import than those before: completion and the operator need no certificates."""
+    cluster = ["--kubeconfig", kubeconfig]
+    elsewhere = [*cluster, "--http-host", "192.0.2.1"]  # not an address of this machine
+    typed: list[Typed] = [
+        completing("taintwarden status p", KUBECONFIG=kubeconfig),
+        (["run", "--kubeconfig", unauthorized], {}),
+        *(([name, *elsewhere], {}) for name in ("webhook", "scheduler-extender")),
+        *(([name, *cluster], {}) for name in ("status", "doctor", "plan")),
+    ]
+    codes, packages = zip(*imported_so_far(*typed), strict=True)
+    assert codes == (0, 1, 2, 2, 1, 1, 1)
+    assert packages[0] >= {"aiohttp", "structlog"}
+    assert packages[1] & {"kopf", "rich", "cryptography"} == set()
+    assert packages[3] & {"kopf", "rich"} == set()
+    assert packages[6] & {"kopf"} == set()
 
 
 def test_all_commands_are_in_the_table():

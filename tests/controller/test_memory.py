@@ -3,18 +3,9 @@
 import ctypes
 import gc
 import weakref
-from collections.abc import Iterator
 from types import SimpleNamespace
 
-import pytest
-
 from taintwarden.controller import memory
-
-
-@pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
-    yield
-    gc.unfreeze()
 
 
 def test_the_collector_does_not_look_at_what_is_known_again():

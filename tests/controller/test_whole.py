@@ -109,6 +109,7 @@ async def test_what_happened_in_a_gap_with_expired_history_is_noticed(scene: Who
 
 
 async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Whole) -> None:
+    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, lasts=2, renew_deadline=1.0))
     await leads(scene)
     [app] = scene.apps
     hanging = scene.faults.hang(path=".*", times=1_000_000)
@@ -170,17 +171,18 @@ async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
 
 async def test_no_call_is_sent_after_the_lease_is_released(scene: Whole) -> None:
     """A DELETE follows a PATCH. One that is answered too late for a stop is followed by nothing."""
+    scene.timings = replace(TIMINGS, stop_seconds=0.4)
     policy = scene.cluster.store.get("taintevictionpolicies", "sla")
     policy["spec"]["eviction"]["method"] = "Delete"
     scene.cluster.store.update("taintevictionpolicies", policy)
     await leads(scene)
     [app] = scene.apps
-    patch = scene.faults.slow(1.5, method="PATCH", path="/pods/[^/]+/status$", times=1_000)
-    scene.faults.slow(0.9, method="POST", path="/events$", times=1_000)
+    patch = scene.faults.slow(0.6, method="PATCH", path="/pods/[^/]+/status$", times=1_000)
+    scene.faults.slow(0.36, method="POST", path="/events$", times=1_000)
     drop(scene)
     await scene.until(lambda: patch.struck)
     await scene.stop(app)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.3)
     assert scene.faults.count("DELETE", "/pods/") == 0
     assert scene.observed() == {*WAVE, *ROCKS}
 

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from controller.whole import Whole, whole
+from controller.whole import TIMINGS, Whole, whole
 from taintwarden.app import App
 
 FOLLOWED = (
@@ -60,6 +61,7 @@ async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> 
 
 
 async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Whole) -> None:
+    scene.timings = replace(TIMINGS, streams=replace(TIMINGS.streams, gap=0.1))
     app = await leads(scene)
     for resource in FOLLOWED:
         await scene.until(lambda: not app.health.unready())

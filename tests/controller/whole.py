@@ -1,7 +1,6 @@
 """The whole operator in the process, against an API server that misbehaves on demand, with its patience shortened."""
 
 import asyncio
-import copy
 import gc
 import json
 import os
@@ -13,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from contract.api import pod as pod_body
+from definitions import define
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from patience import PATIENCE_SECONDS
@@ -25,7 +24,6 @@ from taintwarden.kube.calls.lease import LeaseTimings
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.settings import Settings
 
-DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml"))]
 EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
 
 SOON = dict.fromkeys((Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED), (0.05, 0.2))
@@ -142,7 +140,7 @@ class Whole:
         return app
 
     async def crash(self, app: App) -> None:
-        """Kill -9, as near as it gets: nothing is finished, nothing given back."""
+        """Kill -9, as near as it gets: nothing is finished, nothing given back; its lease lasts a second."""
         self.apps.remove(app)
         while tasks := [*app._tasks, *app._calls]:
             for task in tasks:
@@ -151,6 +149,10 @@ class Whole:
             assert not stuck, stuck
         await app._probes.stop()
         await app.client.__aexit__()
+        for lease in self.cluster.store.list("leases"):
+            if lease["spec"]["holderIdentity"] == app.settings.identity:
+                lease["spec"]["leaseDurationSeconds"] = 1  # others would wait for all of it
+                self.cluster.store.update("leases", lease)
 
     async def stop(self, app: App) -> None:
         self.apps.remove(app)
@@ -163,8 +165,7 @@ async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Wh
     monkeypatch.setattr(gc, "freeze", lambda: None)
     thresholds = gc.get_threshold()
     cluster = LocalCluster(kubelet=True, termination_seconds=0.05, bookmark_seconds=0.1)
-    for definition in DEFINITIONS:
-        cluster.create("customresourcedefinitions", copy.deepcopy(definition))
+    define(cluster)
     cluster.create("namespaces", {"metadata": {"name": "taintwarden-system"}})
     async with cluster.serve() as server:
         made = Whole(cluster, server.write_kubeconfig(path / "kubeconfig"))

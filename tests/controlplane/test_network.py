@@ -54,7 +54,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pair.certificate, pair.key)
     server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         with Network(f"https://{LOOPBACK}:{server.server_port}", tmp_path / "ca.crt", pair) as network:

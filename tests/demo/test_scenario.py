@@ -5,7 +5,7 @@ import pytest
 from taintwarden_demo.replicas import may_stay
 from taintwarden_demo.scenario import Story, tell_story
 
-PACES = [0.4, 0.5, 1.0, 3.0]
+PACES = [0.3, 0.5, 1.0, 3.0]
 
 
 def taint(value: str) -> dict[str, str]:

@@ -273,7 +273,10 @@ def test_why_the_server_does_not_answer_is_remembered_until_it_does(reason, prob
 
 
 TOLERATED = [{"key": f"k-{index}", "operator": "Exists"} for index in range(2)]
-CLAIM = claim_object(*({**GPU, "device": f"gpu-{index}", "tolerations": TOLERATED} for index in range(32)))
+CLAIM = claim_object(
+    *({**GPU, "device": f"gpu-{index}", "tolerations": TOLERATED} for index in range(8)),
+    reserved=[POD | {"uid": f"uid-{index}"} for index in range(239)],
+)
 DEVICES = [{"name": f"gpu-{index}", "taints": [TAINT]} for index in range(64)]
 SLICES = {node: slice_object(*DEVICES, node=node) for node in ("n1", "other", "")}
 
@@ -296,7 +299,7 @@ def of_selector(number: int, pool: str = "n1") -> TaintRuleObject:
     return msgspec.structs.replace(found, metadata=DeviceMeta(f"{pool}-{number}"))
 
 
-SLICE_WEIGHT, CLAIM_WEIGHT = 1 + 64 + 64, 1 + 1 + 32 + 2
+SLICE_WEIGHT, CLAIM_WEIGHT = 1 + 64 + 64, 1 + 239 + 8 + 2
 KEPT: dict[str, tuple[Any, Any, int]] = {
     "node": ((SliceHandler, EVERY), of_node, MAX_OF_A_NODE // SLICE_WEIGHT),
     "namespace": ((ClaimHandler, EVERY), of_namespace, MAX_OF_A_NAMESPACE // CLAIM_WEIGHT),

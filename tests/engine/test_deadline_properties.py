@@ -81,7 +81,7 @@ def due(values: list[tuple[float, str]], tolerations: list[dict[str, Any]], boun
     timings,
     st.sampled_from([0.0, 50.0]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_of_few_values_nothing_is_lost(values, tolerations, timing, bound):
     ours = deadline(values, tolerations, timing, bound)
     expected = due(values, tolerations, bound, timing)
@@ -180,7 +180,7 @@ def check(values: Values, entries: list[dict[str, Any]], answer: Callable[[str],
 
 
 @given(SEGMENTS, ASKED.filter(lambda one: not one or "Version" not in one[0]), st.sampled_from(["Hold", "Evict"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 def test_whatever_writes_a_value_no_eviction_is_early_and_none_later_than_a_seventh(segments, asked, on_invalid):
     values = written(segments)
     if asked and asked[0] in ("In", "NotIn", "Equal"):
@@ -203,7 +203,7 @@ def newest(values: Values) -> Values:
 
 
 @given(SEGMENTS, st.integers(1, 3), st.sampled_from(["VersionGt", "VersionLt", "SemverGt"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_versions_as_well(segments, wanted, operator):
     """A process of whole numbers and versions: their order is that of the first two numbers."""
     values = [
@@ -220,7 +220,7 @@ def test_versions_as_well(segments, wanted, operator):
 
 
 @given(SEGMENTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_last_valid_value_stays_known(segments):
     values = written(segments)
     known = [value for _, value in values if integer(value) is not None]

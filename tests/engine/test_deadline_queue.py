@@ -44,7 +44,7 @@ class Naive:
 
 
 @given(operations)
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_it_behaves_as_a_dictionary_with_a_minimum(steps):
     queue, naive = DeadlineQueue(), Naive()
     for name, *args in steps:

@@ -411,7 +411,7 @@ class Naive(RuleBasedStateMachine):
 
 
 TestAgainstCountingAgain = Naive.TestCase
-TestAgainstCountingAgain.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestAgainstCountingAgain.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
 # -- how even the spread is that is left

@@ -93,7 +93,7 @@ async def story(steps: list[tuple[float, str, str]]) -> None:
 
 
 @given(happenings)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_never_two_and_one_in_the_end(steps):
     loop = looptime.new_event_loop()
     try:

@@ -423,8 +423,8 @@ async def test_labels_that_another_client_keeps_changing_are_written_later_each_
     scene = Scene(placing())
     scene.node("n1", "sla=x")
     assert len(await fight(scene, 6)) <= 7
-    times = await fight(scene, 1_800)
-    assert len(times) <= 20
+    times = await fight(scene, 1_200)
+    assert len(times) <= 12
     assert max(later - earlier for earlier, later in itertools.pairwise(times)) <= 300 * 1.2 + 1
 
 
@@ -552,7 +552,7 @@ async def test_a_node_without_labels_gets_none_where_placement_has_ended(now):
     assert await scene.written() == []
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + RUNS))
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 2 * RUNS))
 async def test_whatever_happens_labels_say_what_taints_say_in_the_end(seed):
     """Values, strays of others, policies, leaders, answers that are lost after they were carried out, a late stream."""
     chance = Random(seed)

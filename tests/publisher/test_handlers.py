@@ -12,9 +12,9 @@ from typing import Any
 import aiohttp
 import kopf
 import pytest
-import yaml
 from kubernetes.aio import client
 
+from definitions import define
 from localcluster import LocalCluster
 from publisher.answering import Answers, vector
 from publisher.scene import body
@@ -24,7 +24,6 @@ from taintwarden_publisher.cluster import Cluster, configuration
 from taintwarden_publisher.reporting import Report
 from taintwarden_publisher.rounds import Tools
 
-CRDS = Path(__file__).parents[2] / "crds"
 SECONDS = 60
 """For what happens within a second on a machine that is not busy."""
 
@@ -80,8 +79,7 @@ async def running(prometheus: Answers, session: aiohttp.ClientSession, tmp_path:
     """In the task of the test: when kopf ends, it cancels all tasks that are newer than itself."""
     cluster = LocalCluster(bookmark_seconds=1.0)
     cluster.create("nodes", {"metadata": {"name": "a1"}})
-    for name in ("taintpublishers", "taintevictionpolicies"):
-        cluster.create("customresourcedefinitions", yaml.safe_load((CRDS / f"{name}.yaml").read_text()))
+    define(cluster, "taintpublishers", "taintevictionpolicies")
     prometheus.says(vector({"a1": 985}))
     async with AsyncExitStack() as served:
         server = await served.enter_async_context(cluster.serve())

@@ -11,15 +11,14 @@ from typing import Any
 
 import aiohttp
 import pytest
-import yaml
 
 from controlplane.api_server import LOOPBACK, free_port
+from definitions import define
 from localcluster import LocalCluster
 from publisher.answering import Answers, vector
 from publisher.scene import body
 from taintwarden_publisher import handlers
 
-CRDS = Path(__file__).parents[2] / "crds"
 SECONDS = 60
 """For what happens within seconds on a machine that is not busy."""
 NAMELESS = """\
@@ -74,8 +73,7 @@ async def started(prometheus: Answers, tmp_path: Path) -> AsyncIterator[Started]
     """With an object that publishes."""
     cluster = LocalCluster(bookmark_seconds=1.0)
     cluster.create("nodes", {"metadata": {"name": "a1"}})
-    for name in ("taintpublishers", "taintevictionpolicies"):
-        cluster.create("customresourcedefinitions", yaml.safe_load((CRDS / f"{name}.yaml").read_text()))
+    define(cluster, "taintpublishers", "taintevictionpolicies")
     prometheus.says(vector({"a1": 985}))
     fields = {"mode": "Publish", "maxChangedNodes": "100%", "intervalSeconds": 1, "url": prometheus.url}
     cluster.create(

@@ -31,7 +31,7 @@ class Rekeying:
     """
 
     def __init__(self, keylog: Path) -> None:
-        context = ssl.create_default_context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.keylog_filename = str(keylog)

@@ -134,7 +134,7 @@ async def test_a_flood_of_connections_is_bounded_and_paced(server, port):
 
 
 async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return await asyncio.open_connection(HOST, port, ssl=context)
 

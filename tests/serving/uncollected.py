@@ -14,5 +14,4 @@ def uncollected() -> Iterator[Callable[[type], int]]:
     try:
         yield lambda kind: sum(isinstance(each, kind) for each in gc.get_objects())
     finally:
-        gc.unfreeze()
         gc.enable()

@@ -49,6 +49,8 @@ class SimulatedTown:
         self._mismatches: list[str] = []
         self._seen: dict[str, Json] = {}
         """The labels of each node before the last change."""
+        self._labelled: dict[str, tuple[Any, ...]] = {}
+        """What each node had and the policies were when it needed no other labels."""
         self.known = Known()
         self.door = admission_webhooks(self.known, system_clock, ALL_GATES)
         foreign = [{"key": self.key, "value": "999", "effect": "NoExecute"}]
@@ -160,11 +162,16 @@ class SimulatedTown:
     def _label(self) -> None:
         """What the operator's labeller does, at once."""
         for name, node in list(self.sim.nodes.items()) if self.has_operator else ():
-            taints = tuple((Taint(one["key"], one["value"], one["effect"]), None) for one in node["spec"]["taints"])
             labels = node["metadata"]["labels"]
+            state = (self.sim.policies, list(node["spec"]["taints"]), dict(labels))
+            if self._labelled.get(name) == state:
+                continue
+            taints = tuple((Taint(one["key"], one["value"], one["effect"]), None) for one in node["spec"]["taints"])
             wanted = wanted_labels(Node(name, name, labels, taints, 1), self.sim.policies).on(labels)
             if wanted != labels:
                 self.sim.set_labels(name, wanted)
+            else:
+                self._labelled[name] = state
 
     def _create_pods(self) -> None:
         for name, value in self._templates.items():
@@ -203,6 +210,8 @@ class SimulatedTown:
         """Which pods have stopped matching their node, although what the taints say would match."""
         for name, node in self.sim.nodes.items():
             before, labels = self._seen.get(name), node["metadata"]["labels"]
+            if before == labels:
+                continue
             for pod in self.sim.pods.values():
                 stopped = before is not None and matches(pod, before) and not matches(pod, labels)
                 if pod["spec"]["nodeName"] == name and stopped and matches(pod, true_labels(node, self.key)):

@@ -92,9 +92,7 @@ class ServedApp(ABC):
         )
 
     async def stop(self) -> None:
-        """Answer until all nodes have removed this replica from the Service, then end."""
-        if self.failure is None:
-            await self.server.linger()
+        """Stop answering, and end."""
         await self.server.stop()
         for task in self._tasks:
             task.cancel()
@@ -149,6 +147,8 @@ async def serve(app: ServedApp) -> BaseException | None:
     try:
         await app.start()
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if app.failure is None:  # answer until all nodes have removed this replica from the Service
+            await app.server.linger()
     finally:
         for task in ends:
             task.cancel()
