@@ -5,7 +5,7 @@ import pytest
 
 from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import BadNode, BadNodes, Outcome, WriteOutcome, commands, events
+from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import GuardSettings, Mode, Policy, Taint
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
@@ -480,6 +480,31 @@ def test_pods_that_a_budget_selects_no_more_count():
     rig.budget(allowed=0, app="other")
     rig.advance(1)
     assert open_guard(rig)
+
+
+def test_pods_are_not_evicted_before_they_count_by_their_new_budgets():
+    rig = crowd(guarded(min_pods=100), 8)
+    rig.budget(allowed=0)
+    spoil(rig)
+    store(rig)
+    guard = rig.world.limiter.guards.by_policy["p"]
+    rig.feed(events.BudgetGone("shop", "pdb"))
+    assert guard.expected() == 0
+    assert all(rig.machine._judging.is_pending(pod) for pod in rig.view.pods("n1"))
+    rig.feed(events.Woke())
+    assert guard.expected() == 8
+    assert calls(rig) == []
+    store(rig)
+    assert len(calls(rig)) == 8
+
+
+def test_what_a_policy_in_dry_run_rehearsed_counts_by_its_new_budgets():
+    rig = spoiled(guarded({"mode": "DryRun"}, min_pods=100), 8)
+    store(rig)
+    guard = rig.world.limiter.guards.by_policy["p"]
+    assert (rig.phase("p0"), guard.expected()) == (Phase.REHEARSED, 8)
+    rig.budget(allowed=2)
+    assert guard.expected() == 2
 
 
 def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():

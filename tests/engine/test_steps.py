@@ -20,24 +20,28 @@ AT_ONCE = 20
 """Pods that a step may evaluate."""
 
 
-def wave(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1) -> Rig:
-    """So many pods on a node, which is about to get a taint."""
+def wave(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1, nodes: int = 1) -> Rig:
+    """So many pods on nodes, which are about to get a taint."""
     rig = Rig(given, slice_size=AT_ONCE)
-    rig.node("n1", "sla=980", labels={ZONE: "a"})
+    for number in range(nodes):
+        rig.node(f"n{number + 1}", "sla=980", labels={ZONE: "a"})
     rig.feed(*[events.BudgetSeen(budget) for budget in budgets])
     for number in range(pods):
-        rig.process(events.PodSeen(rig.make_pod(f"p{number}", gt(), namespace=f"ns{number % namespaces}", ready=True)))
+        namespace, node = f"ns{number % namespaces}", f"n{number % nodes + 1}"
+        rig.process(events.PodSeen(rig.make_pod(f"p{number}", gt(), node=node, namespace=namespace, ready=True)))
     return rig
 
 
-def waiting(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1) -> Rig:
+def waiting(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1, nodes: int = 0) -> Rig:
     """So many pods that have to leave, and wait."""
-    rig = wave(given, pods, *budgets, namespaces=namespaces)
-    rig.node("n1", "sla=940", labels={ZONE: "a"})
+    nodes = nodes or pods // AT_ONCE
+    rig = wave(given, pods, *budgets, namespaces=namespaces, nodes=nodes)
+    for number in range(nodes):
+        rig.node(f"n{number + 1}", "sla=940", labels={ZONE: "a"})
     rig.save()
-    for name in rig.evictions():
-        rig.settle(name)
-        rig.gone(name)
+    for evicted in rig.take(commands.Evict):
+        rig.settle(evicted.pod.name)
+        rig.gone(evicted.pod.name, evicted.pod.node)
     rig.advance(1.0)
     return rig
 
@@ -144,7 +148,7 @@ def test_the_garbage_collector_looks_at_nothing_of_a_pod_that_waits() -> None:
     def measured(pods: int) -> int:
         gc.collect()
         before = len(gc.get_objects())
-        rig = waiting(limited(evictions_per_second=1.0), pods)
+        rig = waiting(limited(evictions_per_second=1.0), pods, nodes=1)
         gc.collect()
         assert len(rig.view.pods("n1")) > pods // 2
         return len(gc.get_objects()) - before

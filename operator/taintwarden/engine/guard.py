@@ -123,8 +123,6 @@ class Guard:
         """Counts the pods that the policy may evict; called only when many would be evicted."""
         self.allowed: Callable[[str], int] = lambda _: 0
         """How many pods the budgets of this name allow now."""
-        self.budget_of: Callable[[str], str | None] = lambda _: None
-        """Names the budgets that select the pod with this UID; None: it is gone."""
         self.knows_causes = True
         """Set by ``know_causes``."""
         self._is_other_wave = False
@@ -139,8 +137,6 @@ class Guard:
         """Those due later."""
         self._far: DeadlineQueue[WallTime] = DeadlineQueue()
         self._groups: dict[GroupKey, _Group] = {}
-        self.stale: dict[str, list[str]] = {}
-        """Namespaces where other budgets select pods, with the UIDs of those that are to be looked at."""
         self._expected: Tally[str] = Tally()
         """Namespace -> how many pods near count."""
         self._expected_total = 0
@@ -316,34 +312,14 @@ class Guard:
         if (group := self._groups.get(key)) is not None:
             self._recount(key, group)
 
-    def selectors_changed(self, namespace: str) -> None:
-        """Other budgets may select the pods of a namespace. Until these are counted again, it refuses them."""
-        uids = [uid for uid, due in self._later.items() if due.namespace == namespace]
-        for key, group in self._groups.items():
-            if key[0] == namespace:
-                uids += [*group.fresh, *group.held]
-        self.stale.pop(namespace, None)  # behind the others
-        self.stale[namespace] = uids
-
-    def _regroup(self, now: Instant, most: int) -> None:
-        for _ in range(most):
-            namespace = next(iter(self.stale), None)
-            if namespace is None:
-                break
-            if not self.stale[namespace]:
-                del self.stale[namespace]
-                self._freed(namespace)
-                continue
-            uid = self.stale[namespace].pop()
-            due, budget = self.near.get(uid) or self._later.get(uid), self.budget_of(uid)
-            if due is not None and budget is not None and budget != due.budget:
-                self.expect(msgspec.structs.replace(due, budget=budget), now)
+    def nodes_with(self, namespace: str) -> list[str]:
+        """The nodes that may have pods of a namespace that have to leave."""
+        return [*self.nodes, *(due.node for due in self._later.values() if due.namespace == namespace)]
 
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
     def look(self, now: Instant, most: int = 500) -> Turn | None:
         """Trip, narrow or arm the guard, if what it counts requires it. At most so many pods are counted again."""
-        self._regroup(now, most)
         self._let_time_pass(now, most)
         turn: Turn | None = None
         if self._changed:
@@ -543,7 +519,7 @@ class Guard:
 
     def next_look(self, now: Instant) -> float | None:
         """Seconds until it has to be checked again even if nothing happens."""
-        if self._changed or self.stale or self._passing:
+        if self._changed or self._passing:
             return 0.0
         waits: list[float] = []
         if self.is_tripped:
@@ -664,7 +640,7 @@ class Guard:
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
-        self.released, self._passing, self.stale = {}, [], {}
+        self.released, self._passing = {}, []
         self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
         self._count_again()
         self._stored_counted = Counter(dict(record.counted))

@@ -53,30 +53,13 @@ def test_of_pods_with_a_budget_as_many_count_as_it_allows(allows, counts):
     assert bench.guard.expected() == counts
 
 
-def test_pods_count_by_their_new_budgets():
+def test_the_nodes_that_may_have_pods_of_a_namespace():
     bench = Bench()
-    bench.expect("a", "b", "c", "gone", budget="b")
-    bench.expect("d", namespace="bank", budget="b")
-    bench.expect("far", after=700, budget="b")
-    bench.guard.budget_of = {"a": "", "b": "", "c": "b", "d": "", "far": ""}.get
-    bench.guard.selectors_changed("shop")
-    bench.look()
-    assert bench.guard.expected() == 2
-    bench.advance(100)
-    assert bench.guard.expected() == 3
-
-
-def test_pods_are_refused_until_they_are_counted_by_their_new_budgets():
-    bench = Bench()
-    bench.expect(*pods(3))
-    bench.guard.selectors_changed("shop")
-    bench.guard.look(bench.now, most=3)
-    assert "shop" in bench.guard.stale
-    assert bench.guard.next_look(bench.now) == 0
-    bench.freed.clear()
-    bench.look()
-    assert not bench.guard.stale
-    assert bench.freed == ["shop"]
+    bench.expect("a")
+    assert bench.guard.nodes_with("shop") == ["n1"]
+    bench.forget("a")
+    bench.expect("far", after=700)
+    assert (bench.guard.nodes_with("shop"), bench.guard.nodes_with("bank")) == (["n1"], [])
 
 
 @pytest.mark.parametrize("at", [0, 1, 29.5])

@@ -13,7 +13,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.guards import GuardRecords, Guards
-from taintwarden.engine.limits.refusal import GUARD, VIEW, Whom
+from taintwarden.engine.limits.refusal import GUARD, Whom
 from taintwarden.engine.model import GuardAction, GuardSettings, Instant, Mode, Pod, Policy, Reclaim, Tolerations
 
 SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=600, settle_seconds=0)
@@ -198,17 +198,6 @@ def test_a_call_of_a_policy_that_is_gone_is_settled_without_it():
     bench.guards.settle("a", Settlement.STAYS, bench.now)
     assert bench.guard.evicted() == 0
     assert kept(bench.guards, "a") == []
-
-
-def test_the_lane_of_a_namespace_waits_until_its_budgets_are_known():
-    bench = Bench()
-    bench.guard.selectors_changed("shop")
-    assert bench.refuse() == Refusal(VIEW, None, Whom.LANE, "lane/p/shop", "their PodDisruptionBudgets changed")
-    assert bench.refuse(namespace="bank") is None
-    assert bench.refuse(released=True) is None
-    bench.guard.look(bench.now)
-    assert bench.freed.take() == ["lane/p/shop", "record/p"]
-    assert bench.refuse() is None
 
 
 # -- policies that change ----------------------------------------------------------------------------------------------

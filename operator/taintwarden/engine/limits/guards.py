@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from taintwarden.engine.guard import ALL, Guard, GuardRecord
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
-from taintwarden.engine.limits.refusal import GUARD, VIEW, Refusal, Whom
+from taintwarden.engine.limits.refusal import GUARD, Refusal, Whom
 from taintwarden.engine.model import GuardAction, Instant, Policy
 
 
@@ -93,8 +93,6 @@ class Guards(Limit):
         guard, namespace = self.by_policy[request.policy.name], request.pod.namespace
         if request.released:
             return None
-        if namespace in guard.stale:
-            return Refusal(VIEW, None, Whom.LANE, lane_key(request.lane), "their PodDisruptionBudgets changed")
         if not guard.holds(namespace):
             return None
         if guard.scope == ALL:

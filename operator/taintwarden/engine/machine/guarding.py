@@ -60,7 +60,6 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 guard.population = partial(self._world.verdicts.population.__getitem__, policy.name)
-                guard.budget_of = self._budget_of
                 guard.know_causes(known=self._knows_causes(policy))
         for name in before:
             self._forget(name)
@@ -95,16 +94,6 @@ class Guarding:
     def leadership_changed(self) -> None:
         """A requested release applies only to the process that led then, and to the pods that it held then."""
         self._resets, self._halted = {}, {}
-
-    def selectors_changed(self, namespace: str) -> None:
-        """Budgets select other pods of this namespace than before. Who begins to lead evaluates all pods anyway."""
-        if self._world.leading:
-            for guard in self._world.limiter.guards.by_policy.values():
-                guard.selectors_changed(namespace)
-
-    def _budget_of(self, uid: str) -> str | None:
-        pod = self._pod(uid)
-        return None if pod is None else self._world.limiter.budgets.name_of(pod)
 
     # -- leaders ----------------------------------------------------------------------------------------------------
 
@@ -267,9 +256,9 @@ class Guarding:
 
 def existing(world: World, guard: Guard) -> Container[str]:
     """UIDs of the pods that are still there of those whose evictions another process reserved."""
-    uids = dict(guard.unsure)
+    uids = dict(guard.unsure).keys()
     nodes = world.cluster.nodes.values() if uids else ()
-    return {uid: None for state in nodes for uid in state.pods if uid in uids}
+    return {uid for state in nodes for uid in uids & state.pods.keys()}
 
 
 def bad_nodes(world: World, guard: Guard, policy: Policy) -> BadNodes:

@@ -3,9 +3,9 @@
 *Nodes* are evaluated again as a whole when policies change, at the start and with a change of leader. No pod is evicted
 before that is complete: the guard has to count the whole wave.
 
-*Shares* are the pods of one namespace on some nodes, after a change of a profile or of the namespace. Only the pods of
-that namespace wait for it. The namespaces take turns, and each begins again at most once a second, so that a tenant
-whose profiles change all the time delays no other.
+*Shares* are the pods of one namespace on some nodes, after a change of a profile, a budget or the namespace. Only the
+pods of that namespace wait for it. The namespaces take turns, and each begins again at most once a second, so that a
+tenant whose profiles change all the time delays no other.
 """
 
 from collections.abc import Collection, Iterable
@@ -105,6 +105,12 @@ class Judging:
                     state.judged.pop(pod_class, None)
                     self._shares.setdefault(pod_class.namespace, {})[node] = None
 
+    def budgets_changed(self, namespace: str) -> None:
+        """Budgets select other pods of a namespace: guards count these anew before any of them is evicted."""
+        for guard in self._world.limiter.guards.by_policy.values():
+            for node in guard.nodes_with(namespace):
+                self._shares.setdefault(namespace, {})[node] = None
+
     def advance(self, budget: int) -> None:
         """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
         source = self._world.source
@@ -138,11 +144,11 @@ class Judging:
             name = next(iter(nodes))
             del nodes[name]
             state = world.cluster.nodes.get(name)
-            for pod in list(state.pods.values()) if state is not None else ():
-                if pod.namespace == namespace and state is not None:
+            pods = [pod for pod in state.pods.values() if pod.namespace == namespace] if state is not None else []
+            done += len(pods) or 1
+            if state is not None and pods:
+                for pod in pods:
                     self.judge(state, pod)
-                    done += 1
-            if state is not None:
                 world.verdicts.count_again(state)
                 self._conclude(state)
         if nodes:
@@ -255,11 +261,10 @@ class Judging:
             self._begin(claim)
         else:
             self._update(claim, grounds, pod, settles_at)
-        if claim.phase not in SETTLED:
-            if policy.reclaim is not None:
-                self._reclaims.expect(claim)
-            if guard is not None:
-                self._expect(guard, claim, pod)
+        if claim.phase not in SETTLED and policy.reclaim is not None:
+            self._reclaims.expect(claim)
+        if guard is not None and (claim.phase not in SETTLED or claim.phase is Phase.REHEARSED):
+            self._expect(guard, claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
             self._announce(claim, pod)
         return claim
