@@ -76,6 +76,12 @@ def test_a_pod_with_more_tolerations_than_count_is_let_through_with_a_warning(we
         assert response.warnings == ("spec.tolerations has 80000 items, of which 250 count: the pod is not looked at",)
 
 
+def test_a_pod_with_as_many_tolerations_as_count_is_looked_at(webhook):
+    given = pod(tolerations=[{"key": "a", "operator": "Exists"}] * 250)
+    request, _ = decode(json.dumps(review(kind=POD, object=given)).encode())
+    assert not any("not looked at" in told for told in webhook.validate(request).warnings)
+
+
 def test_what_is_larger_than_a_megabyte_is_not_even_decoded():
     body = json.dumps(
         review(kind=POD, object=pod(tolerations=[{"key": "a"}] * 200_000)), separators=(",", ":")

@@ -293,6 +293,7 @@ MESSAGES: list[tuple[dict[str, Any], str, str, str]] = [
     (share(0), MOST, "0", 'must be from 1 to 1000000; write for example 2 or "25%"'),
     (share(0.5), MOST, "0.5", 'must be a whole number; write for example 2 or "25%"'),
     (share("25"), MOST, '"25"', 'is no percentage; write 25, without quotes, or "25%" for a share'),
+    (share("100"), MOST, '"100"', 'is no percentage; write 100, without quotes, or "100%" for a share'),
     (share("200"), MOST, '"200"', "is no percentage; write 200, without quotes"),
     (share("25.5%"), MOST, '"25.5%"', 'must be a whole percentage; write "25%"'),
     (share("101%"), MOST, '"101%"', 'must be a percentage from 1% to 100%; write for example "25%"'),

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from api.profile_cases import BAD, BAD_FOR_US, GOOD, GT, profile
 from api.test_tolerations import ENTRY
-from taintwarden.api.profiles import parse_profile
+from taintwarden.api.profiles import MAX_ENTRIES_IN_NAMESPACE, check_size, parse_profile
 from taintwarden.engine.model import Profile, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden.fields.field_errors import FieldError, InvalidObject
@@ -100,3 +100,10 @@ def test_any_list_is_accepted_whole_or_refused_at_an_entry(entries):
         faults = error.errors
     assert accepted == len(entries) or faults
     assert all(fault.path.startswith("spec.tolerations") for fault in faults)
+
+
+def test_the_profiles_of_a_namespace_may_have_so_many_entries_and_no_more():
+    one = parse_profile(profile({"tolerations": [GT]}))
+    check_size(one, MAX_ENTRIES_IN_NAMESPACE - 1)
+    with pytest.raises(InvalidObject, match=r"would have 1001 entries with it, and at most 1000 count"):
+        check_size(one, MAX_ENTRIES_IN_NAMESPACE)

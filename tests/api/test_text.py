@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.fields.field_errors import InvalidObject
-from taintwarden.fields.text import printable
+from taintwarden.fields.field_errors import MAX_LISTED, FieldError, InvalidObject
+from taintwarden.fields.text import printable, without_userinfo
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=50)
 
@@ -45,3 +45,13 @@ def test_long_text_is_cut():
 
 def test_the_name_and_kind_of_a_faulty_object_are_printable():
     assert str(InvalidObject("Kind\x1b[2J", "name\u202e", [])).isprintable()
+
+
+@pytest.mark.parametrize(("more", "last"), [(0, "* spec.f: Invalid value: 1: wrong"), (1, "* and 1 more")])
+def test_of_many_faults_the_first_are_listed_and_the_others_counted(more, last):
+    faults = [FieldError("spec.f", 1, "wrong")] * (MAX_LISTED + more)
+    assert str(InvalidObject("Kind", "a", faults)).splitlines()[-1] == last
+
+
+def test_a_password_is_not_shown_whatever_is_in_it():
+    assert without_userinfo("https://user:se@cr\net@host:1/x") == "https://...@host:1/x"

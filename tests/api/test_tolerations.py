@@ -155,6 +155,12 @@ def test_entries_beyond_the_limit_count_as_absent():
     ]
 
 
+def test_that_entries_are_beyond_the_limit_is_told_beside_many_faults():
+    _, errors = parse(*[GT | {"value": "x"}] * (MAX_FAULTS + 5), *[GT] * MAX_TOLERATIONS)
+    assert len(errors) == MAX_FAULTS
+    assert errors[-1].endswith("at most 100 are allowed; those after the limit count as absent")
+
+
 def test_text_beyond_the_limit_is_not_read():
     tolerations, (error,) = parse_tolerations(json.dumps([GT]) + " " * MAX_CHARACTERS)
     assert tolerations == ()

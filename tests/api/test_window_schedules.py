@@ -186,6 +186,7 @@ def test_no_five_fields_end_the_check(fields):
         ("0 0 1 * *", "743h59m59s", "744h"),
         ("0 0 * * MON#1", "744h", ""),
         ("0 0 29 2 *", "744h", ""),
+        ("0 0 1-28 * TUE,FRI", "73h", ""),  # closes after 28 March 2025 only
         ("0 0 * 2 MON#5", "744h", ""),
     ],
 )

@@ -189,6 +189,15 @@ def test_an_invalid_policy_is_complained_about_once(store):
     assert len(store.issues) == 1
 
 
+@pytest.mark.parametrize("is_seen", [True, False], ids=["its deletion is seen", "its deletion is not seen"])
+def test_a_namesake_with_the_same_fault_is_complained_about(store, is_seen):
+    store.seen(stored("a", "Wrong"))
+    if is_seen:
+        store.gone("a", "uid-a")
+    store.seen(stored("a", "Wrong", uid="another"))
+    assert [uid for _, uid, _ in store.issues] == ["uid-a", "another"]
+
+
 def test_every_new_fault_is_complained_about(store):
     store.seen(stored("a", "Wrong"))
     store.seen(stored("a", "Wronger", generation=2))

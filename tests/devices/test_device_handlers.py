@@ -364,6 +364,14 @@ def test_a_slice_that_is_written_again_counts_once():
     assert fed.kinds == ["SliceSeen"] * 10
 
 
+def test_a_slice_that_names_another_node_now_takes_of_that_nodes_room():
+    fed = Fed(SliceHandler, EVERY)
+    fed.handler.seen(large(30))  # as much as its node may have, but for 127
+    fed.handler.seen(of_node(0, "other"))
+    fed.handler.seen(slice_object(*DEVICES, name="other-0", node="n1"))
+    assert fed.kinds == ["SliceSeen", "SliceSeen", "SliceGone"]
+
+
 def test_slices_of_no_node_are_all_kept():
     """No kubelet may write them, and a fabric may have any number of devices."""
     fed = Fed(SliceHandler, EVERY)

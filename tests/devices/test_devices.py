@@ -349,6 +349,19 @@ def test_a_taint_that_was_taken_off_while_devices_were_not_known_begins_again():
     assert rig.evicted == ["a"]
 
 
+def test_a_taint_that_was_added_while_devices_were_not_known_counts_from_its_time():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(WELL)
+    rig.process(device_events.DevicesKnown(known=False))
+    rig.advance(50)
+    rig.slice(gpu_0=tainted(added_at=START + 10))
+    rig.claim("a")
+    rig.process(device_events.DevicesKnown(known=True))
+    rig.advance(15)
+    assert rig.evicted == []
+    rig.advance(10)
+    assert rig.evicted == ["a"]
+
+
 @pytest.mark.parametrize("by", ["slice", "rule"])
 @pytest.mark.parametrize(("added", "leaves_after"), [(START, 610), (START + 580, 1180)])
 def test_a_taint_with_another_time_after_a_gap_was_added_again(by, added, leaves_after):

@@ -126,6 +126,12 @@ def test_one_that_was_added_again_unseen_counts_from_then():
     assert history(("980", 0.0), ("940", 10.0)).joined(history(("940", 30.0))).added_at == 30.0
 
 
+def test_the_newest_time_that_one_of_them_saw_is_known():
+    """Else it would look as if the taint had been added again since."""
+    mine, theirs = history(("940", 0.0)), history(("940", 0.0)).seen("940", 9.0, 30.0)
+    assert [mine.joined(theirs).stamp, theirs.joined(mine).stamp] == [9.0, 9.0]
+
+
 def test_what_another_saw_before_the_taint_was_added_does_not_count():
     """A restore of the store brings back an old annotation."""
     mine = history(("940", 500.0))
@@ -163,6 +169,12 @@ def test_it_is_the_same_text_whatever_the_order():
 def test_a_time_in_the_future_counts_as_now():
     made = until_now({"k": TaintHistory.begin("940", 1e9)}, 100.0)["k"]
     assert made.added_at == 100.0
+
+
+def test_so_does_that_of_a_later_value():
+    """Else a kubelet postpones an eviction by the value that it writes."""
+    made = until_now({"k": history(("980", 10.0), ("940", 1e9))}, 100.0)["k"]
+    assert steps(made) == [("980", 10.0), ("940", 100.0)]
 
 
 def test_a_text_that_is_too_long_counts_as_absent():

@@ -438,6 +438,15 @@ def test_a_node_that_is_created_again_is_read_by_a_request_of_its_own():
     assert rig.evictions() == ["a"]
 
 
+def test_a_node_that_is_created_again_does_not_wait_as_the_one_before():
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
+    rig.process(events.CheckFailed("n1"))
+    rig.node("n1", "sla=940", uid="another")
+    rig.out = []
+    rig.pod("b", gt(), version=REACHED + 6)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
 def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
     rig = Rig()
     node = rig.node("n1", "sla=940")

@@ -312,6 +312,13 @@ def test_a_pod_whose_call_got_no_answer_is_not_missing_once_the_watch_would_have
     assert rig.evictions() == ["p1"]
 
 
+def test_it_counts_as_leaving_while_the_next_call_is_under_way():
+    rig = one_at_a_time_and_the_first_call_failed()
+    rig.advance(90)
+    assert rig.evictions() == ["a"]
+    assert rig.phase("b") is Phase.BLOCKED
+
+
 def test_nor_has_it_been_evicted_for_the_guard():
     """Half a minute of time-outs, and then a window that closes, are no evictions."""
     guard = GuardSettings(min_pods=5, max_percent=1, settle_seconds=0)

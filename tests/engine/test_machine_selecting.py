@@ -255,6 +255,13 @@ def test_an_invalid_value_is_told_once():
     assert (told.verdict.taint.value, told.held, told.node_uid) == ("higher", True, "uid-n1")
 
 
+def test_an_invalid_value_that_comes_back_is_told_again():
+    rig = Rig().with_pod("sla=high", gt())
+    for value in ("980", "high"):
+        rig.node("n1", f"sla={value}")
+    assert len(rig.take(commands.InvalidValue)) == 2
+
+
 def test_evicting_by_an_invalid_value_is_the_policys_choice():
     rig = Rig(policy(timing={"onInvalidValue": "Evict"})).with_pod("sla=high", gt())
     [told] = rig.take(commands.InvalidValue)

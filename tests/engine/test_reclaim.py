@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, limited
+from engine.rig import START, Rig, exists, limited
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.machine.reclaims import REMEMBERED_NODES, REMEMBERED_SECONDS
 from taintwarden.engine.model import Node, Policy, Reclaim
@@ -329,6 +329,15 @@ def test_the_end_of_a_node_is_reported_with_all_pods_that_are_on_it():
     assert ends(rig) == [end(pods=3, at_risk=3)]
     rig.advance(SECONDS, step=1.0)
     assert ends(rig) == [end(pods=3, at_risk=3, missed=3)]
+
+
+def test_the_end_of_a_node_is_the_earliest_of_its_pods():
+    rig = held()
+    rig.pod("b", exists("spot"), ready=True)
+    rig.advance(10)
+    taints = (*rig.make_taints("spot=1", added=START), *rig.make_taints("other=1", added=rig.wall))
+    rig.process(events.NodeSeen(Node("n1", "uid-n1", {}, taints, rig.version())))
+    assert ends(rig) == [end(pods=2, at_risk=2)]
 
 
 def test_the_last_of_many_nodes_with_pods_that_missed_are_reported():

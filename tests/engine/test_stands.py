@@ -91,6 +91,21 @@ def test_an_eviction_does_not_stand_while_the_node_stream_is_silent():
     assert asked(rig, order)
 
 
+def test_a_read_is_proof_from_its_request_on_while_the_node_stream_is_silent():
+    rig = Rig(limited(), timings=Timings(silence=15.0, profile_rest=0.0))
+    node = rig.node("n1", "sla=940")
+    rig.monotonic += 60
+    rig.pod("a")
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+    rig.monotonic += 10
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED))
+    [order] = rig.take(commands.Evict)
+    rig.monotonic += 5
+    assert asked(rig, order)
+    rig.monotonic += 1
+    assert not asked(rig, order)
+
+
 def test_a_value_that_a_silent_stream_held_back_evicts_nothing_before_the_next_one():
     rig = Rig(limited(), timings=Timings()).with_pod("sla=980", gt())
     rig.monotonic += 60

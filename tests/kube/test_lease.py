@@ -145,6 +145,16 @@ async def test_the_count_of_terms_begins_again_where_the_server_takes_no_more(
     assert await one.lease.is_confirmed()
 
 
+async def test_a_lease_of_a_later_term_is_not_confirmed(store: LeaseStore, one: Candidate) -> None:
+    """Another candidate of our name, or a Lease that was created again: it is not the one that we got."""
+    one.start()
+    await asyncio.sleep(0.1)
+    assert store.lease is not None
+    store.lease["spec"]["leaseTransitions"] += 1
+    assert one.lease.held
+    assert not await one.lease.is_confirmed()
+
+
 # -- whether any candidate leads --------------------------------------------------------------------------------------
 
 

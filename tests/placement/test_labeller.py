@@ -318,7 +318,13 @@ async def test_a_new_leader_writes_at_once_what_was_refused():
 
 
 @pytest.mark.parametrize(
-    ("spec", "labels"), [({}, [says("x")]), ({"paused": True}, [says("x")]), ({"mode": "DryRun"}, [])]
+    ("spec", "labels"),
+    [
+        ({}, [says("x")]),
+        ({"paused": True}, [says("x")]),
+        ({"mode": "DryRun"}, []),
+        ({"mode": "DryRun", "paused": True}, []),
+    ],
 )
 async def test_a_policy_in_dry_run_writes_nothing(spec, labels):
     scene = Scene(placing(**spec))

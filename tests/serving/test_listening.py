@@ -76,6 +76,31 @@ async def test_a_flood_is_bounded_and_paced(port):
     assert min(late - early for early, late in pairwise(accepted)) > 0.9 * limits.accept_interval_seconds
 
 
+async def test_of_those_that_were_answered_the_one_that_was_silent_longest_ends(port):
+    made: list[Recorder] = []
+
+    def make() -> asyncio.Protocol:
+        made.append(Recorder())
+        return made[-1]
+
+    listener = Listener(make, None, ConnectionLimits(most=2))
+    listener.start("127.0.0.1", port)
+    clients = []
+    for number in range(3):
+        clients.append(await asyncio.open_connection("127.0.0.1", port))
+        await until(lambda: len(made) > number)  # noqa: B023 - it is asked at once
+        if number == 1:
+            for one in (0, 1, 0):
+                listener.answered(made[one].transport)
+    await until(lambda: any(one.ended.is_set() for one in made))
+    ended = [one.ended.is_set() for one in made]
+    for _, writer in clients:
+        writer.close()
+    await listener.stop()
+    listener.close()
+    assert ended == [False, True, False]
+
+
 # -- a port that takes no bodies ---------------------------------------------------------------------------------------
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

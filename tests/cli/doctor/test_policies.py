@@ -96,6 +96,15 @@ def test_open_guard():
     assert found.remedy.startswith("taintwarden pause sla; correct the cause; taintwarden plan --enforce sla; ")
 
 
+def test_open_guard_of_a_policy_whose_newest_version_was_not_looked_at():
+    shut = observed()
+    shut["metadata"]["generation"] = 99
+    tripped = condition("GuardTripped", "True", "120 pods", "MassEviction")
+    shut["status"] |= {"guard": GUARD, "conditions": [FINE[0], tripped]}
+    (found,) = problem(shut)
+    assert found.remedy.startswith("taintwarden status sla")
+
+
 @pytest.mark.parametrize(("guard", "is_released"), [({}, True), ({"maxPercent": 100}, False)])
 def test_zones_that_are_all_full(guard, is_released):
     full = observed(limits={"guard": guard})

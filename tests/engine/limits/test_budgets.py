@@ -208,6 +208,7 @@ SINCE = {
         [(0, {}), (0, {"name": "b", "app": "db"}), (50, {"name": "b", "app": "web"})],
         50.0,
     ),
+    "one comes to select the pod": ([(0, {"app": "db"}), (50, {"app": "web"})], 50.0),
     "then, whatever the status becomes": ([(0, {}), (0, {"name": "b"}), (50, {"name": "b", "allowed": 1})], 0.0),
     "one that allows nothing does": ([(5, {}), (9, {})], 5.0),
     "one that allowed meanwhile does again": ([(0, {}), (5, {"allowed": 1}), (9, {})], 9.0),

@@ -426,6 +426,13 @@ def test_a_pause_that_the_server_asks_for_delays_all_lanes():
     assert bench.refuse() is None
 
 
+def test_a_shorter_pause_does_not_end_a_longer_one():
+    bench = Bench()
+    for until in (30.0, 5.0):
+        bench.calls.pause(MonotonicTime(until))
+    assert bench.wait() == 30
+
+
 # -- another leader ----------------------------------------------------------------------------------------------------
 
 

@@ -268,7 +268,9 @@ def test_pods_evicted_while_their_controller_was_known_are_not_missing_when_it_i
 
 def test_one_that_is_known_late_is_waited_for_anew_after_its_deletion():
     bench = Bench()
-    bench.run(*"ab")
+    bench.pod("a")
+    assert not bench.admits("a")
+    bench.run("b", wanted=2)
     bench.workloads.want(("shop", bench.of.uid), None)
     refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(500.0))
     assert refused is not None
