@@ -147,7 +147,7 @@ class Guard:
         self.released: dict[str, None] = {}
         """UIDs of pods that a person released and that still have to leave."""
         self._passing: list[str] = []
-        """UIDs of those that a person let go and that are not released yet."""
+        """UIDs of those that a person released and that do not pass yet."""
         self.scope = ALL
         """What it holds while it is tripped: all pods, or those of this namespace."""
         self._freed, self._free_record = freed, free_record
@@ -355,7 +355,7 @@ class Guard:
             is_other, self._is_other_wave = self._is_other_wave and not self._stored_counted, False
             if not self._standing or is_other or (is_resized and self._may_evict()):
                 return self._arm()
-        if self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected):
+        if self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected, self.scope):
             self._hold_only(ALL)
         if self.knows_causes and len(self._standing) == 1:
             self._hold_only(*self._standing)
@@ -396,9 +396,9 @@ class Guard:
             if self._is_small(counted, largest):
                 self._hold_only(largest)
 
-    def _is_small(self, counted: Counter[str], scope: str = "") -> bool:
-        """Whether the pods outside a namespace, or else outside the scope, are within half of the allowance."""
-        return 2 * (counted.total() - counted[scope or self.scope]) <= self.allowance()
+    def _is_small(self, counted: Counter[str], scope: str) -> bool:
+        """Whether the pods outside a namespace are within half of the allowance."""
+        return 2 * (counted.total() - counted[scope]) <= self.allowance()
 
     def _hold_only(self, scope: str) -> None:
         if scope != self.scope:
@@ -420,12 +420,17 @@ class Guard:
             group.fresh, group.held = group.held | group.fresh, {}
         self._standing = Tally()
 
-    def release(self, now: Instant) -> int:
-        """A person lets the held pods go, of a guard that counts nothing any more. Returns how many."""
+    def release(self, now: Instant, *, every_zone_is_full: bool = False) -> int:
+        """A person releases the held pods of a guard that counts nothing any more. Returns how many.
+
+        ``every_zone_is_full``: also those that wait for that alone.
+        """
         self._released_at, self._quota, self._unsaved = now.wall, 0, True
         for (namespace, _), group in self._groups.items():
-            if self.scope in (ALL, namespace):
-                self._passing += group.held if self.is_tripped else group.fresh
+            if every_zone_is_full:
+                self._passing += [*group.held, *group.fresh]
+            elif self.scope in (ALL, namespace):
+                self._passing += group.held
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:
@@ -448,7 +453,7 @@ class Guard:
 
     @property
     def is_counting(self) -> bool:
-        """Whether it is not known yet which pods it holds, or not all are released that a person lets go."""
+        """Whether it is not known yet which pods it holds, or not all pass that a person released."""
         return bool((self._changed and self._unheld) or self._passing)
 
     @property

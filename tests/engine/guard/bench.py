@@ -73,8 +73,8 @@ class Bench:
         assert self.look() is Turn.TRIPPED
         return uids
 
-    def release(self) -> list[str]:
-        number = self.guard.release(self.now)
+    def release(self, **options: bool) -> list[str]:
+        number = self.guard.release(self.now, **options)
         return self.guard.let_pass(number)
 
     def change(self, **settings: Any) -> None:

@@ -77,9 +77,19 @@ def test_while_it_is_armed_all_pods_within_the_window_are_released():
     bench = Bench()
     bench.expect(*pods(3))
     bench.expect("far", after=700)
-    assert bench.release() == pods(3)
+    assert bench.release(every_zone_is_full=True) == pods(3)
     assert bench.store().released == 3
-    assert bench.release() == []
+    assert bench.release(every_zone_is_full=True) == []
+
+
+def test_while_every_zone_is_full_pods_beside_the_held_namespace_are_released_too():
+    bench = Bench()
+    held = bench.trip()
+    bench.expect("other", namespace="bank")
+    bench.look()
+    bench.advance(NARROW_SECONDS + 1)
+    assert not bench.guard.holds("bank")
+    assert bench.release(every_zone_is_full=True) == [*held, "other"]
 
 
 def test_a_released_pod_that_may_stay_is_released_no_more():

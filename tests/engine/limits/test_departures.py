@@ -66,7 +66,7 @@ def test_a_refusal_names_the_node():
     refused = bench.refuse(pod("b"), 1, NOW)
     assert refused is not None
     assert (refused.limit, refused.key, refused.until) == (NODE, key("n1"), None)
-    assert refused.detail == "1 pods of node n1 are being evicted or terminating"
+    assert refused.detail == "1 pod is being evicted from node n1, or terminating there"
 
 
 def test_who_is_leaving_is_known_until_it_stays():

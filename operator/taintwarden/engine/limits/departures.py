@@ -101,8 +101,9 @@ class Departures(Limit):
         if count < most:
             return None
         until = min(counted, default=None)
+        pods = "1 pod is" if count == 1 else f"{count} pods are"
         return Refusal(
-            NODE, until, Whom.PODS, key(node), f"{count} pods of node {node} are being evicted or terminating"
+            NODE, until, Whom.PODS, key(node), f"{pods} being evicted from node {node}, or terminating there"
         )
 
 

@@ -204,7 +204,9 @@ class Guarding:
             else:
                 is_full = self._world.limiter.zones.all_full(policy.name)
                 if guard.is_tripped or is_full:
-                    self._world.report(commands.GuardArmed(policy, guard.release(self._world.now)))
+                    self._world.report(
+                        commands.GuardArmed(policy, guard.release(self._world.now, every_zone_is_full=is_full))
+                    )
                 guard.grant(reset)
 
     def _guard(self, policy: Policy) -> Guard | None:

@@ -106,7 +106,7 @@ class Judging:
                     self._shares.setdefault(pod_class.namespace, {})[node] = None
 
     def budgets_changed(self, namespace: str) -> None:
-        """Budgets select other pods of a namespace: guards count these anew before any of them is evicted."""
+        """Budgets select other pods of a namespace: guards count these again before any of them is evicted."""
         for guard in self._world.limiter.guards.by_policy.values():
             for node in guard.nodes_with(namespace):
                 self._shares.setdefault(namespace, {})[node] = None
