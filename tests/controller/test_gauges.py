@@ -26,6 +26,7 @@ FULL = PolicyReport(
         pending=9,
         retained=3,
         evicting_nodes=2,
+        leaving=6,
         limits=(LimitStatus("policy-rate", 5, ""), LimitStatus("budget", 3, "")),
         blocked_budgets=(BlockedBudget("shop", "web", 3),),
         zones=(
@@ -35,6 +36,7 @@ FULL = PolicyReport(
         ),
     ),
     bouncing=4,
+    stuck_pods=2,
     blocked_by={"refused": 1},
     guard=guard(GuardRecord(NOW, "taint sla", (("shop", 120),))),
 )
@@ -53,6 +55,10 @@ class Measured:
 @pytest.fixture
 def measured() -> Measured:
     return Measured()
+
+
+def test_what_terminates_and_what_should_have_ended_is_counted(measured):
+    assert (measured.value("leaving_pods"), measured.value("stuck_pods")) == (6, 2)
 
 
 def test_each_limit_and_budget_tells_how_many_it_holds(measured):

@@ -7,11 +7,11 @@ import pytest
 
 from controller import NOW, policy
 from taintwarden.controller.status.summary import conditions
-from taintwarden.controller.words.wording import without_advice
+from taintwarden.controller.words.wording import not_ended, without_advice
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, GuardReport, PolicyReport, SourceReport
 from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Taint
-from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
+from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, StuckPod, ZoneStatus
 
 DUE = "2023-11-14T22:13:20Z"
 LATER = "2023-11-14T22:13:25Z"
@@ -63,6 +63,27 @@ def test_in_a_dry_run_pods_would_have_to_leave():
     assert progress(in_policy=dry, pending=1, limits=(RATE,))[1].startswith(
         "1 pod would have to leave; policy-rate holds"
     )
+
+
+STUCK = StuckPod("shop", "web-0", "n1", DUE)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"leaving": 2}, ("Leaving", "no other pod has to leave; 2 pods terminate")),
+        (
+            {"leaving": 1, "stuck": (STUCK,)},
+            (
+                "Stuck",
+                f"no other pod has to leave; 1 pod terminates; {not_ended((STUCK,))}",
+            ),
+        ),
+        ({"leaving": 1, "pending": 3}, ("Pending", "3 pods have to leave; 1 pod terminates")),
+    ],
+)
+def test_what_terminates_is_not_gone(counts, said):
+    assert progress(**counts) == said
 
 
 def test_a_limit_says_how_many_since_when_why_and_until_when():

@@ -120,6 +120,7 @@ CASES = [
         {'taintwarden_blocked_evictions{instance="a", policy="sla", reason="misconfigured"}': "_x9 2x60"},
         {"policy": "sla", "reason": "misconfigured"},
     ),
+    Case("TaintwardenPodsStuck", {f"taintwarden_stuck_pods{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}),
     Case(
         "TaintwardenWorkloadBounces", {f"taintwarden_bouncing_workloads{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}
     ),

@@ -15,6 +15,7 @@ MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10
 MAX_ZONES = 50
 MAX_RECLAIMS = 10
+MAX_STUCK = 10
 NEXT_PODS = 10
 """How many of the next pods are listed."""
 MAX_MESSAGE_CHARACTERS = 200
@@ -114,6 +115,15 @@ class ReclaimStatus(Status, frozen=True):
     missed: Int64
 
 
+class StuckPod(Status, frozen=True):
+    """A pod that terminates longer than its grace period lets it, and when that ended."""
+
+    namespace: str
+    name: str
+    node: str
+    since: str
+
+
 class ReportedStatus(Status, frozen=True):
     """The counts and the near future of one policy.
 
@@ -127,6 +137,10 @@ class ReportedStatus(Status, frozen=True):
     blocked: Int64 = 0
     """Of these, due pods that PodDisruptionBudgets block."""
     evicted: Int64 = 0
+    leaving: Int64 = 0
+    """Pods that had to leave and terminate: their nodes are not empty."""
+    stuck: tuple[StuckPod, ...] = ()
+    """Of these, those that should have ended, the longest first."""
     retained: Int64 = 0
     """Pairs of a pod and a taint whose value cannot be compared, and does not evict the pod for that."""
     invalid_taints: tuple[InvalidTaint, ...] = ()

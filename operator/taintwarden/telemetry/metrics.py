@@ -85,6 +85,18 @@ class Metrics:
         self.evicting_nodes = Gauge(
             "taintwarden_evicting_nodes", "Nodes with pods that have to leave.", ["policy"], registry=operator
         )
+        self.leaving = Gauge(
+            "taintwarden_leaving_pods",
+            "Pods that had to leave and terminate: their nodes are not empty.",
+            ["policy"],
+            registry=operator,
+        )
+        self.stuck = Gauge(
+            "taintwarden_stuck_pods",
+            "Of these, the pods that should have ended: their grace period was over 15 s ago.",
+            ["policy"],
+            registry=operator,
+        )
         self.limited = Gauge(
             "taintwarden_limited_evictions", "Due pods that a limit delays.", ["policy", "limit"], registry=operator
         )
@@ -147,6 +159,8 @@ class Metrics:
             self.pending,
             self.blocked,
             self.evicting_nodes,
+            self.leaving,
+            self.stuck,
             self.limited,
             self.budget_blocked,
             self.bouncing,

@@ -76,6 +76,8 @@ class Gauges:
         metrics.zones_full.labels(name).set(entry.all_zones_full)
         metrics.pending.labels(name).set(status.pending)
         metrics.evicting_nodes.labels(name).set(status.evicting_nodes)
+        metrics.leaving.labels(name).set(status.leaving)
+        metrics.stuck.labels(name).set(entry.stuck_pods)
         metrics.bouncing.labels(name).set(entry.bouncing)
         for reason, pods in entry.blocked_by.items():
             metrics.blocked.labels(name, reason).set(pods)

@@ -78,10 +78,13 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "False", Mode.PAUSED.value, wording.paused(entry.due, status.pending - entry.due, status.next_deadline)
     if entry.blind:
         return "False", "Blind", wording.blind(entry.blind)
+    leaving = wording.leaving(status.leaving, status.stuck) if status.leaving else ""
     if not status.pending:
+        if leaving:
+            return "True", "Stuck" if status.stuck else "Leaving", f"no other pod has to leave; {leaving}"
         return "False", "Idle", "no pod has to leave"
     must = "would have" if mode is Mode.DRY_RUN else "has" if status.pending == 1 else "have"
-    have = f"{wording.pods(status.pending)} {must} to leave"
+    have = "; ".join(filter(None, (f"{wording.pods(status.pending)} {must} to leave", leaving)))
     main = status.limits[0] if status.limits else None
     if status.blocked and (main is None or main.limit == BUDGET or status.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"

@@ -1,7 +1,7 @@
 """The sentences of Events, logs, status and ``explain``: which taint, why, until when."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from taintwarden.engine.machine import BadNodes
 from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus
+from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus, StuckPod
 
 TOO_MANY = "too many would be evicted"
 """Why a guard has tripped."""
@@ -65,6 +65,21 @@ def pods(number: int) -> str:
 def several(number: int, what: str) -> str:
     """So many of something."""
     return f"1 {what}" if number == 1 else f"{number} {what}s"
+
+
+def leaving(number: int, stuck: Sequence[StuckPod]) -> str:
+    """How many pods terminate, and which of them should have ended."""
+    terminate = f"{pods(number)} {'terminates' if number == 1 else 'terminate'}"
+    return "; ".join(filter(None, (terminate, not_ended(stuck))))
+
+
+def not_ended(stuck: Sequence[StuckPod]) -> str:
+    """Which pod should have ended, and what keeps pods from that; empty: none."""
+    if not stuck:
+        return ""
+    first, others = stuck[0], f" (and {several(len(stuck) - 1, 'more pod')})" if len(stuck) > 1 else ""
+    why = "a finalizer, or a kubelet that does not answer, keeps it"
+    return f"{first.namespace}/{first.name} on {first.node} should have ended at {first.since}{others}: {why}"
 
 
 def held(one: LimitStatus, detail: str = "") -> str:

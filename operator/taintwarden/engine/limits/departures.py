@@ -2,15 +2,29 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import NODE, Refusal, Whom
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, later
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTime, later
 from taintwarden.engine.tally import Tally
 
 LONGEST_SECONDS = 600.0
 """A terminating pod counts so long at most, whatever its grace period: it must not delay others for years."""
 OVERDUE_SECONDS = 15.0
 """A pod that exceeds its grace period by this is on a node that does not respond, and no longer counts."""
+
+
+class Leaving(msgspec.Struct, frozen=True, gc=False):
+    """A pod that had to leave its node and terminates there, and when its grace period ends."""
+
+    pod: Pod
+    until: WallTime
+    policies: tuple[str, ...]
+
+    def is_stuck(self, now: WallTime) -> bool:
+        """Whether it should have ended."""
+        return now > self.until + OVERDUE_SECONDS
 
 
 class Departures(Limit):
@@ -28,6 +42,8 @@ class Departures(Limit):
         self._number: Tally[str] = Tally()
         self._terminating: dict[str, dict[str, MonotonicTime]] = {}
         """Node -> UID -> until when it counts."""
+        self.due: dict[str, Leaving] = {}
+        """By UID the terminating pods that had to leave, but those that terminated before this process began."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Take over changed limits at once."""
@@ -83,6 +99,7 @@ class Departures(Limit):
             if not self._terminating[node]:
                 del self._terminating[node]
         if until is None:
+            self.due.pop(uid, None)
             self._free(node)
 
     def _free(self, node: str) -> None:

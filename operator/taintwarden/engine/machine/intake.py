@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec.structs import replace
 
 from taintwarden.engine.derived import with_derived
+from taintwarden.engine.limits.departures import Leaving
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.ending import Ending
@@ -15,7 +16,7 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Node, Pod, Profile
+from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime
 
 NewSource = Callable[[SourceHost], TaintSource]
 
@@ -193,12 +194,22 @@ class Intake:
         state, known = world.cluster.nodes.get(node), world.cluster.remove(node, uid)
         if state is not None and known is not None:
             world.verdicts.count(state, known.shared, -1)
+            if until is not None:
+                self._leave(known, until)
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
             source = self._source if world.source is not None or known.shared.devices else None
             if source is not None and source.exchanged(state, known, None):
                 self._judging.nodes_again([node])
         self._ending.gone(uid)
+
+    def _leave(self, pod: Pod, until: float) -> None:
+        """A pod begins to terminate. If it had to leave, it counts for those policies until it is gone."""
+        world = self._world
+        claims = [one for one in world.claims.of(pod.uid) if one.is_enforced and one.due_at <= world.now.wall]
+        if claims:
+            policies = tuple(one.policy.name for one in claims)
+            world.limiter.departures.due[pod.uid] = Leaving(pod, WallTime(until), policies)
 
     def pods_listed(self, event: events.PodsListed) -> None:
         """A complete list of pods ended."""

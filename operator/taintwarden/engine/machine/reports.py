@@ -8,6 +8,7 @@ from heapq import nlargest, nsmallest
 import msgspec
 
 from taintwarden.engine.guard import Guard, GuardRecord
+from taintwarden.engine.limits.departures import Leaving
 from taintwarden.engine.limits.refusal import BUDGET, FAILING
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine.acting import Acting
@@ -35,6 +36,7 @@ from taintwarden.engine.reported_status import (
     MAX_INVALID_TAINTS,
     MAX_MESSAGE_CHARACTERS,
     MAX_RECLAIMS,
+    MAX_STUCK,
     MAX_ZONES,
     NEXT_PODS,
     ZONE_STATES,
@@ -45,6 +47,7 @@ from taintwarden.engine.reported_status import (
     PodState,
     ReclaimStatus,
     ReportedStatus,
+    StuckPod,
     ZoneStatus,
 )
 from taintwarden.engine.rfc3339 import at, until
@@ -105,6 +108,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """Of those, the ones that a person released."""
     exempt: int = 0
     """Pods that it leaves on nodes that will be removed."""
+    stuck_pods: int = 0
+    """Of the pods that terminate, those that should have ended."""
     sources: tuple[SourceReport, ...] = ()
     """In the order of the policy."""
     blocked_by: Mapping[str, int] = {}
@@ -161,6 +166,9 @@ class Reports:
             self._count_nodes(nodes[first : first + claims_at_once], tallies)
         for name, ended in self._reclaims.ended(now).items():
             tallies[name].end(*ended)
+        for leaving in self._world.limiter.departures.due.values():
+            for name in leaving.policies:
+                tallies[name].leave(leaving, now)
         bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
         return [
             self._report(policy, tallies[policy.name], bouncing[policy.name], now)
@@ -205,6 +213,8 @@ class Reports:
                 pending=tally.pending,
                 blocked=sum(pods for outcome, pods in tally.blocked_by.items() if Outcome(outcome).row.by_budget),
                 evicted=self._acting.accepted(policy),
+                leaving=tally.leaving,
+                stuck=tally.longest_stuck(),
                 retained=tally.invalid.total() if is_retained else 0,
                 invalid_taints=tuple(
                     nsmallest(MAX_INVALID_TAINTS, invalid, key=lambda one: (-one.pods, one.node, one.taint))
@@ -220,6 +230,7 @@ class Reports:
             due=tally.due,
             released=tally.released,
             exempt=tally.exempt,
+            stuck_pods=len(tally.stuck),
             sources=tuple(
                 SourceReport(one.key, str(one.source), tally.found[one.source])
                 for one in policy.taints
@@ -332,7 +343,8 @@ class _Tally:
     """The counts of one policy's claims."""
 
     def __init__(self) -> None:
-        self.selected = self.pending = self.due = self.released = self.exempt = 0
+        self.selected = self.pending = self.due = self.released = self.exempt = self.leaving = 0
+        self.stuck: list[Leaving] = []
         self.invalid: Counter[tuple[str, str]] = Counter()
         """Pods affected by an invalid value, by node and taint."""
         self.found: Counter[ValueSource | None] = Counter()
@@ -367,6 +379,16 @@ class _Tally:
             self.blocked_by[claim.failed.value] += 1
         elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit == BUDGET:
             self.blocked_by[Outcome.BLOCKED.value] += 1
+
+    def leave(self, leaving: Leaving, now: Instant) -> None:
+        self.leaving += 1
+        if leaving.is_stuck(now.wall):
+            self.stuck.append(leaving)
+
+    def longest_stuck(self) -> tuple[StuckPod, ...]:
+        """Those that should have ended first."""
+        longest = nsmallest(MAX_STUCK, self.stuck, key=lambda one: (one.until, one.pod.uid))
+        return tuple(StuckPod(one.pod.namespace, one.pod.name, one.pod.node, at(one.until)) for one in longest)
 
     def end(self, *ends: NodeEnd) -> None:
         for end in ends:

@@ -157,6 +157,7 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
     more = f" (and {wording.several(len(ends) - 1, 'more node')})" if len(ends) > 1 else ""
     yield wording.node_end(ends[0], now) + more if ends else ""
     enforcing = status.condition("Enforcing")
+    yield wording.not_ended(status.stuck)
     yield _refused(status, now, enforces=enforcing is None or enforcing.status is ConditionStatus.TRUE)
     if Mode.DRY_RUN not in (policy.mode, enforcing.reason if enforcing is not None else ""):
         if policy.guard == TRIPPED:

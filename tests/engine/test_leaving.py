@@ -1,0 +1,75 @@
+"""Evicted is not gone: pods that had to leave count until they are gone, and past their grace they are stuck."""
+
+import pytest
+
+from engine.rig import START, Rig, gt, limited
+from taintwarden.engine.machine import Outcome, events
+from taintwarden.engine.reported_status import StuckPod
+from taintwarden.engine.rfc3339 import at
+
+
+def leaving(rig: Rig, policy: str = "p") -> tuple[int, list[str]]:
+    """How many pods terminate, and the names of those that should have ended."""
+    [status] = [one.status for one in rig.view.report(rig.now) if one.policy.name == policy]
+    return status.leaving, [pod.name for pod in status.stuck]
+
+
+def evicted(*names: str) -> Rig:
+    """Pods that were evicted and have 30 s to stop."""
+    rig = Rig(limited())
+    for name in names:
+        rig.pod(name, gt())
+    rig.node("n1", "sla=940")
+    for name in names:
+        rig.settle(name, Outcome.EVICTED)
+        rig.gone(name, until=START + 30)
+    return rig
+
+
+def test_a_pod_is_leaving_until_it_is_gone():
+    rig = evicted("a", "b")
+    assert leaving(rig) == (2, [])
+    rig.gone("a")
+    assert leaving(rig) == (1, [])
+    rig.gone("b")
+    assert leaving(rig) == (0, [])
+
+
+@pytest.mark.parametrize(("seconds", "stuck"), [(44, []), (46, ["a"])])
+def test_a_pod_that_should_have_ended_is_stuck(seconds: int, stuck: list[str]) -> None:
+    rig = evicted("a")
+    rig.advance(seconds)
+    assert leaving(rig) == (1, stuck)
+
+
+def test_the_longest_is_named_first():
+    rig = evicted("a")
+    rig.pod("b", gt())
+    rig.settle("b", Outcome.EVICTED)
+    rig.gone("b", until=START + 5)
+    rig.advance(60)
+    [report] = rig.view.report(rig.now)
+    assert report.status.stuck[0] == StuckPod("shop", "b", "n1", at(START + 5))
+    assert report.stuck_pods == 2
+
+
+def test_pods_that_others_delete_from_the_node_count_if_they_had_to_leave():
+    rig = Rig(limited()).with_pod("sla=940", gt())
+    rig.pod("b", gt("900"))
+    rig.gone("a", until=START + 30)
+    rig.gone("b", until=START + 30)  # it may stay
+    assert leaving(rig) == (1, [])
+
+
+@pytest.mark.parametrize("spec", [{"mode": "DryRun"}, {"paused": True}, {"timing": {"violationGraceSeconds": 60}}])
+def test_pods_that_no_policy_evicts_now_do_not_count(spec):
+    rig = Rig(limited(spec=spec)).with_pod("sla=940", gt())
+    rig.gone("a", until=START + 30)
+    assert leaving(rig) == (0, [])
+
+
+def test_a_list_ends_what_it_does_not_name():
+    rig = evicted("a")
+    rig.process(events.PodsListed({}))
+    assert leaving(rig) == (0, [])
+    assert rig.world.limiter.departures.due == {}
