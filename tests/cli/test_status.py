@@ -182,12 +182,14 @@ async def test_a_budget_that_can_never_allow_calls_for_a_person_at_once(cluster,
     assert (result.exit_code, told.endswith(problem), bool(told)) == (10 if problem else 0, True, bool(problem))
 
 
-async def test_a_pod_that_should_have_ended_calls_for_a_person(cluster, run):
-    stuck = {"namespace": "shop", "name": "web-0", "node": "a1", "since": SINCE}
+@pytest.mark.parametrize(("seconds", "code"), [(290, 0), (310, 10)])
+async def test_a_pod_that_should_have_ended_for_as_long_as_its_alert_waits_calls_for_a_person(
+    cluster, run, now, seconds, code
+):
+    stuck = {"namespace": "shop", "name": "web-0", "node": "a1", "since": at(now - seconds)}
     set_status(cluster, "spot", conditions=FINE, leaving=1, stuck=[stuck])
     result = await run("status", "spot")
-    assert result.exit_code == 10
-    assert "shop/web-0 on a1 should have ended" in result.stdout
+    assert (result.exit_code, "shop/web-0 on a1 should have ended" in result.stdout) == (code, code == 10)
 
 
 async def test_a_budget_that_can_never_allow_calls_for_nobody_where_nothing_is_evicted(cluster, run):

@@ -37,7 +37,7 @@ Exit codes:
       PodDisruptionBudget that pods wait for never allows an eviction, or pods have waited: for half an
       hour because of a PodDisruptionBudget or of pods that terminate on their node, for 5 minutes because
       the API server fails or a workload comes back to its node, for 3 minutes because the state of the
-      cluster is not known
+      cluster is not known; or an evicted pod should have ended 5 minutes ago
 
 JSON has: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
 status); status is that of the stored policy.

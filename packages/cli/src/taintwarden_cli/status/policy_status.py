@@ -14,8 +14,11 @@ from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import DELAYS
 from taintwarden.engine.model import Mode, OnInvalidValue
+from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import Liveness
 
+STUCK_SECONDS = 300.0
+"""For so long a pod may be stuck until a person has to look, as the alert says."""
 NOT_OBSERVED = "no operator has looked at it yet"
 TRIPPED, ZONES_FULL, ARMED = "tripped", "zones Full", "armed"
 """What a guard does."""
@@ -157,7 +160,7 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
     more = f" (and {wording.several(len(ends) - 1, 'more node')})" if len(ends) > 1 else ""
     yield wording.node_end(ends[0], now) + more if ends else ""
     enforcing = status.condition("Enforcing")
-    yield wording.not_ended(status.stuck)
+    yield wording.not_ended([one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS])
     yield _refused(status, now, enforces=enforcing is None or enforcing.status is ConditionStatus.TRUE)
     if Mode.DRY_RUN not in (policy.mode, enforcing.reason if enforcing is not None else ""):
         if policy.guard == TRIPPED:
