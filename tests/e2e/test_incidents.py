@@ -467,8 +467,13 @@ OF_THE_PUBLISHER = {PUBLISHER_DOWN, "TaintwardenPublisherStuck"}
 """No publisher runs here: promtool alone tries these."""
 
 
+OF_THE_BLACK_BOX = {"TaintwardenPodsStuck"}
+"""Pods of these incidents end at once: a story of the black box has one that does not, and promtool tries the rule."""
+
+
 def test_every_other_alert_is_tried():
-    assert {incident.alert for incident in ALL} | OF_THE_PUBLISHER == {alert.name for alert in alerts()}
+    elsewhere = OF_THE_PUBLISHER | OF_THE_BLACK_BOX
+    assert {incident.alert for incident in ALL} | elsewhere == {alert.name for alert in alerts()}
 
 
 def test_an_ordinary_time_has_no_alert(trial: Trial):
