@@ -93,7 +93,7 @@ class Metrics:
         )
         self.stuck = Gauge(
             "taintwarden_stuck_pods",
-            "Of these, the pods that should have ended: their grace period was over 15 s ago.",
+            "Pods that had to leave and should have ended: their grace period was over 15 s ago.",
             ["policy"],
             registry=operator,
         )
