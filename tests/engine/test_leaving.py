@@ -68,6 +68,13 @@ def test_pods_that_no_policy_evicts_now_do_not_count(spec):
     assert leaving(rig) == (0, [])
 
 
+def test_a_pod_that_runs_again_after_a_restore_of_etcd_is_not_leaving():
+    rig = evicted("a")
+    rig.pod("a", gt("900"))
+    assert leaving(rig) == (0, [])
+    assert rig.world.limiter.departures.uids() == []
+
+
 def test_a_list_ends_what_it_does_not_name():
     rig = evicted("a")
     rig.process(events.PodsListed({}))

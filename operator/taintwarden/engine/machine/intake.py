@@ -151,8 +151,10 @@ class Intake:
             # The object has its binding time in whole seconds; the time first observed may be more exact.
             pod = replace(pod, bound_at=known.bound_at)
         world.cluster.put(pod)
-        if known is None and world.verdicts.uses.bounce:
-            world.limiter.bounces.came(pod)
+        if known is None:  # after a restore of etcd a pod that terminated may run again
+            world.limiter.departures.terminating(pod.uid, pod.node, None, world.now)
+            if world.verdicts.uses.bounce:
+                world.limiter.bounces.came(pod)
         self._count(pod, known)
         if known is not None:
             self._judging.changed(known, pod)
