@@ -21,7 +21,7 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.operators import ALL_GATES, Operator
-from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, response, tolerate
+from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, tolerate
 from taintwarden_placement.admission.placing import ConcerningPolicies, acting
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
@@ -46,7 +46,7 @@ def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Po
 def inject(
     obj: Json, demand: Demand, policies: ConcerningPolicies, published: tuple[str, ...] = ()
 ) -> AdmissionResponse:
-    return response(obj, additions(obj, demand, policies, published, ALL_GATES))
+    return additions(obj, demand, policies, published, ALL_GATES).response()
 
 
 def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> AdmissionResponse:
@@ -215,24 +215,12 @@ def own_terms(number: int) -> Json:
     return {"nodeAffinity": {REQUIRED: {NODE_TERMS: [term] * number}}}
 
 
-@pytest.mark.parametrize("effect", ["", "NoExecute", "NoSchedule"])
-def test_what_cannot_be_placed_gets_no_native_toleration_and_a_warning(effect: str):
+@pytest.mark.parametrize("native", [[], [exists()]])
+def test_what_cannot_be_placed_is_placed_on_no_node(native: list[Json]):
     """It would be sent to nodes that it does not tolerate, and evicted again and again."""
-    response = injected(pod(affinity=own_terms(65)), above(effect=effect), policies=(placing(*Effect),))
-    assert response.patch == ()
+    response = injected(pod(None, *native, affinity=own_terms(65)), above(), policies=(placing(),))
+    assert [step.value for step in response.patch if step.path != "/spec/tolerations"] == [NO_NODE]
     assert "64 are possible" in response.warnings[0]
-    assert response.warnings[0].endswith("no node with a taint sla is used")
-
-
-def test_keys_that_need_no_term_get_theirs_all_the_same():
-    every = Toleration("disk", Operator.EXISTS, "", "NoExecute")
-    response = injected(pod(affinity=own_terms(65)), above(), every, policies=(placing(), placing(key="disk")))
-    assert [step.value for step in response.patch] == [[exists("disk", effect="NoExecute")]]
-
-
-def test_what_cannot_be_placed_and_lets_itself_in_is_placed_on_no_node():
-    response = injected(pod(None, exists(), affinity=own_terms(65)), above(), policies=(placing(),))
-    assert [(step.path, step.value) for step in response.patch] == [("/spec/nodeSelector", NO_NODE)]
     assert response.warnings[0].endswith("no node is used")
 
 
@@ -384,7 +372,7 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
 
 def test_with_the_extender_every_key_gets_a_native_toleration_and_nothing_else():
     found = tolerate(pod(), Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
-    assert found == Additions(tolerations=[exists(effect="NoSchedule"), exists("cni")])
+    assert found == Additions({"tolerations": [exists(effect="NoSchedule"), exists("cni")]})
 
 
 def test_a_mirror_pod_stays_as_it_is_with_the_extender_as_well():

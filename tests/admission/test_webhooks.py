@@ -306,10 +306,8 @@ def test_a_record_that_was_edited_brings_nothing_back_that_has_another_type(stag
     template = pod(extended(gt()))
     template["spec"][field] = value
     record = json.dumps({field: {"before": before, "after": _digest(value)}})
-    workload = {
-        "metadata": {"name": "web", "namespace": "shop", "annotations": {"taintwarden.io/completed-template": record}},
-        "spec": {"template": template},
-    }
+    template["metadata"]["annotations"]["taintwarden.io/completed-template"] = record
+    workload = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": template}}
     patch = stage.mutate(workload, asked_kind={"group": "apps", "version": "v1", "kind": "DaemonSet"}).patch
     found = patched(workload, patch)["spec"]["template"]["spec"]
     assert isinstance(found[field], type(value))

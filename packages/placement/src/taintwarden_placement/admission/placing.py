@@ -52,11 +52,6 @@ class Restrictions(msgspec.Struct):
         """All that has to be met."""
         return [*self.taints, *self.affinities]
 
-    @property
-    def keys(self) -> list[str]:
-        """The keys of taints by which there is a requirement."""
-        return list(dict.fromkeys(one.key for one in self.taints if not one.unrestricted))
-
     def warn(self, source: str, faults: Iterable[str]) -> None:
         """Report what could not be expressed, each fault once."""
         self.warnings += [told for fault in faults if (told := f"{source}: {fault}") not in self.warnings]

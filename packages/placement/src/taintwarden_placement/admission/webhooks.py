@@ -11,7 +11,7 @@ from taintwarden.kube.wire.kinds import MAX_OF_A_POD
 from taintwarden_placement.admission.advice import on_daemon_set, unplaced
 from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
 from taintwarden_placement.admission.checking import look, mapping, sequence
-from taintwarden_placement.admission.injection import Additions, additions, response, tolerate
+from taintwarden_placement.admission.injection import Additions, additions, tolerate
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.merged_affinity import is_affinity
 from taintwarden_placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
@@ -127,7 +127,7 @@ class AdmissionWebhooks:
             return complete_template(
                 request.object, request.old_object, lambda pod: self._additions(pod, request.namespace)
             )
-        return response(request.object, self._additions(request.object, request.namespace))
+        return self._additions(request.object, request.namespace).response()
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
         read = _read(pod, namespace)
