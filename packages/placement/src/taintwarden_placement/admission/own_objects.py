@@ -11,7 +11,7 @@ from typing import Any
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.profiles import check_size, entries, parse_profile
 from taintwarden.api.types import PROFILE_KIND
-from taintwarden.engine.model import Policy, Profile
+from taintwarden.engine.model import Profile
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, pod_in, subject_of
 from taintwarden_placement.admission.checking import FaultSeverity, look, mapping, sequence
@@ -30,7 +30,6 @@ def check_change(
     old: Json | None,
     group: str,
     kind: str,
-    policies: Sequence[Policy] = (),
     profiles: Sequence[Profile] = (),
     *,
     is_injected: bool = False,
@@ -50,7 +49,7 @@ def check_change(
     changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
     may_refuse = not is_controlled(obj)
     refusals, warnings = [], []
-    found = check_object(obj, group, kind, policies, profiles, is_completed=is_completed, checks_native=False)
+    found = check_object(obj, group, kind, profiles, is_completed=is_completed, checks_native=False)
     for severity, fault in found:
         annotation = _annotation_of(fault)
         if severity is FaultSeverity.WARNING or annotation is None:

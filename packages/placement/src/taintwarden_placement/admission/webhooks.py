@@ -83,7 +83,6 @@ class AdmissionWebhooks:
             request.object,
             request.old_object,
             *kind,
-            self._known.policies,
             self._known.profiles_in(request.namespace),
             is_injected=is_injected,
         )
