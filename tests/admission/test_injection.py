@@ -185,28 +185,9 @@ def preferred(response: AdmissionResponse) -> list[Json]:
     return affinity["nodeAffinity"].get(PREFERRED, [])
 
 
-def test_nodes_that_are_not_tolerated_by_prefer_no_schedule_score_lower():
-    (free, mild) = preferred(injected(pod(), above(effect="PreferNoSchedule"), policies=(placing(),)))
-    assert mild["preference"]["matchExpressions"][0]["key"] == "prefer-value.taintwarden.io/sla"
-    assert free["weight"] == mild["weight"] == 100
-
-
-def test_a_policy_that_evicts_by_prefer_no_schedule_makes_it_a_requirement():
-    response = injected(pod(), above(), policies=(placing(Effect.PREFER_NO_SCHEDULE),))
-    assert preferred(response) == []
-    assert len(terms(response)) == 2
-
-
-def test_a_toleration_for_every_effect_prefers_nothing():
-    """A preference counts for every node: one of the pod's own, with less weight, would hardly count beside it."""
-    own = {PREFERRED: [{"weight": 10, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]}
-    response = injected(pod(affinity={"nodeAffinity": own}), above(), policies=(placing(),))
-    assert preferred(response) == own[PREFERRED]
-
-
-@pytest.mark.parametrize("native", [[exists()], []], ids=["tolerates every effect", "says nothing of it"])
-def test_a_pod_prefers_nothing_by_prefer_no_schedule_that(native: list[Json]):
-    assert preferred(injected(pod(None, *native), NO_EXECUTE, policies=(placing(),))) == []
+def test_a_taint_that_keeps_no_pod_off_is_not_compared():
+    response = injected(pod(), above(effect="PreferNoSchedule"), policies=(placing(Effect.PREFER_NO_SCHEDULE),))
+    assert [step.value for step in response.patch] == [[exists(effect="PreferNoSchedule")]]
 
 
 def own_terms(number: int) -> Json:
