@@ -8,7 +8,7 @@ import msgspec
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
+from taintwarden_placement.affinity.node_matching import check_of
 from taintwarden_placement.affinity.translation import Translation
 from taintwarden_placement.node_labels.names import NO_EFFECT, TaintLabels, effect_text, taint_labels
 from taintwarden_placement.node_labels.wanted import neutral_labels
@@ -67,7 +67,7 @@ def requirements(
 
 
 def _is_met(term: Term, labels: Mapping[str, str]) -> bool:
-    return all(match_label(requirement, labels) is LabelMatch.HOLDS for requirement in term)
+    return all(check_of(one)(labels.get(one.key)) for one in term)
 
 
 def _where_present(
