@@ -208,19 +208,13 @@ def test_the_template_of_a_daemon_set_never_counts_as_completed(stage):
     assert "add to spec.tolerations" in warning
 
 
-def test_a_daemon_set_whose_pods_nothing_keeps_off_is_a_warning(stage):
-    [warning] = stage.validate(daemon_set(exists()), asked_kind=DAEMON_SET).warnings
-    assert "nothing in it keeps pods off nodes whose value of sla is not tolerated" in warning
-
-
 def test_beside_the_extender_the_template_of_a_daemon_set_gets_native_tolerations(stage):
     stage.place()
     stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
     completed = patched(daemon_set(), stage.mutate(daemon_set(), asked_kind=DAEMON_SET).patch)
     spec = completed["spec"]["template"]["spec"]
     assert (spec["tolerations"], "affinity" in spec) == ([exists()], False)
-    [warning] = stage.validate(completed, asked_kind=DAEMON_SET).warnings
-    assert "stays Pending, and a rolling update waits for it" in warning
+    assert stage.validate(completed, asked_kind=DAEMON_SET).warnings == ()
 
 
 def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
