@@ -109,7 +109,7 @@ def objects(data: bytes) -> None:
 def reviews(data: bytes) -> None:
     """What API servers, and whoever reaches the port, post to the webhooks."""
     try:
-        request, _ = handler.decode(data)
+        request = msgspec.json.decode(data, type=handler.Review).request
     except NOT_JSON:
         return
     webhook = admission_webhooks(Known(), lambda: NOW, ALL_GATES)
