@@ -267,14 +267,6 @@ async def a_finalizer_holds_it(api: Api) -> None:
     assert (await api.request("GET", path)).status == 404
 
 
-async def a_table_has_the_declared_columns(api: Api) -> None:
-    name = (await _try(api)).body["metadata"]["name"]
-    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
-    table = await api.get(PATH, accept=accept, fieldSelector=f"metadata.name={name}")
-    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Mode"]
-    assert table["rows"][0]["cells"] == [name, "Enforce"]
-
-
 async def the_kind_is_required(api: Api) -> None:
     await _defined(api)
     body = _gadget({"size": 1})

@@ -58,15 +58,6 @@ async def test_a_slow_watcher_is_ended(cluster: LocalCluster) -> None:
     assert pods.listeners == []
 
 
-async def test_a_watch_may_want_tables(cluster: LocalCluster, api: Api) -> None:
-    headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-    async with api.session.get(f"{api.url}{api.pods}", params={"watch": "1"}, headers=headers) as response:
-        cluster.create("pods", {"metadata": {"name": "pod-a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-        line = await response.content.readline()
-    assert b'"kind":"Table"' in line
-    assert b'"pod-a"' in line
-
-
 async def test_many_watchers_see_the_same(cluster: LocalCluster, api: Api) -> None:
     async def first() -> str:
         async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:

@@ -9,12 +9,12 @@ Plain HTTP on loopback. The same contract tests run against it and against kube-
 
 The steps of a request: `http` (path, media type, faults) -> `operations` (create, patch, apply, delete, evict) ->
 `kinds` (schema, admission, validation) and `merge` (patches, field owners) -> `store` (revisions, history, watches).
-What only kubectl asks for is in `kubectl`.
 
 Differences from a real server (it is simpler, and less strict only where this list states it):
 
 - no authorization, admission webhooks, quotas, priority and fairness, TLS, aggregated discovery, gzip, JSON patch,
   lists of metadata only; no protobuf, which `kubectl create namespace NAME` requires (`kubectl create -f` does not)
+- of kubectl what the quick start does: no schemas, tables of pods and nodes only
 - a pod needs no service account; every watch receives a write at once; a list is never stale
 - built-in kinds are checked in the parts this project writes; the rest of a pod's or node's spec is stored unchecked
 - CEL rules of custom kinds are not evaluated; a definition is established at once; one version of it is served

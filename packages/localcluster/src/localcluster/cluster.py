@@ -62,7 +62,6 @@ class LocalCluster:
         disruption: bool = False,
         kubelet: bool = False,
         termination_seconds: float | None = None,
-        version: str = "v1.36.0",
     ) -> None:
         self.faults = faults or Faults()
         self.token = token
@@ -77,7 +76,7 @@ class LocalCluster:
         self._evictor = Evictor(self.store, self._deleter, self.registry.named("pods"))
         self._streams = Streams(self.store, self.faults, bookmark_seconds=bookmark_seconds)
         handlers = Handlers(self.store, self.registry, self.faults)
-        self._application = Application(self.registry, handlers, self._streams, self.faults, token, version)
+        self._application = Application(self.registry, handlers, self._streams, self.faults, token)
         for name in _NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
             self.create("serviceaccounts", {"metadata": {"name": "default", "namespace": name}})

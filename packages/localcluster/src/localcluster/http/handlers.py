@@ -10,10 +10,9 @@ from aiohttp import web
 
 from localcluster.errors import ApiError, bad_request
 from localcluster.faults import GARBLED, Faults
-from localcluster.http import media
+from localcluster.http import media, tables
 from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Object, Resource, Target
-from localcluster.kubectl import tables
 from localcluster.operations.binding import bind
 from localcluster.operations.deleting import DeleteOptions, Deleter
 from localcluster.operations.evicting import Evictor
@@ -41,8 +40,10 @@ class Handlers:
     async def handle(self, request: web.Request, target: Target) -> web.Response:
         """The response to a request that is not a watch."""
         if request.method == "GET":
-            wanted = media.wanted(request.headers.get("Accept", ""))
-            return self._get(target, wanted) if target.name else self._list(request.query, target, wanted)
+            accept = request.headers.get("Accept", "")
+            media.check_accept(accept)
+            as_table = tables.wants_table(accept, target.resource)
+            return self._list(request.query, target, as_table=as_table) if not target.name else self._get(target)
         body = await media.body_of(request)
         if request.method == "DELETE":
             return self._delete(request.query, target, body)
@@ -56,16 +57,13 @@ class Handlers:
             return self._patch(request, target, body, options)
         raise method_not_allowed()
 
-    def _get(self, target: Target, wanted: media.Wanted) -> web.Response:
+    def _get(self, target: Target) -> web.Response:
         if target.subresource not in {"", "status"}:
             raise method_not_allowed()
         entry = self._store.entry(target.resource.storage, target.name, target.namespace)
-        if wanted.form == "Table":
-            table = tables.table(target.resource, [entry], str(entry.revision), self._store.clock())
-            return media.respond(table, content_type=wanted.content_type)
         return media.respond(body_of(target.resource, entry))
 
-    def _list(self, query: Mapping[str, str], target: Target, wanted: media.Wanted) -> web.Response:
+    def _list(self, query: Mapping[str, str], target: Target, *, as_table: bool) -> web.Response:
         resource = target.resource
         collection = self._store.collection(resource.storage)
         page = self._lister.page(
@@ -76,10 +74,9 @@ class Handlers:
             revision=query.get("resourceVersion", ""),
             match=query.get("resourceVersionMatch", ""),
         )
-        if wanted.form == "Table":
-            table = tables.table(resource, page.entries, str(page.revision), self._store.clock())
-            table["metadata"] = _list_metadata(page)
-            return media.respond(table, content_type=wanted.content_type)
+        if as_table:
+            table = tables.table(resource, page.entries, _list_metadata(page), self._store.clock())
+            return media.respond(table, content_type=tables.CONTENT_TYPE)
         return media.respond(self._encoded(resource, page))
 
     def _encoded(self, resource: Resource, page: Page) -> bytes:

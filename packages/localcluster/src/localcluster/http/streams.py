@@ -15,7 +15,6 @@ from localcluster.faults import Faults
 from localcluster.http import media
 from localcluster.http.handlers import garbled, selection_of
 from localcluster.kinds.resource import Resource, Target
-from localcluster.kubectl import tables
 from localcluster.store.entries import Entry, encode
 from localcluster.store.store import Store
 from localcluster.store.watching import Frame, Watcher, error_line
@@ -42,7 +41,7 @@ class Streams:
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
         """Serve one watch until its time limit, the client disconnects, or it is ended."""
         query, resource = request.query, target.resource
-        wanted = media.wanted(request.headers.get("Accept", ""))
+        media.check_accept(request.headers.get("Accept", ""))
         collection = self._store.collection(resource.storage)
         initial = _initial_events(query)
         selection = selection_of(query, target, collection.fields)
@@ -52,10 +51,10 @@ class Streams:
                 f'resourceVersion: Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
             )
             raise ApiError(500, "", text)
-        frame = _frame(self._store, resource, wanted)
+        frame = _frame(resource)
         watcher = Watcher(self._store, collection, selection, resource.prefix, frame)
         response = web.StreamResponse(
-            headers={"Content-Type": wanted.content_type, "Cache-Control": "no-cache, private"}
+            headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
         response.enable_chunked_encoding()
         self.open.add(watcher)
@@ -147,16 +146,13 @@ class _Stream:
         return True
 
 
-def _frame(store: Store, resource: Resource, wanted: media.Wanted) -> Frame | None:
-    """How to make a line if the client wants another form than the stored bytes."""
-    if not wanted.form and not resource.view:
+def _frame(resource: Resource) -> Frame | None:
+    """How to make a line if this version has another form than the stored bytes."""
+    if not resource.view:
         return None
 
     def frame(kind: str, entry: Entry) -> bytes:
-        if wanted.form == "Table":
-            value = tables.table(resource, [entry], str(entry.revision), store.clock())
-        else:
-            value = resource.shown(entry.decoded())
+        value = resource.shown(entry.decoded())
         return b'{"type":"' + kind.encode() + b'","object":' + encode(value) + b"}\n"
 
     return frame

@@ -108,9 +108,7 @@ def resource_of(definition: Object) -> Resource:
         version=version["name"],
         plural=names["plural"],
         kind=names["kind"],
-        singular=names.get("singular", ""),
         short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
         schema=whole,
         storage=f"{names['plural']}.{spec['group']}",
         namespaced=spec["scope"] == "Namespaced",
@@ -121,5 +119,4 @@ def resource_of(definition: Object) -> Resource:
         strategy=CustomStrategy(declared),
         topology=custom(whole),
         fields={path: tuple(path.split(".")) for path in paths},
-        columns=tuple(version.get("additionalPrinterColumns") or ()),
     )

@@ -79,11 +79,11 @@ class Registry:
 
 def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]:
     def core(plural: str, kind: str, schema: Any, **more: Any) -> Resource:
-        return Resource("", "v1", plural, kind, schema, plural, singular=kind.lower(), **more)
+        return Resource("", "v1", plural, kind, schema, plural, **more)
 
     def grouped(api: str, plural: str, kind: str, schema: Any, **more: Any) -> Resource:
         group, version = api.split("/")
-        return Resource(group, version, plural, kind, schema, plural, singular=kind.lower(), **more)
+        return Resource(group, version, plural, kind, schema, plural, **more)
 
     status = ("status",)
     yield core(
@@ -111,7 +111,6 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         "Pod",
         shapes.POD,
         short_names=("po",),
-        categories=("all",),
         subresources=("status", "eviction", "binding"),
         generation=True,
         returns_deleted=True,
@@ -145,7 +144,7 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         create_on_update=True,
         strategy=LeaseStrategy(),
     )
-    workload: dict[str, Any] = {"categories": ("all",), "subresources": status, "generation": True}
+    workload: dict[str, Any] = {"subresources": status, "generation": True}
     for plural, kind, short in (
         ("deployments", "Deployment", "deploy"),
         ("replicasets", "ReplicaSet", "rs"),
@@ -178,7 +177,6 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         shapes.WORKLOAD,
         namespaced=False,
         short_names=("crd", "crds"),
-        categories=("api-extensions",),
         subresources=status,
         generation=True,
         unconditional_update=False,

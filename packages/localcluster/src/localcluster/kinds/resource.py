@@ -68,9 +68,7 @@ class Resource:
     schema: Schema
     storage: str
     namespaced: bool = True
-    singular: str = ""
     short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     generation: bool = False
     unconditional_update: bool = True
@@ -81,7 +79,6 @@ class Resource:
     topology: Topology = field(default_factory=BuiltIn)
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     view: View | None = None
-    columns: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def api_version(self) -> str:
