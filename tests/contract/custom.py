@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contract.api import APPLY, CRD_GROUP, MERGE, STRATEGIC, Answer, Api, unique
+from contract.api import CRD_GROUP, MERGE, STRATEGIC, Answer, Api, unique
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PLURAL = "gadgets"
@@ -202,36 +202,6 @@ async def a_status_can_be_put(api: Api) -> None:
     assert updated["status"] == {"phase": "Ready"}
     answer = await api.request("PUT", path, {**created, "status": {"phase": "Late"}})
     assert answer.status == 409
-
-
-async def a_status_can_be_applied(api: Api) -> None:
-    created = (await _try(api)).body
-    name = created["metadata"]["name"]
-    body = {"apiVersion": f"{CRD_GROUP}/v1", "kind": "Gadget", "metadata": {"name": name}}
-    path = f"{PATH}/{name}/status"
-    applied = await api.ok("PATCH", path, {**body, "status": {"phase": "A"}}, content_type=APPLY, fieldManager="a")
-    assert applied["status"] == {"phase": "A"}
-    answer = await api.request("PATCH", path, {**body, "status": {"phase": "B"}}, content_type=APPLY, fieldManager="b")
-    assert answer.status == 409
-    assert 'conflict with "a" with subresource "status"' in answer.message
-
-
-async def a_spec_can_be_applied(api: Api) -> None:
-    await _defined(api)
-    name = unique("gadget")
-
-    async def apply(spec: dict[str, Any], manager: str) -> Answer:
-        body = _gadget(spec, name)
-        return await api.request("PATCH", f"{PATH}/{name}", body, content_type=APPLY, fieldManager=manager)
-
-    created = await apply({"size": 1, "parts": [{"key": "a", "weight": 5}]}, "one")
-    assert created.status == 201, created
-    other = await apply({"size": 1, "parts": [{"key": "b"}]}, "two")
-    assert other.status == 200, other
-    assert [one["key"] for one in other.body["spec"]["parts"]] == ["a", "b"]
-    less = await apply({"size": 1}, "one")
-    assert [one["key"] for one in less.body["spec"]["parts"]] == ["b"]
-    assert (await apply({"size": 2}, "one")).status == 409
 
 
 async def empty_values_stay_but_not_in_metadata(api: Api) -> None:

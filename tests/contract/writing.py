@@ -184,11 +184,3 @@ async def fields_belong_to_the_user_agent(api: Api) -> None:
     )
     other = next(one for one in patched["metadata"]["managedFields"] if one["manager"] == "other")
     assert other["fieldsV1"]["f:metadata"]["f:labels"] == {"f:c": {}}
-
-
-async def fields_are_not_tracked_when_none_was_created(api: Api) -> None:
-    node = await api.new_node()
-    assert "managedFields" not in node["metadata"]
-    patch = {"metadata": {"labels": {"a": "b"}}}
-    patched = await api.ok("PATCH", f"/api/v1/nodes/{node['metadata']['name']}", patch, content_type=MERGE)
-    assert "managedFields" not in patched["metadata"]

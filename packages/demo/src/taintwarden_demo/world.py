@@ -18,8 +18,8 @@ def build_world(cluster: LocalCluster, story: Story, definitions: Sequence[Objec
     for name in (OPERATOR_NAMESPACE, NAMESPACE):
         cluster.create("namespaces", {"metadata": {"name": name}})
     for definition in definitions:
-        cluster.apply(definition)
-    cluster.apply(policy(story))
+        cluster.create("customresourcedefinitions", definition)
+    cluster.create("taintevictionpolicies", policy(story))
     for node in story.nodes:
         _create_node(cluster, node)
     for workload in story.workloads:

@@ -8,7 +8,7 @@ Plain HTTP on loopback. The same contract tests run against it and against kube-
         server.write_kubeconfig("kubeconfig")
 
 The steps of a request: `http` (path, media type, faults) -> `operations` (create, patch, apply, delete, evict) ->
-`kinds` (schema, admission, validation) and `merge` (patches, field owners) -> `store` (revisions, history, watches).
+`kinds` (schema, admission, validation) -> `store` (revisions, history, watches).
 
 Differences from a real server (it is simpler, and less strict only where this list states it):
 
@@ -20,7 +20,7 @@ Differences from a real server (it is simpler, and less strict only where this l
 - CEL rules of custom kinds are not evaluated; a definition is established at once; one version of it is served
 - no garbage collection by owner; a deleted namespace is emptied and removed in the same request
 - events do not expire; history is bounded by number, not by time
-- managedFields: one version, no consolidation of old managers; clients cannot rewrite them
+- server-side apply sets labels and annotations of nodes, with force; managedFields has these alone
 
 Forbidden here: importing the operator, kopf, or the kubernetes package.
 """

@@ -45,7 +45,7 @@ class Server:
 class LocalCluster:
     """An API server in the process. Without `serve` it is only a store and its rules.
 
-    `store` takes trusted writes: no admission, no validation. `create`, `apply` and `delete` pass both, as a client
+    `store` takes trusted writes: no admission, no validation. `create` and `delete` pass both, as a client
     would. `disruption` runs a controller that computes budgets, `kubelet` one that starts and terminates pods; both
     only while the cluster is served, and off by default, as next to a bare kube-apiserver.
     """
@@ -115,18 +115,6 @@ class LocalCluster:
         body = {"kind": known.kind, "apiVersion": known.api_version, **body}
         target = Target(known, namespace if known.namespaced else "")
         return self._writer.create(target, body, Options(manager, validation="Strict"))
-
-    def apply(self, body: dict[str, Any], *, manager: str = "localcluster", force: bool = True) -> dict[str, Any]:
-        """Server-side apply a manifest; its kind and apiVersion select the resource."""
-        known = next(
-            (one for one in self.registry if (one.kind, one.api_version) == (body["kind"], body["apiVersion"])), None
-        )
-        if known is None:
-            raise LookupError(f"no resource serves {body['kind']} in {body['apiVersion']}")
-        meta = body["metadata"]
-        namespace = meta.get("namespace", "default") if known.namespaced else ""
-        options = Options(manager, validation="Strict", force=force)
-        return self._writer.apply(Target(known, namespace, meta["name"]), body, options)[0]
 
     def delete(self, resource: str, name: str, namespace: str = "", *, grace_seconds: int | None = None) -> None:
         """DELETE an object."""

@@ -75,6 +75,11 @@ def no_such_path() -> ApiError:
     return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
+def not_served(what: str) -> ApiError:
+    """501: a real API server does this. No client may take it for an answer of that one."""
+    return ApiError(501, "NotImplemented", f"the embedded API server does not serve {what}")
+
+
 def already_exists(resource: str, group: str, name: str) -> ApiError:
     """409: an object of that name exists."""
     message = f'{_qualified(resource, group)} "{name}" already exists'

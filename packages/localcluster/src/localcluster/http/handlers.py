@@ -111,8 +111,7 @@ class Handlers:
         if "fieldManager" not in request.query:
             text = 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
             raise ApiError(422, "Invalid", text)
-        value, created = self._writer.apply(target, body, options)
-        return media.respond(value, 201 if created else 200, warnings=options.warnings)
+        return media.respond(self._writer.apply(target, body, options))
 
     def _delete(self, query: Mapping[str, str], target: Target, body: Any) -> web.Response:
         if target.subresource:

@@ -11,7 +11,6 @@ from localcluster.errors import Cause, required, wrong
 from localcluster.kinds import schema as schemas
 from localcluster.kinds.builtin_schemas import METADATA, TEXT
 from localcluster.kinds.resource import Object, Resource, Strategy
-from localcluster.merge.topology import custom
 
 
 class DefinitionStrategy(Strategy):
@@ -117,6 +116,5 @@ def resource_of(definition: Object) -> Resource:
         unconditional_update=False,
         custom=True,
         strategy=CustomStrategy(declared),
-        topology=custom(whole),
         fields={path: tuple(path.split(".")) for path in paths},
     )
