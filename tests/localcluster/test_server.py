@@ -44,7 +44,7 @@ async def test_a_cluster_may_be_served_again_at_the_same_port(cluster: LocalClus
 async def test_stopping_ends_watches(cluster: LocalCluster) -> None:
     async with aiohttp.ClientSession() as session:
         async with cluster.serve() as server:
-            response = await session.get(f"{server.url}/api/v1/pods", params={"watch": "1"})
+            response = await session.get(f"{server.url}/api/v1/pods", params={"watch": "1", "resourceVersion": "100"})
         assert await response.content.read() == b""
         assert cluster.open_watches() == 0
 

@@ -141,4 +141,4 @@ class LocalCluster:
 
     def open_watches(self, resource: str | None = None) -> int:
         """How many watches are open now."""
-        return sum(resource is None or one.resource.partition(".")[0] == resource for one in self._streams.open)
+        return sum(resource is None or one.resource == resource for one in self._streams.open)

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from localcluster.errors import ApiError, bad_request
+from localcluster.errors import ApiError, bad_request, not_served
 from localcluster.faults import GARBLED, Faults
 from localcluster.http import media, tables
 from localcluster.kinds.registry import Registry
@@ -20,7 +20,7 @@ from localcluster.operations.options import Options
 from localcluster.operations.writing import Writer
 from localcluster.store import selectors
 from localcluster.store.entries import Entry, Selection, encode
-from localcluster.store.listing import Lister, Page
+from localcluster.store.listing import page
 from localcluster.store.store import Store
 
 _APPLY = "apply-patch+yaml"
@@ -35,7 +35,6 @@ class Handlers:
         self._writer = Writer(store)
         self._deleter = Deleter(store)
         self._evictor = Evictor(store, self._deleter, registry.named("pods"))
-        self._lister = Lister(store)
 
     async def handle(self, request: web.Request, target: Target) -> web.Response:
         """The response to a request that is not a watch."""
@@ -60,36 +59,37 @@ class Handlers:
     def _get(self, target: Target) -> web.Response:
         if target.subresource not in {"", "status"}:
             raise method_not_allowed()
-        entry = self._store.entry(target.resource.storage, target.name, target.namespace)
+        entry = self._store.entry(target.resource.plural, target.name, target.namespace)
         return media.respond(body_of(target.resource, entry))
 
     def _list(self, query: Mapping[str, str], target: Target, *, as_table: bool) -> web.Response:
         resource = target.resource
-        collection = self._store.collection(resource.storage)
-        page = self._lister.page(
+        collection = self._store.collection(resource.plural)
+        if "resourceVersionMatch" in query or resource.view:
+            raise not_served("resourceVersionMatch, and lists of events in events.k8s.io")
+        found = page(
             collection,
             selection_of(query, target, collection.fields),
+            self._store.revision,
             limit=_integer(query, "limit"),
             token=query.get("continue", ""),
             revision=query.get("resourceVersion", ""),
-            match=query.get("resourceVersionMatch", ""),
         )
+        metadata = {"resourceVersion": str(found.revision), **({"continue": found.token} if found.token else {})}
         if as_table:
-            table = tables.table(resource, page.entries, _list_metadata(page), self._store.clock())
+            table = tables.table(resource, found.entries, metadata, self._store.clock())
             return media.respond(table, content_type=tables.CONTENT_TYPE)
-        return media.respond(self._encoded(resource, page))
+        return media.respond(self._encoded(resource, found.entries, metadata))
 
-    def _encoded(self, resource: Resource, page: Page) -> bytes:
+    def _encoded(self, resource: Resource, entries: list[Entry], metadata: Object) -> bytes:
         """A list of stored bytes. Items of built-in kinds carry no kind and no apiVersion, custom ones do."""
-        bodies = [entry.body for entry in page.entries]
-        if resource.view:
-            bodies = [encode(resource.view.from_stored(entry.decoded())) for entry in page.entries]
+        bodies = [entry.body for entry in entries]
         if bodies and self._faults.strike_list(resource.plural):
             bodies[0] = garbled(bodies[0])
         if resource.custom:
             prefix = resource.prefix
             bodies = [prefix + body[1:] for body in bodies]
-        head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": _list_metadata(page)}
+        head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
         return encode(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
 
     def _post(self, target: Target, body: Any, options: Options) -> web.Response:
@@ -123,7 +123,7 @@ class Handlers:
             options = options._replace(dry_run=True)
         resource = target.resource
         if not target.name:
-            fields = self._store.collection(resource.storage).fields
+            fields = self._store.collection(resource.plural).fields
             values = self._deleter.delete_many(resource, selection_of(query, target, fields), options)
             head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
             metadata = {"resourceVersion": str(self._store.revision)}
@@ -178,15 +178,6 @@ def method_not_allowed() -> ApiError:
     """405."""
     text = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", text)
-
-
-def _list_metadata(page: Page) -> Object:
-    metadata: Object = {"resourceVersion": str(page.revision)}
-    if page.token:
-        metadata["continue"] = page.token
-    if page.remaining is not None:
-        metadata["remainingItemCount"] = page.remaining
-    return metadata
 
 
 def _integer(query: Mapping[str, str], name: str) -> int:

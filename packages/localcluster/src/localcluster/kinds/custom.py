@@ -109,7 +109,6 @@ def resource_of(definition: Object) -> Resource:
         kind=names["kind"],
         short_names=tuple(names.get("shortNames") or ()),
         schema=whole,
-        storage=f"{names['plural']}.{spec['group']}",
         namespaced=spec["scope"] == "Namespaced",
         subresources=("status",) if "status" in subresources else (),
         generation=True,

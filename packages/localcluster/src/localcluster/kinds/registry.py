@@ -47,9 +47,9 @@ class Registry:
         return resource
 
     def named(self, name: str) -> Resource:
-        """By plural, or by `plural.group`."""
+        """By plural."""
         for resource in self:
-            if name in {resource.plural, f"{resource.plural}.{resource.group}"}:
+            if name == resource.plural:
                 return resource
         raise no_such_path()
 
@@ -57,9 +57,9 @@ class Registry:
         return iter(tuple(self._resources.values()))
 
     def _add(self, resource: Resource) -> None:
-        if resource.storage not in self._store:
+        if resource.plural not in self._store:
             self._store.register(
-                resource.storage,
+                resource.plural,
                 group=resource.group,
                 namespaced=resource.namespaced,
                 generation=resource.generation,
@@ -72,18 +72,18 @@ class Registry:
             old = resource_of(change.before.decoded())
             del self._resources[old.group, old.version, old.plural]
             if change.after is None:
-                self._store.forget(old.storage)
+                self._store.forget(old.plural)
         if change.after is not None:
             self._add(resource_of(change.after.decoded()))
 
 
 def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]:
     def core(plural: str, kind: str, schema: Any, **more: Any) -> Resource:
-        return Resource("", "v1", plural, kind, schema, plural, **more)
+        return Resource("", "v1", plural, kind, schema, **more)
 
     def grouped(api: str, plural: str, kind: str, schema: Any, **more: Any) -> Resource:
         group, version = api.split("/")
-        return Resource(group, version, plural, kind, schema, plural, **more)
+        return Resource(group, version, plural, kind, schema, **more)
 
     status = ("status",)
     yield core(

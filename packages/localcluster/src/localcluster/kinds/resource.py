@@ -62,7 +62,6 @@ class Resource:
     plural: str
     kind: str
     schema: Schema
-    storage: str
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ class Deleter:
 
     def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
         """Delete one object. Raises 404, or 409 for a failed precondition."""
-        entry = self._store.entry(resource.storage, name, namespace)
+        entry = self._store.entry(resource.plural, name, namespace)
         self.check_preconditions(resource, entry, options)
         if options.dry_run:
             return Deleted(entry.decoded(), gone=True)
@@ -65,12 +65,12 @@ class Deleter:
         if value["metadata"].get("finalizers"):
             if value["metadata"].get("deletionTimestamp"):
                 return Deleted(value, gone=False)
-            return Deleted(self._store.mark_deleted(resource.storage, entry, grace_seconds=0), gone=False)
-        return Deleted(self._store.delete(resource.storage, name, namespace), gone=True)
+            return Deleted(self._store.mark_deleted(resource.plural, entry, grace_seconds=0), gone=False)
+        return Deleted(self._store.delete(resource.plural, name, namespace), gone=True)
 
     def delete_many(self, resource: Resource, selection: Selection, options: DeleteOptions) -> list[Object]:
         """Delete every object of a selection. Returns their last states."""
-        collection = self._store.collection(resource.storage)
+        collection = self._store.collection(resource.plural)
         chosen = [collection.entries[key] for key in list(collection.order)]
         keys = [entry.key for entry in chosen if selection.passes(entry)]
         return [self.delete(resource, namespace, name, options).value for namespace, name in keys]
@@ -102,11 +102,11 @@ class Deleter:
             grace = asked or 0 if pending else 0
             at = self._shortened(meta, grace)
             grace = 1 if grace and at <= self._store.clock() else grace
-        marked = self._store.mark_deleted(resource.storage, entry, grace_seconds=grace, at=at)
+        marked = self._store.mark_deleted(resource.plural, entry, grace_seconds=grace, at=at)
         if grace or meta.get("finalizers"):
             return Deleted(marked, gone=False)
         # a watch sees both writes, as upstream
-        return Deleted(self._store.delete(resource.storage, meta["name"], meta["namespace"]), gone=True)
+        return Deleted(self._store.delete(resource.plural, meta["name"], meta["namespace"]), gone=True)
 
     def _shortened(self, meta: Object, grace: int) -> datetime:
         """The time of the deletion after its grace is shortened: never in the past."""

@@ -125,7 +125,7 @@ class Writer:
             track({}, meta, (options.manager, "Update"))
         resource.strategy.prepare_create(value)
         self._validate(resource, value, None)
-        return resource.shown(self._store.create(resource.storage, value, dry_run=options.dry_run))
+        return resource.shown(self._store.create(resource.plural, value, dry_run=options.dry_run))
 
     def _finish(
         self, target: Target, old: Object, value: Object, options: Options, applier: Owner | None = None
@@ -153,7 +153,7 @@ class Writer:
             value["metadata"]["managedFields"] = applied
         elif resource.plural == "nodes":
             track(old_meta, value["metadata"], (options.manager, "Update"))
-        return resource.shown(self._store.update(resource.storage, value, dry_run=options.dry_run))
+        return resource.shown(self._store.update(resource.plural, value, dry_run=options.dry_run))
 
     def _validate(self, resource: Resource, value: Object, old: Object | None) -> None:
         meta = value["metadata"]
@@ -180,7 +180,7 @@ class Writer:
             raise forbidden(resource.plural, resource.group, name, why)
 
     def _read(self, target: Target) -> Object:
-        return self._store.get(target.resource.storage, target.name, target.namespace)
+        return self._store.get(target.resource.plural, target.name, target.namespace)
 
 
 def _match_url(meta: Object, target: Target) -> None:

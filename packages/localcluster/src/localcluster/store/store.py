@@ -31,7 +31,7 @@ def timestamp(moment: datetime) -> str:
 
 
 class Store:
-    """Collections by name (`pods`, `nodes`, ...; `plural.group` for custom ones, found by plural as well)."""
+    """Collections by plural: `pods`, `nodes`, `taintevictionpolicies`."""
 
     def __init__(self, *, history_limit: int = 20_000, clock: Clock = utc_now) -> None:
         self.clock = clock
@@ -68,14 +68,11 @@ class Store:
             self._remove(collection, (namespace, key))
 
     def collection(self, name: str) -> Collection:
-        """The collection by its name, or by its plural if that is unambiguous. Raises a 404."""
+        """The collection by its plural. Raises a 404."""
         found = self._collections.get(name)
-        if found is not None:
-            return found
-        named = [one for key, one in self._collections.items() if key.partition(".")[0] == name]
-        if len(named) != 1:
+        if found is None:
             raise no_such_path()
-        return named[0]
+        return found
 
     def __contains__(self, name: str) -> bool:
         return name in self._collections
@@ -87,7 +84,7 @@ class Store:
         collection = self.collection(resource)
         entry = collection.entries.get((namespace if collection.namespaced else "", name))
         if entry is None:
-            raise not_found(_plural(collection), collection.group, name)
+            raise not_found(collection.name, collection.group, name)
         return entry
 
     def get(self, resource: str, name: str, namespace: str = "") -> Object:
@@ -117,7 +114,7 @@ class Store:
             meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
         key = self._key(collection, meta)
         if key in collection.entries:
-            raise already_exists(_plural(collection), collection.group, meta["name"])
+            raise already_exists(collection.name, collection.group, meta["name"])
         meta["uid"] = meta.get("uid") or str(uuid.uuid4())
         meta["creationTimestamp"] = meta.get("creationTimestamp") or timestamp(self.clock())
         meta.pop("resourceVersion", None)
@@ -137,9 +134,9 @@ class Store:
         key = self._key(collection, meta)
         before = collection.entries.get(key)
         if before is None:
-            raise not_found(_plural(collection), collection.group, meta.get("name", ""))
+            raise not_found(collection.name, collection.group, meta.get("name", ""))
         if meta.get("resourceVersion") not in {None, "", str(before.revision)}:
-            raise conflict(_plural(collection), collection.group, key[1], MODIFIED)
+            raise conflict(collection.name, collection.group, key[1], MODIFIED)
         old = before.decoded()
         for field in ("uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
             _keep(meta, old["metadata"], field)
@@ -225,10 +222,6 @@ class Store:
         change = Change(self.revision, collection.entries[key], None)
         collection.record(change)
         return change.left()
-
-
-def _plural(collection: Collection) -> str:
-    return collection.name.partition(".")[0]
 
 
 def _without_kind(value: Object) -> Object:
