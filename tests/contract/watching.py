@@ -36,16 +36,15 @@ async def a_watch_from_the_past_replays(api: Api) -> None:
 
 
 async def leaving_a_field_selection_is_a_deletion(api: Api) -> None:
-    query = {"resourceVersion": await _revision(api), "fieldSelector": "spec.nodeName="}
+    query = {"resourceVersion": await _revision(api), "fieldSelector": "status.phase=Pending"}
     async with api.watch(api.pods, **query) as watch:
         await api.new_pod("pod-a")
         await watch.expect("ADDED", "pod-a")
-        binding = {"metadata": {"name": "pod-a"}, "target": {"kind": "Node", "name": "somewhere"}}
-        await api.create(f"{api.pods}/pod-a/binding", binding)
+        await api.run("pod-a")
         left = await watch.expect("DELETED", "pod-a")
         now = await api.get(f"{api.pods}/pod-a")
         assert left["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
-        assert "nodeName" not in left["spec"]
+        assert left["status"]["phase"] == "Pending"
 
 
 async def entering_a_label_selection_is_an_addition(api: Api) -> None:

@@ -126,21 +126,6 @@ async def the_status_of_a_pod_may_carry_labels(api: Api) -> None:
     assert status["metadata"]["generation"] == 1
 
 
-async def dry_run_changes_nothing(api: Api) -> None:
-    name = unique("lease")
-    created = await api.create(api.leases, {"metadata": {"name": name}}, dryRun="All")
-    assert created["metadata"]["uid"]
-    assert (await api.request("GET", f"{api.leases}/{name}")).status == 404
-
-
-async def an_unknown_field_is_dropped_with_a_warning(api: Api) -> None:
-    body = {"metadata": {"name": unique("lease")}, "spec": {"holder": "x"}}
-    answer = await api.request("POST", api.leases, body)
-    assert answer.status == 201
-    assert "holder" not in answer.body.get("spec", {})
-    assert answer.headers["Warning"] == '299 - "unknown field \\"spec.holder\\""'
-
-
 async def an_unknown_field_is_refused_when_strict(api: Api) -> None:
     body = {"metadata": {"name": unique("lease")}, "spec": {"holder": "x"}}
     answer = await api.request("POST", api.leases, body, fieldValidation="Strict")

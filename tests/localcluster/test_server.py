@@ -1,12 +1,13 @@
 """Serving: tokens, kubeconfigs, documents, and serving again."""
 
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import yaml
 
-from contract.api import Api
+from contract.api import MERGE, Api
 from localcluster import ApiError, LocalCluster
 
 ROOT = Path(__file__).parents[2]
@@ -91,10 +92,23 @@ def test_in_process_writes_pass_admission(cluster: LocalCluster) -> None:
     assert refused.value.code == 400
 
 
-def test_a_namespace_takes_everything_with_it(cluster: LocalCluster) -> None:
-    cluster.create("namespaces", {"metadata": {"name": "shop"}})
-    cluster.create("leases", {"metadata": {"name": "a", "namespace": "shop", "finalizers": ["x"]}})
-    cluster.delete("namespaces", "shop")
-    assert cluster.store.list("leases") == []
-    with pytest.raises(ApiError):
-        cluster.store.get("namespaces", "shop")
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("DELETE", "/api/v1/namespaces/default", None),
+        ("DELETE", "/api/v1/namespaces/default/pods", None),
+        ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/held", None),
+        ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"dryRun": ["All"]}),
+        ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free?dryRun=All", None),
+        ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"metadata": {"finalizers": ["a/b"]}}),
+    ],
+)
+async def test_what_is_not_served_is_refused(
+    cluster: LocalCluster, api: Api, method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    cluster.create("leases", {"metadata": {"name": "held", "finalizers": ["a/b"]}})
+    cluster.create("leases", {"metadata": {"name": "free"}})
+    path, _, query = path.partition("?")
+    answer = await api.request(method, path, body, content_type=MERGE, **dict([query.split("=")] if query else ()))
+    assert answer.status == 501
+    assert len(cluster.store.list("leases")) == 2

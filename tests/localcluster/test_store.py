@@ -62,16 +62,6 @@ def test_what_a_caller_holds_is_a_copy() -> None:
     assert store.get("things", "a", "default")["spec"]["color"] == "red"
 
 
-def test_a_finalizer_holds_until_it_is_taken_away() -> None:
-    store, _ = _store()
-    store.create("things", {"metadata": {"name": "a", "finalizers": ["x"]}})
-    assert store.delete("things", "a", "default")["metadata"]["deletionTimestamp"]
-    assert store.get("things", "a", "default")
-    store.modify("things", "a", "default", lambda one: one["metadata"].pop("finalizers"))
-    with pytest.raises(ApiError):
-        store.get("things", "a", "default")
-
-
 def test_a_deletion_carries_its_own_revision() -> None:
     store, _ = _store()
     seen: list[Change] = []

@@ -21,7 +21,6 @@ from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Target
 from localcluster.operations.deleting import DeleteOptions, Deleter
 from localcluster.operations.evicting import Evictor
-from localcluster.operations.options import Options
 from localcluster.operations.writing import Writer
 from localcluster.store.store import Clock, Store, utc_now
 
@@ -108,13 +107,13 @@ class LocalCluster:
 
     # As a client, without HTTP
 
-    def create(self, resource: str, body: dict[str, Any], *, manager: str = "localcluster") -> dict[str, Any]:
+    def create(self, resource: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST an object of a resource by its plural; the namespace is `default` unless the body names one."""
         known = self.registry.named(resource)
         namespace = (body.get("metadata") or {}).get("namespace") or "default"
         body = {"kind": known.kind, "apiVersion": known.api_version, **body}
         target = Target(known, namespace if known.namespaced else "")
-        return self._writer.create(target, body, Options(manager, validation="Strict"))
+        return self._writer.create(target, body, "localcluster")
 
     def delete(self, resource: str, name: str, namespace: str = "", *, grace_seconds: int | None = None) -> None:
         """DELETE an object."""

@@ -49,11 +49,14 @@ def _groups(registry: Registry) -> list[Object]:
 
 def _rows(resource: Resource) -> list[Object]:
     about: dict[str, Any] = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind}
-    whole = {"singularName": resource.kind.lower(), "shortNames": list(resource.short_names), "verbs": list(_VERBS)}
-    below = {
+    whole: Object = {
+        "singularName": resource.kind.lower(),
+        "shortNames": list(resource.short_names),
+        "verbs": list(_VERBS),
+    }
+    below: dict[str, Object] = {
         "status": {"verbs": ["get", "patch", "update"]},
         "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
-        "binding": {"kind": "Binding", "verbs": ["create"]},
     }
     names = [(f"{resource.plural}/{name}", below[name]) for name in resource.subresources]
     return [{**about, "name": name, **more} for name, more in [(resource.plural, whole), *names]]

@@ -41,17 +41,10 @@ async def body_of(request: web.Request) -> Any:
         raise bad_request(f"couldn't decode the request body: {error}") from error
 
 
-def respond(
-    value: Any, status: int = 200, *, content_type: str = "application/json", warnings: Any = ()
-) -> web.Response:
+def respond(value: Any, status: int = 200, *, content_type: str = "application/json") -> web.Response:
     """A response; `value` is an object, or bytes that are JSON already."""
-    response = web.Response(
-        body=value if isinstance(value, bytes) else encode(value), status=status, headers={"Content-Type": content_type}
-    )
-    for text in warnings:
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.add("Warning", f'299 - "{escaped}"')
-    return response
+    body = value if isinstance(value, bytes) else encode(value)
+    return web.Response(body=body, status=status, headers={"Content-Type": content_type})
 
 
 def refuse(error: ApiError) -> web.Response:

@@ -112,7 +112,6 @@ def resource_of(definition: Object) -> Resource:
         namespaced=spec["scope"] == "Namespaced",
         subresources=("status",) if "status" in subresources else (),
         generation=True,
-        unconditional_update=False,
         custom=True,
         strategy=CustomStrategy(declared),
         fields={path: tuple(path.split(".")) for path in paths},

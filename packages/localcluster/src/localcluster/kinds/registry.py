@@ -111,14 +111,13 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         "Pod",
         shapes.POD,
         short_names=("po",),
-        subresources=("status", "eviction", "binding"),
+        subresources=("status", "eviction"),
         generation=True,
-        returns_deleted=True,
         strategy=pods.PodStrategy(store, comparison_operators=comparison_operators),
         fields=pods.SELECTABLE,
     )
-    yield core("serviceaccounts", "ServiceAccount", shapes.SERVICE_ACCOUNT, short_names=("sa",), returns_deleted=True)
-    event = {"short_names": ("ev",), "create_on_update": True, "fields": events.SELECTABLE}
+    yield core("serviceaccounts", "ServiceAccount", shapes.SERVICE_ACCOUNT, short_names=("sa",))
+    event = {"short_names": ("ev",), "fields": events.SELECTABLE}
     yield core("events", "Event", shapes.CORE_EVENT, strategy=events.EventStrategy(strict=False), **event)
     strict = events.EventStrategy(strict=True)
     yield grouped(
@@ -132,7 +131,6 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         short_names=("pdb",),
         subresources=status,
         generation=True,
-        unconditional_update=False,
         strategy=BudgetStrategy(),
     )
     yield grouped(
@@ -140,8 +138,6 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         "leases",
         "Lease",
         shapes.LEASE,
-        unconditional_update=False,
-        create_on_update=True,
         strategy=LeaseStrategy(),
     )
     workload: dict[str, Any] = {"subresources": status, "generation": True}
@@ -179,6 +175,5 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         short_names=("crd", "crds"),
         subresources=status,
         generation=True,
-        unconditional_update=False,
         strategy=DefinitionStrategy(lambda: timestamp(store.clock())),
     )

@@ -66,9 +66,6 @@ class Resource:
     short_names: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     generation: bool = False
-    unconditional_update: bool = True
-    create_on_update: bool = False
-    returns_deleted: bool = False
     custom: bool = False
     strategy: Strategy = field(default_factory=Strategy)
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -13,18 +13,16 @@ from localcluster.errors import (
     Cause,
     bad_request,
     conflict,
-    forbidden,
     invalid,
     not_found,
     not_served,
-    refused,
     required,
     wrong,
 )
 from localcluster.kinds.names import check_metadata
 from localcluster.kinds.resource import Object, Resource, Target
-from localcluster.operations.applying import Owner, apply, check_config, track
-from localcluster.operations.options import Options, decode
+from localcluster.operations.applying import apply, check_config, track
+from localcluster.operations.decoding import decode
 from localcluster.operations.patching import merge_patch
 from localcluster.store.entries import encode
 from localcluster.store.store import Store
@@ -49,49 +47,59 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def create(self, target: Target, body: Any, options: Options) -> Object:
+    def create(self, target: Target, body: Any, manager: str) -> Object:
         """POST. Raises 400, 403, 404 (namespace), 409, 422."""
-        value = decode(target.resource, body, options)
-        if value["metadata"].get("resourceVersion"):
+        resource, value = target.resource, decode(target.resource, body)
+        meta = value["metadata"]
+        if meta.get("resourceVersion"):
             raise ApiError(500, "InternalError", "resourceVersion should not be set on objects to be created")
-        return self._create(target, value, options)
+        if resource.namespaced:
+            _match_namespace(meta, target.namespace)
+            self._check_namespace(target.namespace)
+        else:
+            meta.pop("namespace", None)
+        for field in (*_SERVER_SET, "managedFields"):
+            meta.pop(field, None)
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
+        if resource.custom and resource.has_status:
+            value.pop("status", None)
+        if resource.plural == "nodes":
+            track({}, meta, (manager, "Update"))
+        resource.strategy.prepare_create(value)
+        self._validate(resource, value, None)
+        return resource.shown(self._store.create(resource.plural, value))
 
-    def update(self, target: Target, body: Any, options: Options) -> tuple[Object, bool]:
-        """PUT. The object, and whether it was created (leases and events may be)."""
-        resource = target.resource
-        value = decode(resource, body, options)
+    def update(self, target: Target, body: Any, manager: str) -> Object:
+        """PUT of the newest version. Raises 400, 404, 409, 422."""
+        resource, value = target.resource, decode(target.resource, body)
         meta = value["metadata"]
         _match_url(meta, target)
-        try:
-            old = self._read(target)
-        except ApiError:
-            if not resource.create_on_update or target.subresource:
-                raise
-            return self._create(target, value, options), True
+        old = self._read(target)
         uid = old["metadata"]["uid"]
         if meta.get("uid") not in {None, "", uid}:
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
             raise conflict(resource.plural, resource.group, target.name, why)
-        if not meta.get("resourceVersion") and not resource.unconditional_update:
+        if not meta.get("resourceVersion"):
             cause = wrong("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid(resource.kind, resource.group, target.name, [cause])
-        return self._finish(target, old, value, options), False
+        return self._finish(target, old, value, manager)
 
-    def patch(self, target: Target, form: str, patch: Any, options: Options) -> Object:
-        """PATCH of the three stateless forms. Raises 404, 409, 415, 422."""
+    def patch(self, target: Target, form: str, patch: Any, manager: str) -> Object:
+        """PATCH of the two stateless forms that are served. Raises 404, 409, 415, 422, 501."""
         old = self._read(target)
         body = _patched(target.resource, form, target.resource.shown(old), patch)
-        value = decode(target.resource, body, options, patched=encode(patch).decode())
+        value = decode(target.resource, body, patched=encode(patch).decode())
         _match_url(value["metadata"], target)
-        return self._finish(target, old, value, options)
+        return self._finish(target, old, value, manager)
 
-    def apply(self, target: Target, config: Any, options: Options) -> Object:
+    def apply(self, target: Target, config: Any, manager: str, *, force: bool) -> Object:
         """Server-side apply to a node. Raises 400, 404, 409, 415, 422, and 501 for what is not served."""
-        if target.resource.plural != "nodes" or target.subresource or not options.force:
+        if target.resource.plural != "nodes" or target.subresource or not force:
             raise not_served("server-side apply, except to nodes and with force")
         if isinstance(config, dict) and not (config.get("kind") and config.get("apiVersion")):
             raise bad_request("invalid object type: kind and apiVersion are required")
-        value = decode(target.resource, config, options)
+        value = decode(target.resource, config)
         meta = value["metadata"]
         _match_url(meta, target)
         check_config(value)
@@ -102,34 +110,13 @@ class Writer:
                 raise not_served("server-side apply that creates an object") from None
             why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
             raise conflict("nodes", "", target.name, why) from None
-        owner = options.manager, "Apply"
+        owner = manager, "Apply"
         merged = {**apply(old["metadata"], meta, owner), "resourceVersion": meta.get("resourceVersion")}
-        return self._finish(target, old, {**old, "metadata": {**merged, "uid": meta.get("uid")}}, options, owner)
+        return self._finish(target, old, {**old, "metadata": {**merged, "uid": meta.get("uid")}}, manager, applied=True)
 
     # Shared steps
 
-    def _create(self, target: Target, value: Object, options: Options) -> Object:
-        resource, meta = target.resource, value["metadata"]
-        if resource.namespaced:
-            _match_namespace(meta, target.namespace)
-            self._check_namespace(resource, target.namespace, meta.get("name", ""))
-        else:
-            meta.pop("namespace", None)
-        for field in (*_SERVER_SET, "managedFields"):
-            meta.pop(field, None)
-        if not meta.get("name") and meta.get("generateName"):
-            meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
-        if resource.custom and resource.has_status:
-            value.pop("status", None)
-        if resource.plural == "nodes":
-            track({}, meta, (options.manager, "Update"))
-        resource.strategy.prepare_create(value)
-        self._validate(resource, value, None)
-        return resource.shown(self._store.create(resource.plural, value, dry_run=options.dry_run))
-
-    def _finish(
-        self, target: Target, old: Object, value: Object, options: Options, applier: Owner | None = None
-    ) -> Object:
+    def _finish(self, target: Target, old: Object, value: Object, manager: str, *, applied: bool = False) -> Object:
         """Prepare, validate, track and store what replaces `old`."""
         resource = target.resource
         meta, old_meta = value["metadata"], old["metadata"]
@@ -139,7 +126,9 @@ class Writer:
             raise invalid(resource.kind, resource.group, name, [cause])
         if meta.get("resourceVersion") not in {None, "", old_meta["resourceVersion"]}:
             raise conflict(resource.plural, resource.group, name, MODIFIED)
-        applied = meta.get("managedFields")
+        if meta.get("finalizers") != old_meta.get("finalizers"):
+            raise not_served("changes of finalizers")
+        managed = meta.get("managedFields")
         for field in (*_SERVER_SET, "managedFields", "namespace", "name"):
             meta.pop(field, None)
             if field in old_meta:
@@ -149,11 +138,11 @@ class Writer:
         else:
             resource.strategy.prepare_update(value, old, has_status=resource.has_status)
         self._validate(resource, value, old)
-        if applier:
-            value["metadata"]["managedFields"] = applied
+        if applied:
+            value["metadata"]["managedFields"] = managed
         elif resource.plural == "nodes":
-            track(old_meta, value["metadata"], (options.manager, "Update"))
-        return resource.shown(self._store.update(resource.plural, value, dry_run=options.dry_run))
+            track(old_meta, value["metadata"], (manager, "Update"))
+        return resource.shown(self._store.update(resource.plural, value))
 
     def _validate(self, resource: Resource, value: Object, old: Object | None) -> None:
         meta = value["metadata"]
@@ -162,22 +151,14 @@ class Writer:
             raise invalid(resource.kind, resource.group, "", [cause])
         causes: list[Cause] = check_metadata(meta, label_only=resource.strategy.label_names)
         causes += resource.strategy.validate(value, old)
-        if old is not None and old["metadata"].get("deletionTimestamp"):
-            added = set(meta.get("finalizers") or ()) - set(old["metadata"].get("finalizers") or ())
-            if added:
-                text = "no new finalizers can be added if the object is being deleted, found new finalizers "
-                causes.append(refused("metadata.finalizers", text + repr(sorted(added))))
         if causes:
             raise invalid(resource.kind, resource.group, meta["name"], causes)
 
-    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+    def _check_namespace(self, namespace: str) -> None:
         try:
-            found = self._store.get("namespaces", namespace)
+            self._store.entry("namespaces", namespace)
         except ApiError as error:
             raise not_found("namespaces", "", namespace) from error
-        if found["metadata"].get("deletionTimestamp"):
-            why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            raise forbidden(resource.plural, resource.group, name, why)
 
     def _read(self, target: Target) -> Object:
         return self._store.get(target.resource.plural, target.name, target.namespace)
