@@ -100,6 +100,7 @@ def test_in_process_writes_pass_admission(cluster: LocalCluster) -> None:
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/held", None),
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"dryRun": ["All"]}),
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free?dryRun=All", None),
+        ("POST", "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}}),
         ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"metadata": {"finalizers": ["a/b"]}}),
     ],
 )

@@ -25,7 +25,6 @@ from localcluster.operations.writing import Writer
 from localcluster.store.store import Clock, Store, utc_now
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 class Server:
@@ -78,9 +77,6 @@ class LocalCluster:
         self._application = Application(self.registry, handlers, self._streams, self.faults, token)
         for name in _NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
-            self.create("serviceaccounts", {"metadata": {"name": "default", "namespace": name}})
-        for name, value in _PRIORITIES.items():
-            self.store.create("priorityclasses", {"metadata": {"name": name}, "value": value})
 
     def application(self) -> web.Application:
         """The server as an aiohttp application, for a caller that serves it itself, with TLS for example."""

@@ -12,17 +12,7 @@ from localcluster.kinds import events, pods
 from localcluster.kinds.custom import DefinitionStrategy, resource_of
 from localcluster.kinds.nodes import NodeStrategy
 from localcluster.kinds.resource import Resource
-from localcluster.kinds.simple import (
-    CRON_JOBS,
-    DAEMON_SETS,
-    JOBS,
-    REPLICATED,
-    VOLUMES,
-    BudgetStrategy,
-    LeaseStrategy,
-    NamespaceStrategy,
-    PriorityClassStrategy,
-)
+from localcluster.kinds.simple import BudgetStrategy, LeaseStrategy, NamespaceStrategy
 from localcluster.store.entries import Change
 from localcluster.store.store import Store, timestamp
 
@@ -113,10 +103,9 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         short_names=("po",),
         subresources=("status", "eviction"),
         generation=True,
-        strategy=pods.PodStrategy(store, comparison_operators=comparison_operators),
+        strategy=pods.PodStrategy(comparison_operators=comparison_operators),
         fields=pods.SELECTABLE,
     )
-    yield core("serviceaccounts", "ServiceAccount", shapes.SERVICE_ACCOUNT, short_names=("sa",))
     event = {"short_names": ("ev",), "fields": events.SELECTABLE}
     yield core("events", "Event", shapes.CORE_EVENT, strategy=events.EventStrategy(strict=False), **event)
     strict = events.EventStrategy(strict=True)
@@ -140,37 +129,22 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         shapes.LEASE,
         strategy=LeaseStrategy(),
     )
-    workload: dict[str, Any] = {"subresources": status, "generation": True}
     for plural, kind, short in (
         ("deployments", "Deployment", "deploy"),
         ("replicasets", "ReplicaSet", "rs"),
         ("statefulsets", "StatefulSet", "sts"),
+        ("daemonsets", "DaemonSet", "ds"),
     ):
-        yield grouped("apps/v1", plural, kind, shapes.WORKLOAD, short_names=(short,), strategy=REPLICATED, **workload)
-    daemon_set = {"short_names": ("ds",), "strategy": DAEMON_SETS}
-    yield grouped("apps/v1", "daemonsets", "DaemonSet", shapes.WORKLOAD, **daemon_set, **workload)
-    controller = {"short_names": ("rc",), "strategy": REPLICATED}
-    yield core("replicationcontrollers", "ReplicationController", shapes.WORKLOAD, **controller, **workload)
-    yield grouped("batch/v1", "jobs", "Job", shapes.WORKLOAD, strategy=JOBS, **workload)
-    cron_job = {"short_names": ("cj",), "strategy": CRON_JOBS}
-    yield grouped("batch/v1", "cronjobs", "CronJob", shapes.WORKLOAD, **cron_job, **workload)
-    volume = {"namespaced": False, "short_names": ("pv",), "subresources": status, "strategy": VOLUMES}
-    yield core("persistentvolumes", "PersistentVolume", shapes.WORKLOAD, **volume)
-    yield grouped(
-        "scheduling.k8s.io/v1",
-        "priorityclasses",
-        "PriorityClass",
-        shapes.PRIORITY_CLASS,
-        namespaced=False,
-        short_names=("pc",),
-        generation=True,
-        strategy=PriorityClassStrategy(),
-    )
+        yield grouped("apps/v1", plural, kind, {}, short_names=(short,), generation=True, read_only=True)
+    yield core("replicationcontrollers", "ReplicationController", {}, generation=True, read_only=True)
+    yield grouped("batch/v1", "jobs", "Job", {}, generation=True, read_only=True)
+    yield grouped("batch/v1", "cronjobs", "CronJob", {}, generation=True, read_only=True)
+    yield core("persistentvolumes", "PersistentVolume", {}, namespaced=False, read_only=True)
     yield grouped(
         "apiextensions.k8s.io/v1",
         _DEFINITIONS,
         "CustomResourceDefinition",
-        shapes.WORKLOAD,
+        shapes.DEFINITION,
         namespaced=False,
         short_names=("crd", "crds"),
         subresources=status,

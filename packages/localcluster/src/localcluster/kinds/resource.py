@@ -67,6 +67,7 @@ class Resource:
     subresources: tuple[str, ...] = ()
     generation: bool = False
     custom: bool = False
+    read_only: bool = False  # clients read what the store is given: no rules of writes are known here
     strategy: Strategy = field(default_factory=Strategy)
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     view: View | None = None

@@ -49,6 +49,8 @@ class Writer:
 
     def create(self, target: Target, body: Any, manager: str) -> Object:
         """POST. Raises 400, 403, 404 (namespace), 409, 422."""
+        if target.resource.read_only:
+            raise not_served(f"writes of {target.resource.plural}")
         resource, value = target.resource, decode(target.resource, body)
         meta = value["metadata"]
         if meta.get("resourceVersion"):
@@ -161,6 +163,8 @@ class Writer:
             raise not_found("namespaces", "", namespace) from error
 
     def _read(self, target: Target) -> Object:
+        if target.resource.read_only:
+            raise not_served(f"writes of {target.resource.plural}")
         return self._store.get(target.resource.plural, target.name, target.namespace)
 
 
