@@ -133,6 +133,10 @@ class ServedApp(ABC):
         return f"a task failed: {self.failure}" if self.failure else ""
 
 
+def unreported(_key: str, _uid: str, _reason: str) -> None:
+    """The operator reports what is wrong with policies and profiles."""
+
+
 async def serve(app: ServedApp) -> BaseException | None:
     """Serve until told to stop; what made it fail, if anything.
 

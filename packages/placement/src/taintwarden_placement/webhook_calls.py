@@ -132,17 +132,6 @@ async def read_configurations(
     return found
 
 
-async def read_bundles(client: Client, kind: ConfigurationKind, namespace: str, service: str) -> list[bytes]:
-    """The caBundle of every webhook of this kind that calls our Service.
-
-    Raises:
-        KubeError: they were not read.
-
-    """
-    found = await read_configurations(client, kind, namespace, service)
-    return [bundle for one in found for bundle in one.bundles.values()]
-
-
 async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: Configuration, bundle: bytes) -> None:
     """Have the API servers trust ``bundle`` when they call these webhooks; nothing else is touched.
 
