@@ -100,9 +100,9 @@ class Candidate:
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether the taint does not keep it off: by all its tolerations, and by those that the scheduler reads."""
-        if taint.effect not in REPELLING or self._judge.untolerated(taint) is not None:
+        if taint.effect not in REPELLING or self._judge.untolerated(taint):
             return taint.effect not in REPELLING
-        return bool(taint.source) or self._native.untolerated(taint) is None
+        return bool(taint.source) or not self._native.untolerated(taint)
 
     def fits(self, node: Node) -> bool:
         """Whether nothing that is considered keeps it off the node."""

@@ -178,12 +178,12 @@ class SchedulerExtender:
         node = self._nodes.get(name)
         if node is None:
             return UNKNOWN, WITHOUT_VALUES[UNKNOWN]
-        found = judge.refusal(node.repelling, node.labels)
+        found = judge.refusal(node.taints, node.labels)
         return None if found is None else (found.cause.value, found.reason)
 
     def _preferences(self, judge: Judge, name: str) -> Preferences:
         node = self._nodes.get(name)
-        return Preferences(0, 0) if node is None else judge.preferences(node.disliked, node.labels)
+        return Preferences(0, 0) if node is None else judge.preferences(node.taints, node.labels)
 
 
 def scored(nodes: Sequence[Preferences]) -> list[int]:
