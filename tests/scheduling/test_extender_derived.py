@@ -36,7 +36,7 @@ def scene() -> Scene:
     found, read = Scene(), reader(Effect.NO_EXECUTE)
     found.nodes |= {"old": read(node(OLD)), "new": read(node(NEW))}
     found.extender = SchedulerExtender(
-        found.nodes,
+        found.nodes.get,
         found.demands,
         found.decisions,
         found.node_changes,

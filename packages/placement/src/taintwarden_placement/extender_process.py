@@ -69,11 +69,11 @@ class ExtenderApp(ServedApp):
         """Requests of schedulers."""
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
-        demands = Demands(Decoder(self._clock), self.known.profiles, self._claims, self._volumes)
+        demands = Demands(Decoder(self._clock), self.known.profiles, self._claims.get, self._volumes.get)
         decisions = Decisions(self.settings.gates)
         is_closed = self.settings.webhook_client_ca is not None
         extender = SchedulerExtender(
-            self._nodes,
+            self._nodes.get,
             demands,
             decisions,
             self._node_changes,

@@ -77,7 +77,7 @@ def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender:
     """What answers from ``known``."""
     decoder = Decoder(clock)
     # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
-    demands = Demands(decoder, known.profiles, claims={}, volumes={})
+    demands = Demands(decoder, known.profiles)
     return AdmissionWebhooks(known, decoder, demands.of, gates, by_extender=by_extender)
 
 

@@ -168,7 +168,7 @@ class Candidates:
         self._published = published_labels(taught.policies)
         self._by_labels = bool(self._published or placed_keys(taught.policies))
         annotated = _annotated(snapshot, by_labels=self._by_labels)
-        self._demands = Demands(taught.decoder, _indexed(taught.profiles), self._claims, annotated)
+        self._demands = Demands(taught.decoder, _indexed(taught.profiles), self._claims.get, annotated.get)
 
     def wanted(self, node: Node) -> NodeLabels:
         """The labels of placement that a node should have."""
