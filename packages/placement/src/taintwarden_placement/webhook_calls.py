@@ -125,10 +125,9 @@ async def read_configurations(
     body = await client.request("GET", kind.path, timeout_seconds=TIMEOUT_SECONDS)
     ours, found = _ServiceReference(namespace, service), []
     for one in decoded(body, _Configurations, "webhook configurations").items:
-        called = [webhook for webhook in one.webhooks if webhook.client_config.service == ours]
+        called = {each.name: each.client_config for each in one.webhooks if each.client_config.service == ours}
         if called:
-            bundles = {webhook.name: webhook.client_config.bundle or b"" for webhook in called}
-            found.append(Configuration(one.metadata.name, bundles))
+            found.append(Configuration(one.metadata.name, {name: each.bundle or b"" for name, each in called.items()}))
     return found
 
 
