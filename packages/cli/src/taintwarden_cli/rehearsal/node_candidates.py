@@ -17,9 +17,10 @@ from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import merge
-from taintwarden_placement.admission.placing import Restrictions, acting, placed_keys, published_labels, restrictions
+from taintwarden_placement.admission.placing import Restrictions, acting, restrictions
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.node_labels.names import is_mirror_label
+from taintwarden_placement.node_labels.wanted import placed_keys, published_labels
 from taintwarden_placement.scheduling.demands import Demands, claim_of
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
 from taintwarden_placement.scheduling.objects import UnboundPod
