@@ -14,7 +14,6 @@ from taintwarden.engine.operators import ALL_GATES, Operator
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.response import AdmissionResponse
-from taintwarden_placement.admission.templates import _digest
 from taintwarden_placement.admission.webhooks import AdmissionRequest
 from taintwarden_placement.webhook_process import admission_webhooks
 
@@ -283,26 +282,3 @@ def test_affinity_that_is_none_is_left_as_it_is(stage, terms):
 def test_a_pod_whose_affinity_is_none_is_left_as_it_is(stage, affinity):
     stage.place()
     assert stage.mutate(pod(extended(gt()), affinity=affinity)).patch == ()
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "before"),
-    [
-        ("affinity", {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [TERM]}}}, 7),
-        ("affinity", {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [TERM]}}}, {"nodeAffinity": [TERM]}),
-        ("tolerations", [exists("other")], {"key": "other"}),
-        ("nodeSelector", {"disk": "ssd"}, ["disk"]),
-    ],
-)
-def test_a_record_that_was_edited_brings_nothing_back_that_has_another_type(stage, field, value, before):
-    """The API server would refuse the DaemonSet, and whoever edited its record would look for the reason."""
-    stage.place()
-    template = pod(extended(gt()))
-    template["spec"][field] = value
-    record = json.dumps({field: {"before": before, "after": _digest(value)}})
-    template["metadata"]["annotations"]["taintwarden.io/completed-template"] = record
-    workload = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": template}}
-    patch = stage.mutate(workload, asked_kind={"group": "apps", "version": "v1", "kind": "DaemonSet"}).patch
-    found = patched(workload, patch)["spec"]["template"]["spec"]
-    assert isinstance(found[field], type(value))
-    assert json.dumps(before) not in json.dumps(found[field])

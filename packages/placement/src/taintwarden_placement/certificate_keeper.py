@@ -19,7 +19,7 @@ from taintwarden_placement.rotation import CERTIFICATE, KEY, Content, plan
 from taintwarden_placement.webhook_calls import (
     ConfigurationKind,
     Secret,
-    read_bundles,
+    read_configurations,
     read_secret,
     write_secret,
 )
@@ -132,13 +132,14 @@ class CertificateKeeper:
     async def _look_at_trust(self, served: Pair) -> None:
         """Report every configuration that is missing, or does not let API servers trust what is served."""
         try:
-            found = {kind: await read_bundles(self._client, kind, *self._place) for kind in self._kinds}
+            found = {kind: await read_configurations(self._client, kind, *self._place) for kind in self._kinds}
         except KubeError as error:
             if self._is_news("trust", str(error)):
                 log.warning("webhook-configuration-not-read", reason=str(error))
             return
         self._settled("trust")
-        for kind, bundles in found.items():
+        for kind, configurations in found.items():
+            bundles = [bundle for one in configurations for bundle in one.bundles.values()]
             self._configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls the webhooks because of it, so none has to trust them
                 if self._is_news(kind.value, "missing"):

@@ -77,7 +77,10 @@ def check_object(
         case ObjectRole.PROFILE:
             yield from _check_profile(obj)
         case ObjectRole.POD:
-            yield from _check_workload(obj, TEMPLATES[group, kind], profiles, **flags)
+            path = TEMPLATES[group, kind]
+            yield from _check_template(obj, path, pod_in(obj, group, kind), profiles, **flags)
+            if path:
+                yield from check_owner(obj, path)
         case ObjectRole.VOLUME:
             yield from check_annotation_names(obj, (AFFINITY_ANNOTATION,))
             yield from check_affinity(look(obj, "metadata", "annotations", AFFINITY_ANNOTATION), parse_volume_affinity)
@@ -89,14 +92,8 @@ def check_object(
 
 def check_templates(obj: object, profiles: Sequence[Profile] = ()) -> Iterator[tuple[str, Found]]:
     """The pod templates in an object of any kind (Rollout, RayCluster, JobSet ...): path and faults of each."""
-    namespace = look(obj, "metadata", "namespace") or "default"
-    here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
     for path, template in _templates(obj, "", MAX_TEMPLATE_DEPTH):
-        yield path, _below(path, check_pod(template, here))
-
-
-def _below(path: str, found: Found) -> Found:
-    yield from ((severity, fault.below(path)) for severity, fault in found)
+        yield path, _check_template(obj, path, template, profiles)
 
 
 def _templates(value: object, path: str, depth: int) -> Iterator[tuple[str, object]]:
@@ -130,13 +127,10 @@ def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:
     return look(obj, *path.split(".")) if path else obj
 
 
-def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profile], **flags: bool) -> Found:
-    template = look(obj, *path.split(".")) if path else obj
+def _check_template(obj: object, path: str, template: object, profiles: Sequence[Profile], **flags: bool) -> Found:
     namespace = look(obj, "metadata", "namespace") or "default"
     here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
     yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here, **flags))
-    if path:
-        yield from check_owner(obj, path)
 
 
 def _strange(kind: str) -> FieldError:

@@ -9,6 +9,7 @@ from taintwarden.engine.evaluate import exclusion
 from taintwarden.engine.model import Effect, Gates, PodClass, Policy, Tolerations
 from taintwarden_placement.admission import merged_affinity as merging
 from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives, native_affinity, requirements
+from taintwarden_placement.node_labels.wanted import placed_keys
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
 
 
@@ -67,17 +68,6 @@ def restrictions(demand: Demand, policies: Sequence[Policy], published: Collecti
     for sourced in demand.affinities:
         _by_affinity(found, sourced, published, gates)
     return found
-
-
-def placed_keys(policies: Sequence[Policy]) -> tuple[str, ...]:
-    """The keys by which these policies place pods."""
-    return tuple(dict.fromkeys(one.key for policy in policies for one in policy.taints if one.placement))
-
-
-def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:
-    """The labels of nodes whose versions the operator repeats as numbers."""
-    placing = (policy for policy in policies if policy.places)
-    return tuple(dict.fromkeys(key for policy in placing for key in policy.version_labels))
 
 
 def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[str], gates: Gates) -> None:

@@ -14,7 +14,6 @@ import msgspec
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden_placement.admission.checking import look, mapping
 from taintwarden_placement.admission.injection import Additions
-from taintwarden_placement.admission.merged_affinity import is_affinity
 from taintwarden_placement.admission.own_objects import opts_out
 from taintwarden_placement.admission.pod_review import RECORD_ANNOTATION
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
@@ -64,7 +63,7 @@ def _as_written(template: Json) -> dict[str, Any]:
     spec, record = mapping(template["spec"]), _record(template)
     for name in _FIELDS:
         change = record.get(name)
-        if change is None or change.after != _digest(spec.get(name)) or not _may_be(name, change.before):
+        if change is None or change.after != _digest(spec.get(name)):
             continue
         if change.before is None:
             del spec[name]
@@ -79,15 +78,6 @@ def _record(template: Json) -> dict[str, _Change]:
         return msgspec.json.decode(text, type=dict[str, _Change]) if isinstance(text, str) else {}
     except NOT_JSON:  # edited: what is in the template counts as written by its author
         return {}
-
-
-def _may_be(name: str, value: object) -> bool:
-    """Whether a field may have been that. A record can be edited, and the API server refuses what has another type."""
-    if value is None:
-        return True
-    if name == "tolerations":
-        return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
-    return isinstance(value, Mapping) and (name != "affinity" or is_affinity(value))
 
 
 def _pod(workload: Json, metadata: Json, spec: Json) -> dict[str, Any]:

@@ -39,18 +39,6 @@ HIGHEST, LOWEST = str(MAX_INT64), "0"
 """The values of a node without the taint: above and below whatever is compared, since labels have no sign."""
 
 
-class Mirrored(NamedTuple):
-    """What a label of ours is about: the key of a taint, or of another label."""
-
-    domain: Domain
-    key: str
-
-    @property
-    def of_label(self) -> bool:
-        """Whether the key is that of another label."""
-        return self.domain is Domain.LABEL_VERSION
-
-
 class Kept(NamedTuple):
     """A key that labels of placement are about: of a taint, or of another label."""
 
@@ -110,14 +98,15 @@ def effect_text(effects: Iterable[str]) -> str | None:
 
 
 @lru_cache(maxsize=10_000)
-def mirrored(label: str) -> Mirrored | None:
-    """What a node's label repeats; None if it is no label of ours. No other actor may write one of ours."""
+def mirrored(label: str) -> Kept | None:
+    """What a node's label is about; None if it is no label of ours. No other actor may write one of ours."""
     prefix, has_prefix, name = label.partition("/")
     for domain in Domain if has_prefix else ():
+        of_label = domain is Domain.LABEL_VERSION
         if prefix == domain:
-            return Mirrored(domain, name)
+            return Kept(name, of_label)
         if prefix.endswith(f".{domain}"):
-            return Mirrored(domain, f"{prefix.removesuffix(f'.{domain}')}/{name}")
+            return Kept(f"{prefix.removesuffix(f'.{domain}')}/{name}", of_label)
     return None
 
 
@@ -128,8 +117,7 @@ def is_mirror_label(label: str) -> bool:
 
 def keys_of(labels: Iterable[str]) -> list[Kept]:
     """The keys that labels are about, each once. Labels that are none of ours are about no key."""
-    abouts = (mirrored(label) for label in labels)
-    return list(dict.fromkeys(Kept(one.key, one.of_label) for one in abouts if one is not None))
+    return list(dict.fromkeys(about for label in labels if (about := mirrored(label)) is not None))
 
 
 def _label(key: str, domain: Domain) -> str | None:

@@ -61,15 +61,11 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
     key and none places by it, as in DryRun, nodes that have its labels keep them: they say that the node does not have
     the taint, so that every pod that was placed by it matches the node.
     """
-    selectors, published = list[TaintSelector](), dict[str, None]()
-    named, named_labels = dict[str, None](), dict[str, None]()
-    for policy in policies:
-        named |= dict.fromkeys(selector.key for selector in policy.taints)
-        named_labels |= dict.fromkeys(policy.version_labels)
-        if policy.places:
-            selectors += [selector for selector in policy.taints if selector.placement]
-            published |= dict.fromkeys(policy.version_labels)
-    placed = {selector.key for selector in selectors}
+    policies = tuple(policies)
+    named = dict.fromkeys(selector.key for policy in policies for selector in policy.taints)
+    named_labels = dict.fromkeys(key for policy in policies for key in policy.version_labels)
+    selectors = [selector for policy in policies if policy.places for selector in policy.taints if selector.placement]
+    placed, published = placed_keys(policies), published_labels(policies)
     ended = [key for key in named if key not in placed and any(label in node.labels for label in labels_about(key))]
     repeated = [key for key in named_labels if key not in published and label_version_label(key) in node.labels]
     of_taints = node_labels([taint for taint, _ in node.taints], selectors)
@@ -85,9 +81,16 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
     return NodeLabels(labels, of_taints.faults + of_labels.faults, tuple(owned))
 
 
-def places(policies: Iterable[Policy]) -> bool:
-    """Whether any of these gives labels to nodes."""
-    return any(one.places and (one.version_labels or any(taint.placement for taint in one.taints)) for one in policies)
+def placed_keys(policies: Iterable[Policy]) -> tuple[str, ...]:
+    """The keys of taints by which these policies place pods."""
+    placing = (policy for policy in policies if policy.places)
+    return tuple(dict.fromkeys(one.key for policy in placing for one in policy.taints if one.placement))
+
+
+def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:
+    """The labels of nodes whose versions are repeated as numbers."""
+    placing = (policy for policy in policies if policy.places)
+    return tuple(dict.fromkeys(key for policy in placing for key in policy.version_labels))
 
 
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
