@@ -1,4 +1,4 @@
-"""Serving: tokens, kubeconfigs, documents, and serving again."""
+"""Serving: kubeconfigs, documents, what is refused, and serving again."""
 
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,6 @@ from contract.api import MERGE, Api
 from localcluster import ApiError, LocalCluster
 
 ROOT = Path(__file__).parents[2]
-
-
-async def test_a_token_is_asked_for(tmp_path: Path) -> None:
-    cluster = LocalCluster(token="secret")
-    async with cluster.serve() as server, aiohttp.ClientSession() as session:
-        refused = await Api(session, server.url).request("GET", "/api/v1/nodes")
-        assert (refused.status, refused.reason) == (401, "Unauthorized")
-        config = yaml.safe_load(server.write_kubeconfig(tmp_path / "config").read_text())
-        token = config["users"][0]["user"]["token"]
-        headers = {"Authorization": f"Bearer {token}"}
-        assert (await Api(session, server.url, headers=headers).request("GET", "/api/v1/nodes")).status == 200
 
 
 async def test_a_kubeconfig_names_the_server(cluster: LocalCluster, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 from aiohttp import web
 
 from localcluster.errors import ApiError, Cause, bad_request, invalid, not_served
-from localcluster.faults import Faults
+from localcluster.faults import Faults, garbled
 from localcluster.http import media
-from localcluster.http.handlers import garbled, selection_of
+from localcluster.http.handlers import selection_of
 from localcluster.kinds.resource import Resource, Target
 from localcluster.store.store import Store
 from localcluster.store.watching import Watcher, error_line
