@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 import yaml
 
-from contract.api import MERGE, Api
+from contract.api import MERGE, Api, pod
 from localcluster import ApiError, LocalCluster
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +89,7 @@ def test_in_process_writes_pass_admission(cluster: LocalCluster) -> None:
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/held", None),
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"dryRun": ["All"]}),
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free?dryRun=All", None),
+        ("PATCH", "/api/v1/namespaces/default/pods/a", {"spec": {"tolerations": []}}),
         ("POST", "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}}),
         ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"metadata": {"finalizers": ["a/b"]}}),
     ],
@@ -98,6 +99,7 @@ async def test_what_is_not_served_is_refused(
 ) -> None:
     cluster.create("leases", {"metadata": {"name": "held", "finalizers": ["a/b"]}})
     cluster.create("leases", {"metadata": {"name": "free"}})
+    cluster.create("pods", pod("a"))
     path, _, query = path.partition("?")
     answer = await api.request(method, path, body, content_type=MERGE, **dict([query.split("=")] if query else ()))
     assert answer.status == 501
