@@ -94,15 +94,15 @@ async def read_secret(client: Client, namespace: str, name: str) -> Secret:
 
 
 async def write_secret(
-    client: Client, namespace: str, name: str, changes: Mapping[str, bytes | None], resource_version: str
+    client: Client, namespace: str, name: str, changes: Mapping[str, bytes], resource_version: str
 ) -> bool:
-    """Put ``changes`` into the Secret (None removes a key); False: it was written since.
+    """Put ``changes`` into the Secret; False: it was written since.
 
     Raises:
         KubeError: it was not written, or the result is not known.
 
     """
-    data = {key: None if value is None else _base64(value) for key, value in changes.items()}
+    data = {key: _base64(value) for key, value in changes.items()}
     path = _secret_path(namespace, name)
     try:
         await patch(client, path, {"data": data}, version=resource_version, timeout_seconds=TIMEOUT_SECONDS)

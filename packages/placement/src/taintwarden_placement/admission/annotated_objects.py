@@ -11,10 +11,9 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affi
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
-from taintwarden.engine.model import Policy, Profile
+from taintwarden.engine.model import Profile
 from taintwarden.fields.field_errors import FieldError, InvalidObject, join
 from taintwarden_placement.admission.checking import FaultSeverity, Found, check_annotation_names, look
-from taintwarden_placement.admission.node_cache import check_node
 from taintwarden_placement.admission.pod_review import cautions, check_affinity, check_owner, check_pod
 
 TEMPLATES: dict[tuple[str, str], str] = {
@@ -39,15 +38,11 @@ class ObjectRole(StrEnum):
     POLICY = "policy"
     PROFILE = "profile"
     POD = "pod"
-    NODE = "node"
     VOLUME = "volume"
     STRANGER = "stranger"
     """Of our group, and no kind of it; or nothing that Kubernetes would take."""
     OTHER = "other"
     """Nothing of ours: there is nothing to check."""
-
-
-_CORE = {"Node": ObjectRole.NODE, "PersistentVolume": ObjectRole.VOLUME}
 
 
 def subject_of(group: str, kind: str) -> ObjectRole:
@@ -58,20 +53,19 @@ def subject_of(group: str, kind: str) -> ObjectRole:
         return ObjectRole.STRANGER
     if (group, kind) in TEMPLATES:
         return ObjectRole.POD
-    return _CORE.get(kind, ObjectRole.OTHER) if not group else ObjectRole.OTHER
+    return ObjectRole.VOLUME if (group, kind) == ("", "PersistentVolume") else ObjectRole.OTHER
 
 
 def check_object(
     obj: Mapping[str, Any],
     group: str,
     kind: str,
-    policies: Sequence[Policy] = (),
     profiles: Sequence[Profile] = (),
     *,
     is_completed: bool = False,
     checks_native: bool = True,
 ) -> Found:
-    """All faults of an object. ``policies`` and ``profiles`` (of all namespaces) are those it will live with.
+    """All faults of an object. ``profiles`` (of all namespaces) are those it will live with.
 
     ``is_completed``: native tolerations that are missing beside extended ones will be added (see ``injection``).
     ``checks_native``: not where the API server has its own word on native tolerations.
@@ -84,8 +78,6 @@ def check_object(
             yield from _check_profile(obj)
         case ObjectRole.POD:
             yield from _check_workload(obj, TEMPLATES[group, kind], profiles, **flags)
-        case ObjectRole.NODE:
-            yield from check_node(obj, policies, profiles)
         case ObjectRole.VOLUME:
             yield from check_annotation_names(obj, (AFFINITY_ANNOTATION,))
             yield from check_affinity(look(obj, "metadata", "annotations", AFFINITY_ANNOTATION), parse_volume_affinity)

@@ -33,6 +33,8 @@ from taintwarden_placement.admission.checking import (
 )
 
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
+RECORD_ANNOTATION = "taintwarden.io/completed-template"
+"""Of the template of a DaemonSet, and so of its pods: what the webhook has added."""
 _BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
 _NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
 
@@ -77,7 +79,7 @@ def check_pod(
         if read is not None:
             covered.add(read.key)
             yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
-    yield from check_annotation_names(pod, ANNOTATIONS)
+    yield from check_annotation_names(pod, (*ANNOTATIONS, RECORD_ANNOTATION))
     annotations = mapping(look(pod, "metadata", "annotations"))
     for fault in check_opt_outs(annotations):
         yield FaultSeverity.WARNING if isinstance(fault.value, str) else FaultSeverity.ERROR, fault

@@ -1,7 +1,4 @@
-"""The labels that repeat a taint or a version on its node. A function returns None where the prefix is too long.
-
-Taints with ``PreferNoSchedule`` have labels of their own: the scheduler must not need what it only prefers.
-"""
+"""The labels that repeat a taint or a version on its node. A function returns None where the prefix is too long."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -32,9 +29,6 @@ class Domain(StrEnum):
     """What the ``Version`` operators compare with: the place of the value in the natural order as a number; not there
     without the taint."""
     EFFECT = "effect.taintwarden.io"
-    PREFER_VALUE = "prefer-value.taintwarden.io"
-    PREFER_VERSION = "prefer-version.taintwarden.io"
-    PREFER_ORDER = "prefer-order.taintwarden.io"
     LABEL_VERSION = "label-version.taintwarden.io"
     """The version in another label, as a number."""
 
@@ -85,14 +79,6 @@ def taint_labels(key: str) -> TaintLabels | None:
         return None
     domains = (Domain.HIGH_VALUE, Domain.LOW_VALUE, Domain.VERSION, Domain.LOW_VERSION, Domain.EFFECT, Domain.ORDER)
     return TaintLabels(value, *(_label(key, domain) or "" for domain in domains))
-
-
-def prefer_labels(key: str) -> TaintLabels | None:
-    """The labels for the taint ``key`` with ``PreferNoSchedule``; None if its prefix is too long."""
-    value, version = _label(key, Domain.PREFER_VALUE), _label(key, Domain.PREFER_VERSION)
-    if value is None or version is None:
-        return None
-    return msgspec.structs.replace(plain_labels(value, version), order=_label(key, Domain.PREFER_ORDER) or "")
 
 
 def plain_labels(value: str, version: str) -> TaintLabels:

@@ -13,11 +13,9 @@ from taintwarden_placement.node_labels.encoding import encode_natural, encode_ve
 from taintwarden_placement.node_labels.names import (
     HIGHEST,
     LOWEST,
-    TaintLabels,
     effect_text,
     label_version_label,
     labels_about,
-    prefer_labels,
     taint_labels,
 )
 
@@ -95,8 +93,9 @@ def places(policies: Iterable[Policy]) -> bool:
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
     """The labels for those ``taints`` of a node whose key one of ``selectors`` names with ``placement``.
 
-    They repeat taints of every effect: whether a policy evicts by it is of no concern to the scheduler. Nor do they
-    depend on anything else in a policy: a pod that was placed by a label needs it as long as it runs.
+    They repeat taints of each effect that keeps pods off: whether a policy evicts by it is of no concern to the
+    scheduler. Nor do they depend on anything else in a policy: a pod that was placed by a label needs it as long as it
+    runs.
     """
     types: dict[str, list[ValueType | None]] = {}
     for selector in selectors:
@@ -104,7 +103,7 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
             types.setdefault(selector.key, []).append(selector.value_type)
     found: dict[str, list[Taint]] = {key: [] for key in types}
     for taint in taints:
-        if taint.key in found:
+        if taint.key in found and taint.effect != Effect.PREFER_NO_SCHEDULE:
             found[taint.key].append(taint)
     labels: dict[str, str] = {}
     faults: list[tuple[Taint | Label, str]] = []
@@ -139,38 +138,29 @@ def _add_labels(
     labels: dict[str, str], key: str, taints: Sequence[Taint], types: Sequence[ValueType | None]
 ) -> Iterator[tuple[Taint, str]]:
     """Add the labels for the taints of one key. Returns what labels cannot express."""
-    names, preferred_names = taint_labels(key), prefer_labels(key)
-    if names is None or preferred_names is None:
+    names = taint_labels(key)
+    if names is None:
         if taints:
             yield taints[-1], "the prefix of its key is too long for a label"
         return
-    preferred = [taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE]
-    required = [taint for taint in taints if taint.effect != Effect.PREFER_NO_SCHEDULE]
-    for group, written in ((required, names), (preferred, preferred_names)):
-        if not group:
-            continue
-        value, version, fault = _expressed(group, types)
-        labels |= {label: text for label, text in _written(written, value, version) if text is not None}
-        if order := _order(group):
-            labels[written.order] = order
+    if taints:
+        value, version, fault = _expressed(taints, types)
+        labels[names.value], labels[names.high_value] = value, LEFT_OUT if value == HIGHEST else value
+        if parse_integer(value) is not None:
+            labels[names.low_value] = value
+        if version is not None:  # without its label no comparison holds
+            labels[names.version] = version
+        if version:
+            labels[names.low_version] = version
+        if order := _order(taints):
+            labels[names.order] = order
         if fault:
-            yield group[-1], fault
-    if not required:
+            yield taints[-1], fault
+    else:
         labels |= dict.fromkeys((names.high_value, names.version), HIGHEST)
         labels |= dict.fromkeys((names.low_value, names.low_version), LOWEST)
-    if text := effect_text(taint.effect for taint in required):
+    if text := effect_text(taint.effect for taint in taints):
         labels[names.effect] = text
-
-
-def _written(names: TaintLabels, value: str, version: str | None) -> Iterator[tuple[str, str | None]]:
-    """Each label with its text; None: it is not there, so that nothing holds for it."""
-    yield names.value, value
-    if names.high_value != names.value:
-        yield names.high_value, LEFT_OUT if value == HIGHEST else value
-        yield names.low_value, value if parse_integer(value) is not None else None
-    yield names.version, version
-    if names.low_version != names.version:
-        yield names.low_version, version or None
 
 
 def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[str, str | None, str]:
