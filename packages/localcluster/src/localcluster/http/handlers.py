@@ -63,7 +63,7 @@ class Handlers:
     def _list(self, query: Mapping[str, str], target: Target, *, as_table: bool) -> web.Response:
         resource = target.resource
         collection = self._store.collection(resource.plural)
-        if "resourceVersionMatch" in query or resource.view:
+        if "resourceVersionMatch" in query or resource.renamed:
             raise not_served("resourceVersionMatch, and lists of events in events.k8s.io")
         found = page(
             collection,
@@ -127,7 +127,7 @@ def _deletion_status(resource: Resource, value: Object) -> Object:
 
 def body_of(resource: Resource, entry: Entry) -> bytes:
     """One object in the form of its version."""
-    return encode(resource.shown(entry.decoded())) if resource.view else resource.prefix + entry.body[1:]
+    return encode(resource.shown(entry.decoded())) if resource.renamed else resource.prefix + entry.body[1:]
 
 
 def selection_of(query: Mapping[str, str], target: Target, fields: Mapping[str, Any]) -> Selection:

@@ -44,7 +44,7 @@ class Streams:
         collection = self._store.collection(resource.plural)
         selection = selection_of(query, target, collection.fields)
         revision = _revision(query)
-        if resource.view:
+        if resource.renamed:
             raise not_served(f"watches of {resource.plural} in {resource.group}")
         watcher = Watcher(self._store, collection, selection, resource.prefix)
         response = web.StreamResponse(
