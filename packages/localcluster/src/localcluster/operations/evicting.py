@@ -62,7 +62,7 @@ class Evictor:
         allowed = status.get("disruptionsAllowed", 0)
         if len(status.get("disruptedPods") or {}) > _DISRUPTED_MAX:
             raise not_served("evictions while a budget has that many disruptedPods")
-        if allowed == 0:
+        if allowed <= 0:
             healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
             text = f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
             raise too_many_requests(_VIOLATES, [("DisruptionBudget", text)])
