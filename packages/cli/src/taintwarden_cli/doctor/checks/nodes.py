@@ -14,7 +14,6 @@ from taintwarden_cli.doctor.checks.evictions import named_subjects
 from taintwarden_cli.doctor.checks.toleration_checks import comparisons
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
-from taintwarden_placement.admission.annotated_objects import check_object
 
 _LEFT_SECONDS = 300.0
 """So long a controller may take to remove a taint of a node that is ready again."""
@@ -37,16 +36,14 @@ def value_invalid(context: Context) -> Iterator[Found]:
     """Pods are judged by the last valid value, whatever the node has become."""
     asking = _asking(context)
     for name, seen in context.nodes.items():
-        for taint, history in seen.taints:
-            chosen = {policy.name: policy.selector_for(taint) for policy in seen.policies}
-            typed = [one for one in seen.policies if (by := chosen[one.name]) and by.value_type is not None]
-            node = {"spec": {"taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect}]}}
-            faults = [str(fault.remedy or fault.reason) for _, fault in check_object(node, "", "Node", typed)]
-            subject = Subject("Node", name)
-            if typed and faults:
-                by = chosen[typed[0].name]
-                told = f"{taint}: policy {typed[0].name} expects {by.value_type if by else ''}; {faults[0]}"
-                yield Found(subject, told, _restored(name, taint, history, typed[0], ()))
+        subject = Subject("Node", name)
+        for taint, history in (*seen.taints, *seen.device_taints):
+            typed = ((one, by.value_type) for one in seen.policies if (by := one.selector_for(taint)) and by.value_type)
+            wrong = next(((one, kind, why) for one, kind in typed if (why := invalid_taint(taint, one, ()))), None)
+            if wrong is not None:
+                policy, kind, why = wrong
+                told = f"{taint}: policy {policy.name} expects {kind}; {why}"
+                yield Found(subject, told, _restored(name, taint, history, policy, ()))
             elif asked := _who_cannot(taint, asking):
                 told = f"{taint} cannot be compared, which {asked} ask for"
                 yield Found(subject, told, _restored(name, taint, history, None, asking))
@@ -61,7 +58,7 @@ def _restored(
     if taint.source:
         return f"its value is read from {taint.source}: choose a valueType, or operators, that can compare it"
     good = next((one for one in values if not invalid_taint(one, policy, relevant)), None)
-    if good is None:
+    if good is None or taint.origin is not None:
         return f"set a value that can be compared: {invalid_taint(taint, policy, relevant)}"
     return f"kubectl taint node {node} {good} --overwrite"
 
