@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.fields.field_errors import MAX_LISTED, FieldError, InvalidObject
-from taintwarden.fields.text import printable, without_userinfo
+from taintwarden.fields.text import printable, shortened, without_userinfo
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=50)
 
 
-@given(ANY, st.integers(1, 60) | st.none())
+@given(ANY, st.integers(10, 60) | st.none())
 def test_it_is_one_printable_line_within_its_bound(text, limit):
     told = printable(text, limit)
     assert told.isprintable()
-    assert limit is None or len(told) <= limit + len("...")
+    assert limit is None or len(told) <= limit
     assert told.encode().decode() == told
 
 
@@ -39,8 +39,13 @@ def test_what_a_terminal_would_act_on_is_written_out(text, told):
     assert printable(text) == told
 
 
-def test_long_text_is_cut():
-    assert printable("x" * 20, 10) == "x" * 10 + "..."
+@pytest.mark.parametrize(("text", "told"), [("abcdefghij", "abcdefghij"), ("abcdefghijk", "abc ... jk")])
+def test_of_long_text_beginning_and_end_are_kept(text, told):
+    assert (shortened(text, 10), printable(text, 10)) == (told, told)
+
+
+def test_of_long_text_that_is_escaped_beginning_and_end_are_kept():
+    assert printable("a\n" + "x" * 1_000 + "\nz", 15) == r"a\nxx ... xx\nz"
 
 
 def test_the_name_and_kind_of_a_faulty_object_are_printable():

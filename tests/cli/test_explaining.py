@@ -365,7 +365,7 @@ def test_due_pod_waits_for_nothing():
     ("limit", "told"),
     [
         ("policy-rate", "limit policy-rate of policy sla: the rate of the policy"),
-        ("guard", "the guard of policy sla holds it, because too many would be evicted"),
+        ("guard", "the guard of policy sla holds evictions, because too many would be evicted"),
     ],
 )
 def test_limit_that_the_operator_reports_is_named(limit, told):
@@ -377,7 +377,7 @@ def test_what_a_guard_counts_and_which_nodes_are_bad_is_told_without_its_advice(
     says = "since 2026-07-01T11:59:00Z no pod is evicted: 12 pods due, 3 are allowed. Still bad: node c1 sla=0"
     held = listed(limit="guard")
     held["status"]["conditions"] = [condition("GuardTripped", "True", f"{says}. {guard_advice('sla')}")]
-    assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds it: {says}"
+    assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds evictions: {says}"
 
 
 RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))
@@ -435,7 +435,7 @@ def listed(**of) -> Json:
 def test_what_refuses_this_pod_is_told_and_no_other_limit():
     refused = listed(limit="failing", message='pods "web" is forbidden', attempts=14, until="2026-07-01T12:00:40Z")
     told = explained(pod(GT), BAD_NODE, refused).waits_for
-    assert told.startswith("calls for its eviction fail or hang: pods")
+    assert told.startswith("eviction calls fail or hang: pods")
     assert "; the next call is made " in told
     assert "bounce" not in told
 
@@ -458,7 +458,7 @@ def test_a_deletion_that_fails_does_not_wait_for_the_budget_any_more():
     refused = listed(limit="failing", message="no right to delete", attempts=2)
     refused["spec"]["eviction"] = {"method": "EvictThenDelete"}
     told = explained(pod(GT), BAD_NODE, refused, budget()).waits_for
-    assert told == "calls for its eviction fail or hang: no right to delete"
+    assert told == "eviction calls fail or hang: no right to delete"
 
 
 def test_a_budget_is_told_once():
@@ -475,6 +475,12 @@ def test_a_due_pod_waits_for_an_operator_if_none_is_at_work():
 
 def test_a_listed_pod_that_nothing_refuses_waits_for_nothing():
     assert explained(pod(GT), BAD_NODE, listed()).waits_for == "for nothing: it is due now"
+
+
+def test_a_pod_whose_call_has_no_answer_waits_for_that():
+    asked = listed(message="requested at 2026-01-31T11:59:59Z, the API server has not answered")
+    told = "its eviction: requested at 2026-01-31T11:59:59Z, the API server has not answered"
+    assert explained(pod(GT), BAD_NODE, asked).waits_for == told
 
 
 def test_budget_that_blocks_is_named():

@@ -106,7 +106,7 @@ async def test_named_policy_in_detail(run):
     for told in (
         "Nodes 120 nodes selected, pods have to leave 4 of them",
         "12 pods have to leave",
-        "limit workload of policy sla: their workload cannot lose another Ready pod now",
+        "limit workload of policy sla: the workload cannot lose another Ready pod now",
         ", sla=900:NoExecute",
         "3 pods waiting for shop/web",
         "region/zone-a: Degraded, 4 of 8 nodes are unhealthy",
@@ -249,8 +249,9 @@ async def test_invalid_taints_are_named_with_their_nodes(cluster, run):
     taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(10)]
     set_status(cluster, "sla", retained=23, invalidTaints=taints)
     shown = " ".join((await run("status", "sla")).stdout.split())
-    judged = "2 pods judged by its last valid value; if it had none, it evicts none of them"
-    assert f"sla=98O:NoExecute on a0 cannot be compared: {judged}" in shown
+    judged = "2 pods are judged by its last valid value; if it had none, it evicts none of them"
+    for number in range(10):
+        assert shown.count(f"sla=98O:NoExecute on a{number} cannot be compared: {judged}") == 1
     assert "3 pods with other invalid taints: kubectl get events" in shown
 
 
@@ -258,8 +259,20 @@ async def test_a_value_that_cannot_be_compared_calls_for_a_person(cluster, run):
     taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(3)]
     set_status(cluster, "sla", invalidTaints=taints)
     result = await run("status")
-    assert "Problem sla=98O:NoExecute on a0 cannot be compared (and 2 more taints)" in " ".join(result.stdout.split())
+    shown = " ".join(result.stdout.split())
+    assert "Problem sla=98O:NoExecute on a0 cannot be compared: 2 pods are judged by its last valid value" in shown
+    assert "(and 2 more taints). Set a valid value: taintwarden doctor has the command" in shown
     assert result.exit_code == 10
+
+
+@pytest.mark.parametrize(
+    ("reaction", "effect"), [("Evict", "have to leave, since"), ("Hold", "are judged by its last valid value")]
+)
+async def test_a_value_that_cannot_be_compared_calls_for_a_person_while_no_pod_is_there(cluster, run, reaction, effect):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(timing={"onInvalidValue": reaction}))
+    set_status(cluster, "sla", invalidTaints=[{"node": "a0", "taint": "sla=98O:NoExecute", "pods": 0}])
+    result = await run("status", "sla")
+    assert (result.exit_code, f"pods that compare it {effect}" in " ".join(result.stdout.split())) == (10, True)
 
 
 async def test_invalid_taints_of_a_policy_that_evicts_for_them(cluster, run):

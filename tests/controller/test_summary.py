@@ -61,7 +61,7 @@ def test_in_a_dry_run_pods_would_have_to_leave():
     dry = policy(mode=Mode.DRY_RUN)
     assert progress(in_policy=dry, pending=2, next_deadline=DUE)[1] == f"2 pods would have to leave, the first at {DUE}"
     assert progress(in_policy=dry, pending=1, limits=(RATE,))[1].startswith(
-        "1 pod would have to leave; policy-rate holds"
+        "1 pod would have to leave; policy-rate delays"
     )
 
 
@@ -90,7 +90,7 @@ def test_a_limit_says_how_many_since_when_why_and_until_when():
     assert progress(pending=120, limits=(RATE,)) == (
         "Limited",
         (
-            f"120 pods have to leave; policy-rate holds 97 since {DUE}: the rate of the policy; "
+            f"120 pods have to leave; policy-rate delays 97 since {DUE}: the rate of the policy; "
             f"the next may be evicted at {LATER}"
         ),
     )
@@ -98,7 +98,7 @@ def test_a_limit_says_how_many_since_when_why_and_until_when():
 
 def test_of_several_limits_the_main_one_is_told():
     other = LimitStatus("node", 3, DUE)
-    assert "policy-rate holds 97" in progress(pending=120, limits=(RATE, other))[1]
+    assert "policy-rate delays 97" in progress(pending=120, limits=(RATE, other))[1]
 
 
 def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
@@ -107,8 +107,8 @@ def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
     assert said == (
         "Limited",
         (
-            f"4 pods have to leave; workload holds 3 since {DUE}: their workload cannot lose another Ready pod "
-            f"now; failing holds 1 since {DUE}: calls for its eviction fail or hang; "
+            f"4 pods have to leave; workload delays 3 since {DUE}: the workload cannot lose another Ready pod "
+            f"now; failing delays 1 since {DUE}: eviction calls fail or hang; "
             f"the next call is made at {LATER}"
         ),
     )
@@ -142,7 +142,7 @@ def test_an_api_server_that_refuses_is_told():
     refused = LimitStatus("failing", 2, DUE)
     assert progress(pending=3, limits=(refused,)) == (
         "Failing",
-        "3 pods have to leave; failing holds 2 since 2023-11-14T22:13:20Z: calls for their eviction fail or hang",
+        "3 pods have to leave; failing delays 2 since 2023-11-14T22:13:20Z: eviction calls fail or hang",
     )
 
 

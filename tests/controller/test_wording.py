@@ -32,51 +32,44 @@ def test_every_limit_says_why_it_holds():
     assert set(refusal.DELAYS) == limits
 
 
-@pytest.mark.parametrize("limit", refusal.DELAYS)
-def test_what_holds_one_pod_is_about_one(limit):
-    for told in (wording.held(LimitStatus(limit, 1, DUE)), wording.waiting(limit, "sla", 1, "")):
-        assert not {"their", "them"} & set(told.replace(",", "").split())
-
-
 def test_what_holds_is_told_with_number_and_time():
     said = wording.held(LimitStatus("policy-rate", 97, DUE, "2023-11-14T22:13:30Z"))
     assert said == (
-        "policy-rate holds 97 since 2023-11-14T22:13:20Z: the rate of the policy; the next may be evicted at "
+        "policy-rate delays 97 since 2023-11-14T22:13:20Z: the rate of the policy; the next may be evicted at "
         "2023-11-14T22:13:30Z"
     )
 
 
 def test_what_no_time_ends_tells_none():
     said = wording.held(LimitStatus("guard", 97, DUE))
-    assert said == "guard holds 97 since 2023-11-14T22:13:20Z: too many would be evicted"
+    assert said == "guard delays 97 since 2023-11-14T22:13:20Z: too many would be evicted"
 
 
 @pytest.mark.parametrize(
-    ("limit", "number", "said"),
+    ("limit", "said"),
     [
-        ("failing", 1, "calls for its eviction fail or hang"),
-        ("failing", 2, "calls for their eviction fail or hang"),
-        ("guard", 1, "the guard of policy sla holds it, because too many would be evicted"),
-        ("guard", 2, "the guard of policy sla holds them, because too many would be evicted"),
+        ("failing", "eviction calls fail or hang"),
+        ("guard", "the guard of policy sla holds evictions, because too many would be evicted"),
     ],
 )
-def test_what_one_and_what_several_wait_for(limit, number, said):
-    assert wording.waiting(limit, "sla", number, "") == said
+def test_what_pods_wait_for(limit, said):
+    assert wording.waiting(limit, "sla", "") == said
 
 
 DETAIL = "PodDisruptionBudget shop/web allows no disruption now"
 
 
 def test_an_armed_guard_does_not_say_that_too_many_would_be_evicted():
-    assert wording.waiting("guard", "sla", 2, SETTLING) == f"the guard of policy sla holds them: {SETTLING}"
+    told = "the guard of policy sla waits for the rest of the wave (settleSeconds)"
+    assert wording.waiting("guard", "sla", SETTLING) == told
 
 
 def test_a_budget_is_said_once():
-    assert wording.why_held("budget", 2, DETAIL) == DETAIL
+    assert wording.why_held("budget", DETAIL) == DETAIL
 
 
 def test_a_server_that_fails_is_named():
-    assert "the API server fails" in wording.why_held("calls", 2, "")
+    assert "the API server fails" in wording.why_held("calls", "")
 
 
 def test_violated_by_a_comparison():

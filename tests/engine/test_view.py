@@ -144,7 +144,7 @@ def test_after_a_failed_call_its_outcome_holds_the_pod_until_the_next_one():
     rig.settle("a", Outcome.DENIED, message="policy says no")
     claim = only(rig)
     assert (claim.phase, claim.limit) == (Phase.READY, "failing")
-    assert claim.detail.endswith("rejects their eviction: policy says no")
+    assert claim.detail.endswith("rejects the eviction: policy says no")
     assert claim.until == rig.monotonic + 1
     assert (claim.outcome, claim.attempts, claim.budgets) == (Outcome.DENIED, 1, ())
 

@@ -17,6 +17,7 @@ from kube import wire
 from kube.scripted import ScriptedClient, foreign_404, refusal
 from localcluster import LocalCluster
 from taintwarden.fields.names import DNS_SUBDOMAIN
+from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.recorder import (
     BUSY_FACTOR,
     MAX_NOTE_BYTES,
@@ -102,7 +103,16 @@ async def test_a_note_has_at_most_a_kibibyte(length):
     async with running(client) as made:
         made.record(message("n" * length))
         await asyncio.sleep(1)
-    assert notes(client) == ["n" * min(length, MAX_NOTE_BYTES)]
+    assert [len(note) for note in notes(client)] == [min(length, MAX_NOTE_BYTES)]
+
+
+async def test_of_a_long_note_beginning_and_end_are_written():
+    client = fine()
+    async with running(client) as made:
+        made.record(message("Not evicted: " + "n" * 5_000 + ": EOF. It is retried."))
+        await asyncio.sleep(1)
+    [note] = notes(client)
+    assert (note.startswith("Not evicted: n"), note.endswith("n: EOF. It is retried.")) == (True, True)
 
 
 @pytest.mark.parametrize("letter", ["é", "世", "🜚"])
@@ -362,7 +372,7 @@ async def test_a_late_note_is_as_short_as_any_other():
     made = Recorder(client, "i", 1)
     made.record(message(lambda: "n" * 5000))
     await made.flush(5)
-    assert notes(client) == ["n" * MAX_NOTE_BYTES]
+    assert notes(client) == [shortened("n" * 5000, MAX_NOTE_BYTES)]
 
 
 async def test_late_notes_that_are_dropped_are_never_made():
@@ -485,5 +495,5 @@ async def test_the_end_does_not_wait_for_ever():
 async def test_a_long_note_is_cut_before_it_waits():
     recorder_of_many = Recorder(fine(), "taintwarden-0", 1.0)
     recorder_of_many.record(message("x" * 100_000))
-    assert kept(recorder_of_many, "x" * MAX_NOTE_BYTES)
+    assert kept(recorder_of_many, shortened("x" * 100_000, MAX_NOTE_BYTES))
     assert kept(recorder_of_many, "x" * 100_000) == []

@@ -197,7 +197,7 @@ class _Part(msgspec.Struct, frozen=True):
         """The result of all parts."""
         if self.toleration is not None:
             return Judgement(self.toleration, self.seconds)
-        invalid = _is_invalid(value, value_type, self.unread)
+        invalid = is_invalid(value, value_type, self.unread)
         return Judgement(None, self.grace, invalid=invalid, exact=self.exact)
 
 
@@ -237,7 +237,10 @@ def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecon
     return _Part(compared=compared, grace=grace, unread=unread, exact=exact)
 
 
-def _is_invalid(value: str, value_type: ValueType | None, unread: frozenset[ValueType | None]) -> bool:
+def is_invalid(
+    value: str, value_type: ValueType | None, unread: frozenset[ValueType | None] = frozenset[ValueType | None]()
+) -> bool:
+    """Whether a value is not of the type of its policy. ``unread``: the types as which comparisons cannot read it."""
     if value_type is None:
         return bool(unread)
     return value_type in unread or TYPED[value_type].parse(value) is None

@@ -79,20 +79,20 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     Outcome.EVICTED: OutcomeRow(is_over=True),
     Outcome.GONE: OutcomeRow(is_over=True),
     Outcome.BLOCKED: OutcomeRow("a PodDisruptionBudget allows no disruption now", POD_SECONDS, by_budget=True),
-    Outcome.MISCONFIGURED: OutcomeRow("more than one PodDisruptionBudget selects them", POD_SECONDS, by_budget=True),
-    Outcome.POSTPONED: OutcomeRow("an admission webhook wants their eviction later (429)", POD_SECONDS),
+    Outcome.MISCONFIGURED: OutcomeRow("more than one PodDisruptionBudget selects the pod", POD_SECONDS, by_budget=True),
+    Outcome.POSTPONED: OutcomeRow("an admission webhook wants the eviction later (429)", POD_SECONDS),
     Outcome.NOT_SENT: OutcomeRow(
         "the decision no longer held just before the call", (1.0, 1.0), answer=CallAnswer.NONE
     ),
     Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", answer=CallAnswer.NONE, pauses=True),
-    Outcome.DENIED: OutcomeRow("an admission webhook or policy rejects their eviction", answer=CallAnswer.LANE_FAILS),
-    Outcome.WEBHOOK_FAILED: OutcomeRow("an admission webhook for their eviction fails", answer=CallAnswer.LANE_FAILS),
-    Outcome.REFUSED: OutcomeRow("the API server refuses their eviction", answer=CallAnswer.LANE_FAILS),
+    Outcome.DENIED: OutcomeRow("an admission webhook or policy rejects the eviction", answer=CallAnswer.LANE_FAILS),
+    Outcome.WEBHOOK_FAILED: OutcomeRow("an admission webhook fails", answer=CallAnswer.LANE_FAILS),
+    Outcome.REFUSED: OutcomeRow("the API server refuses the eviction", answer=CallAnswer.LANE_FAILS),
     Outcome.NAMESPACE_TERMINATING: OutcomeRow(
         "the namespace is being deleted, and its pods with it", answer=CallAnswer.LANE_FAILS
     ),
     Outcome.FAILED: OutcomeRow(
-        "the call for their eviction fails: a time-out, an error of the server, or a lost connection",
+        "the call fails: a time-out, an error of the server, or a lost connection",
         answer=CallAnswer.SERVER_FAILS,
     ),
 }

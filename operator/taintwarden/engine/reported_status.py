@@ -18,7 +18,7 @@ MAX_RECLAIMS = 10
 MAX_STUCK = 10
 NEXT_PODS = 10
 """How many of the next pods are listed."""
-MAX_MESSAGE_CHARACTERS = 200
+MAX_MESSAGE_CHARACTERS = 512
 """Of what an API server or a limit says about one pod."""
 ZONE_STATES = {state: number for number, state in enumerate(ZoneState)}
 """The states of a zone as numbers that grow with the trouble."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from taintwarden.fields.text import printable
+from taintwarden.fields.text import printable, shortened
 
 MAX_SHOWN_CHARACTERS = 100
 """Of a value."""
@@ -101,7 +101,7 @@ class _Cut(str):
 def _bounded(value: object) -> object:
     """``value`` where it is small; else what would be shown of it."""
     if isinstance(value, str):
-        return value if len(value) <= MAX_SHOWN_CHARACTERS else _Cut(_shown(value[: MAX_SHOWN_CHARACTERS + 1]))
+        return value if len(value) <= MAX_SHOWN_CHARACTERS else _Cut(_shown(shortened(value, 2 * MAX_SHOWN_CHARACTERS)))
     if isinstance(value, list | tuple | dict):
         text = _shown(value)
         return value if len(text) <= MAX_SHOWN_CHARACTERS else _Cut(text)

@@ -3,20 +3,39 @@
 import re
 
 _USERINFO = re.compile(r"//.*@", re.DOTALL)
+_CUT = " ... "
+MAX_QUOTED = 300
+"""Of an answer that is not what it should be."""
+
+
+def shortened(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters: of a longer one the beginning and the end.
+
+    The cause is at the end of what a server reports of others: ``failed calling webhook "a": Post "https://...": EOF``.
+    """
+    if len(text) <= limit:
+        return text
+    tail = (limit - len(_CUT)) // 2
+    return f"{text[: limit - len(_CUT) - tail]}{_CUT}{text[len(text) - tail :]}"
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    r"""``text`` on one line, at most ``limit`` characters of it; what is cut off leaves ``...``.
+    r"""``text`` on one line, shortened to ``limit`` characters.
 
     Control characters, line separators, directional marks and lone surrogates become escapes such as ``\x1b``, as in a
     Python literal: no terminal acts on them, and the text is always valid UTF-8.
     """
     if limit is not None:
-        shown = printable(text[: limit + 1])
-        return shown if len(shown) <= limit else shown[:limit] + "..."
+        return shortened(printable(shortened(text, 3 * limit)), limit)
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def quoted(body: bytes) -> str:
+    """An answer that is not what it should be, shortened to one line: a page of a gateway, perhaps."""
+    text = shortened(body.decode("utf-8", "replace"), 10 * MAX_QUOTED)
+    return printable(" ".join(text.split()), MAX_QUOTED)
 
 
 def without_userinfo(text: str) -> str:

@@ -5,9 +5,9 @@ import msgspec
 from taintwarden.engine.model import Int64
 from taintwarden.fields.text import printable
 
-MAX_MESSAGE_LENGTH = 512
-"""Messages of the server are cut here, so that no payload ends up in logs and Events. Nor do control characters: a
-webhook or a gateway may have written the message, and people read it in a terminal.
+MAX_MESSAGE_LENGTH = 1_024
+"""Messages of the server are shortened to this, so that no payload ends up in logs and Events. Nor do control
+characters: a webhook or a gateway may have written the message, and people read it in a terminal.
 """
 MAX_CAUSES = 10
 

@@ -59,10 +59,10 @@ def limit(name: str):
 @pytest.mark.parametrize(
     ("stored", "why"),
     [
-        (hindered(limits=[limit("failing")]), "3 pods wait: calls for their eviction fail or hang"),
+        (hindered(limits=[limit("failing")]), "3 pods wait: eviction calls fail or hang"),
         (
             hindered(limits=[limit("failing") | {"message": "denied"}]),
-            "3 pods wait: calls for their eviction fail or hang: denied",
+            "3 pods wait: eviction calls fail or hang: denied",
         ),
         (hindered(reclaims=[GONE]), "node a1 counts as gone since 2026-01-31T11:59:30Z: 1 pod was"),
         (hindered(conditions=[condition("Progressing", "False", "no changes of pods", "Blind")]), "no changes of pods"),

@@ -16,6 +16,14 @@ def test_value_that_is_not_of_the_policys_type():
     assert (str(found.subject), "policy sla expects Integer" in found.message) == ("Node a1", True)
 
 
+def test_a_value_that_the_operator_reports_is_found_once():
+    stored = policy(**TYPED)
+    invalid = [{"node": "a1", "taint": "sla=high:NoExecute", "pods": 3}]
+    stored["status"] = {"observedGeneration": 1, "invalidTaints": invalid}
+    objects = (named("a1", taint("high")), stored)
+    assert (len(unreadable(*objects)), asking("policy-problem")(*objects)) == (1, [])
+
+
 def test_value_that_tolerations_cannot_compare():
     (found,) = unreadable(named("a1", taint("99.5")), replicas(3, STRICT), profile("p", STRICT, app="web"))
     assert found.message == "sla=99.5:NoExecute cannot be compared, which Deployment shop/web ask for"

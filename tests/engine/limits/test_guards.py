@@ -20,7 +20,7 @@ SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=600, settle_
 POLICY = limited(guard=SETTINGS)
 START = 1_700_000_000.0
 TRIPPED = GuardRecord(START - 60, "a taint", (("shop", 20),))
-NOT_STORED = "its record has to be stored first"
+NOT_STORED = "the guard stores its record first"
 INTERNER = Interner()
 
 

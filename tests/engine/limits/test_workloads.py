@@ -164,7 +164,7 @@ def test_a_refusal_says_how_many_are_missing():
     refused = bench.workloads.refuse(bench.pods["b"], PerWorkload("25%"), 0.0)
     assert refused is not None
     assert (refused.limit, refused.until) == (WORKLOAD, None)
-    assert refused.detail == "1 of 4 pods of ReplicaSet web is missing, and at most 1 (25%) may be"
+    assert refused.detail == "1 of 4 pods of ReplicaSet web is missing or being evicted, and at most 1 (25%) may be"
 
 
 # -- controllers that are not known ------------------------------------------------------------------------------------

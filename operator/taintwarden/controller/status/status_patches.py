@@ -13,6 +13,7 @@ from taintwarden.controller.status.summary import ConditionRow
 from taintwarden.controller.stores.object_store import ObservedObject
 from taintwarden.engine import rfc3339
 from taintwarden.engine.reported_status import Status
+from taintwarden.fields.text import shortened
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 
 log = structlog.get_logger()
@@ -105,4 +106,4 @@ class StatusPatcher:
         if known is None or known[0] != value:
             known = (value, rfc3339.at(self._clock().wall))
         since[kind] = known
-        return Condition(kind, ConditionStatus(value), reason, message[:1024], known[1], observed.generation)
+        return Condition(kind, ConditionStatus(value), reason, shortened(message, 1024), known[1], observed.generation)

@@ -19,6 +19,7 @@ from taintwarden.api.status import (
 )
 from taintwarden.engine import rfc3339
 from taintwarden.engine.guard import Evictions, GuardRecord
+from taintwarden.fields.text import shortened
 
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -27,7 +28,7 @@ def written(record: GuardRecord) -> dict[str, Any]:
     """The record as a merge patch of ``status.guard``."""
     status = GuardStatus(
         tripped_at=None if record.tripped_at is None else rfc3339.exactly(record.tripped_at),
-        cause=None if record.tripped_at is None else record.cause[:MAX_CAUSE_LENGTH],
+        cause=None if record.tripped_at is None else shortened(record.cause, MAX_CAUSE_LENGTH),
         counted=_largest(record.counted),
         evicted=tuple(PastEvictions(rfc3339.exactly(at), _largest(pods)) for at, pods in _bounded(record.evicted)),
         reserved=tuple(ReservedEviction(*one) for one in record.reserved[:MAX_RESERVED]),

@@ -12,6 +12,7 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Policy, Taint
+from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message, Recorder
 from taintwarden.telemetry.metrics import Metrics
 
@@ -66,7 +67,7 @@ class Notifier:
 
     def late(self, note: str, verdict: TaintVerdict, *values: str) -> Note:
         """A note of values, reason and policy that is made late: until then it holds no tolerations of pods."""
-        return partial(note.format, *values, self.why(verdict)[:MAX_NOTE_BYTES], _named(verdict.policy))
+        return partial(note.format, *values, shortened(self.why(verdict), MAX_NOTE_BYTES), _named(verdict.policy))
 
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
         """Pods of a node with the same deadline, by the same taint and policy: one line, since a node has many."""
@@ -199,7 +200,7 @@ def _evicted(to: Notifier, n: commands.Evicted) -> Said:
 def _hindered(to: Notifier, n: commands.Hindered) -> Said:
     to.metrics.evictions.labels(n.verdict.policy.name, n.outcome).inc()
     facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": rfc3339.at(n.retry_at)}
-    note = f"Not evicted from {n.pod.node} ({wording.hindered(n.outcome)}): {n.message}. It is retried."
+    note = f"Not evicted from {n.pod.node} ({n.outcome.row.why}): {n.message}. It is retried."
     return Said(facts, note, int(n.outcome.row.by_budget))
 
 

@@ -1,6 +1,5 @@
 """The sentences of Events, logs, status and ``explain``: which taint, why, until when."""
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,9 +11,8 @@ from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import BadNodes
-from taintwarden.engine.model import Gates, Mode, Pod, Policy, Taint, Toleration
+from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
-from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus, StuckPod
 
 TOO_MANY = "too many would be evicted"
@@ -89,8 +87,8 @@ def not_ended(stuck: Sequence[StuckPod]) -> str:
 
 def held(one: LimitStatus, detail: str = "") -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
-    why = detail or TOO_MANY if one.limit == refusal.GUARD else why_held(one.limit, one.pods, detail)
-    text = f"{one.limit} holds {one.pods} since {one.since}: {why}"
+    why = detail or TOO_MANY if one.limit == refusal.GUARD else why_held(one.limit, detail)
+    text = f"{one.limit} delays {one.pods} since {one.since}: {why}"
     return text if one.until is None else f"{text}; {next_one(one.limit, f'at {one.until}')}"
 
 
@@ -102,34 +100,25 @@ def next_one(limit: str, when: str) -> str:
     return f"the next may be evicted {when}" + (" at the latest" if is_bound else "")
 
 
-def waiting(limit: str, policy: str, number: int, detail: str) -> str:
-    """What so many due pods wait for, in one clause."""
-    why = why_held(limit, number, detail)
+def waiting(limit: str, policy: str, detail: str) -> str:
+    """What due pods wait for, in one clause."""
+    why = why_held(limit, detail)
     if limit == refusal.GUARD:
         return why.replace("the guard", f"the guard of policy {policy}", 1)
     return why if limit == refusal.FAILING else f"limit {limit} of policy {policy}: {why}"
 
 
-def why_held(limit: str, number: int, detail: str) -> str:
-    """Why a limit delays so many pods. ``detail``: what it says of one of them.
+def why_held(limit: str, detail: str) -> str:
+    """Why a limit delays pods. ``detail``: what it says of one of them.
 
-    A guard without a detail has tripped. The detail of a budget names it, and needs no other words.
+    A guard without a detail has tripped. What a budget says names it, and needs no other words; so does an armed guard.
     """
-    if limit == refusal.BUDGET and detail:
+    if (limit == refusal.BUDGET and detail) or detail.startswith("the guard "):
         return detail
     why = refusal.DELAYS[limit].why if limit in refusal.DELAYS else limit
     if limit == refusal.GUARD and not detail:
         why += f", because {TOO_MANY}"
-    return (_of_one(why) if number == 1 else why) + (f": {detail}" if detail else "")
-
-
-def _of_one(text: str) -> str:
-    return re.sub(r"\bthem\b", "it", re.sub(r"\btheir\b", "its", text))
-
-
-def hindered(outcome: Outcome) -> str:
-    """Why a call did not evict one pod."""
-    return _of_one(outcome.row.why)
+    return why + (f": {detail}" if detail else "")
 
 
 def blind(streams: Iterable[str]) -> str:
@@ -304,9 +293,14 @@ def invalid_effect(verdict: TaintVerdict, *, held: bool) -> str:
     return f"pods with a comparison toleration are judged by its last valid value, {verdict.judged_value}"
 
 
-def not_comparable(taint: InvalidTaint) -> str:
-    """A taint whose value no toleration can compare."""
-    return f"{taint.taint} on {taint.node} cannot be compared"
+def not_comparable(one: InvalidTaint, mode: str, on_invalid_value: str) -> str:
+    """A taint whose value cannot be compared, and what that means for pods. Without one there, for those that come."""
+    who, is_one = pods(one.pods) if one.pods else "pods that compare it", one.pods == 1
+    effect = f"{who} {'is' if is_one else 'are'} judged by its last valid value; if it had none, it evicts none of them"
+    if on_invalid_value == OnInvalidValue.EVICT:
+        must = "would have" if mode != Mode.ENFORCE else "has" if is_one else "have"
+        effect = f"{who} {must} to leave, since onInvalidValue is Evict"
+    return f"{one.taint} on {one.node} cannot be compared: {effect}"
 
 
 def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Toleration]) -> str:

@@ -103,6 +103,10 @@ class Calls(Limit):
         known = self._lanes.get(lane)
         return known is not None and (known.failures > 0 or known.slow > 0)
 
+    def begun(self, uid: str) -> tuple[MonotonicTime, bool]:
+        """When the call for a pod in progress began, and whether it has no answer for a second."""
+        return self._calls[uid].since, self._calls[uid].is_slow
+
     def pause(self, until: MonotonicTime) -> None:
         """The API server requests a pause."""
         self._paused_until = max(self._paused_until, until)

@@ -143,7 +143,7 @@ class GuardRecords(Limit):
         return Refusal(GUARD, until, Whom.PODS, record_key(name), detail, is_brief=until is None)
 
 
-_RECORD = "its record has to be stored first"
+_RECORD = "the guard stores its record first"
 
 
 def record_key(policy: str) -> str:

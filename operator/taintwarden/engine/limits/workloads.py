@@ -145,8 +145,8 @@ class Workloads(Limit):
         if missing + 1 <= spare:
             return None
         are = "is" if missing == 1 else "are"
-        detail = f"{missing} of {wanted} pods of {owner} {are} missing, and at most {spare} ({limit}) may be"
-        return Refusal(WORKLOAD, until, Whom.PODS, _key(key), detail)
+        counted = f"{missing} of {wanted} pods of {owner} {are} missing or being evicted"
+        return Refusal(WORKLOAD, until, Whom.PODS, _key(key), f"{counted}, and at most {spare} ({limit}) may be")
 
     def _awaited(self, workload: _Workload, now: MonotonicTime) -> MonotonicTime | None:
         """Until when a controller is waited for; None: no longer."""

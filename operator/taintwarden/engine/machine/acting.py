@@ -19,7 +19,7 @@ from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, Policy, later
 from taintwarden.engine.outcomes import Outcome
 
-NOT_EVALUATED = "their namespace has changes that are not evaluated yet"
+NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
 NO_DEVICES = "a stream about devices is disconnected"
 
 

@@ -9,12 +9,13 @@ from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.rfc3339 import at
 
 BLIND = "the operator receives no changes of some objects from the API server"
-NODE_CHECK = "their node is read again before the eviction"
+NODE_CHECK = "the node is read again before the eviction"
 HOLDING_ALL = (WINDOW, GUARD, ZONE)
 """What holds a whole policy for long is the cause to name, whatever else holds a pod."""
-SETTLING = "each decision waits until the wave is complete"
+SETTLING = "the guard waits for the rest of the wave (settleSeconds)"
 
 
 def limit_of(outcome: Outcome) -> str:
@@ -110,8 +111,10 @@ class ClaimViews:
         )
 
     def holding(self, claim: Claim) -> Refusal | None:
-        """What refuses a due claim, and until when; None if nothing does."""
+        """What refuses a due claim, and until when; None if nothing does. The first second of a call is no limit."""
         phase, awaits_node = claim.phase, self._acting.awaits_node(claim)
+        if phase is Phase.IN_FLIGHT:
+            return self._unanswered(claim)
         if phase is Phase.DELAYED and not awaits_node:
             if claim.outcome is not None:
                 return Refusal(limit_of(claim.outcome), claim.not_before, detail=claim.message)
@@ -124,8 +127,16 @@ class ClaimViews:
             return Refusal(VIEW, detail=NODE_CHECK)
         lane = self._world.queues.lane_of(claim)
         of_all = self._acting.refused.get(lane.group) or self._world.queues.parked(lane)
-        is_of_all = phase is Phase.READY or (of_all is not None and of_all.limit in HOLDING_ALL)
-        return of_all if is_of_all else claim.refusal
+        refusal = claim.refusal
+        if phase is Phase.READY or refusal is None:
+            return of_all
+        is_of_all = of_all is not None and (of_all.limit in HOLDING_ALL or refusal.is_brief)
+        return of_all if is_of_all else refusal
+
+    def _unanswered(self, claim: Claim) -> Refusal:
+        since, is_slow = self._world.limiter.calls.begun(claim.uid)
+        asked_at = at(self._world.now.wall_at(since))
+        return Refusal(FAILING if is_slow else "", detail=f"requested at {asked_at}, the API server has not answered")
 
     def _settling(self, claim: Claim) -> Refusal:
         """The wave of a due claim may still grow; its guard may hold it by now."""

@@ -51,6 +51,7 @@ from taintwarden.engine.reported_status import (
     ZoneStatus,
 )
 from taintwarden.engine.rfc3339 import at, until
+from taintwarden.fields.text import shortened
 
 CLAIMS_AT_ONCE = 1_000
 """Claims, or nodes, that are counted in one slice: it takes 2 to 4 ms."""
@@ -189,7 +190,7 @@ class Reports:
             if phase in (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT):
                 continue  # nothing refuses it yet
             holding = self._views.holding(claim)
-            if holding is not None:
+            if holding is not None and holding.limit:
                 since = claim.waits_since(holding.limit, now.monotonic)
                 if claim.ready_since is None:  # its wave is not complete
                     since = now.monotonic_at(min(claim.due_at, now.wall))
@@ -286,6 +287,8 @@ class Reports:
                     self._count_invalid(state, state.node.name, tallies)
 
     def _count_invalid(self, state: NodeState, node: str, tallies: Mapping[str, "_Tally"]) -> None:
+        for verdict in self._world.verdicts.invalid(state).values():
+            tallies[verdict.policy.name].invalid[node, str(verdict.taint)] = 0  # also while no pod is there
         for pod in state.pods.values():
             for verdict in self._world.verdicts.of(state, pod.shared)[0]:
                 if verdict.invalid:
@@ -309,7 +312,7 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
         at(claim.due_at),
         PodState.BLOCKED if claim.limit == BUDGET else state,
         limit=claim.limit,
-        message=_shortened(claim.detail),
+        message=shortened(claim.detail, MAX_MESSAGE_CHARACTERS),
         attempts=claim.attempts if claim.limit and claim.failed is not None else 0,
         until=_end(claim.until, now),
     )
@@ -318,10 +321,6 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
 def _end(moment: MonotonicTime | None, now: Instant) -> str | None:
     """When a wait ends, if it does: a window may never open."""
     return None if moment is None or math.isinf(moment) else until(max(now.wall, now.wall_at(moment)))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE_CHARACTERS else text[:MAX_MESSAGE_CHARACTERS] + "..."
 
 
 class _Held(msgspec.Struct):
@@ -405,7 +404,13 @@ class _Tally:
         """The limits that refuse pods: those that refuse the most first, calls that fail before others."""
         held = sorted(self.limits.items(), key=lambda one: (-one[1].count, one[0] != FAILING, one[0]))
         return tuple(
-            LimitStatus(limit, pods.count, at(now.wall_at(pods.since)), _end(pods.until, now), _shortened(pods.detail))
+            LimitStatus(
+                limit,
+                pods.count,
+                at(now.wall_at(pods.since)),
+                _end(pods.until, now),
+                shortened(pods.detail, MAX_MESSAGE_CHARACTERS),
+            )
             for limit, pods in held
         )
 

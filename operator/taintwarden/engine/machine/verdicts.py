@@ -12,18 +12,23 @@ from taintwarden.engine.evaluate import (
     TaintVerdict,
     exclusion,
     grounds_of,
+    is_invalid,
     node_exclusion,
     selects_node,
     spares,
 )
 from taintwarden.engine.machine.cluster import Judged, NodeState, history_name
-from taintwarden.engine.model import Gates, Mode, PodClass, Policy, Profile, Toleration, Tolerations, ZoneHealth
+from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Toleration, Tolerations, ZoneHealth
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, selects
 from taintwarden.engine.tally import Tally
 
 MAX_ALIKE = 100
 """On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""
+
+
+_NO_POD = PodClass("", {}, Tolerations())
+"""It compares nothing, so what cannot be compared for it is not of its type."""
 
 
 class Features(NamedTuple):
@@ -203,11 +208,18 @@ class Verdicts:
         return state.policies
 
     def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
-        """The taints of a node with a value that cannot be compared for a pod on it, each with the verdict."""
+        """The taints of a node with a value that is not of its policy's type, or that a pod there cannot compare.
+
+        Each with its verdict.
+        """
+        judged, policies = list(state.judged.values()), self.select(state)
+        acting = ((taint, self.evaluator.acting_on(taint, policies)) for taint, _ in state.taints())
+        if any(by is not None and is_invalid(taint.value, by[1].value_type) for taint, by in acting):
+            judged.append(self._evaluate(state, _NO_POD, policies))
         found: dict[str, TaintVerdict] = {}
-        for verdicts, _ in state.judged.values():
+        for verdicts, _ in judged:
             for verdict in verdicts:
-                if verdict.invalid and verdict.policy.mode is not Mode.PAUSED:
+                if verdict.invalid:
                     found.setdefault(history_name(verdict.taint), verdict)
         return found
 

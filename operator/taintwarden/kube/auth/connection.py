@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 from yarl import URL
 
-from taintwarden.fields.text import printable, without_userinfo
+from taintwarden.fields.text import printable, shortened, without_userinfo
 from taintwarden.kube.auth.credentials import Credentials, CredentialsError, Proof
 from taintwarden.kube.auth.kubeconfig import (
     SERVICE_ACCOUNT,
@@ -87,7 +87,7 @@ class Connection:
             return cls(from_files(paths, context, environment))
         except (OSError, ValueError, TypeError, RecursionError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            msg = f"cannot use {printable(where)}: {reason[:300]}"
+            msg = f"cannot use {printable(where)}: {shortened(reason, 300)}"
             raise ConfigError(msg) from error
 
     async def authorization(self) -> str | None:

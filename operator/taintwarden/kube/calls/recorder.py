@@ -16,6 +16,7 @@ import structlog
 
 from taintwarden.api.types import POLICY_KIND
 from taintwarden.engine.model import Int64
+from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.event_queue import MAX_QUEUED, EventQueue
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import MERGE_PATCH, Client
@@ -77,7 +78,7 @@ class Message(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """The note."""
-        return (self.note if isinstance(self.note, str) else self.note())[:MAX_NOTE_BYTES]
+        return shortened(self.note if isinstance(self.note, str) else self.note(), MAX_NOTE_BYTES)
 
     def complete(self) -> "Message":
         """The same, with its note made."""

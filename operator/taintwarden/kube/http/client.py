@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.fields.text import printable
+from taintwarden.fields.text import printable, quoted
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.http.http_session import HttpSession
@@ -100,8 +100,7 @@ class Client:
         if not answer.is_success:
             raise read_refusal(answer.status, answer.body, answer.retry_after)
         if accept == JSON and not answer.body.lstrip().startswith(b"{"):  # a page of a load balancer, perhaps
-            quoted = printable(" ".join(answer.body[:200].decode("utf-8", "replace").split()), 100)
-            msg = f"the answer is no JSON: {quoted}"
+            msg = f"the answer is no JSON: {quoted(answer.body)}"
             raise Unreachable(msg)
         return answer.body
 

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from taintwarden.fields.text import printable
+from taintwarden.fields.text import printable, quoted
 from taintwarden.kube.errors import MAX_MESSAGE_LENGTH, NOT_JSON, ApiError, ApiStatus, Unreachable
 
 T = TypeVar("T")
@@ -47,8 +47,7 @@ def read_refusal(code: int, body: bytes, retry_after: str = "") -> ApiError:
     except NOT_JSON:
         from taintwarden.kube.wire.protobuf_frames import status_of  # noqa: PLC0415 - most commands need no protobuf
 
-        quoted = ApiStatus(message=" ".join(body[:200].decode("utf-8", "replace").split()))
-        status = status_of(body) or quoted
+        status = status_of(body) or ApiStatus(message=quoted(body))
     return ApiError(code, status, float(retry_after) if retry_after.isascii() and retry_after.isdigit() else None)
 
 

@@ -28,7 +28,7 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
 
 def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
     if not mine.limit:
-        return ""
+        return mine.message and f"its eviction: {mine.message}"
     again = ""
     if mine.until_at is not None and mine.until_at > now:  # else it is past since the last report
         again = f"; {wording.next_one(mine.limit, wording.relative(mine.until_at, now))}"
@@ -48,7 +48,7 @@ def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
     """Of a guard, also what it counts and which nodes are bad, without the advice."""
     says = wording.without_advice(status.says("GuardTripped", "True"), policy)
     detail = "; ".join(filter(None, (message, says if limit == GUARD else "")))
-    return wording.waiting(limit, policy, 1, detail)
+    return wording.waiting(limit, policy, detail)
 
 
 def blocked_by(budgets: list[BudgetExplanation], policy: Policy, mine: NextPod | None = None) -> str:

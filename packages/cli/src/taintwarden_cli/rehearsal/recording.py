@@ -144,7 +144,7 @@ class Recording:
             told.fate = PlannedFate.HELD if is_due else PlannedFate.WOULD_LEAVE
         if told.fate is PlannedFate.HELD:
             told.limit = claim.limit or claim.outcome or ""
-            told.reason = wording.why_held(told.limit, 1, claim.detail)
+            told.reason = wording.why_held(told.limit, claim.detail)
             told.budgets = list(claim.budgets)
         if is_replaced(pod.shared):
             told.returns_to = places.returns_to(pod)

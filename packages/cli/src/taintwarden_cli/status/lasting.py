@@ -1,4 +1,6 @@
-"""What does not change by itself: budgets that never allow an eviction, and taints that no node has."""
+"""What does not change by itself, for which doctor has checks: budgets that never allow an eviction, invalid values of
+taints, and taints that no node has.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,6 +83,15 @@ def absent(
         return told, similar
     is_always_there = selector.value_type is not None or is_compared
     return (f"no node has a taint {key}, whose values are compared", "") if is_always_there else ("", "")
+
+
+def invalid_values(policy: PolicySummary) -> str:
+    """The first taint whose value cannot be compared, how many others there are, and what to do; empty: none."""
+    if not policy.invalid:
+        return ""
+    first, *others = policy.invalid
+    more = f" (and {several(len(others), 'more taint')})" if others else ""
+    return f"{first}{more}. Set a valid value: taintwarden doctor has the command"
 
 
 async def add_problems(session: Session, stored: Iterable[Mapping[str, Any]], found: Sequence[PolicySummary]) -> None:

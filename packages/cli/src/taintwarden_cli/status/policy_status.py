@@ -48,6 +48,12 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
         return found.message if found is not None else ""
 
     @property
+    def invalid(self) -> list[str]:
+        """The taints whose values cannot be compared, and what that means for pods."""
+        taints = self.status.invalid_taints
+        return [wording.not_comparable(one, self.mode, self.on_invalid_value) for one in taints]
+
+    @property
     def needs_a_person(self) -> bool:
         """Whether it requires action."""
         return bool(self.problem)
@@ -171,9 +177,6 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
     if unknown := status.says("DevicesKnown", "False"):
         yield f"condition DevicesKnown is False: {unknown}"
     yield status.says("SourcesFound", "False")
-    for invalid in status.invalid_taints[:1]:
-        others = len(status.invalid_taints) - 1
-        yield wording.not_comparable(invalid) + (f" (and {wording.several(others, 'more taint')})" if others else "")
 
 
 def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
@@ -184,5 +187,5 @@ def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
             continue
         if now - (one.since_at or now) >= delay.may_last_seconds:
             wait = "waits" if one.pods == 1 else "wait"
-            return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.pods, one.message)}"
+            return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.message)}"
     return ""

@@ -12,14 +12,12 @@ from rich.text import Text
 from taintwarden.controller.words.wording import (
     next_one,
     node_end,
-    not_comparable,
     pods,
     several,
     waiting,
     without_advice,
     zone_health,
 )
-from taintwarden.engine.model import OnInvalidValue
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
@@ -98,8 +96,11 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     status, guard = policy.status, policy.status.guard
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
     lines.add("Nodes", evicting)
-    for invalid in _invalid(policy):
-        lines.add("Invalid", invalid, "yellow")
+    for invalid in policy.invalid:
+        lines.add("Invalid", invalid if invalid not in policy.problem else None, "yellow")
+    if (more := status.retained - sum(one.pods for one in status.invalid_taints)) > 0:
+        where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
+        lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
     if policy.guard is not None:
         is_holding = policy.guard != ARMED
         lines.add("Guard", _guard_text(policy, times), "bold red" if is_holding else "")
@@ -108,7 +109,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         lines.add("  says", times.within(_news(says.message, policy)) if is_holding and says else None)
     for limit in status.limits:
         until = f"; {next_one(limit.limit, f'at {limit.until}')}" if limit.until else ""
-        why = waiting(limit.limit, policy.name, limit.pods, limit.message)
+        why = waiting(limit.limit, policy.name, limit.message)
         lines.add("Limit", times.within(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
     for budget in status.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget}", "yellow")
@@ -127,18 +128,6 @@ def _news(message: str, policy: PolicySummary) -> str:
     """What a guard says, without what is the problem already: then only the advice."""
     counted = without_advice(message, policy.name)
     return message.removeprefix(counted).lstrip(". ") if policy.problem.endswith(counted) else message
-
-
-def _invalid(policy: PolicySummary) -> Iterator[str]:
-    """The taints whose values cannot be compared, and what that means for pods."""
-    for taint in policy.status.invalid_taints:
-        judged = "judged by its last valid value; if it had none, it evicts none of them"
-        if policy.on_invalid_value == OnInvalidValue.EVICT:
-            judged = f"{'has' if taint.pods == 1 else 'have'} to leave, since onInvalidValue is Evict"
-        yield f"{not_comparable(taint)}: {pods(taint.pods)} {judged}"
-    if (more := policy.status.retained - sum(one.pods for one in policy.status.invalid_taints)) > 0:
-        where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
-        yield f"{pods(more)} with other invalid taints: {where}"
 
 
 def _guard_text(policy: PolicySummary, times: Times) -> str:

@@ -16,7 +16,7 @@ from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rendering import render
-from taintwarden_cli.status.lasting import add_problems
+from taintwarden_cli.status.lasting import add_problems, invalid_values
 from taintwarden_cli.status.policy_status import StatusSummary, summarize
 from taintwarden_cli.status.policy_status_table import parts
 
@@ -62,6 +62,8 @@ async def look(session: Session, namespace: str, names: tuple[str, ...], *, clos
     policies, now = await stored_policies(session), time.time()
     found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
     found.problem = found.problem or await unready_webhook(session, namespace)
+    for policy in found.policies:
+        policy.problem = policy.problem or invalid_values(policy)
     if closely:
         await add_problems(session, policies, found.policies)
     return found

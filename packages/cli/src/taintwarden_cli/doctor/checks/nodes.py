@@ -7,7 +7,7 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Policy, Taint, Toleration
-from taintwarden.engine.operators import TYPED, Match, match
+from taintwarden.engine.operators import Match, match
 from taintwarden.kube.wire.kinds import TaintObject
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.evictions import named_subjects
@@ -36,14 +36,13 @@ def value_invalid(context: Context) -> Iterator[Found]:
     """Pods are judged by the last valid value, whatever the node has become."""
     asking = _asking(context)
     for name, seen in context.nodes.items():
-        for taint, history in seen.taints:
-            chosen = ((policy, policy.selector_for(taint)) for policy in seen.policies)
-            typed = ((policy, by.value_type) for policy, by in chosen if by is not None and by.value_type is not None)
-            faults = ((*one, fault) for one in typed if (fault := TYPED[one[1]].explain(taint.value)))
-            subject = Subject("Node", name)
-            if (found := next(faults, None)) is not None:
-                policy, kind, fault = found
-                told = f"{taint}: policy {policy.name} expects {kind}; {fault}"
+        subject = Subject("Node", name)
+        for taint, history in (*seen.taints, *seen.device_taints):
+            typed = ((one, by.value_type) for one in seen.policies if (by := one.selector_for(taint)) and by.value_type)
+            wrong = next(((one, kind, why) for one, kind in typed if (why := invalid_taint(taint, one, ()))), None)
+            if wrong is not None:
+                policy, kind, why = wrong
+                told = f"{taint}: policy {policy.name} expects {kind}; {why}"
                 yield Found(subject, told, _restored(name, taint, history, policy, ()))
             elif asked := _who_cannot(taint, asking):
                 told = f"{taint} cannot be compared, which {asked} ask for"
@@ -59,7 +58,7 @@ def _restored(
     if taint.source:
         return f"its value is read from {taint.source}: choose a valueType, or operators, that can compare it"
     good = next((one for one in values if not invalid_taint(one, policy, relevant)), None)
-    if good is None:
+    if good is None or taint.origin is not None:
         return f"set a value that can be compared: {invalid_taint(taint, policy, relevant)}"
     return f"kubectl taint node {node} {good} --overwrite"
 
