@@ -88,7 +88,7 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
         SettingsError: a value is of the wrong type or out of range.
 
     """
-    settings = load(Settings, environment, flags)
+    settings = load(Settings, environment, **flags)
     if settings.identity:
         return settings
     # An empty one would mean "no holder" in the Lease. A container that is restarted in its pod is the same holder, and
@@ -99,7 +99,7 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
     return msgspec.structs.replace(settings, identity=identity)
 
 
-def load(kind: type[AnySettings], environment: Mapping[str, str], flags: Mapping[str, Any]) -> AnySettings:
+def load(kind: type[AnySettings], environment: Mapping[str, str], **flags: Any) -> AnySettings:
     """The settings of a process: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
 
     Raises:

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from placement.node_selector import holds
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement
 from taintwarden.engine.model import Toleration
-from taintwarden_placement.admission import merged_affinity as merging
-from taintwarden_placement.admission.merged_affinity import WEIGHT, prefer, restrict
-from taintwarden_placement.affinity import MAX_TERMS, Alternatives, preferences, requirements
+from taintwarden_placement.admission.merged_affinity import prefer, restrict
+from taintwarden_placement.affinity import MAX_TERMS, Alternatives, requirements
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -128,36 +127,23 @@ def test_as_many_terms_as_are_possible_are_added():
     assert len(found["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]) == MAX_TERMS
 
 
-def prefers(*values, operator="Gt"):
-    return merging.preferences(preferences("sla", [Toleration("sla", operator, value) for value in values]))
-
-
-def preferring(*expressions):
-    return {"weight": WEIGHT, "preference": term(*expressions)}
-
-
-FREE = {"key": "prefer-value.taintwarden.io/sla", "operator": "DoesNotExist"}
-MILD = {"key": "prefer-value.taintwarden.io/sla", "operator": "Gt", "values": ["950"]}
+WANTED = [{"weight": weight, "preference": term(ABOVE)} for weight in (2, 3)]
 OWN = {"weight": 1, "preference": term(SSD)}
 
 
 def test_preferences_come_after_those_of_the_pod():
-    found, fault = prefer({"nodeAffinity": {PREFERRED: [OWN]}}, [prefers("950")])
-    assert (found, fault) == ({"nodeAffinity": {PREFERRED: [OWN, preferring(FREE), preferring(MILD)]}}, None)
+    found, fault = prefer({"nodeAffinity": {PREFERRED: [OWN]}}, [WANTED])
+    assert (found, fault) == ({"nodeAffinity": {PREFERRED: [OWN, *WANTED]}}, None)
 
 
 def test_preferring_twice_changes_nothing():
-    once, _ = prefer(required(term(SSD)), [prefers("950")])
-    assert prefer(once, [prefers("950")]) == (once, None)
-
-
-def test_what_tolerates_all_prefers_nothing():
-    assert prefer(None, [prefers("", operator="Exists")]) == (None, None)
+    once, _ = prefer(required(term(SSD)), [WANTED])
+    assert prefer(once, [WANTED]) == (once, None)
 
 
 def test_too_many_preferences_leave_the_affinity_alone():
     given_affinity = {"nodeAffinity": {PREFERRED: [OWN] * (MAX_TERMS - 1)}}
-    found, fault = prefer(given_affinity, [prefers("950")])
+    found, fault = prefer(given_affinity, [WANTED])
     assert found == given_affinity
     assert fault == "has 63 preferences of its own, and 64 are possible for placement"
 

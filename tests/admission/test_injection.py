@@ -21,7 +21,7 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.operators import ALL_GATES, Operator
-from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, response, tolerate
+from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, tolerate
 from taintwarden_placement.admission.placing import ConcerningPolicies, acting
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
@@ -46,7 +46,7 @@ def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Po
 def inject(
     obj: Json, demand: Demand, policies: ConcerningPolicies, published: tuple[str, ...] = ()
 ) -> AdmissionResponse:
-    return response(obj, additions(obj, demand, policies, published, ALL_GATES))
+    return additions(obj, demand, policies, published, ALL_GATES).response()
 
 
 def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()) -> AdmissionResponse:
@@ -185,28 +185,9 @@ def preferred(response: AdmissionResponse) -> list[Json]:
     return affinity["nodeAffinity"].get(PREFERRED, [])
 
 
-def test_nodes_that_are_not_tolerated_by_prefer_no_schedule_score_lower():
-    (free, mild) = preferred(injected(pod(), above(effect="PreferNoSchedule"), policies=(placing(),)))
-    assert mild["preference"]["matchExpressions"][0]["key"] == "prefer-value.taintwarden.io/sla"
-    assert free["weight"] == mild["weight"] == 100
-
-
-def test_a_policy_that_evicts_by_prefer_no_schedule_makes_it_a_requirement():
-    response = injected(pod(), above(), policies=(placing(Effect.PREFER_NO_SCHEDULE),))
-    assert preferred(response) == []
-    assert len(terms(response)) == 2
-
-
-def test_a_toleration_for_every_effect_prefers_nothing():
-    """A preference counts for every node: one of the pod's own, with less weight, would hardly count beside it."""
-    own = {PREFERRED: [{"weight": 10, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]}
-    response = injected(pod(affinity={"nodeAffinity": own}), above(), policies=(placing(),))
-    assert preferred(response) == own[PREFERRED]
-
-
-@pytest.mark.parametrize("native", [[exists()], []], ids=["tolerates every effect", "says nothing of it"])
-def test_a_pod_prefers_nothing_by_prefer_no_schedule_that(native: list[Json]):
-    assert preferred(injected(pod(None, *native), NO_EXECUTE, policies=(placing(),))) == []
+def test_a_taint_that_keeps_no_pod_off_is_not_compared():
+    response = injected(pod(), above(effect="PreferNoSchedule"), policies=(placing(Effect.PREFER_NO_SCHEDULE),))
+    assert [step.value for step in response.patch] == [[exists(effect="PreferNoSchedule")]]
 
 
 def own_terms(number: int) -> Json:
@@ -215,24 +196,12 @@ def own_terms(number: int) -> Json:
     return {"nodeAffinity": {REQUIRED: {NODE_TERMS: [term] * number}}}
 
 
-@pytest.mark.parametrize("effect", ["", "NoExecute", "NoSchedule"])
-def test_what_cannot_be_placed_gets_no_native_toleration_and_a_warning(effect: str):
+@pytest.mark.parametrize("native", [[], [exists()]])
+def test_what_cannot_be_placed_is_placed_on_no_node(native: list[Json]):
     """It would be sent to nodes that it does not tolerate, and evicted again and again."""
-    response = injected(pod(affinity=own_terms(65)), above(effect=effect), policies=(placing(*Effect),))
-    assert response.patch == ()
+    response = injected(pod(None, *native, affinity=own_terms(65)), above(), policies=(placing(),))
+    assert [step.value for step in response.patch if step.path != "/spec/tolerations"] == [NO_NODE]
     assert "64 are possible" in response.warnings[0]
-    assert response.warnings[0].endswith("no node with a taint sla is used")
-
-
-def test_keys_that_need_no_term_get_theirs_all_the_same():
-    every = Toleration("disk", Operator.EXISTS, "", "NoExecute")
-    response = injected(pod(affinity=own_terms(65)), above(), every, policies=(placing(), placing(key="disk")))
-    assert [step.value for step in response.patch] == [[exists("disk", effect="NoExecute")]]
-
-
-def test_what_cannot_be_placed_and_lets_itself_in_is_placed_on_no_node():
-    response = injected(pod(None, exists(), affinity=own_terms(65)), above(), policies=(placing(),))
-    assert [(step.path, step.value) for step in response.patch] == [("/spec/nodeSelector", NO_NODE)]
     assert response.warnings[0].endswith("no node is used")
 
 
@@ -384,7 +353,7 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
 
 def test_with_the_extender_every_key_gets_a_native_toleration_and_nothing_else():
     found = tolerate(pod(), Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
-    assert found == Additions(tolerations=[exists(effect="NoSchedule"), exists("cni")])
+    assert found == Additions({"tolerations": [exists(effect="NoSchedule"), exists("cni")]})
 
 
 def test_a_mirror_pod_stays_as_it_is_with_the_extender_as_well():

@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from admission.patching import patched
 from admission.workloads import Json, exists
 from taintwarden_placement.admission.injection import Additions
+from taintwarden_placement.admission.pod_review import RECORD_ANNOTATION
 from taintwarden_placement.admission.response import AdmissionResponse
-from taintwarden_placement.admission.templates import (
-    MAX_RECORD_BYTES,
-    MAX_VERSIONS,
-    RECORD_ANNOTATION,
-    complete_template,
-)
+from taintwarden_placement.admission.templates import MAX_RECORD_BYTES, complete_template
 
 OURS, NEWER = {"ours": 1}, {"ours": 2}
 
@@ -37,12 +33,12 @@ class Adding:
 
     def __call__(self, pod: Json) -> Additions:
         self.pods.append(pod)
-        if self.affinity is None and not self.more:
-            return Additions()
-        own = pod["spec"].get("affinity")
-        merged = None if self.affinity is None else {"own": own, **self.affinity}
-        lacking = [] if exists() in (pod["spec"].get("tolerations") or []) else [exists()]
-        return Additions(tolerations=lacking, affinity=merged, **self.more)
+        fields = dict(self.more)
+        if self.affinity is not None:
+            fields["affinity"] = {"own": pod["spec"].get("affinity"), **self.affinity}
+        if fields and exists() not in (own := pod["spec"].get("tolerations") or []):
+            fields["tolerations"] = [*own, exists()]
+        return Additions(fields)
 
 
 def completed(workload: Json, old: Json | None = None, adding: Adding | None = None) -> Json:
@@ -80,7 +76,7 @@ def test_asking_twice_adds_nothing():
 def test_what_was_added_is_made_again_from_what_the_author_wrote():
     old = completed(daemon_set(affinity={"mine": 1}))
     changed = deepcopy(old)
-    changed["spec"]["template"]["metadata"]["annotations"] = {"threshold": "other"}
+    changed["spec"]["template"]["metadata"]["annotations"] |= {"threshold": "other"}
     spec = spec_of(completed(changed, old, Adding(NEWER)))
     assert spec["affinity"] == {"own": {"mine": 1}, **NEWER}
     assert spec["tolerations"] == [exists()]
@@ -89,40 +85,21 @@ def test_what_was_added_is_made_again_from_what_the_author_wrote():
 def test_what_is_not_needed_any_more_goes():
     old = completed(daemon_set(affinity={"mine": 1}))
     changed = deepcopy(old)
-    changed["spec"]["template"]["metadata"]["annotations"] = {"restartedAt": "now"}
+    changed["spec"]["template"]["metadata"]["annotations"] |= {"restartedAt": "now"}
     after = completed(changed, old, Adding())
     assert spec_of(after) == {"containers": [], "affinity": {"mine": 1}}
+    assert after["spec"]["template"]["metadata"]["annotations"] == {"restartedAt": "now"}
 
 
 def test_what_was_added_to_a_version_that_comes_back_is_made_again():
-    """``kubectl rollout undo`` brings back a template, and no annotation of the DaemonSet."""
+    """``kubectl rollout undo`` brings back a template with its annotations."""
     first = completed(daemon_set(affinity={"mine": 1}))
     changed = deepcopy(first)
-    changed["spec"]["template"]["metadata"]["annotations"] = {"threshold": "other"}
+    changed["spec"]["template"]["metadata"]["annotations"] |= {"threshold": "other"}
     second = completed(changed, first, Adding(NEWER))
     undone = {**second, "spec": deepcopy(first["spec"])}
     third = completed(undone, second, Adding({"ours": 3}))
     assert spec_of(third) == spec_of(completed(daemon_set(affinity={"mine": 1}), None, Adding({"ours": 3})))
-
-
-def test_of_many_versions_the_last_are_known():
-    stored = completed(daemon_set(), None, Adding({"ours": 0}))
-    for number in range(1, 3 * MAX_VERSIONS):
-        changed = deepcopy(stored)
-        changed["spec"]["template"]["metadata"]["annotations"] = {"step": str(number)}
-        stored = completed(changed, stored, Adding({"ours": number}))
-    record = json.loads(stored["metadata"]["annotations"][RECORD_ANNOTATION])
-    assert 1 + len(record["affinity"]["earlier"]) == MAX_VERSIONS
-    assert spec_of(stored)["affinity"] == {"own": None, "ours": 3 * MAX_VERSIONS - 1}
-
-
-def test_of_large_versions_as_many_are_known_as_a_record_may_have():
-    stored: Json | None = None
-    for number in range(4):
-        large = daemon_set(affinity={"mine": str(number) * (MAX_RECORD_BYTES // 2 - 1000)})
-        stored = completed(large, stored)
-        assert spec_of(stored)["affinity"]["ours"] == 1
-    assert len(stored["metadata"]["annotations"][RECORD_ANNOTATION]) <= MAX_RECORD_BYTES
 
 
 def test_a_field_that_its_author_changes_counts_as_written():
@@ -158,10 +135,13 @@ def test_a_template_that_opts_out_loses_what_was_added():
 )
 def test_a_record_that_somebody_edited_does_not_count(text):
     workload = daemon_set()
-    workload["metadata"]["annotations"] = {RECORD_ANNOTATION: text}
+    workload["spec"]["template"]["metadata"]["annotations"] = {RECORD_ANNOTATION: text}
     after = completed(workload)
     assert spec_of(after)["affinity"] == {"own": None, **OURS}
-    assert json.loads(after["metadata"]["annotations"][RECORD_ANNOTATION]).keys() == {"affinity", "tolerations"}
+    assert json.loads(after["spec"]["template"]["metadata"]["annotations"][RECORD_ANNOTATION]).keys() == {
+        "affinity",
+        "tolerations",
+    }
 
 
 def test_a_record_that_would_be_too_long_is_a_warning():
@@ -172,7 +152,7 @@ def test_a_record_that_would_be_too_long_is_a_warning():
 
 
 def test_a_node_selector_is_added_and_goes_again():
-    old = completed(daemon_set(), None, Adding(node_selector={"no": "node"}))
+    old = completed(daemon_set(), None, Adding(nodeSelector={"no": "node"}))
     assert spec_of(old)["nodeSelector"] == {"no": "node"}
     changed = deepcopy(old)
     changed["spec"]["template"]["metadata"]["labels"]["more"] = "x"
@@ -193,7 +173,7 @@ def test_a_template_is_what_it_would_be_if_it_were_new(steps):
     stored: Json | None = None
     first: tuple[Json, Json | None] | None = None
     written: Json | None = None
-    for number, (affinity, ours, how) in enumerate(steps[:MAX_VERSIONS]):
+    for number, (affinity, ours, how) in enumerate(steps):
         if stored is None or first is None or how == AGAIN:
             written, sent = affinity, daemon_set(**({} if affinity is None else {"affinity": affinity}))
         elif how == UNDONE:
@@ -201,7 +181,7 @@ def test_a_template_is_what_it_would_be_if_it_were_new(steps):
         else:
             sent = stored
         sent = deepcopy(sent)
-        sent["spec"]["template"]["metadata"]["annotations"] = {"step": str(number)}
+        sent["spec"]["template"]["metadata"].setdefault("annotations", {})["step"] = str(number)
         stored = completed(sent, stored, Adding(ours))
         first = first or (stored, written)
         fresh = daemon_set(**({} if written is None else {"affinity": written}))

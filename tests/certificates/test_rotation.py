@@ -1,21 +1,18 @@
 """What the Secret holds next, step by step and from every state it may be left in."""
 
 import functools
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.serving.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
-from taintwarden_placement.rotation import TRUST_SECONDS, RotationPlan, is_rotating, plan
+from taintwarden_placement.rotation import RotationPlan, plan
 
 NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0
 LATE = NOW + LIFETIME_SECONDS * 0.7
 AFTER = NOW + LIFETIME_SECONDS + 1
-OLD = NOW + AUTHORITY_SECONDS * 0.7
-"""When the authority has to be followed by another one."""
 
 
 made_authority = functools.cache(make_authority)
@@ -31,34 +28,23 @@ def pair(made_at: float = NOW, names: tuple[str, ...] = NAMES, by: float | None 
     return made_pair(names, made_at, None if by is None else authority(by))
 
 
-def secret(
-    current: Pair | None = None, by: Pair | None = None, following: Pair | None = None, **other: bytes
-) -> dict[str, bytes]:
-    """A Secret with what is served, the authority, and the one that follows."""
-    found: dict[str, bytes] = {"ca.crt": b""}
-    if current:
-        found |= {"tls.crt": current.certificate, "tls.key": current.key}
-    if by:
-        found |= {"authority.crt": by.certificate, "authority.key": by.key, "ca.crt": by.certificate}
-    elif current:
-        found["ca.crt"] = current.certificate
-    if following:
-        found |= {"next-authority.crt": following.certificate, "next-authority.key": following.key}
-        found["ca.crt"] += following.certificate
-    return found | {name.replace("__", "-").replace("_", "."): value for name, value in other.items()}
+def secret(current: Pair, by: Pair, **other: bytes) -> dict[str, bytes]:
+    """A Secret with what is served, and the authority."""
+    found = {"tls.crt": current.certificate, "tls.key": current.key, "ca.crt": by.certificate}
+    found |= {"authority.crt": by.certificate, "authority.key": by.key}
+    return found | {name.replace("_", "."): value for name, value in other.items()}
 
 
 def then(stored: dict[str, bytes], made: RotationPlan) -> dict[str, bytes]:
     """The Secret after a merge patch."""
-    merged: dict[str, Any] = {**stored, **made.changes}
-    return {key: value for key, value in merged.items() if value is not None}
+    return {**stored, **made.changes}
 
 
 # -- the certificate of the server ------------------------------------------------------------------------------------
 
 
 def test_an_empty_secret_is_filled_and_that_is_no_repair():
-    made = plan({}, NAMES, NOW, None)
+    made = plan({}, NAMES, NOW)
     after = then({}, made)
     assert set(after) == {"tls.crt", "tls.key", "ca.crt", "authority.crt", "authority.key"}
     assert after["ca.crt"] == after["authority.crt"]
@@ -67,31 +53,31 @@ def test_an_empty_secret_is_filled_and_that_is_no_repair():
 
 
 def test_what_was_filled_stays():
-    filled = then({}, plan({}, NAMES, NOW, None))
-    assert plan(filled, NAMES, NOW, None) == RotationPlan()
+    filled = then({}, plan({}, NAMES, NOW))
+    assert plan(filled, NAMES, NOW) == RotationPlan()
 
 
 def test_a_good_certificate_stays_until_a_third_of_its_life_is_left():
     almost = NOW + LIFETIME_SECONDS * 0.6
-    assert plan(secret(pair(), authority()), NAMES, almost, None) == RotationPlan()
+    assert plan(secret(pair(), authority()), NAMES, almost) == RotationPlan()
 
 
 def test_then_the_same_authority_signs_another_one_and_nobody_has_to_trust_anything_new():
     stored = secret(pair(), authority())
-    made = plan(stored, NAMES, LATE, None)
+    made = plan(stored, NAMES, LATE)
     after = then(stored, made)
     assert made.changes.keys() == {"tls.crt", "tls.key"}
     assert after["tls.crt"] != stored["tls.crt"]
     assert trusts(stored["ca.crt"], after["tls.crt"])
     assert not made.is_repair
-    assert plan(after, NAMES, LATE, None) == RotationPlan()
+    assert plan(after, NAMES, LATE) == RotationPlan()
 
 
 def test_so_it_goes_for_years_without_a_change_of_what_is_trusted():
-    stored, now = then({}, plan({}, NAMES, NOW, None)), NOW
+    stored, now = then({}, plan({}, NAMES, NOW)), NOW
     trusted = stored["ca.crt"]
     while now < NOW + AUTHORITY_SECONDS * 0.6:
-        stored = then(stored, plan(stored, NAMES, now, None))
+        stored = then(stored, plan(stored, NAMES, now))
         assert stored["ca.crt"] == trusted
         now += 20 * 86400.0
 
@@ -115,28 +101,28 @@ BROKEN = {
 def test_what_cannot_be_served_is_made_anew_and_told_and_what_is_trusted_stays(name):
     broken, told = BROKEN[name]
     stored = secret(pair(), authority(), **broken)
-    made = plan(stored, NAMES, NOW, None)
+    made = plan(stored, NAMES, NOW)
     assert made.is_repair
     assert told in made.reason
     assert made.changes.keys() == {"tls.crt", "tls.key"}
-    assert plan(then(stored, made), NAMES, NOW, None) == RotationPlan()
+    assert plan(then(stored, made), NAMES, NOW) == RotationPlan()
 
 
 def test_an_expired_one_is_made_anew():
-    made = plan(secret(pair(), authority()), NAMES, AFTER, None)
+    made = plan(secret(pair(), authority()), NAMES, AFTER)
     assert made.reason == "the certificate has expired"
 
 
 def test_an_authority_that_nobody_is_told_to_trust_is_published():
     stored = secret(pair(), authority(), ca_crt=authority(LATE).certificate)
-    made = plan(stored, NAMES, NOW, None)
+    made = plan(stored, NAMES, NOW)
     assert made.is_repair
     assert then(stored, made)["ca.crt"] == authority().certificate
 
 
-def test_all_is_made_anew_if_the_authority_is_lost_and_nothing_can_be_served():
-    stored = secret(pair(), authority(), authority_key=b"", tls_key=b"")
-    made = plan(stored, NAMES, NOW, None)
+def test_all_is_made_anew_if_the_authority_is_lost():
+    stored = secret(pair(), authority(), authority_key=b"")
+    made = plan(stored, NAMES, NOW)
     after = then(stored, made)
     assert made.is_repair
     assert after["ca.crt"] == after["authority.crt"] != stored["authority.crt"]
@@ -144,90 +130,21 @@ def test_all_is_made_anew_if_the_authority_is_lost_and_nothing_can_be_served():
 
 def test_no_certificate_survives_its_authority():
     stored = secret(pair(), authority())
-    after = then(stored, plan(stored, NAMES, authority().ends_at - 86400.0, None))
+    after = then(stored, plan(stored, NAMES, authority().ends_at - 86400.0))
     late = authority().ends_at - 3600.0
-    assert plan(after, NAMES, late, None).changes.keys() & {"tls.crt"} == set()
-
-
-# -- the authority that follows ---------------------------------------------------------------------------------------
-
-BEFORE = {
-    "an authority with a third of its life left": (secret(pair(OLD), authority()), OLD),
-    "a certificate of an earlier version, which signs itself": (secret(pair(by=None)), NOW),
-    "an authority whose key is lost": (secret(pair(), authority(), authority_key=b""), NOW),
-}
-
-
-@pytest.mark.parametrize("name", BEFORE)
-def test_the_next_authority_is_published_beside_it_and_signs_nothing(name):
-    stored, now = BEFORE[name]
-    after = then(stored, plan(stored, NAMES, now, None))
-    assert after["tls.crt"] == stored["tls.crt"]
-    assert after["ca.crt"] == stored["ca.crt"] + after["next-authority.crt"]
-    assert is_rotating(after)
-    assert plan(after, NAMES, now, None) == RotationPlan()
-
-
-@pytest.mark.parametrize("name", BEFORE)
-@pytest.mark.parametrize("ago", [None, TRUST_SECONDS - 1])
-def test_it_signs_nothing_before_it_was_trusted_for_a_minute(name, ago):
-    stored, now = BEFORE[name]
-    published = then(stored, plan(stored, NAMES, now, None))
-    assert plan(published, NAMES, now, None if ago is None else now - ago) == RotationPlan()
-
-
-@pytest.mark.parametrize("name", BEFORE)
-def test_after_a_minute_it_signs_and_the_one_before_stays_trusted(name):
-    stored, now = BEFORE[name]
-    published = then(stored, plan(stored, NAMES, now, None))
-    after = then(published, plan(published, NAMES, now, now - TRUST_SECONDS))
-    assert after["authority.crt"] == published["next-authority.crt"]
-    assert trusts(published["next-authority.crt"], after["tls.crt"])
-    assert after["ca.crt"] == published["ca.crt"]
-    assert not is_rotating(after)
-    assert plan(after, NAMES, now, now) == RotationPlan()
-
-
-def test_while_nobody_trusts_the_next_the_one_before_goes_on_signing():
-    stored = secret(pair(OLD), authority(), authority(OLD))
-    later = OLD + LIFETIME_SECONDS * 0.7
-    after = then(stored, plan(stored, NAMES, later, None))
-    assert trusts(authority().certificate, after["tls.crt"])
-    assert after["tls.crt"] != stored["tls.crt"]
-    assert is_rotating(after)
-
-
-def test_an_expired_authority_gives_way_to_a_next_that_was_published():
-    stored = secret(pair(), authority(), authority(OLD))
-    after = then(stored, plan(stored, NAMES, authority().ends_at + 1, None))
-    assert after["authority.crt"] == authority(OLD).certificate
-    assert trusts(stored["ca.crt"], after["tls.crt"])
-
-
-def test_a_broken_next_is_made_anew_and_told():
-    stored = secret(pair(OLD), authority(), authority(OLD), next__authority_key=b"")
-    made = plan(stored, NAMES, OLD, OLD - TRUST_SECONDS)
-    assert made.reason == "next-authority.crt cannot be used"
-    assert made.is_repair
-    assert then(stored, made)["tls.crt"] == stored["tls.crt"]
-
-
-def test_what_an_earlier_version_has_left_is_removed():
-    stored = secret(pair(by=None), next_crt=b"x", next_key=b"y")
-    after = then(stored, plan(stored, NAMES, NOW, None))
-    assert not {"next.crt", "next.key"} & set(after)
+    assert plan(after, NAMES, late).changes.keys() & {"tls.crt"} == set()
 
 
 @given(st.data())
 def test_whatever_is_stored_a_few_steps_lead_to_rest_and_never_serve_what_is_not_published(data):
     pairs = (pair(), pair(LATE), pair(by=None), pair(NOW, ("window.home.svc",)), authority(), authority(LATE))
     pieces = [b"", b"nonsense", *(one.certificate for one in pairs), *(one.key for one in pairs)]
-    parts = [f"{name}.{part}" for name in ("tls", "authority", "next-authority") for part in ("crt", "key")]
+    parts = [f"{name}.{part}" for name in ("tls", "authority") for part in ("crt", "key")]
     keys = (*parts, "ca.crt")
     stored = {key: data.draw(st.sampled_from(pieces), label=key) for key in keys}
     now = data.draw(st.sampled_from((NOW, LATE, AFTER)))
     for _ in range(4):
-        after = then(stored, plan(stored, NAMES, now, now - TRUST_SECONDS))
+        after = then(stored, plan(stored, NAMES, now))
         assert trusts(after["ca.crt"], after["tls.crt"])
         stored = after
-    assert plan(stored, NAMES, now, None) == RotationPlan()
+    assert plan(stored, NAMES, now) == RotationPlan()

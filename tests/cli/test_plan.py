@@ -1,13 +1,11 @@
 """`plan` says what follows from changed taints: who goes and when, who is held by what, who has nowhere to go."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
-from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.policies import POLICIES, Run, condition, empty_cluster, set_status
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
@@ -56,12 +54,6 @@ def cluster() -> LocalCluster:
         add_pod(cluster, f"web-{number}")
     cluster.create(POLICIES, policy(limits={**NO_LIMITS, "evictionsPerSecond": 0.1, "burst": 1}))
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 async def planned(run: Run, *args: str) -> Json:
@@ -237,6 +229,14 @@ async def test_budget_that_allows_nothing_holds_them(cluster, run):
     plan = await planned(run, "--node", "a1", *DROP)
     assert (plan["leaving"], plan["held"]) == (0, 3)
     assert {tuple(one["budgets"]) for one in plan["pods"]} == {("shop/web",)}
+
+
+async def test_pods_that_are_deleted_in_spite_of_a_budget_need_a_person(cluster, run):
+    cluster.store.create("poddisruptionbudgets", budget())
+    replace_policy(cluster, limits=NO_LIMITS, eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": 60})
+    told = await run("plan", "--node", "a1", *DROP)
+    assert (told.exit_code, "in spite of PodDisruptionBudget shop/web" in told.stdout) == (10, True)
+    assert "3 pods deleted in spite of PodDisruptionBudget shop/web" in told.stdout
 
 
 async def test_budget_lets_as_many_go_as_are_replaced(cluster, run):

@@ -4,16 +4,15 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from io import StringIO
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.policies import POLICIES, condition, empty_cluster, set_status
 from cli.world import Json, namespace, node, policy, taint
 from localcluster import LocalCluster
 from taintwarden.controller.words.wording import guard_advice, held
@@ -63,12 +62,6 @@ def cluster() -> LocalCluster:
 
 
 @pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
-
-
-@pytest.fixture
 def now(monkeypatch) -> float:
     """When the command looks, however busy the machine is."""
     moment = time.time()
@@ -83,6 +76,11 @@ async def test_one_line_for_each_policy(run):
     assert sla.split() == ["sla", "Enforce", "True", "12", "3", "1234", "armed", "workload"]
     assert spot.split() == ["spot", "Enforce", "True", "0", "0", "0", "armed", "-"]
     assert result.exit_code == 0
+
+
+async def test_deletions_in_spite_of_budgets_are_told_apart(cluster, run):
+    set_status(cluster, "sla", **BUSY | {"pastBudgets": 2})
+    assert "1234 (2 past budgets)" in (await run("status")).stdout
 
 
 async def test_structure_is_as_documented(run):

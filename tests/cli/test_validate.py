@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import strategies as st
 
-from cli.world import history, node, pod, policy, profile, taint, toleration
+from cli.world import pod, policy, profile, toleration
 from taintwarden.engine.numeric import explain_integer, parse_integer
 from taintwarden.engine.versions import explain_version, parse_version
 from taintwarden_cli.files.validating import check_files
@@ -51,7 +51,7 @@ def workload(kind: str, template: Any, *path: str, api: str = "apps/v1", **metad
 
 
 def test_valid_objects_have_no_findings(check):
-    assert check(policy(), pod(EXISTS, extended=[toleration("Gt", "950")]), node(taint("940"))) == []
+    assert check(policy(), pod(EXISTS, extended=[toleration("Gt", "950")])) == []
 
 
 def test_every_fault_of_a_policy_is_found(check):
@@ -82,15 +82,9 @@ def test_profile_is_checked(check):
     ]
 
 
-def test_the_value_of_a_node_may_make_it_one(check):
-    (found,) = check(profile("p", toleration("SemverGt", "1.28.2")), node(taint("v1.28.2-rke2r1")))
-    assert found.startswith("warning spec.taints[0].value: ")
-    assert "profile p compares it by SemverGt 1.28.2, and -rke2r1 counts as a pre-release" in found
-
-
 def test_the_natural_order_needs_no_warning(check):
     compared = toleration("VersionGt", "5.15.0-91-generic")
-    assert check(profile("p", compared), node(taint("5.15.0-100-generic")), pod(EXISTS, extended=[compared])) == []
+    assert check(profile("p", compared), pod(EXISTS, extended=[compared])) == []
 
 
 BESIDE = (
@@ -223,76 +217,6 @@ def test_junk_in_a_pod_is_left_to_the_server(check, spec):
     assert check({"apiVersion": "v1", "kind": "Pod", "spec": spec}) == []
 
 
-# -- nodes ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("value", "fault"),
-    [
-        ("0950", "leading zeros are not allowed: write 950, not 0950"),
-        ("99.5", "decimals are not allowed: scale the value, for example 995 for 99.5"),
-        ("1_000", "separators are not allowed: write 1000"),
-        ("1e3", "an exponent is not allowed: write 1000"),
-        ("99999999999999999999", "must lie between"),
-    ],
-)
-def test_value_that_only_looks_like_a_number_is_a_warning(check, value, fault):
-    (found,) = check(node(taint(value)))
-    assert found.startswith(f'warning spec.taints[0].value: Invalid value: "{value}": Gt and Lt cannot compare it; ')
-    assert fault in found
-
-
-@pytest.mark.parametrize("value", ["", "950", "0", "high", "v1.14.0", "1.28.0", "a100", "2026-01-31", "v1.2-rc.1"])
-def test_other_values_are_fine(check, value):
-    assert check(node(taint(value))) == []
-
-
-def value_type(name: str):
-    return policy(taints=[{"key": "sla", "valueType": name}])
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "fault"),
-    [
-        ("Integer", "high", "policy sla expects values of type Integer; must be a whole number"),
-        ("Version", "containerd", "policy sla expects values of type Version; has no number"),
-    ],
-)
-def test_policy_beside_a_node_says_what_its_values_must_be(check, kind, value, fault):
-    (found,) = check(node(taint(value)), value_type(kind))
-    assert fault in found
-
-
-@pytest.mark.parametrize(("kind", "value"), [("Version", "1.28"), ("String", "0950"), ("Integer", "950")])
-def test_value_of_the_type_that_a_policy_says_is_fine(check, kind, value):
-    assert check(node(taint(value)), value_type(kind)) == []
-
-
-@pytest.mark.parametrize(
-    ("given", "fault"),
-    [
-        (taint(950), 'spec.taints[0].value: Invalid value: 950: must be a string; write "950", in quotes'),
-        (taint(effect="NoExec"), "must be one of NoSchedule, PreferNoSchedule, NoExecute; write NoExecute"),
-        (taint(key="a b"), "spec.taints[0].key: "),
-        (taint(timeAdded="noon"), "spec.taints[0].timeAdded: "),
-        ({"key": "sla"}, "spec.taints[0].effect: Required value"),
-    ],
-)
-def test_taint_that_the_server_refuses_is_an_error(check, given, fault):
-    (found,) = check(node(given))
-    assert found.startswith("error ")
-    assert fault in found
-
-
-def test_time_added_null_is_absent(check):
-    assert check(node(taint(timeAdded=None), taint(timeAdded="2026-01-31T12:00:00Z"))) == []
-
-
-def test_spoilt_history_is_a_warning(check):
-    assert check(node(taint(), recorded=history(("940", 60)))) == []
-    assert "counts as absent" in check(node(taint(), recorded="{"))[0]
-
-
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
@@ -302,7 +226,7 @@ def write(path: str, *objects: Any) -> str:
 
 
 def test_finding_is_one_line_with_its_place(cli, samples):
-    result = cli("validate", write("f.yaml", node(), policy(mode="Off")))
+    result = cli("validate", write("f.yaml", pod(), policy(mode="Off")))
     first, summary = result.stdout.splitlines()
     line = Path("f.yaml").read_text().splitlines().index('  "mode": "Off"') + 1
     assert first.startswith(
@@ -313,7 +237,7 @@ def test_finding_is_one_line_with_its_place(cli, samples):
 
 
 def test_warnings_do_not_fail(cli, samples):
-    result = cli("validate", write("f.yaml", node(taint("0950"))))
+    result = cli("validate", write("f.yaml", pod(extended=[toleration("Gt", "950")])))
     assert (result.exit_code, result.stdout.splitlines()[-1][-19:]) == (0, "0 errors, 1 warning")
 
 
@@ -385,39 +309,6 @@ def test_publisher_is_left_to_the_api_server(cli, samples):
     shown = cli("validate", write("f.yaml", publisher)).stdout
     assert "; ignored: taintwarden.io/TaintPublisher 1; only the API server checks TaintPublishers; " in shown
     assert "API server" not in cli("validate", write("f.yaml", {"kind": "Service"})).stdout
-
-
-# -- volumes beside policies -----------------------------------------------------------------------------------------
-
-DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"
-
-
-def volume(label: str, operator: str, value: str, *, stored: bool) -> dict[str, Any]:
-    expression = {"key": label, "operator": operator, "values": [value]}
-    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
-    annotations = {} if stored else {"taintwarden.io/node-affinity": json.dumps(affinity)}
-    metadata = {"name": "v", "annotations": annotations}
-    spec = {"nodeAffinity": affinity} if stored else {}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec}
-
-
-STORED, ANNOTATED = volume(NUMBER, "Gt", "1", stored=True), volume(DRIVER, "SemverGt", "1.0.0", stored=False)
-
-
-@pytest.mark.parametrize(
-    ("one", "path"),
-    [(STORED, "spec.nodeAffinity"), (ANNOTATED, "metadata.annotations[taintwarden.io/node-affinity]")],
-)
-def test_a_volume_whose_label_no_policy_of_the_input_lists(check, one, path):
-    told = "the version of this label is needed, and no policy lists it"
-    remedy = f"list {DRIVER} under versionLabels of a policy"
-    assert check(policy(), one) == [f'warning {path}: Invalid value: "{DRIVER}": {told}; {remedy}']
-
-
-@pytest.mark.parametrize("one", [STORED, ANNOTATED])
-def test_a_volume_whose_label_a_policy_lists(check, one):
-    assert check(policy(versionLabels=[DRIVER]), one) == []
-    assert check(one) == []  # policies are elsewhere
 
 
 # -- values without quotes -------------------------------------------------------------------------------------

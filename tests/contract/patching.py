@@ -47,9 +47,6 @@ async def a_strategic_patch_merges_conditions(api: Api) -> None:
     assert condition_of(node, "DiskPressure")["status"] == "False"
     assert condition_of(node, "Ready")["status"] == "Unknown"
     assert condition_of(node, "Ready")["reason"] == "Test"
-    drop = {"status": {"conditions": [{"$patch": "delete", "type": "DiskPressure"}]}}
-    node = await api.ok("PATCH", path, drop, content_type=STRATEGIC)
-    assert [one["type"] for one in node["status"]["conditions"]] == ["Ready"]
 
 
 async def a_strategic_patch_adds_a_pod_condition(api: Api) -> None:
@@ -66,13 +63,6 @@ async def another_uid_in_a_patch_is_invalid(api: Api) -> None:
     for form in (MERGE, STRATEGIC):
         answer = await api.request("PATCH", path, {"metadata": {"uid": "other"}}, content_type=form)
         assert (answer.status, answer.causes[0]["field"]) == (422, "metadata.uid")
-
-
-async def a_strategic_patch_replaces_tolerations(api: Api) -> None:
-    pod = await api.new_pod(tolerations=[{"key": "a", "operator": "Exists"}])
-    patch = {"spec": {"tolerations": [{"key": "b", "operator": "Exists"}]}}
-    answer = await api.request("PATCH", f"{api.pods}/{pod['metadata']['name']}", patch, content_type=STRATEGIC)
-    assert answer.status == 422
 
 
 async def a_patch_of_nothing_is_a_404(api: Api) -> None:

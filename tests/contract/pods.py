@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contract.api import MERGE, Answer, Api, condition_of, unique
+from contract.api import Answer, Api, condition_of, unique
 from contract.api import pod as pod_of
 
 DEFAULTS = [
@@ -20,7 +20,6 @@ async def a_new_pod_is_pending(api: Api) -> None:
     body["status"] = {"phase": "Running"}
     pod = await api.create(api.pods, body)
     assert pod["status"]["phase"] == "Pending"
-    assert pod["status"]["qosClass"] == "BestEffort"
 
 
 async def defaults_are_filled_in(api: Api) -> None:
@@ -29,7 +28,6 @@ async def defaults_are_filled_in(api: Api) -> None:
     assert {name: spec[name] for name in expected} == expected
     assert spec["priority"] == 0
     assert spec["preemptionPolicy"] == "PreemptLowerPriority"
-    assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
 
 
 async def default_tolerations_are_added(api: Api) -> None:
@@ -93,57 +91,12 @@ async def bad_tolerations_are_refused(api: Api) -> None:
         assert answer.causes[0]["field"] == f"spec.tolerations[0].{field}", (toleration, answer)
 
 
-async def tolerations_may_grow(api: Api) -> None:
-    pod = await api.new_pod()
-    path = f"{api.pods}/{pod['metadata']['name']}"
-    more = [*pod["spec"]["tolerations"], {"key": "sla", "operator": "Exists"}]
-    grown = await api.ok("PATCH", path, {"spec": {"tolerations": more}}, content_type=MERGE)
-    assert grown["spec"]["tolerations"] == more
-    assert grown["metadata"]["generation"] == 2
-
-
-async def toleration_seconds_may_change(api: Api) -> None:
-    pod = await api.new_pod()
-    changed = [{**one, "tolerationSeconds": 60} for one in pod["spec"]["tolerations"]]
-    path = f"{api.pods}/{pod['metadata']['name']}"
-    again = await api.ok("PATCH", path, {"spec": {"tolerations": changed}}, content_type=MERGE)
-    assert again["spec"]["tolerations"] == changed
-
-
-async def tolerations_may_not_shrink(api: Api) -> None:
-    pod = await api.new_pod(tolerations=[{"key": "sla", "operator": "Exists"}])
-    path = f"{api.pods}/{pod['metadata']['name']}"
-    answer = await api.request("PATCH", path, {"spec": {"tolerations": DEFAULTS}}, content_type=MERGE)
-    assert (answer.status, answer.causes[0]["field"]) == (422, "spec.tolerations")
-    text = "Forbidden: existing toleration can not be modified except its tolerationSeconds"
-    assert answer.causes[0]["message"] == text
-
-
-async def the_rest_of_the_spec_is_fixed(api: Api) -> None:
-    pod = await api.new_pod()
-    path = f"{api.pods}/{pod['metadata']['name']}"
-    for patch in ({"nodeName": "somewhere"}, {"priority": 5}, {"restartPolicy": "Never"}, {"nodeSelector": {"a": "b"}}):
-        answer = await api.request("PATCH", path, {"spec": patch}, content_type=MERGE)
-        assert answer.status in {403, 422}, (patch, answer)
-    containers = [{**pod["spec"]["containers"][0], "image": "other:1"}]
-    changed = await api.ok("PATCH", path, {"spec": {"containers": containers}}, content_type=MERGE)
-    assert changed["spec"]["containers"][0]["image"] == "other:1"
-
-
 async def priority_comes_from_its_class(api: Api) -> None:
     answer = await _try(api, priority=5)
     assert (answer.status, answer.reason) == (403, "Forbidden")
     assert "the integer value of priority (5) must not be provided in pod spec" in answer.message
     missing = await _try(api, priorityClassName="nothing")
     assert (missing.status, missing.reason) == (403, "Forbidden")
-    name = unique("class")
-    await api.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": 1000})
-
-    async def accepted() -> bool:  # a real server's admission learns of a new class a moment later
-        return (await _try(api, priorityClassName=name)).status == 201
-
-    await api.eventually(accepted, "a pod of the new class is admitted")
-    assert (await api.new_pod(priorityClassName=name))["spec"]["priority"] == 1000
 
 
 async def containers_are_required(api: Api) -> None:
@@ -151,32 +104,6 @@ async def containers_are_required(api: Api) -> None:
     assert (answer.status, answer.causes[0]["field"]) == (422, "spec.containers")
     answer = await _try(api, containers=[{"name": "a"}])
     assert (answer.status, answer.causes[0]["field"]) == (422, "spec.containers[0].image")
-
-
-async def binding_sets_node_and_condition(api: Api) -> None:
-    pod = await api.new_pod()
-    name = pod["metadata"]["name"]
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}}
-    answer = await api.request("POST", f"{api.pods}/{name}/binding", body)
-    assert (answer.status, answer.body["status"]) == (201, "Success")
-    bound = await api.get(f"{api.pods}/{name}")
-    assert bound["spec"]["nodeName"] == "n"
-    condition = condition_of(bound, "PodScheduled")
-    assert condition["status"] == "True"
-    assert condition["lastTransitionTime"]
-    assert bound["metadata"]["generation"] == pod["metadata"]["generation"]
-    again = await api.request("POST", f"{api.pods}/{name}/binding", body)
-    assert (again.status, again.reason) == (409, "Conflict")
-    assert again.message == (
-        f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} is already assigned to node "n"'
-    )
-
-
-async def binding_of_another_uid_is_a_conflict(api: Api) -> None:
-    name = (await api.new_pod())["metadata"]["name"]
-    body = {"metadata": {"name": name, "uid": "other"}, "target": {"kind": "Node", "name": "n"}}
-    answer = await api.request("POST", f"{api.pods}/{name}/binding", body)
-    assert (answer.status, answer.reason) == (409, "Conflict")
 
 
 async def a_pod_created_on_a_node_has_no_condition(api: Api) -> None:

@@ -11,15 +11,13 @@ from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
 from taintwarden.serving.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
 from taintwarden.telemetry.metrics import Metrics
-from taintwarden_placement.certificate_keeper import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
-from taintwarden_placement.rotation import TRUST_SECONDS
+from taintwarden_placement.certificate_keeper import READ_SECONDS, RETRY_SECONDS, CertificateKeeper
 from taintwarden_placement.webhook_calls import ConfigurationKind
 
 pytestmark = pytest.mark.looptime
 
 NAMES = ("webhook.home.svc", "webhook.home", "webhook")
 OLD = NOW - AUTHORITY_SECONDS * 0.7
-"""An authority of this time has to be followed by another one."""
 made_authority = cache(make_authority)
 made_pair = cache(make_pair)
 
@@ -85,11 +83,10 @@ async def test_an_empty_secret_becomes_a_certificate_in_one_look(api):
 
 async def test_no_look_writes_a_configuration(api):
     """The account has no right to do it."""
-    hold(api, pair(OLD, OLD), authority(OLD))
     replica = Replica(api)
     for _ in range(3):
         await replica.look()
-        replica.pass_time(TRUST_SECONDS)
+        replica.pass_time(LIFETIME_SECONDS)
     assert set(api.writes) == {"secret"}
     assert set(api.bundles().values()) == {None}
 
@@ -129,73 +126,6 @@ async def test_a_certificate_is_renewed_by_its_authority_without_anybody(api):
     (served,) = replica.loaded
     assert served.ends_at > old.ends_at
     assert trusts(fresh.certificate, served.certificate)
-    assert replica.trusted() == 1
-
-
-async def test_the_next_authority_signs_only_when_it_was_trusted_for_a_minute(api):
-    hold(api, pair(NOW, OLD), authority(OLD))
-    leader, other = Replica(api), Replica(api)
-    assert await leader.look() == ROTATING_SECONDS
-    await other.look()
-    both = api.secret["ca.crt"]
-    assert both == authority(OLD).certificate + api.secret["next-authority.crt"]
-    leader.pass_time(TRUST_SECONDS)
-    await leader.look()
-    assert leader.loaded == [pair(NOW, OLD)], "nobody trusts it"
-    api.trust(both)
-    await leader.look()
-    leader.pass_time(TRUST_SECONDS - 1)
-    await leader.look()
-    assert leader.loaded == [pair(NOW, OLD)]
-    leader.pass_time(1)
-    assert await leader.look() == READ_SECONDS
-    assert trusts(both, leader.loaded[-1].certificate)
-    assert not trusts(authority(OLD).certificate, leader.loaded[-1].certificate)
-    await other.look()
-    assert other.loaded[-1] == leader.loaded[-1]
-    assert leader.trusted() == 1
-
-
-async def test_the_minute_begins_again_when_a_configuration_loses_it(api):
-    hold(api, pair(NOW, OLD), authority(OLD))
-    leader = Replica(api)
-    await leader.look()
-    api.trust(api.secret["ca.crt"])
-    await leader.look()
-    leader.pass_time(TRUST_SECONDS)
-    carried = api.configurations[MUTATING][0]["clientConfig"].pop("caBundle")
-    await leader.look()
-    api.configurations[MUTATING][0]["clientConfig"]["caBundle"] = carried
-    await leader.look()
-    leader.pass_time(TRUST_SECONDS - 1)
-    await leader.look()
-    assert leader.loaded == [pair(NOW, OLD)]
-
-
-async def test_a_replica_that_starts_begins_the_minute_anew(api):
-    hold(api, pair(NOW, OLD), authority(OLD))
-    await Replica(api).look()
-    api.trust(api.secret["ca.crt"])
-    successor = Replica(api)
-    successor.pass_time(TRUST_SECONDS)
-    await successor.look()
-    assert successor.loaded == [pair(NOW, OLD)]
-
-
-async def test_what_an_earlier_version_made_is_served_until_the_authority_is_trusted(api):
-    """It signed itself, and the configurations trust it alone."""
-    own = made_pair(NAMES, NOW)
-    api.put(tls_crt=own.certificate, tls_key=own.key, ca_crt=own.certificate)
-    api.trust(own.certificate)
-    replica = Replica(api)
-    await replica.look()
-    assert (replica.loaded, replica.trusted()) == ([own], 1)
-    api.trust(api.secret["ca.crt"])
-    await replica.look()
-    assert replica.trusted() == 1
-    replica.pass_time(TRUST_SECONDS)
-    await replica.look()
-    assert trusts(api.secret["authority.crt"], replica.loaded[-1].certificate)
     assert replica.trusted() == 1
 
 
@@ -239,7 +169,7 @@ async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
         await replica.look()
     (warning,) = (line for line in logs if line["event"] == "certificate-repaired")
     assert warning["secret"] == "home/webhook"
-    assert warning["reason"] == "the certificate cannot be read, or names no server"
+    assert warning["reason"] == "authority.crt cannot be used"
     assert len(replica.loaded) == 1
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from deploy.rendering import BASE, OVERLAYS, Json, RenderingError, by_key, chart, key, kustomize, load
 from deploy.test_chart_values import container, pod
-from taintwarden_placement.settings import load_webhook_settings
+from taintwarden.settings import load as settings_of
+from taintwarden_placement.settings import WebhookSettings
 
 SELECTOR = {"app.kubernetes.io/name": "taintwarden"}
 
@@ -229,11 +230,11 @@ def test_callers_are_checked_with_the_certificates_that_were_named():
     callers = {"configMap": "api-servers", "names": ["kube-apiserver", "other"]}
     made = webhook_container(webhooks={"callers": callers})
     given = {one["name"]: one.get("value", "") for one in made["env"]}
-    settings = load_webhook_settings(given)
+    settings = settings_of(WebhookSettings, given)
     assert settings.webhook_client_ca == f"{made['volumeMounts'][0]['mountPath']}/ca.crt"
     assert settings.webhook_client_names == "kube-apiserver,other"
-    assert load_webhook_settings({one["name"]: one.get("value", "") for one in webhook_container()["env"]}) == (
-        load_webhook_settings({"POD_NAMESPACE": ""})
+    assert settings_of(WebhookSettings, {one["name"]: one.get("value", "") for one in webhook_container()["env"]}) == (
+        settings_of(WebhookSettings, {"POD_NAMESPACE": ""})
     )
 
 
@@ -257,7 +258,7 @@ def test_the_webhook_makes_certificates_only_if_nobody_else_does(certificates, r
     given = {
         one["name"]: one.get("value", "") for one in webhook_container(webhooks={"certificates": certificates})["env"]
     }
-    settings = load_webhook_settings(given)
+    settings = settings_of(WebhookSettings, given)
     assert settings.webhook_certificates == read
     assert settings.webhook_service == "taintwarden-webhook"
 
@@ -332,7 +333,7 @@ def test_what_keeps_pods_off_nodes_may_be_chosen(placement):
         "spec"
     ]["containers"]
     given = {one["name"]: one["value"] for one in only["env"] if "value" in one}
-    assert load_webhook_settings(given).placement == placement
+    assert settings_of(WebhookSettings, given).placement == placement
 
 
 # -- monitoring and network -------------------------------------------------------------------------------------------
@@ -359,7 +360,7 @@ def test_both_processes_are_scraped_where_they_serve_metrics(name, protected):
     assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
     assert endpoint["port"] == port["name"]
     assert served(objects, name)[port["targetPort"]] == port["port"]
-    settings = load_webhook_settings({one["name"]: one.get("value", "") for one in only["env"]})
+    settings = settings_of(WebhookSettings, {one["name"]: one.get("value", "") for one in only["env"]})
     assert port["port"] == (settings.metrics_port if protected else settings.http_port)
     assert endpoint.get("scheme", "http") == ("https" if protected else "http")
     assert ("bearerTokenFile" in endpoint) is protected
@@ -371,7 +372,7 @@ def test_a_certificate_of_the_users_is_served_and_checked(name):
     objects = by_key(chart({"serviceMonitor": {"enabled": True}, "metrics": given}, namespace="ops"))
     spec = objects["Deployment", name]["spec"]["template"]["spec"]
     [only], [volume] = spec["containers"], spec["volumes"]
-    settings = load_webhook_settings({one["name"]: one.get("value", "") for one in only["env"]})
+    settings = settings_of(WebhookSettings, {one["name"]: one.get("value", "") for one in only["env"]})
     assert volume["secret"] == {"secretName": "mine"}
     assert [(one["name"], one["mountPath"]) for one in only["volumeMounts"]] == [
         (volume["name"], settings.metrics_certificate)

@@ -7,7 +7,8 @@ import pytest
 from deploy.chart_values import SCHEMA, VALUES, paths, schema
 from deploy.rendering import CHART, Json, RenderingError, by_key, chart, load, run, tool
 from taintwarden.settings import Settings, load_settings
-from taintwarden_placement.settings import load_webhook_settings
+from taintwarden.settings import load as settings_of
+from taintwarden_placement.settings import WebhookSettings
 
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
 OF_VALUES = {"dry_run", "metrics_port", "metrics_certificate"}
@@ -362,7 +363,7 @@ def test_ports_are_those_that_the_processes_listen_on():
     found = specs({"httpPort": 8081, "webhooks.httpPort": 8082, "webhooks.port": 9444})
     [operator], [webhook] = (found[name]["template"]["spec"]["containers"] for name in PROCESSES)
     assert load_settings(plain(operator)).http_port == operator["ports"][0]["containerPort"] == 8081
-    read = load_webhook_settings(plain(webhook))
+    read = settings_of(WebhookSettings, plain(webhook))
     assert [one["containerPort"] for one in webhook["ports"]] == [read.http_port, read.webhook_port] == [8082, 9444]
 
 

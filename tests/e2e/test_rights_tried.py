@@ -90,7 +90,6 @@ OWNER = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "00000000
 ALLOWED = {
     "the history of a node": dry("nodes", NODE, metadata(annotations={"taintwarden.io/taint-history": "{}"})),
     "a label of placement": dry("nodes", NODE, metadata(labels={"value.taintwarden.io/sla": "940"})),
-    "a label of a preference": dry("nodes", NODE, metadata(labels={"prefer-version.taintwarden.io/sla": "1"})),
     "a label of placement for one comparison": dry(
         "nodes", NODE, metadata(labels={"a.value-or-max.taintwarden.io/sla": "940"})
     ),

@@ -26,7 +26,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden_placement.node_labels import node_labels
-from taintwarden_placement.scheduling.feasibility import untolerated
+from taintwarden_placement.scheduling.feasibility import Demand, Judge
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
 KERNEL = ValueSource(SourceKind.NODE_INFO, NodeInfo.KERNEL_VERSION)
@@ -172,8 +172,8 @@ def test_each_kind_of_toleration_names_the_key(sources):
 
 def test_the_scheduler_extender_judges_likewise():
     derived = Taint("kubelet", "v1.30.1", source="nodeInfo kubeletVersion")
-    assert untolerated(Tolerations((), (newer(),)), [derived])
-    assert untolerated(Tolerations((gt(),)), [derived]) == []
+    assert Judge(Demand(Tolerations((), (newer(),)))).untolerated(derived)
+    assert not Judge(Demand(Tolerations((gt(),)))).untolerated(derived)
 
 
 # -- clocks -----------------------------------------------------------------------------------------------------------

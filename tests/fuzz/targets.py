@@ -89,7 +89,7 @@ def schedulers(data: bytes) -> None:
         return
     msgspec.json.encode(scene.extender.prioritize(args))
     demand = scene.demands.of(args.pod)
-    refused = scene.decisions.of(demand).refusal(scene.nodes["a"].repelling, scene.nodes["a"].labels)
+    refused = scene.decisions.of(demand).refusal(scene.nodes["a"].taints, scene.nodes["a"].labels)
     assert refused is None or len(refused.reason) < MAX_TOLD_CHARACTERS
 
 
@@ -109,7 +109,7 @@ def objects(data: bytes) -> None:
 def reviews(data: bytes) -> None:
     """What API servers, and whoever reaches the port, post to the webhooks."""
     try:
-        request, _ = handler.decode(data)
+        request = msgspec.json.decode(data, type=handler.Review).request
     except NOT_JSON:
         return
     webhook = admission_webhooks(Known(), lambda: NOW, ALL_GATES)
@@ -174,7 +174,7 @@ def answers(data: bytes) -> None:
             told([error])
         else:
             if hasattr(found, "content"):
-                plan(found.content, ["hook.ns.svc"], NOW.wall, None)
+                plan(found.content, ["hook.ns.svc"], NOW.wall)
 
 
 def certificates(data: bytes) -> None:
@@ -183,7 +183,7 @@ def certificates(data: bytes) -> None:
     served = {CERTIFICATE: first, KEY: second, TRUSTED: first}
     authority = {AUTHORITY: first, AUTHORITY_KEY: second}
     for stored in ({CERTIFICATE: data, KEY: data, TRUSTED: data}, served, served | authority):
-        told([plan(stored, ["hook.ns.svc"], NOW.wall, None).reason])
+        told([plan(stored, ["hook.ns.svc"], NOW.wall).reason])
     trusts(data, PAIR.certificate)
 
 

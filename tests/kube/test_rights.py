@@ -26,7 +26,7 @@ from taintwarden.settings import Settings
 from taintwarden_placement import extender_process, webhook_process
 from taintwarden_placement.settings import ExtenderSettings, WebhookSettings
 from taintwarden_placement.trust import spread
-from taintwarden_placement.webhook_calls import ConfigurationKind, read_bundles, read_secret, write_secret
+from taintwarden_placement.webhook_calls import ConfigurationKind, read_configurations, read_secret, write_secret
 
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
@@ -123,7 +123,7 @@ async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
     await read_secret(client, "home", "webhook")
     await write_secret(client, "home", "webhook", {}, str(api.version))
     for kind in ConfigurationKind:
-        await read_bundles(client, kind, "home", "webhook")
+        await read_configurations(client, kind, "home", "webhook")
     process = webhook_process.WebhookApp(WebhookSettings(), Connection(SOURCE), system_clock)
     assert used(client.calls) | followed(process.followed) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from taintwarden.engine.affinity import NodeAffinity, Term
 from taintwarden.engine.model import Gates
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
+from taintwarden_placement.affinity.node_matching import check_of
 
 
 def matches(affinity: NodeAffinity, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> bool:
@@ -20,4 +20,4 @@ def weight(affinity: NodeAffinity, labels: Mapping[str, str], gates: Gates = ALL
 
 def term_matches(term: Term, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> bool:
     """Whether all requirements hold. An empty term matches no node."""
-    return bool(term) and all(match_label(one, labels, gates) is LabelMatch.HOLDS for one in term)
+    return bool(term) and all(check_of(one, gates)(labels.get(one.key)) for one in term)

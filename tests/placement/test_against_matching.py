@@ -1,7 +1,4 @@
-"""Labels and requirements together let a pod onto the nodes whose taints it tolerates, and onto no other.
-
-Those with ``PreferNoSchedule`` only make it prefer a node.
-"""
+"""Labels and requirements together let a pod onto the nodes whose taints it tolerates, and onto no other."""
 
 import pytest
 from hypothesis import assume, event, given
@@ -20,11 +17,10 @@ from taintwarden.engine.model import (
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.operators import ROWS, SEMVER, Match, Operator, match
 from taintwarden.engine.versions import parse_version
-from taintwarden_placement.affinity import REQUIRED_EFFECTS, preferences, requirements
+from taintwarden_placement.affinity import REQUIRED_EFFECTS, requirements
 from taintwarden_placement.node_labels import NodeLabels, encode_version, neutral_labels, node_labels
 
 EFFECTS = tuple(Effect)
-SOFT = Effect.PREFER_NO_SCHEDULE
 # Few values, so that those which nearly agree meet often.
 INTEGERS = st.sampled_from(["0", "0", "00", "1", "2", "950", "0950", str(2**63 - 2), str(2**63 - 1)])
 VERSIONS = st.builds(
@@ -73,14 +69,6 @@ def cases(values, beyond, operators):
     )
 
 
-ANY_VALUE = INTEGERS | VERSIONS | NATURAL | TEXTS | BEYOND_INTEGERS | BEYOND_VERSIONS
-ANY_TOLERATION = st.builds(
-    tolerating,
-    st.sampled_from([one for one in Operator if one is not Operator.EXISTS]),
-    ANY_VALUE,
-    st.just(""),
-    st.lists(ANY_VALUE, max_size=3),
-)
 CASES = st.one_of(
     cases(INTEGERS, BEYOND_INTEGERS, ["Gt", "Lt"]),
     cases(VERSIONS, BEYOND_VERSIONS, ["SemverGt", "SemverLt", "SemverEq"]),
@@ -125,36 +113,11 @@ def test_a_node_that_is_not_tolerated_is_never_let_in(case, selector, gates, ent
 def test_a_node_that_suits_is_let_in_unless_it_is_told_why_not(case, selector, gates, entered):
     taints, tolerations = case
     assume(not asks_for_versions_of_what_is_none(taints, tolerations, selector))
-    assume(all(taint.effect in (*entered, SOFT) for taint in taints))
+    assume(all(taint.effect in (*entered, Effect.PREFER_NO_SCHEDULE) for taint in taints))
     node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates, entered)
     if is_tolerated(taints, tolerations, gates) and not is_admitted(node, pod):
         assert node.faults or pod.faults
         event("left out and told")
-
-
-@given(CASES, SELECTORS, GATES)
-def test_a_node_is_preferred_only_if_it_is_tolerated_and_told_why_if_it_is_not(case, selector, gates):
-    taints, tolerations = case
-    assume(not asks_for_versions_of_what_is_none(taints, tolerations, selector))
-    node, pod = node_labels(taints, [selector]), preferences("k", tolerations, gates)
-    preferred, tolerated = is_admitted(node, pod), is_tolerated(taints, tolerations, gates, [SOFT])
-    assert tolerated or not preferred
-    assert preferred or not tolerated or node.faults or pod.faults
-
-
-@given(
-    INTEGERS | VERSIONS | NATURAL | TEXTS,
-    st.lists(ANY_TOLERATION, min_size=2, max_size=4),
-    st.sampled_from([None, *ValueType]),
-    GATES,
-)
-def test_no_node_meets_two_preferences_by_one_taint(value, tolerations, value_type, gates):
-    """The scheduler adds weights: a node that is tolerated twice would score higher than one without the taint."""
-    node = node_labels([Taint("k", value, SOFT)], [TaintSelector("k", EFFECTS, value_type, True)])
-    pod = preferences("k", tolerations, gates)
-    met = [term for term in pod.terms if holds([{"matchExpressions": [one.as_json() for one in term]}], node.labels)]
-    assert len(met) <= 1
-    event(f"{len(met)} of {len(pod.terms)}")
 
 
 @given(CASES, ENTERED)

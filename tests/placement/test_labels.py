@@ -14,7 +14,6 @@ from taintwarden_placement.node_labels.names import (
     keys_of,
     label_version_label,
     labels_about,
-    prefer_labels,
     taint_labels,
     value_label,
 )
@@ -23,10 +22,8 @@ KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 22
 
 
 def all_labels(key):
-    of_taint, preferred = taint_labels(key), prefer_labels(key)
-    if of_taint is None or preferred is None:
-        return {of_taint, preferred}
-    return {of_taint.value, of_taint.version, of_taint.effect, preferred.value, preferred.version}
+    found = taint_labels(key)
+    return {None} if found is None else {found.value, found.version, found.low_version, found.effect}
 
 
 def test_a_key_without_prefix():
@@ -46,7 +43,7 @@ def test_the_longest_prefix_leaves_room_for_the_longest_domain():
 
 def test_a_prefix_that_leaves_no_room_is_refused():
     longest = "a" * 223
-    assert len(prefer_labels(f"{longest}/k").version.partition("/")[0]) == 253
+    assert len(taint_labels(f"{longest}/k").low_version.partition("/")[0]) == 253
     assert all_labels(f"{longest}a/k") == {None}
 
 

@@ -36,29 +36,12 @@ def labels(*values, value_type=None):
     return node_labels([Taint("k", value) for value in values], [placing(value_type)])
 
 
-PREFER_VALUE, PREFER_VERSION, PREFER_ORDER = (
-    f"prefer-{domain}.taintwarden.io/k" for domain in ("value", "version", "order")
-)
-
-
 def test_a_node_without_the_taint_says_so():
     assert node_labels([], [placing()]).labels == neutral_labels(["k"]) == NOT_THERE
 
 
-def test_a_taint_that_scheduling_only_prefers_to_avoid_has_labels_of_its_own():
-    found = node_labels([Taint("k", "1.2.3", Effect.PREFER_NO_SCHEDULE)], [placing()])
-    assert found.labels == {
-        PREFER_VALUE: "1.2.3",
-        PREFER_VERSION: "10002000000031",
-        PREFER_ORDER: ordered("1.2.3")[ORDER],
-        **NOT_THERE,
-    }
-
-
-def test_its_value_may_differ_from_that_of_the_others():
-    taints = [Taint("k", "x", Effect.PREFER_NO_SCHEDULE), Taint("k", "y")]
-    found = node_labels(taints, [placing()])
-    assert (found.labels, found.faults) == ({**says("y"), PREFER_VALUE: "x"}, ())
+def test_a_taint_that_keeps_no_pod_off_is_not_repeated():
+    assert node_labels([Taint("k", "1.2.3", Effect.PREFER_NO_SCHEDULE)], [placing()]).labels == NOT_THERE
 
 
 @pytest.mark.parametrize("value_type", [ValueType.INTEGER, ValueType.STRING])

@@ -6,7 +6,7 @@ import pytest
 
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.natural import parse_natural
-from taintwarden_placement.affinity import preferences, requirements
+from taintwarden_placement.affinity import requirements
 from taintwarden_placement.node_labels.encoding import encode_natural
 
 SHORT = {
@@ -111,52 +111,7 @@ def test_several_versions_let_in_what_any_of_them_does():
     assert len(found.faults) == 2
 
 
-@pytest.mark.parametrize(
-    ("tolerated", "terms"),
-    [
-        ((("Gt", "5"), ("Lt", "10")), ["value Gt 9", "value Lt 10"]),
-        ((("Gt", "-5"), ("Lt", "10")), ["value Gt 9", "value Lt 10"]),
-        ((("Gt", "950"), ("Equal", "960")), ["value Gt 950"]),
-        ((("Gt", "950"), ("Equal", "950")), ["value Gt 950", "value In 950"]),
-        ((("SemverGt", "1.8.0"), ("SemverEq", "1.9.0")), ["version Gt 10008000000001"]),
-        (
-            (("SemverGt", "1.8.0"), ("SemverLt", "1.9.0")),
-            ["version Gt 10009000000000", "version Lt 10009000000001"],
-        ),
-        (
-            (("SemverGt", "1.8.0"), ("Equal", "v1.9.0")),
-            ["value In v1.9.0", "version Gt 10008000000001 & value NotIn v1.9.0"],
-        ),
-        (
-            (("Lt", "3"), ("SemverEq", "2")),
-            [
-                "value Lt 3 & version NotIn 20000000000001",
-                "version In 20000000000001",
-            ],
-        ),
-        (
-            (("Lt", "3"), ("Equal", "2"), ("SemverEq", "2")),
-            ["value Lt 3 & version NotIn 20000000000001", "version In 20000000000001"],
-        ),
-        (
-            (("Lt", "3"), ("SemverGt", "2.0.0"), ("SemverLt", "1.0.0")),
-            [
-                "value Lt 3 & version Lt 20000000000002 & version Gt 10000000000000",
-                "value Lt 3 & version DoesNotExist",
-                "version Gt 20000000000001",
-                "version Lt 10000000000001",
-            ],
-        ),
-    ],
-)
-def test_no_node_meets_two_preferred_terms(tolerated, terms):
-    """The weights of preferences add up."""
-    found = preferences("k", [tolerates(*pair) for pair in tolerated])
-    absent, *others = (term.replace("prefer-", "") for term in written(found))
-    assert (absent, others) == ("value DoesNotExist", terms)
-
-
-def test_required_terms_may_overlap_and_are_no_more_than_the_tolerations():
+def test_terms_may_overlap_and_are_no_more_than_the_tolerations():
     pairs = (("Lt", "3"), ("SemverGt", "2.0.0"), ("Equal", "v2.1.0"))
     found = asked(*(tolerates(*pair) for pair in pairs))
     assert written(found) == ["low Lt 3", "high In v2.1.0,MAX", "version Gt 20000000000001"]
@@ -239,19 +194,6 @@ def test_effects_that_the_scheduler_rejects_itself_need_no_requirement():
     found = asked(tolerates("Gt", "950", EXECUTE), effects=[EXECUTE])
     assert written(found) == ["high Gt 950"]
     assert asked(tolerates("Gt", "950", EXECUTE), effects=[]).unrestricted
-
-
-def test_preferences_are_about_labels_of_their_own():
-    found = preferences("k", [tolerates("Gt", "950", Effect.PREFER_NO_SCHEDULE), tolerates("Lt", "5", EXECUTE)])
-    assert [[(one.key, one.operator, one.values) for one in term] for term in found.terms] == [
-        [("prefer-value.taintwarden.io/k", "DoesNotExist", ())],
-        [("prefer-value.taintwarden.io/k", "Gt", ("950",))],
-    ]
-
-
-@pytest.mark.parametrize("toleration", [tolerates("Exists"), tolerates("Gt", "950", key="other")])
-def test_what_tolerates_every_value_and_what_names_another_key_prefers_nothing(toleration):
-    assert preferences("k", [toleration]).unrestricted
 
 
 def test_an_effect_that_is_never_tolerated_lets_no_node_in():

@@ -75,12 +75,12 @@ class Scene:
         self.volumes: dict[str, Any] = {}
         self.profiles = Profiles()
         self.counted: list[tuple[str, int]] = []
-        self.demands = Demands(Decoder(system_clock), self.profiles, self.claims, self.volumes)
+        self.demands = Demands(Decoder(system_clock), self.profiles, self.claims.get, self.volumes.get)
         self.decisions = Decisions(gates or Gates(), **bounds)
         self.now = 100.0
         self.node_changes = NodeChanges(lambda: MonotonicTime(self.now))
         self.extender = SchedulerExtender(
-            self.nodes, self.demands, self.decisions, self.node_changes, self._count, shows_values=shows_values
+            self.nodes.get, self.demands, self.decisions, self.node_changes, self._count, shows_values=shows_values
         )
 
     def _count(self, reason: str, nodes: int) -> None:

@@ -27,7 +27,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_placement.admission.injection import NO_NODE, additions, response
+from taintwarden_placement.admission.injection import NO_NODE, additions
 from taintwarden_placement.admission.placing import ConcerningPolicies
 from taintwarden_placement.node_labels import node_labels, version_labels
 from taintwarden_placement.scheduling.extender import Args, PreemptionArgs
@@ -122,7 +122,7 @@ def played(world: World) -> Outcome:
     scene.nodes["a"] = READ(msgspec.convert(stored_node, NodeObject))
     pod = world.pod()
     asked, acting = scene.demands.of(msgspec.convert(pod, UnboundPod)), ConcerningPolicies((POLICY,), (POLICY,))
-    injected = response(pod, additions(pod, asked, acting, (LABEL,), ALL_GATES))
+    injected = additions(pod, asked, acting, (LABEL,), ALL_GATES).response()
     stored = patched(pod, injected.patch)
     args = Args(msgspec.convert(stored, UnboundPod), ["a"])
     demand = scene.demands.of(args.pod)

@@ -36,7 +36,7 @@ def scene() -> Scene:
     found, read = Scene(), reader(Effect.NO_EXECUTE)
     found.nodes |= {"old": read(node(OLD)), "new": read(node(NEW))}
     found.extender = SchedulerExtender(
-        found.nodes,
+        found.nodes.get,
         found.demands,
         found.decisions,
         found.node_changes,
@@ -70,27 +70,27 @@ def test_a_taint_of_the_spec_counts_instead():
     facts = reader(Effect.NO_EXECUTE, Effect.NO_SCHEDULE)(
         node(OLD, {"key": "kubelet", "value": "v9", "effect": "NoExecute"})
     )
-    assert [str(taint) for taint in facts.repelling] == ["kubelet=v9:NoExecute", f"kubelet={OLD}:NoSchedule"]
+    assert [str(taint) for taint in facts.taints] == ["kubelet=v9:NoExecute", f"kubelet={OLD}:NoSchedule"]
 
 
 def test_one_that_is_preferred():
     facts = reader(Effect.PREFER_NO_SCHEDULE)(node(OLD))
-    assert (facts.repelling, [str(taint) for taint in facts.disliked]) == ((), [f"kubelet={OLD}:PreferNoSchedule"])
+    assert [str(taint) for taint in facts.taints] == [f"kubelet={OLD}:PreferNoSchedule"]
 
 
 @pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
 def test_a_policy_that_does_not_enforce_restricts_no_pod(mode):
     found = NodeReader()
     found.follow([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), mode=mode)])
-    assert (found(node(OLD)).repelling, found.derived) == ((), {})
+    assert (found(node(OLD)).taints, found.derived) == ((), {})
 
 
 def test_a_node_that_the_policy_does_not_select_has_no_derived_taint():
     spot = LabelSelector((Requirement("spot", SelectorOperator.EXISTS),))
     found = NodeReader()
     assert found.follow([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), node_selector=spot)])
-    assert found(node(OLD)).repelling == ()
-    assert found(node(OLD, labels={"spot": "yes"})).repelling != ()
+    assert found(node(OLD)).taints == ()
+    assert found(node(OLD, labels={"spot": "yes"})).taints != ()
 
 
 def test_nodes_are_read_again_only_for_other_taints_or_other_nodes():

@@ -17,6 +17,7 @@ from taintwarden_placement.serving.bodies import MAX_LARGE_BODIES, REQUEST_SECON
 
 HOST = "127.0.0.1"
 ANSWER = b"x" * 20_000_000
+MAX_BYTES = 3 * 2**20
 
 
 def request(length: int = 2) -> bytes:
@@ -36,12 +37,10 @@ async def connection(
     pair = make_pair(["localhost"], system_clock().wall)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_chain(tls, pair.certificate + pair.key)
-    app = web.Application()
-    made = Bodies(
-        lambda _name, _result, _seconds: None, lambda _: "", lambda _: None, getattr(request, "param", REQUEST_SECONDS)
-    )
-    app.add_routes([web.post("/ask", made.handler("ask", answer))])
-    server = HttpServer(app, "--port", tls)
+    seconds = getattr(request, "param", REQUEST_SECONDS)
+    nobody = lambda *_: None  # noqa: E731
+    made = Bodies(nobody, lambda _: "", nobody, max_bytes=MAX_BYTES, request_seconds=seconds)
+    server = HttpServer(made.app({"ask": answer}), "--port", tls)
     await server.start(HOST, port)
     trusting = ssl.create_default_context(cadata=pair.certificate.decode())
     reader, writer = await asyncio.open_connection(HOST, port, ssl=trusting, server_hostname="localhost")
@@ -90,11 +89,13 @@ class Asked:
             return web.Response(), "answered"
 
         made = Bodies(
-            lambda _name, result, _seconds: self.observed.append(result), lambda _: "", lambda _: None, request_seconds
+            lambda _name, result, _seconds: self.observed.append(result),
+            lambda _: "",
+            lambda _: None,
+            max_bytes=MAX_BYTES,
+            request_seconds=request_seconds,
         )
-        app = web.Application()
-        app.add_routes([web.post("/ask", made.handler("ask", answer))])
-        server = HttpServer(app, "--port")
+        server = HttpServer(made.app({"ask": answer}), "--port")
         await server.start(HOST, self.port)
         try:
             yield

@@ -11,8 +11,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from scheduling.scene import ABOVE, Scene, node, pod_json, sla
-from taintwarden_placement.serving.bodies import MAX_BODY_BYTES
-from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
+from taintwarden_placement.serving.extender_requests import MAX_BODY_BYTES, RESULTS, VERBS, extender_app
 
 POD = pod_json(tolerations=[ABOVE])
 

@@ -16,7 +16,7 @@ from admission.workloads import Json, review
 from taintwarden.fields.field_errors import FieldError
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.admission.webhooks import AdmissionRequest
-from taintwarden_placement.serving.reviews import review_app
+from taintwarden_placement.serving.reviews import MAX_BODY_BYTES, review_app
 
 WRONG = FieldError("spec.a", "0950", "leading zeros are not allowed", "write 950, not 0950")
 
@@ -163,23 +163,13 @@ async def test_other_paths_are_not_served(bench):
 
 
 async def test_an_object_that_is_large_is_looked_at(bench):
-    big = {"metadata": {"name": "web"}, "data": "x" * (2**20 - 2_000)}
+    big = {"metadata": {"name": "web"}, "data": "x" * (MAX_BODY_BYTES - 2_000)}
     bench.judged = AdmissionResponse(refusals=(WRONG,))
     assert not (await bench.response(object=big))["allowed"]
 
 
-async def test_an_object_that_is_too_large_is_let_through_with_a_warning(bench):
-    big = {"metadata": {"name": "web"}, "data": "x" * (3 * 2**20 - 2_000)}
-    bench.judged = AdmissionResponse(refusals=(WRONG,))
-    response = await bench.response(object=big)
-    assert response["allowed"]
-    assert response["warnings"] == ["the object is larger than 1048576 bytes, and taintwarden does not look at it"]
-    assert bench.observed == [("validate", "too-large")]
-    assert bench.asked == []
-
-
 async def test_what_is_larger_is_not_read(bench):
-    status, _ = await bench.post(b"x" * (3 * 2**20 + 1))
+    status, _ = await bench.post(b"x" * (MAX_BODY_BYTES + 1))
     assert status == 413
     assert bench.observed == [("validate", "too-large")]
 

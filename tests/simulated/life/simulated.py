@@ -20,7 +20,7 @@ from taintwarden_cli.rehearsal.manifests import Document
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden_placement.node_labels import wanted_labels
-from taintwarden_placement.node_labels.names import Kept, keys_of, mirrored
+from taintwarden_placement.node_labels.names import Kept, keys_of
 from taintwarden_placement.webhook_process import admission_webhooks
 
 NAMESPACE = "default"
@@ -244,7 +244,7 @@ class SimulatedTown:
 def _named(pod: Json) -> set[Kept]:
     required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
     keys = [one["key"] for term in required.get("nodeSelectorTerms", ()) for one in term.get("matchExpressions", ())]
-    return {Kept(about.key, about.of_label) for key in keys if (about := mirrored(key)) is not None}
+    return set(keys_of(keys))
 
 
 def _suits(pod: Json, node: Json) -> bool:

@@ -27,7 +27,7 @@ _COMMANDS = {
     "explain": CommandEntry("taintwarden_cli.explain.command:explain", "Say why pods stay or leave, and when."),
     "init": CommandEntry("taintwarden_cli.files.file_commands:init", "Print a first policy."),
     "validate": CommandEntry(
-        "taintwarden_cli.files.file_commands:validate", "Check policies, profiles, pods and nodes in files."
+        "taintwarden_cli.files.file_commands:validate", "Check policies, profiles and pods in files."
     ),
     "status": CommandEntry("taintwarden_cli.status.command:status", "Show the status of policies."),
     "top": CommandEntry("taintwarden_cli.status.command:top", "Show the status of policies live."),

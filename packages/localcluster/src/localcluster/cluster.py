@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
 from aiohttp import web
 
 from localcluster.controllers.disruption import DisruptionController
@@ -15,37 +16,44 @@ from localcluster.controllers.kubelet import Kubelet
 from localcluster.faults import Faults
 from localcluster.http.app import Application
 from localcluster.http.handlers import Handlers
-from localcluster.http.kubeconfig import write_kubeconfig
 from localcluster.http.streams import Streams
 from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Target
 from localcluster.operations.deleting import DeleteOptions, Deleter
 from localcluster.operations.evicting import Evictor
-from localcluster.operations.options import Options
 from localcluster.operations.writing import Writer
-from localcluster.store.store import Clock, Store, utc_now
+from localcluster.store.store import Store
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 class Server:
     """A cluster that is being served."""
 
-    def __init__(self, port: int, token: str | None) -> None:
+    def __init__(self, port: int) -> None:
         self.port = port
-        self.token = token
         self.url = f"http://127.0.0.1:{port}"
 
     def write_kubeconfig(self, path: str | Path) -> Path:
-        """Write a kubeconfig whose only context, `local`, is this server."""
-        return write_kubeconfig(Path(path), self.url, self.token)
+        """Write a kubeconfig whose only context, `local`, is this server; only its owner can read it."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "local",
+            "clusters": [{"name": "local", "cluster": {"server": self.url}}],
+            "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
+            "users": [{"name": "local", "user": {}}],
+        }
+        path = Path(path)
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config))
+        return path
 
 
 class LocalCluster:
     """An API server in the process. Without `serve` it is only a store and its rules.
 
-    `store` takes trusted writes: no admission, no validation. `create`, `apply` and `delete` pass both, as a client
+    `store` takes trusted writes: no admission, no validation. `create` and `delete` pass both, as a client
     would. `disruption` runs a controller that computes budgets, `kubelet` one that starts and terminates pods; both
     only while the cluster is served, and off by default, as next to a bare kube-apiserver.
     """
@@ -54,19 +62,13 @@ class LocalCluster:
         self,
         *,
         comparison_operators: bool = False,
-        history_limit: int = 20_000,
-        faults: Faults | None = None,
-        token: str | None = None,
-        clock: Clock = utc_now,
         bookmark_seconds: float = 60.0,
         disruption: bool = False,
         kubelet: bool = False,
         termination_seconds: float | None = None,
-        version: str = "v1.36.0",
     ) -> None:
-        self.faults = faults or Faults()
-        self.token = token
-        self.store = Store(history_limit=history_limit, clock=clock)
+        self.faults = Faults()
+        self.store = Store()
         self.registry = Registry(self.store, comparison_operators=comparison_operators)
         self.disruption = DisruptionController(self.store) if disruption else None
         self.kubelet = (
@@ -76,22 +78,15 @@ class LocalCluster:
         self._deleter = Deleter(self.store)
         self._evictor = Evictor(self.store, self._deleter, self.registry.named("pods"))
         self._streams = Streams(self.store, self.faults, bookmark_seconds=bookmark_seconds)
-        handlers = Handlers(self.store, self.registry, self.faults)
-        self._application = Application(self.registry, handlers, self._streams, self.faults, token, version)
+        handlers = Handlers(self.store, self.registry)
+        self._application = Application(self.registry, handlers, self._streams, self.faults)
         for name in _NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
-            self.create("serviceaccounts", {"metadata": {"name": "default", "namespace": name}})
-        for name, value in _PRIORITIES.items():
-            self.store.create("priorityclasses", {"metadata": {"name": name}, "value": value})
-
-    def application(self) -> web.Application:
-        """The server as an aiohttp application, for a caller that serves it itself, with TLS for example."""
-        return self._application.build()
 
     @asynccontextmanager
     async def serve(self, port: int = 0) -> AsyncIterator[Server]:
         """Serve on 127.0.0.1 until the block is left, then end open watches. Port 0 selects a free port."""
-        runner = web.AppRunner(self.application(), shutdown_timeout=1.0, access_log=None)
+        runner = web.AppRunner(self._application.build(), shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)
         controllers = [one for one in (self.disruption, self.kubelet) if one is not None]
@@ -99,7 +94,7 @@ class LocalCluster:
             await site.start()
             for controller in controllers:
                 controller.start()
-            yield Server(runner.addresses[0][1], self.token)
+            yield Server(runner.addresses[0][1])
         finally:
             for controller in controllers:
                 await controller.stop()
@@ -109,25 +104,13 @@ class LocalCluster:
 
     # As a client, without HTTP
 
-    def create(self, resource: str, body: dict[str, Any], *, manager: str = "localcluster") -> dict[str, Any]:
+    def create(self, resource: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST an object of a resource by its plural; the namespace is `default` unless the body names one."""
         known = self.registry.named(resource)
         namespace = (body.get("metadata") or {}).get("namespace") or "default"
         body = {"kind": known.kind, "apiVersion": known.api_version, **body}
         target = Target(known, namespace if known.namespaced else "")
-        return self._writer.create(target, body, Options(manager, validation="Strict"))
-
-    def apply(self, body: dict[str, Any], *, manager: str = "localcluster", force: bool = True) -> dict[str, Any]:
-        """Server-side apply a manifest; its kind and apiVersion select the resource."""
-        known = next(
-            (one for one in self.registry if (one.kind, one.api_version) == (body["kind"], body["apiVersion"])), None
-        )
-        if known is None:
-            raise LookupError(f"no resource serves {body['kind']} in {body['apiVersion']}")
-        meta = body["metadata"]
-        namespace = meta.get("namespace", "default") if known.namespaced else ""
-        options = Options(manager, validation="Strict", force=force)
-        return self._writer.apply(Target(known, namespace, meta["name"]), body, options)[0]
+        return self._writer.create(target, body, "localcluster")
 
     def delete(self, resource: str, name: str, namespace: str = "", *, grace_seconds: int | None = None) -> None:
         """DELETE an object."""
@@ -154,4 +137,4 @@ class LocalCluster:
 
     def open_watches(self, resource: str | None = None) -> int:
         """How many watches are open now."""
-        return sum(resource is None or one.resource.partition(".")[0] == resource for one in self._streams.open)
+        return sum(resource is None or one.resource == resource for one in self._streams.open)

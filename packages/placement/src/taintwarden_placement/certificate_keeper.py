@@ -1,7 +1,7 @@
 """Keeps a Service served with a certificate that its callers trust: API servers, or schedulers.
 
-Every replica reads the Secret repeatedly, carries out the plan of ``certificates.rotation``, and looks whether the
-webhook configurations trust what it serves. It cannot write those: ``controller.trust`` does, with another account.
+Every replica reads the Secret repeatedly, carries out the plan of ``rotation``, and looks whether the webhook
+configurations trust what it serves. It cannot write those: ``trust`` does, with another account.
 No replica leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment
 one reads what the other has written.
 """
@@ -14,20 +14,18 @@ import structlog
 from taintwarden.controller.clock import Clock
 from taintwarden.kube.errors import KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden.serving.pairs import Pair, UnusablePair, is_contained, read_pair, trusts
-from taintwarden_placement.rotation import CERTIFICATE, KEY, NEXT_AUTHORITY, Content, RotationPlan, is_rotating, plan
+from taintwarden.serving.pairs import Pair, UnusablePair, read_pair, trusts
+from taintwarden_placement.rotation import CERTIFICATE, KEY, Content, plan
 from taintwarden_placement.webhook_calls import (
     ConfigurationKind,
     Secret,
-    read_bundles,
+    read_configurations,
     read_secret,
     write_secret,
 )
 
 READ_SECONDS = 10.0
 """Between two looks at the Secret and at the configurations."""
-ROTATING_SECONDS = 5.0
-"""The same while an authority waits for being trusted."""
 RETRY_SECONDS = 5.0
 """The same while there is none to serve with, or something failed."""
 
@@ -76,10 +74,6 @@ class CertificateKeeper:
         self._kinds = kinds
         self._configured = configured
         self._trusted = trusted
-        self._trust: tuple[bytes, float] | None = None
-        """The next authority that every configuration carries, and since when we see it."""
-        self._bundles: dict[ConfigurationKind, list[bytes]] = {}
-        """The caBundle of each webhook that calls us, as this look has found them."""
         self._complaints: dict[str, str] = {}
 
     async def run(self) -> None:
@@ -92,9 +86,7 @@ class CertificateKeeper:
         """Look once, and do what is to be done. Returns the seconds until the next look."""
         try:
             secret = await read_secret(self._client, *self._place)
-            await self._read_bundles()
             if self._makes_own:
-                self._look_at_following(secret.content.get(NEXT_AUTHORITY, b""))
                 secret = await self._follow_plan(secret)
             self._take(secret.content)
         except KubeError as error:
@@ -104,40 +96,20 @@ class CertificateKeeper:
         self._settled("look")
         if self.served is None:
             return RETRY_SECONDS
-        self._look_at_trust(self.served)
-        return ROTATING_SECONDS if self._makes_own and is_rotating(secret.content) else READ_SECONDS
-
-    async def _read_bundles(self) -> None:
-        self._bundles = {}
-        try:
-            for kind in self._kinds:
-                self._bundles[kind] = await read_bundles(self._client, kind, *self._place)
-        except KubeError as error:  # which does not stop serving
-            self._bundles = {}
-            if self._is_news("trust", str(error)):
-                log.warning("webhook-configuration-not-read", reason=str(error))
-            return
-        self._settled("trust")
-
-    def _look_at_following(self, following: bytes) -> None:
-        """See since when all configurations carry the authority that follows; not known where there are none."""
-        bundles = [bundle for found in self._bundles.values() for bundle in found]
-        if not following or not bundles or not all(is_contained(following, bundle) for bundle in bundles):
-            self._trust = None
-        elif self._trust is None or self._trust[0] != following:
-            self._trust = (following, self._clock().wall)
+        await self._look_at_trust(self.served)
+        return READ_SECONDS
 
     async def _follow_plan(self, secret: Secret) -> Secret:
-        trusted_since = None if self._trust is None else self._trust[1]
-        made = plan(secret.content, self._names, self._clock().wall, trusted_since)
+        made = plan(secret.content, self._names, self._clock().wall)
         if not made.changes:
             return secret
         if not await write_secret(self._client, *self._place, made.changes, secret.resource_version):
             return await read_secret(self._client, *self._place)
-        self._tell(made)
-        kept = {key: value for key, value in secret.content.items() if key not in made.changes}
-        written = {key: value for key, value in made.changes.items() if value is not None}
-        return Secret(kept | written, "")
+        if made.is_repair:
+            log.warning("certificate-repaired", secret=self._secret, reason=made.reason)
+        else:
+            log.info("certificate-made", secret=self._secret, reason=made.reason)
+        return Secret(secret.content | made.changes, "")
 
     def _take(self, content: Content) -> None:
         """Serve with what the Secret holds; with what we have where that cannot be used."""
@@ -157,9 +129,17 @@ class CertificateKeeper:
         days = round((pair.ends_at - self._clock().wall) / 86400, 1)
         log.info("certificate-served", secret=self._secret, days_left=days)
 
-    def _look_at_trust(self, served: Pair) -> None:
+    async def _look_at_trust(self, served: Pair) -> None:
         """Report every configuration that is missing, or does not let API servers trust what is served."""
-        for kind, bundles in self._bundles.items():
+        try:
+            found = {kind: await read_configurations(self._client, kind, *self._place) for kind in self._kinds}
+        except KubeError as error:
+            if self._is_news("trust", str(error)):
+                log.warning("webhook-configuration-not-read", reason=str(error))
+            return
+        self._settled("trust")
+        for kind, configurations in found.items():
+            bundles = [bundle for one in configurations for bundle in one.bundles.values()]
             self._configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls the webhooks because of it, so none has to trust them
                 if self._is_news(kind.value, "missing"):
@@ -184,12 +164,6 @@ class CertificateKeeper:
     @property
     def _secret(self) -> str:
         return "/".join(self._place)
-
-    def _tell(self, made: RotationPlan) -> None:
-        if made.is_repair:
-            log.warning("certificate-repaired", secret=self._secret, reason=made.reason)
-        else:
-            log.info("certificate-made", secret=self._secret, reason=made.reason)
 
     def _is_news(self, about: str, reason: str) -> bool:
         """Whether to complain: once, until it is another reason or was well meanwhile."""

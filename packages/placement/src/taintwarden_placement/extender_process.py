@@ -14,21 +14,20 @@ from taintwarden.controller.decoding.remembered import Remembered
 from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
-from taintwarden.engine.machine import events
 from taintwarden.engine.model import Policy
-from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.telemetry.metrics import Process, observer
+from taintwarden_placement.admission.known import Known
 from taintwarden_placement.mirror import Mirror
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
 from taintwarden_placement.scheduling.objects import CLAIMS, VOLUMES, ClaimObject, VolumeObject
-from taintwarden_placement.served import Followed, ServedApp, serve
+from taintwarden_placement.served import Followed, ServedApp, serve, unreported
 from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.settings import ExtenderSettings
@@ -45,22 +44,23 @@ class ExtenderApp(ServedApp):
     """
 
     def __init__(self, settings: ExtenderSettings, connection: Connection, clock: Clock = system_clock) -> None:
-        self.profiles = Profiles()
+        self.known = Known()
         self._node_changes = NodeChanges(lambda: clock().monotonic)
         self._parse_volume = Remembered(parse_volume_affinity)
         super().__init__(Process.EXTENDER, settings, connection, clock)
 
     def follow(self) -> Followed:
         """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
+        feed = self.known.feed
         self._reader = NodeReader()
         self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
         self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
         self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
-        profiles = ProfileStore(self._feed, _unreported)
+        profiles = ProfileStore(feed, unreported)
         return {
-            POLICIES: StoreHandler(POLICIES.name, self._feed, self.metrics, PolicyStore(self._derive, _unreported)),
+            POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, unreported)),
             NODES: self._nodes,
-            PROFILES: StoreHandler(PROFILES.name, self._feed, self.metrics, profiles),
+            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
             CLAIMS: self._claims,
             VOLUMES: self._volumes,
         }
@@ -69,11 +69,11 @@ class ExtenderApp(ServedApp):
         """Requests of schedulers."""
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
-        demands = Demands(Decoder(self._clock), self.profiles, self._claims, self._volumes)
+        demands = Demands(Decoder(self._clock), self.known.profiles, self._claims.get, self._volumes.get)
         decisions = Decisions(self.settings.gates)
         is_closed = self.settings.webhook_client_ca is not None
         extender = SchedulerExtender(
-            self._nodes,
+            self._nodes.get,
             demands,
             decisions,
             self._node_changes,
@@ -90,15 +90,6 @@ class ExtenderApp(ServedApp):
             clock=self._clock,
         )
 
-    def _feed(self, event: events.Event) -> None:
-        match event:
-            case events.ProfileSeen(profile):
-                self.profiles.put(profile.namespace, profile.name, profile)
-            case events.ProfileGone(namespace, name):
-                self.profiles.put(namespace, name, None)
-            case _:
-                pass
-
     def _derive(self, policies: Sequence[Policy]) -> None:
         """Policies are in force. If they derive other taints than those before, nodes are read again."""
         if self._reader.follow(policies):
@@ -114,10 +105,6 @@ class ExtenderApp(ServedApp):
 
     def _refused(self, reason: str, nodes: int) -> None:
         self.metrics.extender_refusals.labels(reason).inc(nodes)
-
-
-def _unreported(_key: str, _uid: str, _reason: str) -> None:
-    """The operator reports what is wrong with policies and profiles."""
 
 
 async def run(settings: ExtenderSettings) -> BaseException | None:

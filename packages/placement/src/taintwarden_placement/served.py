@@ -50,7 +50,8 @@ class ServedApp(ABC):
         self.metrics = Metrics(process)
         self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
         self._process = process
-        self._failed = asyncio.Event()
+        self.stopping = asyncio.Event()
+        """Asked to stop, or a task has failed."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self.metrics.exposition)
         self._metrics_server: MetricsServer | None = None
@@ -103,10 +104,6 @@ class ServedApp(ABC):
         await self.client.__aexit__()
         log.info("process-stopped", process=self._process.value)
 
-    async def failed(self) -> None:
-        """Wait until a task has failed."""
-        await self._failed.wait()
-
     async def _release_memory(self) -> None:
         """Once all lists are complete. No client waits then while the collector looks at what is known."""
         for stream in self._streams:
@@ -123,7 +120,7 @@ class ServedApp(ABC):
         if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
             self.failure = error
             log.critical("task-failed", exc_info=error)
-            self._failed.set()
+            self.stopping.set()
 
     def _unready(self) -> str:
         missing = [stream.name for stream in self._streams if not stream.listed.is_set()]
@@ -133,6 +130,10 @@ class ServedApp(ABC):
         return f"a task failed: {self.failure}" if self.failure else ""
 
 
+def unreported(_key: str, _uid: str, _reason: str) -> None:
+    """The operator reports what is wrong with policies and profiles."""
+
+
 async def serve(app: ServedApp) -> BaseException | None:
     """Serve until told to stop; what made it fail, if anything.
 
@@ -140,17 +141,13 @@ async def serve(app: ServedApp) -> BaseException | None:
         ConfigError: a port or a certificate of callers cannot be used.
 
     """
-    stopping, running = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        running.add_signal_handler(number, stopping.set)
-    ends = [asyncio.create_task(stopping.wait()), asyncio.create_task(app.failed())]
+        asyncio.get_running_loop().add_signal_handler(number, app.stopping.set)
     try:
         await app.start()
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await app.stopping.wait()
         if app.failure is None:  # answer until all nodes have removed this replica from the Service
             await app.server.linger()
     finally:
-        for task in ends:
-            task.cancel()
         await app.stop()
     return app.failure

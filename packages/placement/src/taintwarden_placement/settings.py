@@ -1,11 +1,10 @@
 """Settings of the processes that answer over HTTPS, validated once."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from taintwarden.settings import CommonSettings, load
+from taintwarden.settings import CommonSettings
 
 WebhookCertificates = Literal["own", "external"]
 Placement = Literal["labels", "extender"]
@@ -39,23 +38,3 @@ class ExtenderSettings(ServedSettings, frozen=True, kw_only=True):
     """Settings of ``taintwarden scheduler-extender``."""
 
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-scheduler-extender"
-
-
-def load_webhook_settings(environment: Mapping[str, str], **flags: Any) -> WebhookSettings:
-    """Settings of the webhook: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
-
-    Raises:
-        SettingsError: a value is of the wrong type or out of range.
-
-    """
-    return load(WebhookSettings, environment, flags)
-
-
-def load_extender_settings(environment: Mapping[str, str], **flags: Any) -> ExtenderSettings:
-    """The same for the scheduler extender.
-
-    Raises:
-        SettingsError: a value is of the wrong type or out of range.
-
-    """
-    return load(ExtenderSettings, environment, flags)

@@ -9,7 +9,7 @@ import asyncio
 
 from taintwarden.kube.errors import KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden_placement.rotation import AUTHORITY, NEXT_AUTHORITY, TRUSTED
+from taintwarden_placement.rotation import AUTHORITY, TRUSTED
 from taintwarden_placement.webhook_calls import ConfigurationKind, apply_bundle, read_configurations, read_secret
 
 POLL_SECONDS = 2.0
@@ -51,15 +51,16 @@ async def _bundle(client: Client, namespace: str, service: str, wait_seconds: fl
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_seconds
     while True:
-        problem = f"the Secret {namespace}/{service} has no authority"
+        problem: Exception = UntrustedError(
+            f"the Secret {namespace}/{service} has no authority: taintwarden webhook writes one when it runs, "
+            "unless --webhook-certificates is external"
+        )
         try:
             content = (await read_secret(client, namespace, service)).content
-            if content.get(TRUSTED) and (content.get(AUTHORITY) or content.get(NEXT_AUTHORITY)):
+            if content.get(TRUSTED) and content.get(AUTHORITY):
                 return content[TRUSTED]
-        except KubeError:
-            if loop.time() >= until:
-                raise
+        except KubeError as error:
+            problem = error
         if loop.time() >= until:
-            msg = f"{problem}: taintwarden webhook writes one when it runs, unless --webhook-certificates is external"
-            raise UntrustedError(msg)
+            raise problem
         await asyncio.sleep(POLL_SECONDS)

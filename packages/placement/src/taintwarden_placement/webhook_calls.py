@@ -94,15 +94,15 @@ async def read_secret(client: Client, namespace: str, name: str) -> Secret:
 
 
 async def write_secret(
-    client: Client, namespace: str, name: str, changes: Mapping[str, bytes | None], resource_version: str
+    client: Client, namespace: str, name: str, changes: Mapping[str, bytes], resource_version: str
 ) -> bool:
-    """Put ``changes`` into the Secret (None removes a key); False: it was written since.
+    """Put ``changes`` into the Secret; False: it was written since.
 
     Raises:
         KubeError: it was not written, or the result is not known.
 
     """
-    data = {key: None if value is None else _base64(value) for key, value in changes.items()}
+    data = {key: _base64(value) for key, value in changes.items()}
     path = _secret_path(namespace, name)
     try:
         await patch(client, path, {"data": data}, version=resource_version, timeout_seconds=TIMEOUT_SECONDS)
@@ -125,22 +125,10 @@ async def read_configurations(
     body = await client.request("GET", kind.path, timeout_seconds=TIMEOUT_SECONDS)
     ours, found = _ServiceReference(namespace, service), []
     for one in decoded(body, _Configurations, "webhook configurations").items:
-        called = [webhook for webhook in one.webhooks if webhook.client_config.service == ours]
+        called = {each.name: each.client_config for each in one.webhooks if each.client_config.service == ours}
         if called:
-            bundles = {webhook.name: webhook.client_config.bundle or b"" for webhook in called}
-            found.append(Configuration(one.metadata.name, bundles))
+            found.append(Configuration(one.metadata.name, {name: each.bundle or b"" for name, each in called.items()}))
     return found
-
-
-async def read_bundles(client: Client, kind: ConfigurationKind, namespace: str, service: str) -> list[bytes]:
-    """The caBundle of every webhook of this kind that calls our Service.
-
-    Raises:
-        KubeError: they were not read.
-
-    """
-    found = await read_configurations(client, kind, namespace, service)
-    return [bundle for one in found for bundle in one.bundles.values()]
 
 
 async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: Configuration, bundle: bytes) -> None:

@@ -21,7 +21,7 @@ from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionWebhooks
 from taintwarden_placement.scheduling.demands import Demands
-from taintwarden_placement.served import Followed, ServedApp, serve
+from taintwarden_placement.served import Followed, ServedApp, serve, unreported
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.serving.reviews import RESULTS, review_app
 from taintwarden_placement.settings import WebhookSettings
@@ -46,8 +46,8 @@ class WebhookApp(ServedApp):
     def follow(self) -> Followed:
         """Policies, profiles and namespaces."""
         feed = self.known.feed
-        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), _untold)
-        profiles = ProfileStore(feed, _untold)
+        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), unreported)
+        profiles = ProfileStore(feed, unreported)
         return {
             POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, policies),
             PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
@@ -77,12 +77,8 @@ def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender:
     """What answers from ``known``."""
     decoder = Decoder(clock)
     # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
-    demands = Demands(decoder, known.profiles, claims={}, volumes={})
+    demands = Demands(decoder, known.profiles)
     return AdmissionWebhooks(known, decoder, demands.of, gates, by_extender=by_extender)
-
-
-def _untold(_key: str, _uid: str, _reason: str) -> None:
-    """The operator reports errors of stored objects."""
 
 
 async def run(settings: WebhookSettings) -> BaseException | None:

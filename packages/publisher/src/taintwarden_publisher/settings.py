@@ -17,4 +17,4 @@ def load_publisher_settings(environment: Mapping[str, str], **flags: Any) -> Pub
         SettingsError: a value is of the wrong type or out of range.
 
     """
-    return load(PublisherSettings, environment, flags)
+    return load(PublisherSettings, environment, **flags)

@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
 from taintwarden.fields.names import check_key, check_label_value
 from taintwarden.kube.wire.kinds import NodeObject
@@ -13,13 +15,12 @@ from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec, PlacedVolume
 from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.rehearsal import named
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
 from taintwarden_cli.rendering import Lines, render
-from taintwarden_placement.admission.advice import named_labels
 from taintwarden_placement.admission.annotated_objects import pod_in
 from taintwarden_placement.admission.checking import look, mapping
 from taintwarden_placement.node_labels import neutral_labels, node_labels
@@ -128,7 +129,7 @@ class Uses:
         if any(look(one, "controller") is True for one in owners):
             return
         template = pod_in(workload, listing.group, listing.kind)
-        if any(one in self.keys for one in named_labels(look(template, "spec"))):
+        if self._are_in(msgspec.convert(look(template, "spec") or {}, PlacedSpec).place.labels):
             self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
 
     def _are_in(self, labels: Iterable[str]) -> bool:

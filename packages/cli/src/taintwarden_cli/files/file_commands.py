@@ -38,24 +38,23 @@ def init(**given: object) -> None:
     imported("taintwarden_cli.files.first_policy:show")(**given)
 
 
-_VALIDATE_HELP = """Check policies, profiles, pods and nodes in YAML or JSON files, without a cluster. - is standard
-input. Of a folder, its .yaml, .yml and .json files are checked. 0950 without quotes is a number, as to kubectl.
+_VALIDATE_HELP = """Check policies, profiles and pods in YAML or JSON files, without a cluster. - is standard input. Of
+a folder, its .yaml, .yml and .json files are checked. 0950 without quotes is a number, as to kubectl.
 
 Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templates of Deployments, StatefulSets,
 DaemonSets, ReplicaSets, Jobs and CronJobs, and of any other kind that contains pod templates, such as Rollouts,
-RayClusters and JobSets (the annotation taintwarden.io/tolerations, and native tolerations that an API server may
-refuse); and the taints of Nodes. Policies in the same input say what the values of taints have to be. Other objects are
-counted and ignored, TaintPublishers too: only the API server checks them. Lists are unfolded. Render the templates
-of a Helm chart first.
+RayClusters and JobSets (the annotations, and native tolerations that an API server may refuse); and the annotation of
+PersistentVolumes. Other objects are counted and ignored, TaintPublishers too: only the API server checks them. Lists
+are unfolded. Render the templates of a Helm chart first.
 
 \b
 Examples:
   taintwarden validate policies.yaml
-  taintwarden validate pod.yaml node.yaml policies.yaml
+  taintwarden validate pod.yaml policies.yaml
   taintwarden validate -R -f .
   helm template my-release ./chart | taintwarden validate -
   taintwarden validate -o json cluster.yaml
-  kubectl get nodes,taintevictionpolicies,tolerationprofiles -A -o json | taintwarden validate -
+  kubectl get taintevictionpolicies,tolerationprofiles -A -o json | taintwarden validate -
 
 Each finding is one line, with the line of the field in a YAML file:
 FILE:LINE: document N: KIND/NAME: SEVERITY: PATH: VALUE: REASON; REMEDY
@@ -72,7 +71,7 @@ reason).
 """
 
 
-@click.command(help=_VALIDATE_HELP, short_help="Check policies, profiles, pods and nodes in files.")
+@click.command(help=_VALIDATE_HELP, short_help="Check policies, profiles and pods in files.")
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("-f", "--filename", "named", multiple=True, help="A file or folder, as kubectl takes it; - is stdin.")
 @click.option("-R", "--recursive", is_flag=True, help="Also the folders in a folder.")

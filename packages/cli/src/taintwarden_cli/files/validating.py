@@ -2,29 +2,26 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
 
-from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
 from taintwarden.controller.words.wording import several
-from taintwarden.engine.model import Policy, Profile
+from taintwarden.engine.model import Profile
 from taintwarden.fields.field_errors import FieldError, InvalidObject, as_written
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.manifests import BadInput, Document, read_documents
 from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, check_templates, subject_of
 from taintwarden_placement.admission.checking import FaultSeverity, Found
-from taintwarden_placement.admission.volume_review import check_volume
 
 SUFFIXES = (".json", ".yaml", ".yml")
-T = TypeVar("T")
 
 
 class FileFinding(msgspec.Struct, rename="camel"):
@@ -61,7 +58,7 @@ class FileReport(msgspec.Struct, rename="camel"):
     files: int = 0
     objects: int = 0
     checked: int = 0
-    """Policies, profiles, pods, pod templates and nodes."""
+    """Policies, profiles, pods, pod templates and volumes."""
     ignored: dict[str, int] = {}
     errors: int = 0
     warnings: int = 0
@@ -89,12 +86,11 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
             except BadInput as error:
                 report.unreadable.append(Unreadable(printable(file), str(error)))
     report.objects = len(documents)
-    policies = list(_valid(documents, POLICY_KIND, parse_policy))
-    profiles = list(_valid(documents, PROFILE_KIND, parse_profile))
+    profiles = list(_profiles(documents))
     ignored: Counter[str] = Counter()
     first: dict[tuple[str, ...], Document] = {}
     for document in documents:
-        for severity, fault in (*_check(document, policies, profiles, report, ignored), *_twice(document, first)):
+        for severity, fault in (*_check(document, profiles, report, ignored), *_twice(document, first)):
             report.findings.append(_finding(document, severity, fault))
     report.ignored = dict(sorted(ignored.items()))
     report.errors = sum(one.severity is FaultSeverity.ERROR for one in report.findings)
@@ -116,18 +112,16 @@ def _files(name: str, report: FileReport, *, recursive: bool) -> Iterator[str]:
     yield from found
 
 
-def _valid(documents: Iterable[Document], kind: str, parse: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
+def _profiles(documents: Iterable[Document]) -> Iterator[Profile]:
     for document in documents:
-        if document.kind == kind:
+        if document.kind == PROFILE_KIND:
             try:
-                yield parse(document.content)
+                yield parse_profile(document.content)
             except InvalidObject:
                 continue  # reported where it is checked
 
 
-def _check(
-    document: Document, policies: list[Policy], profiles: list[Profile], report: FileReport, ignored: Counter[str]
-) -> Found:
+def _check(document: Document, profiles: list[Profile], report: FileReport, ignored: Counter[str]) -> Found:
     obj, group, kind = document.content, document.group, document.kind
     if subject_of(group, kind) is ObjectRole.OTHER:
         found = [] if kind == "CustomResourceDefinition" else [*check_templates(obj, profiles)]
@@ -137,9 +131,7 @@ def _check(
         yield from chain.from_iterable(faults for _, faults in found)
         return
     report.checked += 1
-    yield from check_object(obj, group, kind, policies, profiles)
-    if policies and subject_of(group, kind) is ObjectRole.VOLUME:
-        yield from check_volume(obj, policies)
+    yield from check_object(obj, group, kind, profiles)
 
 
 def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Found:

@@ -17,9 +17,10 @@ from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import merge
-from taintwarden_placement.admission.placing import Restrictions, acting, placed_keys, published_labels, restrictions
+from taintwarden_placement.admission.placing import Restrictions, acting, restrictions
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.node_labels.names import is_mirror_label
+from taintwarden_placement.node_labels.wanted import placed_keys, published_labels
 from taintwarden_placement.scheduling.demands import Demands, claim_of
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
 from taintwarden_placement.scheduling.objects import UnboundPod
@@ -100,9 +101,9 @@ class Candidate:
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether the taint does not keep it off: by all its tolerations, and by those that the scheduler reads."""
-        if taint.effect not in REPELLING or self._judge.untolerated(taint) is not None:
+        if taint.effect not in REPELLING or self._judge.untolerated(taint):
             return taint.effect not in REPELLING
-        return bool(taint.source) or self._native.untolerated(taint) is None
+        return bool(taint.source) or not self._native.untolerated(taint)
 
     def fits(self, node: Node) -> bool:
         """Whether nothing that is considered keeps it off the node."""
@@ -168,7 +169,7 @@ class Candidates:
         self._published = published_labels(taught.policies)
         self._by_labels = bool(self._published or placed_keys(taught.policies))
         annotated = _annotated(snapshot, by_labels=self._by_labels)
-        self._demands = Demands(taught.decoder, _indexed(taught.profiles), self._claims, annotated)
+        self._demands = Demands(taught.decoder, _indexed(taught.profiles), self._claims.get, annotated.get)
 
     def wanted(self, node: Node) -> NodeLabels:
         """The labels of placement that a node should have."""

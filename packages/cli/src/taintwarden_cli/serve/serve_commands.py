@@ -1,19 +1,14 @@
 """Commands that serve: the operator, the webhooks and the scheduler extender; and ``taintwarden webhook-trust``."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
 
-from taintwarden.settings import Settings, load_settings
+from taintwarden.settings import Settings, load, load_settings
 from taintwarden_cli.lazy import imported
-from taintwarden_placement.settings import (
-    ExtenderSettings,
-    ServedSettings,
-    WebhookSettings,
-    load_extender_settings,
-    load_webhook_settings,
-)
+from taintwarden_placement.settings import ExtenderSettings, ServedSettings, WebhookSettings
 
 _DEFAULTS = Settings()
 _WEBHOOK = WebhookSettings()
@@ -147,7 +142,7 @@ def webhook(**flags: object) -> None:
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
     serve = imported(_SERVE, with_rich=False)
-    serve("taintwarden_placement.webhook_process:run", load_webhook_settings, flags)
+    serve("taintwarden_placement.webhook_process:run", partial(load, WebhookSettings), flags)
 
 
 @click.command(name="scheduler-extender", short_help="Run the scheduler extender.")
@@ -164,7 +159,7 @@ def scheduler_extender(**flags: object) -> None:
     Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
     """
     serve = imported(_SERVE, with_rich=False)
-    serve("taintwarden_placement.extender_process:run", load_extender_settings, flags)
+    serve("taintwarden_placement.extender_process:run", partial(load, ExtenderSettings), flags)
 
 
 @click.command(name="webhook-trust", short_help="Let the API servers trust the admission webhooks.")

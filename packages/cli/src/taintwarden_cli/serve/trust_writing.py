@@ -8,9 +8,9 @@ import click
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden.settings import SettingsError
+from taintwarden.settings import SettingsError, load
 from taintwarden_cli.output import fail
-from taintwarden_placement.settings import load_webhook_settings
+from taintwarden_placement.settings import WebhookSettings
 from taintwarden_placement.trust import UntrustedError, spread
 
 
@@ -20,7 +20,7 @@ def write_trust(wait_seconds: float, **flags: object) -> None:
     before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
 
     async def write() -> list[str]:
-        settings = load_webhook_settings(os.environ, **{**flags, **before})
+        settings = load(WebhookSettings, os.environ, **{**flags, **before})
         connection = Connection.load(settings.kubeconfig, settings.context)
         async with Client(connection, max_connections=1) as client:
             return await spread(client, settings.namespace, settings.webhook_service, wait_seconds)

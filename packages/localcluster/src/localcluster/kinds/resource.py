@@ -5,11 +5,10 @@ Forbidden here: particular kinds.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from localcluster.errors import Cause
 from localcluster.kinds.schema import Schema
-from localcluster.merge.topology import BuiltIn, Topology
 from localcluster.store.entries import encode
 
 Object = dict[str, Any]
@@ -35,26 +34,11 @@ class Strategy:
             keep(value, old, name)
         if self.status_keeps_metadata:
             return
-        managed = value["metadata"].get("managedFields")
         value["metadata"] = {**old["metadata"], "resourceVersion": value["metadata"].get("resourceVersion")}
-        if managed is not None:
-            value["metadata"]["managedFields"] = managed
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
         """Everything wrong with an object; `old` is what it replaces."""
         return []
-
-
-class View(Protocol):
-    """Another version's form of stored objects."""
-
-    def from_stored(self, value: Object) -> Object:
-        """The object in the form of this version."""
-        ...
-
-    def to_stored(self, value: Object) -> Object:
-        """The object in the stored form."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -66,22 +50,15 @@ class Resource:
     plural: str
     kind: str
     schema: Schema
-    storage: str
     namespaced: bool = True
-    singular: str = ""
     short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     generation: bool = False
-    unconditional_update: bool = True
-    create_on_update: bool = False
-    returns_deleted: bool = False
     custom: bool = False
+    read_only: bool = False  # clients read what the store is given: no rules of writes are known here
     strategy: Strategy = field(default_factory=Strategy)
-    topology: Topology = field(default_factory=BuiltIn)
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    view: View | None = None
-    columns: tuple[Mapping[str, Any], ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)  # fields of this version -> as they are stored
 
     @property
     def api_version(self) -> str:
@@ -100,7 +77,8 @@ class Resource:
 
     def shown(self, value: Object) -> Object:
         """A whole object of this version from a stored value."""
-        body = self.view.from_stored(value) if self.view else value
+        names = {stored: name for name, stored in self.renamed.items()}
+        body = {names.get(name, name): item for name, item in value.items()}
         return {"kind": self.kind, "apiVersion": self.api_version, **body}
 
 

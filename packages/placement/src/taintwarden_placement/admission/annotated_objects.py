@@ -11,10 +11,9 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affi
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
-from taintwarden.engine.model import Policy, Profile
+from taintwarden.engine.model import Profile
 from taintwarden.fields.field_errors import FieldError, InvalidObject, join
 from taintwarden_placement.admission.checking import FaultSeverity, Found, check_annotation_names, look
-from taintwarden_placement.admission.node_cache import check_node
 from taintwarden_placement.admission.pod_review import cautions, check_affinity, check_owner, check_pod
 
 TEMPLATES: dict[tuple[str, str], str] = {
@@ -39,15 +38,11 @@ class ObjectRole(StrEnum):
     POLICY = "policy"
     PROFILE = "profile"
     POD = "pod"
-    NODE = "node"
     VOLUME = "volume"
     STRANGER = "stranger"
     """Of our group, and no kind of it; or nothing that Kubernetes would take."""
     OTHER = "other"
     """Nothing of ours: there is nothing to check."""
-
-
-_CORE = {"Node": ObjectRole.NODE, "PersistentVolume": ObjectRole.VOLUME}
 
 
 def subject_of(group: str, kind: str) -> ObjectRole:
@@ -58,20 +53,19 @@ def subject_of(group: str, kind: str) -> ObjectRole:
         return ObjectRole.STRANGER
     if (group, kind) in TEMPLATES:
         return ObjectRole.POD
-    return _CORE.get(kind, ObjectRole.OTHER) if not group else ObjectRole.OTHER
+    return ObjectRole.VOLUME if (group, kind) == ("", "PersistentVolume") else ObjectRole.OTHER
 
 
 def check_object(
     obj: Mapping[str, Any],
     group: str,
     kind: str,
-    policies: Sequence[Policy] = (),
     profiles: Sequence[Profile] = (),
     *,
     is_completed: bool = False,
     checks_native: bool = True,
 ) -> Found:
-    """All faults of an object. ``policies`` and ``profiles`` (of all namespaces) are those it will live with.
+    """All faults of an object. ``profiles`` (of all namespaces) are those it will live with.
 
     ``is_completed``: native tolerations that are missing beside extended ones will be added (see ``injection``).
     ``checks_native``: not where the API server has its own word on native tolerations.
@@ -83,9 +77,10 @@ def check_object(
         case ObjectRole.PROFILE:
             yield from _check_profile(obj)
         case ObjectRole.POD:
-            yield from _check_workload(obj, TEMPLATES[group, kind], profiles, **flags)
-        case ObjectRole.NODE:
-            yield from check_node(obj, policies, profiles)
+            path = TEMPLATES[group, kind]
+            yield from _check_template(obj, path, pod_in(obj, group, kind), profiles, **flags)
+            if path:
+                yield from check_owner(obj, path)
         case ObjectRole.VOLUME:
             yield from check_annotation_names(obj, (AFFINITY_ANNOTATION,))
             yield from check_affinity(look(obj, "metadata", "annotations", AFFINITY_ANNOTATION), parse_volume_affinity)
@@ -97,14 +92,8 @@ def check_object(
 
 def check_templates(obj: object, profiles: Sequence[Profile] = ()) -> Iterator[tuple[str, Found]]:
     """The pod templates in an object of any kind (Rollout, RayCluster, JobSet ...): path and faults of each."""
-    namespace = look(obj, "metadata", "namespace") or "default"
-    here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
     for path, template in _templates(obj, "", MAX_TEMPLATE_DEPTH):
-        yield path, _below(path, check_pod(template, here))
-
-
-def _below(path: str, found: Found) -> Found:
-    yield from ((severity, fault.below(path)) for severity, fault in found)
+        yield path, _check_template(obj, path, template, profiles)
 
 
 def _templates(value: object, path: str, depth: int) -> Iterator[tuple[str, object]]:
@@ -138,13 +127,10 @@ def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:
     return look(obj, *path.split(".")) if path else obj
 
 
-def _check_workload(obj: Mapping[str, Any], path: str, profiles: Sequence[Profile], **flags: bool) -> Found:
-    template = look(obj, *path.split(".")) if path else obj
+def _check_template(obj: object, path: str, template: object, profiles: Sequence[Profile], **flags: bool) -> Found:
     namespace = look(obj, "metadata", "namespace") or "default"
     here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
     yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here, **flags))
-    if path:
-        yield from check_owner(obj, path)
 
 
 def _strange(kind: str) -> FieldError:

@@ -3,7 +3,7 @@
 The scheduler, the kubelet and the built-in controller do not read extended tolerations. A native ``Exists`` for the
 same key leaves the decision to Taintwarden, and node affinity keeps the scheduler from nodes that it does not suit.
 Without anything that keeps the pod off, ``NoSchedule`` is not tolerated: nothing would undo it. Where node affinity
-should keep it off and cannot be written, no effect is tolerated, or the pod gets no node at all.
+should keep it off and cannot be written, the pod gets no node at all.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.model import Effect, Gates, Tolerations
+from taintwarden.engine.model import Gates, Toleration, Tolerations
 from taintwarden_placement.admission import merged_affinity as merging
 from taintwarden_placement.admission.checking import look, mapping, sequence
 from taintwarden_placement.admission.natives import missing_natives, without_guard
-from taintwarden_placement.admission.placing import ConcerningPolicies, Restrictions, may_enter, restrictions
+from taintwarden_placement.admission.placing import ConcerningPolicies, Restrictions, restrictions
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
-from taintwarden_placement.affinity import REQUIRED_EFFECTS
 from taintwarden_placement.scheduling.feasibility import Demand
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -28,45 +27,23 @@ NO_NODE = {"taintwarden.io/node-affinity": "cannot-be-met"}
 """A node selector that no node matches, for a restriction that cannot be written: it may require anything."""
 
 
-class Additions(msgspec.Struct, kw_only=True):
-    """What the spec of a pod lacks. ``affinity`` and ``node_selector`` are the whole fields; None: as they are."""
+class Additions(msgspec.Struct):
+    """What the spec of a pod lacks: the fields that change, each as a whole. What it has never changes."""
 
-    tolerations: list[dict[str, str]] = []
-    affinity: Mapping[str, Any] | None = None
-    node_selector: Mapping[str, Any] | None = None
+    fields: dict[str, Any] = {}
     warnings: list[str] = []
 
-    def patch(self, spec: object) -> tuple[PatchOperation, ...]:
-        """The additions to this spec. Existing fields never change."""
-        steps: list[PatchOperation] = []
-        if self.tolerations and not sequence(look(spec, "tolerations")):
-            steps.append(PatchOperation("add", "/spec/tolerations", self.tolerations))
-        else:
-            steps += [PatchOperation("add", "/spec/tolerations/-", entry) for entry in self.tolerations]
-        if self.node_selector is not None:
-            steps.append(PatchOperation("add", "/spec/nodeSelector", self.node_selector))
-        if self.affinity is not None:
-            steps.append(PatchOperation("add", "/spec/affinity", self.affinity))
-        return tuple(steps)
-
-    def added_to(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """The spec with them."""
-        found = dict(spec)
-        if self.tolerations:
-            found["tolerations"] = [*sequence(spec.get("tolerations")), *self.tolerations]
-        if self.node_selector is not None:
-            found["nodeSelector"] = self.node_selector
-        if self.affinity is not None:
-            found["affinity"] = self.affinity
-        return found
+    def response(self) -> AdmissionResponse:
+        """The response about a pod."""
+        patch = tuple(PatchOperation("add", f"/spec/{name}", value) for name, value in self.fields.items())
+        return AdmissionResponse(warnings=tuple(self.warnings), patch=patch)
 
 
 def tolerate(pod: Mapping[str, Any], tolerations: Tolerations) -> Additions:
     """Only the native tolerations, for a cluster whose schedulers ask the extender: it keeps pods off nodes."""
     if look(pod, "metadata", "annotations", _MIRROR) is not None:
         return Additions()
-    native = sequence(look(pod, "spec", "tolerations"))
-    return Additions(tolerations=missing_natives(native, tolerations.extended, {}))
+    return Additions(_tolerated(pod, tolerations.extended))
 
 
 def additions(
@@ -79,53 +56,38 @@ def additions(
     if look(pod, "metadata", "annotations", _MIRROR) is not None:
         return Additions()
     wanted = restrictions(demand, acting.placing, published, gates)
-    extended, native = demand.tolerations.extended, sequence(look(pod, "spec", "tolerations"))
-    found = Additions()
-    lacking: list[str] = []
-    if not look(pod, "spec", "nodeName"):
-        lacking = _place(found, pod, wanted, demand)
-        found.warnings = wanted.warnings
-    unguarded = without_guard(extended, acting.evicting)
+    extended = demand.tolerations.extended
     placed = {one.key for one in wanted.taints}
-    refused = [key for key in unguarded if key not in placed]
+    refused = [key for key in without_guard(extended, acting.evicting) if key not in placed]
+    found = Additions(_tolerated(pod, extended, refused))
+    if not look(pod, "spec", "nodeName"):
+        found.fields |= _placed(pod, wanted)
+        found.warnings += wanted.warnings
     if refused:
         found.warnings.append(f"{_KEPT_OFF}: no policy sets placement for {_listed(refused)}")
-    withheld = {**dict.fromkeys(refused, (Effect.NO_SCHEDULE,)), **dict.fromkeys(lacking, REQUIRED_EFFECTS)}
-    found.tolerations = missing_natives(native, extended, withheld)
     return found
 
 
-def response(pod: Mapping[str, Any], found: Additions) -> AdmissionResponse:
-    """The response with what a pod lacks."""
-    return AdmissionResponse(warnings=tuple(found.warnings), patch=found.patch(look(pod, "spec")))
+def _tolerated(
+    pod: Mapping[str, Any], extended: Sequence[Toleration], refused: Collection[str] = ()
+) -> dict[str, list[Any]]:
+    """Its native tolerations with those that it lacks; nothing if it lacks none."""
+    native = sequence(look(pod, "spec", "tolerations"))
+    missing = missing_natives(native, extended, refused)
+    return {"tolerations": [*native, *missing]} if missing else {}
 
 
-def _place(found: Additions, pod: Mapping[str, Any], wanted: Restrictions, demand: Demand) -> list[str]:
-    """Add what keeps it off nodes. Returns the keys of taints by which nothing keeps it off.
-
-    If something has to be written and cannot, no node is better than any node.
-    """
+def _placed(pod: Mapping[str, Any], wanted: Restrictions) -> dict[str, Any]:
+    """What keeps it off nodes. If something has to be written and cannot, no node is better than any node."""
     own = mapping(look(pod, "spec", "affinity"))
     merged, problem = merging.restrict(own, wanted.required)
-    lets_itself_in = any(
-        may_enter(key, effect, Tolerations(demand.tolerations.native))
-        for key in wanted.keys
-        for effect in REQUIRED_EFFECTS
-    )
-    if problem:
-        keys = _listed(wanted.keys)
-        effect = "no node is used" if demand.affinities or lets_itself_in else f"no node with a taint {keys} is used"
-        wanted.warn("placement", [f"{problem}: {effect}"])
-    if wanted.impossible or (problem and (demand.affinities or lets_itself_in)):
+    wanted.warn("placement", [f"{problem}: no node is used"] if problem else ())
+    if wanted.impossible or problem:
         selector = mapping(look(pod, "spec", "nodeSelector"))
-        found.node_selector = None if NO_NODE.items() <= selector.items() else {**selector, **NO_NODE}
-        return []
-    if problem:
-        return wanted.keys
+        return {} if NO_NODE.items() <= selector.items() else {"nodeSelector": {**selector, **NO_NODE}}
     merged, problem = merging.prefer(merged, wanted.preferred)
     wanted.warn("placement", [problem] if problem else ())
-    found.affinity = None if merged == own else merged
-    return []
+    return {} if merged == own else {"affinity": merged}
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import PodClass, Policy, Profile
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden_placement.admission.placing import ConcerningPolicies, acting, published_labels
+from taintwarden_placement.admission.placing import ConcerningPolicies, acting
+from taintwarden_placement.node_labels.wanted import published_labels
 
 
 class Known:

@@ -10,9 +10,6 @@ import msgspec
 from taintwarden.engine.affinity import Term
 from taintwarden_placement.affinity import MAX_TERMS, Alternatives
 
-WEIGHT = 100
-"""Of a preference by taints: the greatest. Kubernetes, too, weighs ``PreferNoSchedule`` more than node affinity."""
-
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 Json = dict[str, Any]
@@ -97,11 +94,6 @@ def merge(
         return required, f"placement by {by} takes {number} nodeSelectorTerms, at most {MAX_TERMS} are possible"
     merged = [new for term, missing in lacking for new in _multiplied(term, missing)]
     return {**(required or {}), "nodeSelectorTerms": merged}, None
-
-
-def preferences(alternatives: Alternatives) -> list[Json]:
-    """The preferences for nodes that meet one of ``alternatives``."""
-    return [] if alternatives.unrestricted else [preference(WEIGHT, term) for term in alternatives.terms]
 
 
 def preference(weight: int, term: Term) -> Json:

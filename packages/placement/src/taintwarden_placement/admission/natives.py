@@ -1,6 +1,6 @@
 """The native tolerations beside extended ones: the scheduler, the kubelet and other controllers read no others."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from taintwarden.engine.model import Effect, Policy, Taint, Toleration
 from taintwarden.engine.operators import Operator
@@ -8,15 +8,16 @@ from taintwarden_placement.admission.checking import look
 
 
 def missing_natives(
-    native: Sequence[object], extended: Sequence[Toleration], withheld: Mapping[str, Collection[str]]
+    native: Sequence[object], extended: Sequence[Toleration], refused: Collection[str]
 ) -> list[dict[str, str]]:
     """An ``Exists`` for each key and effect that ``extended`` names and ``native``, as in the API, does not cover.
 
-    ``withheld``: effects, by key, that must not be tolerated.
+    ``refused``: the keys whose taints with ``NoSchedule`` must not be tolerated.
     """
     covered = _covered(native)
     named = ((entry.key, entry.effect) for entry in extended if entry.key)
-    wanted = dict.fromkeys(pair for key, effect in named for pair in _allowed(key, effect, withheld.get(key, ())))
+    kept_off = ((key, (effect or Effect.NO_EXECUTE) if key in refused else effect) for key, effect in named)
+    wanted = dict.fromkeys(pair for pair in kept_off if pair[0] not in refused or pair[1] != Effect.NO_SCHEDULE)
     return [
         _native(key, effect)
         for key, effect in wanted
@@ -37,15 +38,6 @@ def without_guard(extended: Sequence[Toleration], evicting: Sequence[Policy]) ->
         for key in dict.fromkeys(compared)
         if not any(policy.selector_for(Taint(key, effect=Effect.NO_SCHEDULE)) for policy in evicting)
     ]
-
-
-def _allowed(key: str, effect: str, withheld: Collection[str]) -> list[tuple[str, str]]:
-    """What stands for a toleration where some effects must not be tolerated."""
-    if not withheld:
-        return [(key, effect)]
-    if effect:
-        return [] if effect in withheld else [(key, effect)]
-    return [(key, one.value) for one in (Effect.NO_EXECUTE,) if one not in withheld]
 
 
 def _native(key: str, effect: str) -> dict[str, str]:

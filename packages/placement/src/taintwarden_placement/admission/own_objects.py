@@ -5,14 +5,12 @@ did not change is not rejected. Neither is an object that a controller creates, 
 invalid toleration counts as absent there, as always; node affinity that cannot be read does not.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
-from taintwarden.api.profiles import check_size, entries, parse_profile
-from taintwarden.api.types import PROFILE_KIND
-from taintwarden.engine.model import Policy, Profile
-from taintwarden.fields.field_errors import FieldError, InvalidObject
+from taintwarden.engine.model import Profile
+from taintwarden.fields.field_errors import FieldError
 from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, pod_in, subject_of
 from taintwarden_placement.admission.checking import FaultSeverity, look, mapping, sequence
 from taintwarden_placement.admission.pod_review import ANNOTATIONS
@@ -30,7 +28,6 @@ def check_change(
     old: Json | None,
     group: str,
     kind: str,
-    policies: Sequence[Policy] = (),
     profiles: Sequence[Profile] = (),
     *,
     is_injected: bool = False,
@@ -41,7 +38,7 @@ def check_change(
     """
     subject = subject_of(group, kind)
     if subject in (ObjectRole.POLICY, ObjectRole.PROFILE):
-        return _check_own(obj, old, group, kind, profiles)
+        return _check_own(obj, old, group, kind)
     if subject not in (ObjectRole.POD, ObjectRole.VOLUME):
         return ALLOWED
     template = pod_in(obj, group, kind)
@@ -50,7 +47,7 @@ def check_change(
     changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
     may_refuse = not is_controlled(obj)
     refusals, warnings = [], []
-    found = check_object(obj, group, kind, policies, profiles, is_completed=is_completed, checks_native=False)
+    found = check_object(obj, group, kind, profiles, is_completed=is_completed, checks_native=False)
     for severity, fault in found:
         annotation = _annotation_of(fault)
         if severity is FaultSeverity.WARNING or annotation is None:
@@ -69,28 +66,15 @@ def opts_out(pod: object) -> bool:
     return look(pod, "metadata", "labels", INJECT) == "false"
 
 
-def _check_own(obj: Json, old: Json | None, group: str, kind: str, profiles: Sequence[Profile]) -> AdmissionResponse:
+def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> AdmissionResponse:
     """Errors that the schemas of policies and profiles cannot detect. An unchanged spec is not checked again."""
     if old is not None and obj.get("spec") == old.get("spec"):
         return ALLOWED
     found = list(check_object(obj, group, kind))
-    faults = tuple(fault for severity, fault in found if severity is FaultSeverity.ERROR)
-    if kind == PROFILE_KIND and not faults:
-        faults = tuple(_check_size(parse_profile(obj), profiles))
     return AdmissionResponse(
-        faults, tuple(str(fault) for severity, fault in found if severity is FaultSeverity.WARNING)
+        tuple(fault for severity, fault in found if severity is FaultSeverity.ERROR),
+        tuple(str(fault) for severity, fault in found if severity is FaultSeverity.WARNING),
     )
-
-
-def _check_size(profile: Profile, profiles: Sequence[Profile]) -> Iterator[FieldError]:
-    """``profiles`` are those that count in the namespace. One that becomes smaller is never refused."""
-    before = next((one for one in profiles if one.name == profile.name), None)
-    if before is not None and entries(profile) <= entries(before):
-        return
-    try:
-        check_size(profile, sum(entries(one) for one in profiles if one is not before))
-    except InvalidObject as error:
-        yield from error.errors
 
 
 def _annotation_of(fault: FieldError) -> str | None:
@@ -99,17 +83,11 @@ def _annotation_of(fault: FieldError) -> str | None:
 
 
 def _changed_annotations(pod: object, old: object) -> list[str]:
-    return [name for name in ANNOTATIONS if _annotation(pod, name) != _annotation(old, name)]
-
-
-def _annotation(pod: object, name: str) -> object:
-    return look(pod, "metadata", "annotations", name)
+    now, before = (mapping(look(one, "metadata", "annotations")) for one in (pod, old))
+    return [name for name in ANNOTATIONS if now.get(name) != before.get(name)]
 
 
 def is_controlled(obj: Json) -> bool:
     """Whether a controller manages the object."""
-    return any(mapping(one).get("controller") is True for one in _owners(obj))
-
-
-def _owners(obj: Json) -> Iterator[object]:
-    yield from sequence(look(obj, "metadata", "ownerReferences"))
+    owners = sequence(look(obj, "metadata", "ownerReferences"))
+    return any(look(one, "controller") is True for one in owners)

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from taintwarden.engine.evaluate import exclusion
-from taintwarden.engine.model import Effect, Gates, PodClass, Policy, Toleration, Tolerations
+from taintwarden.engine.model import Effect, Gates, PodClass, Policy, Tolerations
 from taintwarden_placement.admission import merged_affinity as merging
-from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives, native_affinity, preferences, requirements
+from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives, native_affinity, requirements
+from taintwarden_placement.node_labels.wanted import placed_keys
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
 
 
@@ -52,11 +53,6 @@ class Restrictions(msgspec.Struct):
         """All that has to be met."""
         return [*self.taints, *self.affinities]
 
-    @property
-    def keys(self) -> list[str]:
-        """The keys of taints by which there is a requirement."""
-        return list(dict.fromkeys(one.key for one in self.taints if not one.unrestricted))
-
     def warn(self, source: str, faults: Iterable[str]) -> None:
         """Report what could not be expressed, each fault once."""
         self.warnings += [told for fault in faults if (told := f"{source}: {fault}") not in self.warnings]
@@ -65,42 +61,13 @@ class Restrictions(msgspec.Struct):
 def restrictions(demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates) -> Restrictions:
     """What a pod that demands this gets. ``policies`` place it; ``published``: labels whose versions are repeated."""
     found = Restrictions()
-    for key, evicting in placed_keys(policies).items():
-        _by_taint(found, key, evicting, demand.tolerations, gates)
-    for alternatives in found.taints:
-        found.warn("placement", alternatives.faults)
+    for key in placed_keys(policies):
+        entered = [one for one in REQUIRED_EFFECTS if _may_enter(key, one, demand.tolerations)]
+        found.taints.append(requirements(key, demand.tolerations.extended, gates, entered))
+        found.warn("placement", found.taints[-1].faults)
     for sourced in demand.affinities:
         _by_affinity(found, sourced, published, gates)
     return found
-
-
-def placed_keys(policies: Sequence[Policy]) -> dict[str, list[str]]:
-    """The keys by which these policies place pods, each with the effects by which they evict."""
-    found: dict[str, list[str]] = {}
-    for policy in policies:
-        for selector in policy.taints:
-            if selector.placement:
-                found.setdefault(selector.key, []).extend(selector.effects)
-    return found
-
-
-def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:
-    """The labels of nodes whose versions the operator repeats as numbers."""
-    placing = (policy for policy in policies if policy.places)
-    return tuple(dict.fromkeys(key for policy in placing for key in policy.version_labels))
-
-
-def _by_taint(found: Restrictions, key: str, evicting: Collection[str], tolerations: Tolerations, gates: Gates) -> None:
-    """Add what keeps the pod off nodes whose taints with this key it does not tolerate."""
-    extended = tolerations.extended
-    entered = [one for one in REQUIRED_EFFECTS if may_enter(key, one, tolerations)]
-    found.taints.append(requirements(key, extended, gates, entered))
-    disliked = preferences(key, extended, gates)
-    if Effect.PREFER_NO_SCHEDULE in evicting:
-        found.taints.append(disliked)
-    elif _names(key, Effect.PREFER_NO_SCHEDULE, extended):  # weights count for every node, with the taint or without
-        found.preferred.append(merging.preferences(disliked))
-        found.warn("placement", disliked.faults)
 
 
 def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[str], gates: Gates) -> None:
@@ -115,11 +82,7 @@ def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[st
     found.preferred.append([merging.preference(one.weight, one.term) for one in native.preferred])
 
 
-def may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:
+def _may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:
     """Whether the pod has a native toleration for some such taint, or gets one."""
     named = (entry for entry in tolerations.extended if entry.key)
     return any(entry.key in ("", key) and entry.effect in ("", effect) for entry in (*named, *tolerations.native))
-
-
-def _names(key: str, effect: Effect, tolerations: Iterable[Toleration]) -> bool:
-    return any(entry.key == key and entry.effect == effect for entry in tolerations)

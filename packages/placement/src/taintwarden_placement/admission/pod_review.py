@@ -33,27 +33,14 @@ from taintwarden_placement.admission.checking import (
 )
 
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
+RECORD_ANNOTATION = "taintwarden.io/completed-template"
+"""Of the template of a DaemonSet, and so of its pods: what the webhook has added."""
 _BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
 _NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
 
 
-class Covered:
-    """Which taint keys the native tolerations of a pod name, so that each is looked up and not searched."""
-
-    def __init__(self, *, everything: bool = False) -> None:
-        self._everything = everything
-        self._keys: set[str] = set()
-
-    def add(self, key: str | None) -> None:
-        """A toleration for a key, or without one."""
-        if key is None:
-            self._everything = True
-        else:
-            self._keys.add(key)
-
-    def without(self, keys: Iterable[str]) -> list[str]:
-        """Those of ``keys`` that no native toleration names, each once."""
-        return [] if self._everything else [key for key in dict.fromkeys(keys) if key and key not in self._keys]
+Covered = set[str | None]
+"""The taint keys that native tolerations of a pod name; None: every key."""
 
 
 def check_pod(
@@ -64,7 +51,7 @@ def check_pod(
     ``is_completed``: native tolerations that are missing beside extended ones will be added. ``checks_native``: not
     where the API server has its own word on native tolerations.
     """
-    covered = Covered(everything=is_completed)
+    covered: Covered = {None} if is_completed else set()
     for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
         if not checks_native:
             key = look(entry, "key")
@@ -77,7 +64,7 @@ def check_pod(
         if read is not None:
             covered.add(read.key)
             yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
-    yield from check_annotation_names(pod, ANNOTATIONS)
+    yield from check_annotation_names(pod, (*ANNOTATIONS, RECORD_ANNOTATION))
     annotations = mapping(look(pod, "metadata", "annotations"))
     for fault in check_opt_outs(annotations):
         yield FaultSeverity.WARNING if isinstance(fault.value, str) else FaultSeverity.ERROR, fault
@@ -148,7 +135,7 @@ def cautions(tolerations: Sequence[Toleration], path: str = "value") -> Found:
 
 def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found:
     """Only we read the annotation: the scheduler, the kubelet and the built-in controller want a native toleration."""
-    for key in covered.without(one.key for one in extended):
+    for key in _uncovered(extended, covered):
         fault = FieldError(
             TOLERATIONS_PATH,
             key,
@@ -158,13 +145,19 @@ def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found
         yield FaultSeverity.WARNING, fault
 
 
+def _uncovered(extended: Iterable[Toleration], covered: Covered) -> list[str]:
+    """The keys of these that no native toleration names, each once."""
+    named = dict.fromkeys(one.key for one in extended if one.key)
+    return [] if None in covered else [key for key in named if key not in covered]
+
+
 def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) -> Found:
     """The same goes for profiles that select the pod."""
     labels = {key: str(value) for key, value in mapping(look(pod, "metadata", "labels")).items()}
     for profile in profiles:
         if not profile.selector.selects(labels):
             continue
-        for key in covered.without(one.key for one in profile.tolerations):
+        for key in _uncovered(profile.tolerations, covered):
             fault = FieldError(
                 "spec.tolerations",
                 key,

@@ -3,21 +3,17 @@
 The scheduler evaluates ``spec.nodeAffinity`` of a volume for every pod that uses its claim, also later.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
-from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
-from taintwarden.engine.affinity import SEMVER_NODE_OPERATORS, NodeOperator, NodeRequirement
-from taintwarden.engine.model import Gates, Policy
-from taintwarden.fields.field_errors import FieldError
-from taintwarden_placement.admission.checking import FaultSeverity, Found, look, mapping, sequence
+from taintwarden.engine.affinity import NodeOperator, NodeRequirement
+from taintwarden.engine.model import Gates
+from taintwarden_placement.admission.checking import look, mapping
 from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import is_selector, merge
-from taintwarden_placement.admission.placing import published_labels
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.affinity import Alternatives, native_affinity
-from taintwarden_placement.node_labels.names import keys_of
 
 _NOWHERE = (tuple(NodeRequirement(key, NodeOperator.IN, (value,)) for key, value in NO_NODE.items()),)
 
@@ -52,37 +48,6 @@ def inject_volume(
         told.append("no node can match it, so pods that use the volume stay Pending")
     patch = PatchOperation("add", "/spec/nodeAffinity", {"required": merged})
     return AdmissionResponse(warnings=_warnings(told), patch=(patch,))
-
-
-def check_volume(volume: object, policies: Iterable[Policy]) -> Found:
-    """A volume beside the policies that it will live with: whether one lists each label whose version it needs.
-
-    Node affinity that is stored never changes. Where no policy has ever listed the label, no node matches it.
-    """
-    published = published_labels(policies)
-    for path, keys in (("spec.nodeAffinity", _stored_labels(volume)), (AFFINITY_PATH, _annotated_labels(volume))):
-        for key in keys:
-            if key not in published:
-                reason = "the version of this label is needed, and no policy lists it"
-                yield (
-                    FaultSeverity.WARNING,
-                    FieldError(path, key, reason, f"list {key} under versionLabels of a policy"),
-                )
-
-
-def _stored_labels(volume: object) -> list[str]:
-    terms = sequence(look(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms"))
-    labels = [look(one, "key") for term in terms for one in sequence(look(term, "matchExpressions"))]
-    return [one.key for one in keys_of(label for label in labels if isinstance(label, str)) if one.of_label]
-
-
-def _annotated_labels(volume: object) -> list[str]:
-    text = look(volume, "metadata", "annotations", AFFINITY_ANNOTATION)
-    if not isinstance(text, str) or look(volume, "spec", "nodeAffinity", "required") is not None:
-        return []
-    affinity, _ = parse_volume_affinity(text)
-    compared = (one for term in affinity.required or () for one in term if one.operator in SEMVER_NODE_OPERATORS)
-    return list(dict.fromkeys(one.key for one in compared))
 
 
 def _warnings(told: list[str]) -> tuple[str, ...]:

@@ -1,17 +1,18 @@
 """The validating and the mutating webhook: a response for each request, from what is known of the cluster now."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
+from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import MAX_OF_A_POD
-from taintwarden_placement.admission.advice import on_daemon_set, unplaced
 from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
 from taintwarden_placement.admission.checking import look, mapping, sequence
-from taintwarden_placement.admission.injection import Additions, additions, response, tolerate
+from taintwarden_placement.admission.injection import Additions, additions, tolerate
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.merged_affinity import is_affinity
 from taintwarden_placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
@@ -21,6 +22,7 @@ from taintwarden_placement.admission.volume_review import inject_volume
 from taintwarden_placement.scheduling.feasibility import Demand
 from taintwarden_placement.scheduling.objects import UnboundPod
 
+_UNPLACED = f"{AFFINITY_PATH}: has no effect on pods that are not injected: label the namespace {INJECT}=true"
 _POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
 
 
@@ -83,32 +85,22 @@ class AdmissionWebhooks:
             request.object,
             request.old_object,
             *kind,
-            self._known.policies,
             self._known.profiles_in(request.namespace),
             is_injected=is_injected,
         )
         if kind not in TEMPLATES:
             return found
         template = pod_in(request.object, *kind)
-        told = self._advice(request, kind, template, is_injected=is_injected and not opts_out(template))
-        return msgspec.structs.replace(found, warnings=(*found.warnings, *told))
-
-    def _advice(
-        self, request: AdmissionRequest, kind: tuple[str, str], template: object, *, is_injected: bool
-    ) -> Iterator[str]:
-        """Warnings about where pods will run. A pod has been injected before, so its author was warned."""
-        if not (is_injected or self._by_extender):
-            yield from unplaced(template)
-        if kind == _POD or is_controlled(request.object or {}):
-            return
-        pod = {"metadata": {**mapping(look(template, "metadata")), "namespace": request.namespace}}
-        pod["spec"] = mapping(look(template, "spec"))
-        if kind == _DAEMON_SET:  # it has been completed before
-            if (read := _read(pod, request.namespace)) is not None:
-                demand = self._demand_of(read)
-                yield from on_daemon_set(template, demand.tolerations, by_extender=self._by_extender)
-        elif is_injected:
-            yield from self._additions(pod, request.namespace).warnings
+        is_injected = is_injected and not opts_out(template)
+        warnings = list(found.warnings)
+        affinity = look(template, "metadata", "annotations", AFFINITY_ANNOTATION)
+        if affinity is not None and not (is_injected or self._by_extender):
+            warnings.append(_UNPLACED)
+        # Pods and the templates of DaemonSets have been completed before, so their authors were warned.
+        if is_injected and kind not in (_POD, _DAEMON_SET) and not is_controlled(request.object):
+            pod = {"metadata": mapping(look(template, "metadata")), "spec": mapping(look(template, "spec"))}
+            warnings += self._additions(pod, request.namespace).warnings
+        return msgspec.structs.replace(found, warnings=tuple(warnings))
 
     def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
         """What a pod, a volume or the template of a DaemonSet gets before it is stored."""
@@ -127,7 +119,7 @@ class AdmissionWebhooks:
             return complete_template(
                 request.object, request.old_object, lambda pod: self._additions(pod, request.namespace)
             )
-        return response(request.object, self._additions(request.object, request.namespace))
+        return self._additions(request.object, request.namespace).response()
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
         read = _read(pod, namespace)

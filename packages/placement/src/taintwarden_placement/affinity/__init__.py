@@ -5,6 +5,6 @@ included. Forbidden here: I/O, a clock, logging.
 """
 
 from taintwarden_placement.affinity.affinity_translation import MAX_TERMS, native_affinity
-from taintwarden_placement.affinity.requirements import REQUIRED_EFFECTS, Alternatives, preferences, requirements
+from taintwarden_placement.affinity.requirements import REQUIRED_EFFECTS, Alternatives, requirements
 
-__all__ = ["MAX_TERMS", "REQUIRED_EFFECTS", "Alternatives", "native_affinity", "preferences", "requirements"]
+__all__ = ["MAX_TERMS", "REQUIRED_EFFECTS", "Alternatives", "native_affinity", "requirements"]

@@ -8,9 +8,9 @@ import msgspec
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Effect, Gates, Toleration
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden_placement.affinity.node_matching import LabelMatch, match_label
+from taintwarden_placement.affinity.node_matching import check_of
 from taintwarden_placement.affinity.translation import Translation
-from taintwarden_placement.node_labels.names import NO_EFFECT, TaintLabels, effect_text, prefer_labels, taint_labels
+from taintwarden_placement.node_labels.names import NO_EFFECT, TaintLabels, effect_text, taint_labels
 from taintwarden_placement.node_labels.wanted import neutral_labels
 
 REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
@@ -44,15 +44,19 @@ def requirements(
     as soon as its labels say so: a node that the operator has not labelled yet may have any value.
     """
     labels = taint_labels(key)
-    if not _names(key, tolerations):
+    if not any(entry.key == key for entry in tolerations):
         return Alternatives(key, unrestricted=True)
     if labels is None:
         return Alternatives(key, unrestricted=True, faults=(f"{key}: its prefix is too long for a label",))
     faults: dict[str, None] = {}
     by_effect: dict[str, tuple[Term, ...] | None] = {}
     for one in effects:
-        by_effect[one], found = _tolerated(key, one, tolerations, Translation(labels, gates))
-        faults |= dict.fromkeys(found)
+        translation = Translation(labels, gates)
+        for entry in tolerations:
+            if entry.key in ("", key) and entry.effect in ("", one):
+                translation.add(entry)
+        by_effect[one] = translation.terms()
+        faults |= dict.fromkeys(translation.faults)
     neutral = neutral_labels([key])
     present = _where_present(by_effect, labels, neutral)
     if present is None:
@@ -62,36 +66,8 @@ def requirements(
     return Alternatives(key, msgspec.structs.astuple(labels), present, faults=tuple(faults))
 
 
-def preferences(key: str, tolerations: Sequence[Toleration], gates: Gates = ALL_GATES) -> Alternatives:
-    """The same by taints with ``PreferNoSchedule``: nodes that the scheduler should prefer."""
-    labels = prefer_labels(key)
-    if not _names(key, tolerations) or labels is None:
-        return Alternatives(key, unrestricted=True)
-    translation = Translation(labels, gates, disjoint=True)
-    present, faults = _tolerated(key, Effect.PREFER_NO_SCHEDULE, tolerations, translation)
-    if present is None:
-        return Alternatives(key, unrestricted=True)
-    absent = (NodeRequirement(labels.value, NodeOperator.DOES_NOT_EXIST),)
-    return Alternatives(key, (labels.value, labels.version, labels.order), (absent, *present), faults=faults)
-
-
-def _names(key: str, tolerations: Sequence[Toleration]) -> bool:
-    """Whether extended tolerations decide about the taint ``key``."""
-    return any(entry.key == key for entry in tolerations)
-
-
-def _tolerated(
-    key: str, effect: str, tolerations: Sequence[Toleration], translation: Translation
-) -> tuple[tuple[Term, ...] | None, tuple[str, ...]]:
-    """What a node with the taint must meet, None for nothing; and the faults."""
-    for entry in tolerations:
-        if entry.key in ("", key) and entry.effect in ("", effect):
-            translation.add(entry)
-    return translation.terms(), tuple(translation.faults)
-
-
 def _is_met(term: Term, labels: Mapping[str, str]) -> bool:
-    return all(match_label(requirement, labels) is LabelMatch.HOLDS for requirement in term)
+    return all(check_of(one)(labels.get(one.key)) for one in term)
 
 
 def _where_present(

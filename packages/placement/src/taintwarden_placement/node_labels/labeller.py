@@ -23,7 +23,7 @@ from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.kinds import version_number
 from taintwarden_placement.node_labels.notices import LabelsContested, NotMirrored
-from taintwarden_placement.node_labels.wanted import Label, places, wanted_labels
+from taintwarden_placement.node_labels.wanted import Label, placed_keys, published_labels, wanted_labels
 
 WRITES = 4
 """Nodes labelled at once."""
@@ -138,7 +138,8 @@ class Labeller:
                 for name in [name for name in self._nodes if name not in names]:
                     self._forget(name)
             case events.PoliciesChanged(policies):
-                self._policies, self._derived, self._places = policies, derivations(policies), places(policies)
+                self._policies, self._derived = policies, derivations(policies)
+                self._places = bool(placed_keys(policies) or published_labels(policies))
                 self._compare_all()
             case events.Synced():
                 self._is_synced = True

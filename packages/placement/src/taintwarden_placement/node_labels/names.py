@@ -1,7 +1,4 @@
-"""The labels that repeat a taint or a version on its node. A function returns None where the prefix is too long.
-
-Taints with ``PreferNoSchedule`` have labels of their own: the scheduler must not need what it only prefers.
-"""
+"""The labels that repeat a taint or a version on its node. A function returns None where the prefix is too long."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -32,9 +29,6 @@ class Domain(StrEnum):
     """What the ``Version`` operators compare with: the place of the value in the natural order as a number; not there
     without the taint."""
     EFFECT = "effect.taintwarden.io"
-    PREFER_VALUE = "prefer-value.taintwarden.io"
-    PREFER_VERSION = "prefer-version.taintwarden.io"
-    PREFER_ORDER = "prefer-order.taintwarden.io"
     LABEL_VERSION = "label-version.taintwarden.io"
     """The version in another label, as a number."""
 
@@ -43,18 +37,6 @@ NO_EFFECT = "None"
 """The effects of a taint that the node does not have. A node without the label was not looked at yet."""
 HIGHEST, LOWEST = str(MAX_INT64), "0"
 """The values of a node without the taint: above and below whatever is compared, since labels have no sign."""
-
-
-class Mirrored(NamedTuple):
-    """What a label of ours is about: the key of a taint, or of another label."""
-
-    domain: Domain
-    key: str
-
-    @property
-    def of_label(self) -> bool:
-        """Whether the key is that of another label."""
-        return self.domain is Domain.LABEL_VERSION
 
 
 class Kept(NamedTuple):
@@ -87,14 +69,6 @@ def taint_labels(key: str) -> TaintLabels | None:
     return TaintLabels(value, *(_label(key, domain) or "" for domain in domains))
 
 
-def prefer_labels(key: str) -> TaintLabels | None:
-    """The labels for the taint ``key`` with ``PreferNoSchedule``; None if its prefix is too long."""
-    value, version = _label(key, Domain.PREFER_VALUE), _label(key, Domain.PREFER_VERSION)
-    if value is None or version is None:
-        return None
-    return msgspec.structs.replace(plain_labels(value, version), order=_label(key, Domain.PREFER_ORDER) or "")
-
-
 def plain_labels(value: str, version: str) -> TaintLabels:
     """A label with a value, and one with its version: no value means that it is absent."""
     return TaintLabels(value, value, value, version, version)
@@ -124,14 +98,15 @@ def effect_text(effects: Iterable[str]) -> str | None:
 
 
 @lru_cache(maxsize=10_000)
-def mirrored(label: str) -> Mirrored | None:
-    """What a node's label repeats; None if it is no label of ours. No other actor may write one of ours."""
+def mirrored(label: str) -> Kept | None:
+    """What a node's label is about; None if it is no label of ours. No other actor may write one of ours."""
     prefix, has_prefix, name = label.partition("/")
     for domain in Domain if has_prefix else ():
+        of_label = domain is Domain.LABEL_VERSION
         if prefix == domain:
-            return Mirrored(domain, name)
+            return Kept(name, of_label)
         if prefix.endswith(f".{domain}"):
-            return Mirrored(domain, f"{prefix.removesuffix(f'.{domain}')}/{name}")
+            return Kept(f"{prefix.removesuffix(f'.{domain}')}/{name}", of_label)
     return None
 
 
@@ -142,8 +117,7 @@ def is_mirror_label(label: str) -> bool:
 
 def keys_of(labels: Iterable[str]) -> list[Kept]:
     """The keys that labels are about, each once. Labels that are none of ours are about no key."""
-    abouts = (mirrored(label) for label in labels)
-    return list(dict.fromkeys(Kept(one.key, one.of_label) for one in abouts if one is not None))
+    return list(dict.fromkeys(about for label in labels if (about := mirrored(label)) is not None))
 
 
 def _label(key: str, domain: Domain) -> str | None:

@@ -13,11 +13,9 @@ from taintwarden_placement.node_labels.encoding import encode_natural, encode_ve
 from taintwarden_placement.node_labels.names import (
     HIGHEST,
     LOWEST,
-    TaintLabels,
     effect_text,
     label_version_label,
     labels_about,
-    prefer_labels,
     taint_labels,
 )
 
@@ -63,15 +61,11 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
     key and none places by it, as in DryRun, nodes that have its labels keep them: they say that the node does not have
     the taint, so that every pod that was placed by it matches the node.
     """
-    selectors, published = list[TaintSelector](), dict[str, None]()
-    named, named_labels = dict[str, None](), dict[str, None]()
-    for policy in policies:
-        named |= dict.fromkeys(selector.key for selector in policy.taints)
-        named_labels |= dict.fromkeys(policy.version_labels)
-        if policy.places:
-            selectors += [selector for selector in policy.taints if selector.placement]
-            published |= dict.fromkeys(policy.version_labels)
-    placed = {selector.key for selector in selectors}
+    policies = tuple(policies)
+    named = dict.fromkeys(selector.key for policy in policies for selector in policy.taints)
+    named_labels = dict.fromkeys(key for policy in policies for key in policy.version_labels)
+    selectors = [selector for policy in policies if policy.places for selector in policy.taints if selector.placement]
+    placed, published = placed_keys(policies), published_labels(policies)
     ended = [key for key in named if key not in placed and any(label in node.labels for label in labels_about(key))]
     repeated = [key for key in named_labels if key not in published and label_version_label(key) in node.labels]
     of_taints = node_labels([taint for taint, _ in node.taints], selectors)
@@ -87,16 +81,24 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
     return NodeLabels(labels, of_taints.faults + of_labels.faults, tuple(owned))
 
 
-def places(policies: Iterable[Policy]) -> bool:
-    """Whether any of these gives labels to nodes."""
-    return any(one.places and (one.version_labels or any(taint.placement for taint in one.taints)) for one in policies)
+def placed_keys(policies: Iterable[Policy]) -> tuple[str, ...]:
+    """The keys of taints by which these policies place pods."""
+    placing = (policy for policy in policies if policy.places)
+    return tuple(dict.fromkeys(one.key for policy in placing for one in policy.taints if one.placement))
+
+
+def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:
+    """The labels of nodes whose versions are repeated as numbers."""
+    placing = (policy for policy in policies if policy.places)
+    return tuple(dict.fromkeys(key for policy in placing for key in policy.version_labels))
 
 
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
     """The labels for those ``taints`` of a node whose key one of ``selectors`` names with ``placement``.
 
-    They repeat taints of every effect: whether a policy evicts by it is of no concern to the scheduler. Nor do they
-    depend on anything else in a policy: a pod that was placed by a label needs it as long as it runs.
+    They repeat taints of each effect that keeps pods off: whether a policy evicts by it is of no concern to the
+    scheduler. Nor do they depend on anything else in a policy: a pod that was placed by a label needs it as long as it
+    runs.
     """
     types: dict[str, list[ValueType | None]] = {}
     for selector in selectors:
@@ -104,7 +106,7 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
             types.setdefault(selector.key, []).append(selector.value_type)
     found: dict[str, list[Taint]] = {key: [] for key in types}
     for taint in taints:
-        if taint.key in found:
+        if taint.key in found and taint.effect != Effect.PREFER_NO_SCHEDULE:
             found[taint.key].append(taint)
     labels: dict[str, str] = {}
     faults: list[tuple[Taint | Label, str]] = []
@@ -139,38 +141,29 @@ def _add_labels(
     labels: dict[str, str], key: str, taints: Sequence[Taint], types: Sequence[ValueType | None]
 ) -> Iterator[tuple[Taint, str]]:
     """Add the labels for the taints of one key. Returns what labels cannot express."""
-    names, preferred_names = taint_labels(key), prefer_labels(key)
-    if names is None or preferred_names is None:
+    names = taint_labels(key)
+    if names is None:
         if taints:
             yield taints[-1], "the prefix of its key is too long for a label"
         return
-    preferred = [taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE]
-    required = [taint for taint in taints if taint.effect != Effect.PREFER_NO_SCHEDULE]
-    for group, written in ((required, names), (preferred, preferred_names)):
-        if not group:
-            continue
-        value, version, fault = _expressed(group, types)
-        labels |= {label: text for label, text in _written(written, value, version) if text is not None}
-        if order := _order(group):
-            labels[written.order] = order
+    if taints:
+        value, version, fault = _expressed(taints, types)
+        labels[names.value], labels[names.high_value] = value, LEFT_OUT if value == HIGHEST else value
+        if parse_integer(value) is not None:
+            labels[names.low_value] = value
+        if version is not None:  # without its label no comparison holds
+            labels[names.version] = version
+        if version:
+            labels[names.low_version] = version
+        if order := _order(taints):
+            labels[names.order] = order
         if fault:
-            yield group[-1], fault
-    if not required:
+            yield taints[-1], fault
+    else:
         labels |= dict.fromkeys((names.high_value, names.version), HIGHEST)
         labels |= dict.fromkeys((names.low_value, names.low_version), LOWEST)
-    if text := effect_text(taint.effect for taint in required):
+    if text := effect_text(taint.effect for taint in taints):
         labels[names.effect] = text
-
-
-def _written(names: TaintLabels, value: str, version: str | None) -> Iterator[tuple[str, str | None]]:
-    """Each label with its text; None: it is not there, so that nothing holds for it."""
-    yield names.value, value
-    if names.high_value != names.value:
-        yield names.high_value, LEFT_OUT if value == HIGHEST else value
-        yield names.low_value, value if parse_integer(value) is not None else None
-    yield names.version, version
-    if names.low_version != names.version:
-        yield names.low_version, version or None
 
 
 def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[str, str | None, str]:

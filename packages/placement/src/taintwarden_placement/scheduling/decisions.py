@@ -1,6 +1,5 @@
 """What is known of nodes, and who judges them for which pods."""
 
-from collections import OrderedDict
 from collections.abc import Iterable
 
 import msgspec
@@ -8,10 +7,10 @@ import msgspec
 from taintwarden.controller.decoding.node_values import values_of
 from taintwarden.engine.derived import Derivations, derivations, derived_taints
 from taintwarden.engine.evaluate import selects_node
-from taintwarden.engine.model import Effect, Gates, Mode, Policy, Taint, TaintSelector
+from taintwarden.engine.model import Gates, Mode, Policy, Taint, TaintSelector
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge
+from taintwarden_placement.scheduling.feasibility import Demand, Judge
 
 MAX_DEMANDS = 200
 """A tenant can make any number of different ones."""
@@ -24,10 +23,7 @@ MAX_TAINTS = 10_000
 class NodeFacts(msgspec.Struct, frozen=True):
     """What is known of a node."""
 
-    repelling: tuple[Taint, ...]
-    """``NoSchedule`` and ``NoExecute``."""
-    disliked: tuple[Taint, ...]
-    """``PreferNoSchedule``."""
+    taints: tuple[Taint, ...]
     labels: dict[str, str]
 
 
@@ -59,12 +55,7 @@ class NodeReader:
         if derived := derivations(one for one in self._policies if selects_node(one, node.metadata.labels)):
             values = values_of(node, [one.source for one in derived.values()])
             taints += [taint for taint, _ in derived_taints(taints, values, derived)]
-        shared = [self._known.setdefault(taint, taint) for taint in taints]
-        return NodeFacts(
-            tuple(taint for taint in shared if taint.effect in REPELLING),
-            tuple(taint for taint in shared if taint.effect == Effect.PREFER_NO_SCHEDULE),
-            node.metadata.labels,
-        )
+        return NodeFacts(tuple(self._known.setdefault(taint, taint) for taint in taints), node.metadata.labels)
 
 
 def _derive(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...], LabelSelector]]:
@@ -86,7 +77,7 @@ class Decisions:
         self._gates = gates
         self._max_demands = max_demands
         self._max_comparisons = max_comparisons
-        self._judges: OrderedDict[Demand, Judge] = OrderedDict()
+        self._judges: dict[Demand, Judge] = {}
 
     def __len__(self) -> int:
         """The number of demands whose comparisons are stored."""
@@ -101,8 +92,7 @@ class Decisions:
         """Who judges nodes for pods that demand this."""
         found = self._judges.get(demand)
         if found is None:
-            while len(self) >= self._max_demands or self.comparisons > self._max_comparisons:
-                self._judges.popitem(last=False)
+            if len(self) >= self._max_demands or self.comparisons > self._max_comparisons:
+                self._judges.clear()
             found = self._judges[demand] = Judge(demand, self._gates)
-        self._judges.move_to_end(demand)
         return found

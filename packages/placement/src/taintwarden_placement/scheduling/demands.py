@@ -1,7 +1,6 @@
 """What a pod demands of a node, from all sources: its tolerations, its annotation, its profiles, its volumes."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_node_affinity
 from taintwarden.controller.decoding.decoding import Decoder
@@ -17,32 +16,24 @@ MAX_FAULT_CHARACTERS = 400
 """Of the errors of one affinity: an Event has 1,024 characters."""
 
 
-class ClaimVolumes(Protocol):
-    """The volumes of claims."""
-
-    def get(self, key: str) -> str | None:
-        """The name of the PersistentVolume in ``spec.volumeName`` of the claim ``namespace/name``; None without one."""
-
-
-class Volumes(Protocol):
-    """The node affinity of PersistentVolumes."""
-
-    def get(self, key: str) -> Parsed | None:
-        """What the annotation of the volume of this name says; None without one."""
-
-
 class Demands:
     """Reads pods.
 
     Args:
         decoder: makes engine values of pods.
         profiles: those of all namespaces.
-        claims: the claims that name a volume, bound or not.
-        volumes: the volumes that have the annotation.
+        claims: the volume that the claim ``namespace/name`` names, bound or not; None without one.
+        volumes: what the annotation of the volume of a name says; None without one.
 
     """
 
-    def __init__(self, decoder: Decoder, profiles: Profiles, claims: ClaimVolumes, volumes: Volumes) -> None:
+    def __init__(
+        self,
+        decoder: Decoder,
+        profiles: Profiles,
+        claims: Callable[[str], str | None] = lambda _: None,
+        volumes: Callable[[str], Parsed | None] = lambda _: None,
+    ) -> None:
         self._decoder = decoder
         self._profiles = profiles
         self._claims = claims
@@ -70,8 +61,8 @@ class Demands:
     def _of_volumes(self, pod: UnboundPod) -> Iterator[Sourced]:
         for volume in pod.spec.volumes:
             claim = claim_of(volume, pod)
-            name = claim and self._claims.get(f"{pod.metadata.namespace}/{claim}")
-            parsed = self._volumes.get(name) if name else None
+            name = claim and self._claims(f"{pod.metadata.namespace}/{claim}")
+            parsed = self._volumes(name) if name else None
             if parsed is not None:
                 yield _sourced(f"PersistentVolume {name}", parsed)
 

@@ -6,7 +6,7 @@ nodes, and the extender knows the nodes.
 
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -66,13 +66,6 @@ class PreemptionResult(msgspec.Struct, rename="pascal"):
     node_name_to_meta_victims: dict[str, msgspec.Raw]
 
 
-class Nodes(Protocol):
-    """The known nodes."""
-
-    def get(self, key: str) -> NodeFacts | None:
-        """The node of this name."""
-
-
 class _Filtered(NamedTuple):
     node_names: list[str]
     refused: dict[str, tuple[str, str]]
@@ -88,7 +81,7 @@ class SchedulerExtender:
     """Answers schedulers.
 
     Args:
-        nodes: the known nodes.
+        nodes: what is known of the node of a name; None of one that is not known.
         demands: reads pods.
         decisions: decides.
         node_changes: reports when a node changes.
@@ -100,7 +93,7 @@ class SchedulerExtender:
 
     def __init__(
         self,
-        nodes: Nodes,
+        nodes: Callable[[str], NodeFacts | None],
         demands: Demands,
         decisions: Decisions,
         node_changes: NodeChanges,
@@ -175,15 +168,15 @@ class SchedulerExtender:
         return _Filtered(fitting, refused)
 
     def _refusal(self, judge: Judge, name: str) -> tuple[str, str] | None:
-        node = self._nodes.get(name)
+        node = self._nodes(name)
         if node is None:
             return UNKNOWN, WITHOUT_VALUES[UNKNOWN]
-        found = judge.refusal(node.repelling, node.labels)
+        found = judge.refusal(node.taints, node.labels)
         return None if found is None else (found.cause.value, found.reason)
 
     def _preferences(self, judge: Judge, name: str) -> Preferences:
-        node = self._nodes.get(name)
-        return Preferences(0, 0) if node is None else judge.preferences(node.disliked, node.labels)
+        node = self._nodes(name)
+        return Preferences(0, 0) if node is None else judge.preferences(node.taints, node.labels)
 
 
 def scored(nodes: Sequence[Preferences]) -> list[int]:

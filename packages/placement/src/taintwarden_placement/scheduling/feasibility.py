@@ -5,7 +5,7 @@ The tolerations are those that decide on evictions, so a pod is never scheduled 
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -13,27 +13,13 @@ from msgspec.structs import replace
 from taintwarden.engine.affinity import NodeAffinity, NodeRequirement, Term
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
-from taintwarden.engine.operators import ALL_GATES, ROWS, Match, Row, Side, match
+from taintwarden.engine.operators import ALL_GATES, ROWS, Row, Side, match
 from taintwarden_placement.affinity.node_matching import Check, check_of, describe
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 """The effects that keep pods off a node; ``PreferNoSchedule`` only lowers its score."""
 MAX_TOLD = 3
 """Of tolerations, terms and taints in one reason: an Event has 1,024 characters for all nodes."""
-
-
-class Untolerated(msgspec.Struct, frozen=True):
-    """A taint that a pod does not tolerate, with the first of so many tolerations for it, none of which holds."""
-
-    taint: Taint
-    answers: tuple[tuple[Toleration, Match], ...] = ()
-    number: int = 0
-
-    @property
-    def reason(self) -> str:
-        """The taint, and why each toleration for it does not hold."""
-        told = [f"{_named(toleration)} {answer}" for toleration, answer in self.answers]
-        return f"taint {self.taint} is not tolerated ({_listed(told, self.number) or 'no toleration for it'})"
 
 
 class Sourced(msgspec.Struct, frozen=True):
@@ -50,11 +36,6 @@ class Demand(msgspec.Struct, frozen=True, cache_hash=True):
 
     tolerations: Tolerations = Tolerations()
     affinities: tuple[Sourced, ...] = ()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The labels of nodes that decide, each once."""
-        return tuple(dict.fromkeys(key for one in self.affinities for key in one.affinity.keys))
 
     @property
     def is_native(self) -> bool:
@@ -111,116 +92,93 @@ class Judge:
         self._max_remembered = max_remembered
         self._relevant: dict[tuple[str, str], tuple[tuple[Toleration, ...], AnyOf]] = {}
         """By key and effect of a taint."""
-        self._taints: dict[Taint, tuple[Untolerated, str] | None] = {}
-        self._affinities = tuple((_Checked(one, gates), one.affinity.keys, _Results()) for one in demand.affinities)
+        self._taints: dict[Taint, str] = {}
+        self._affinities = [_Affinity(one, gates, max_remembered) for one in demand.affinities]
 
     def __len__(self) -> int:
         """How many comparisons are remembered."""
-        return len(self._taints) + sum(len(results) for _, _, results in self._affinities)
+        return len(self._taints) + sum(len(one.results) for one in self._affinities)
 
     def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> NodeRefusal | None:
         """Why the pods may not be scheduled on a node with these taints and labels; None if they may."""
         found: list[tuple[RefusalCause, str]] = []
         for taint in taints:
-            if taint.effect in REPELLING and (answer := self._answer(taint)) is not None:
-                found.append((RefusalCause.TAINT, answer[1]))  # noqa: PERF401 - a comprehension costs more where it is empty
-        for one, keys, results in self._affinities:
-            result = self._result(one, keys, results, labels)
-            if result.mismatch is not None:
-                found.append(result.mismatch)
+            if taint.effect in REPELLING and (reason := self.untolerated(taint)):
+                found.append((RefusalCause.TAINT, reason))  # noqa: PERF401 - a comprehension costs more where it is empty
+        for one in self._affinities:
+            mismatch, _ = one.compared(labels)
+            if mismatch is not None:
+                found.append(mismatch)
         return NodeRefusal(found[0][0], _listed([reason for _, reason in found])) if found else None
 
     def preferences(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Preferences:
         """What speaks against a node with these taints, and what for one with these labels."""
-        number = score = 0
-        for taint in taints:
-            if taint.effect == Effect.PREFER_NO_SCHEDULE and self._answer(taint) is not None:
-                number += 1
-        for one, keys, results in self._affinities:
-            score += self._result(one, keys, results, labels).weight
-        return Preferences(number, score)
+        disliked = (taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE)
+        return Preferences(
+            sum(bool(self.untolerated(taint)) for taint in disliked),
+            sum(one.compared(labels)[1] for one in self._affinities),
+        )
 
-    def untolerated(self, taint: Taint) -> Untolerated | None:
-        """Why a taint is not tolerated, whatever its effect; None if it is. Extended tolerations narrow."""
-        answer = self._answer(taint)
-        return None if answer is None else answer[0]
-
-    def _answer(self, taint: Taint) -> tuple[Untolerated, str] | None:
-        answer = self._taints.get(taint, _NOT_COMPARED)
-        if answer is _NOT_COMPARED:
-            self._make_room(self._taints)
-            found = self._compare(taint)
-            answer = self._taints[taint] = None if found is None else (found, found.reason)
+    def untolerated(self, taint: Taint) -> str:
+        """Why a taint is not tolerated, whatever its effect; empty if it is. Extended tolerations narrow."""
+        answer = self._taints.get(taint)
+        if answer is None:
+            _make_room(self._taints, self._max_remembered)
+            answer = self._taints[taint] = self._compare(taint)
         return answer
 
-    def _compare(self, taint: Taint) -> Untolerated | None:
+    def _compare(self, taint: Taint) -> str:
         if not concerns(taint, self._demand.tolerations):
-            return None
+            return ""
         found = self._relevant.get((taint.key, taint.effect))
         if found is None:
-            self._make_room(self._relevant)
+            _make_room(self._relevant, self._max_remembered)
             of_key = self._demand.tolerations.relevant_to(taint.key)
             relevant = tuple(one for one in of_key if one.effect in ("", taint.effect) and one.key in ("", taint.key))
             found = self._relevant[taint.key, taint.effect] = (relevant, AnyOf(relevant, taint.key, self._gates))
         relevant, any_of = found
         if any_of.holds(taint.value):
-            return None
-        answers = tuple((one, match(one, taint, self._gates)) for one in relevant[: MAX_TOLD + 1])
-        return Untolerated(taint, answers, len(relevant))
-
-    def _result(
-        self, one: "_Checked", keys: tuple[str, ...], results: "_Results", labels: Mapping[str, str]
-    ) -> "_Result":
-        values = tuple([labels.get(key) for key in keys])
-        found = results.get(values)
-        if found is None:
-            self._make_room(results)
-            found = results[values] = _Result(one.mismatch(labels), one.weight(labels))
-        return found
-
-    def _make_room(self, remembered: dict[Any, Any]) -> None:
-        if len(remembered) >= self._max_remembered:
-            remembered.clear()
+            return ""
+        # Seconds do not decide about scheduling.
+        told = [
+            f"{replace(one, toleration_seconds=None)} {match(one, taint, self._gates)}" for one in relevant[:MAX_TOLD]
+        ]
+        return f"taint {taint} is not tolerated ({_listed(told, len(relevant)) or 'no toleration for it'})"
 
 
-_NOT_COMPARED = (Untolerated(Taint("")), "")
-
-
-class _Result(NamedTuple):
-    mismatch: tuple[RefusalCause, str] | None
-    weight: int
-
-
-class _Results(dict[tuple[str | None, ...], _Result]):
-    """By the values of the labels that an affinity names."""
-
-
-def untolerated(tolerations: Tolerations, taints: Iterable[Taint], gates: Gates = ALL_GATES) -> list[Untolerated]:
-    """The taints among these that a pod does not tolerate, whatever their effect."""
-    judge = Judge(Demand(tolerations), gates)
-    return [found for taint in taints if (found := judge.untolerated(taint)) is not None]
-
-
-def _named(toleration: Toleration) -> str:
-    """As reasons name it: without its seconds, which do not decide about scheduling."""
-    return str(toleration if toleration.toleration_seconds is None else replace(toleration, toleration_seconds=None))
+def _make_room(remembered: dict[Any, Any], most: int) -> None:
+    if len(remembered) >= most:
+        remembered.clear()
 
 
 _CheckedTerm = tuple[tuple[NodeRequirement, Check], ...]
 
 
-class _Checked:
+class _Affinity:
     """A node affinity as it is compared with many nodes: a pod may have hundreds of requirements."""
 
-    def __init__(self, sourced: Sourced, gates: Gates) -> None:
-        required = sourced.affinity.required
+    def __init__(self, sourced: Sourced, gates: Gates, max_remembered: int) -> None:
+        affinity = sourced.affinity
+        self.results: dict[tuple[str | None, ...], tuple[tuple[RefusalCause, str] | None, int]] = {}
+        """By the values of the labels that it names."""
         self._sourced = sourced
         self._gates = gates
-        self._required = None if required is None else [_checked(term, gates) for term in required]
-        self._preferred = [(one.weight, _checked(one.term, gates)) for one in sourced.affinity.preferred]
+        self._max_remembered = max_remembered
+        self._keys = affinity.keys
+        self._required = None if affinity.required is None else [_checked(term, gates) for term in affinity.required]
+        self._preferred = [(one.weight, _checked(one.term, gates)) for one in affinity.preferred]
 
-    def mismatch(self, labels: Mapping[str, str]) -> tuple[RefusalCause, str] | None:
-        """Why a node with these labels does not meet what is required; None if it does."""
+    def compared(self, labels: Mapping[str, str]) -> tuple[tuple[RefusalCause, str] | None, int]:
+        """Why a node with these labels does not meet what is required, None if it does; the weights that it meets."""
+        values = tuple([labels.get(key) for key in self._keys])
+        found = self.results.get(values)
+        if found is None:
+            _make_room(self.results, self._max_remembered)
+            weight = sum(weight for weight, term in self._preferred if _holds(term, labels))
+            found = self.results[values] = (self._mismatch(labels), weight)
+        return found
+
+    def _mismatch(self, labels: Mapping[str, str]) -> tuple[RefusalCause, str] | None:
         if self._required is None or any(_holds(term, labels) for term in self._required):
             return None
         one = self._sourced
@@ -229,10 +187,6 @@ class _Checked:
             return RefusalCause.INVALID, reason
         told = _listed([self._fault(term, labels) for term in self._required[:MAX_TOLD]], len(self._required))
         return RefusalCause.AFFINITY, f"the node affinity of {one.source} does not match ({told or 'it has no term'})"
-
-    def weight(self, labels: Mapping[str, str]) -> int:
-        """The sum of the weights of those preferences that a node with these labels meets."""
-        return sum(weight for weight, term in self._preferred if _holds(term, labels))
 
     def _fault(self, term: _CheckedTerm, labels: Mapping[str, str]) -> str:
         failed = _failed(term, labels)

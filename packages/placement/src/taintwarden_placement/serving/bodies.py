@@ -3,13 +3,11 @@
 import asyncio
 import io
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 
 from aiohttp import web
 
-MAX_BODY_BYTES = 3 * 2**20
-"""As much as an API server takes of a client. A review of a change has two objects, but what is stored has 1.5 MiB."""
 SMALL_BODY_BYTES = 64 * 2**10
 MAX_LARGE_BODIES = 4
 """Bodies above the small size that are in memory at once, or their answers. Of small ones there are as many as
@@ -34,21 +32,34 @@ class Bodies:
         observe: told of each request: name, result, seconds.
         refuse: says which callers are not answered.
         answered: told of each request that could be answered.
+        max_bytes: of a body.
         request_seconds: for a body to arrive and its answer to be read.
 
     """
 
     def __init__(
-        self, observe: Observe, refuse: Refuse, answered: Answered, request_seconds: float = REQUEST_SECONDS
+        self,
+        observe: Observe,
+        refuse: Refuse,
+        answered: Answered,
+        *,
+        max_bytes: int,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self._observe = observe
         self._refuse = refuse
         self._answered = answered
+        self._max_bytes = max_bytes
         self._request_seconds = request_seconds
         self._large = asyncio.Semaphore(MAX_LARGE_BODIES)
 
-    def handler(self, name: str, answer: Answer) -> Handler:
-        """What receives the requests that metrics count as ``name``."""
+    def app(self, answers: Mapping[str, Answer]) -> web.Application:
+        """The web application that answers what is sent to ``/<name>``, which metrics count by this name."""
+        app = web.Application()
+        app.add_routes([web.post(f"/{name}", self._handler(name, answer)) for name, answer in answers.items()])
+        return app
+
+    def _handler(self, name: str, answer: Answer) -> Handler:
 
         async def handle(http: web.Request) -> web.Response:
             if reason := self._refuse(http):
@@ -57,9 +68,9 @@ class Bodies:
             length = http.content_length
             if length is None:
                 return declined(411, "Content-Length is required")
-            if length > MAX_BODY_BYTES:
+            if length > self._max_bytes:
                 self._observe(name, "too-large", 0.0)
-                return declined(413, f"at most {MAX_BODY_BYTES} bytes are read")
+                return declined(413, f"at most {self._max_bytes} bytes are read")
             slot = self._large if length > SMALL_BODY_BYTES else nullcontext()
             response: web.Response | None = None
             try:

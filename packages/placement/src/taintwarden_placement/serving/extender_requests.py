@@ -4,9 +4,10 @@ A scheduler whose configuration says ``ignorable: true`` schedules without the e
 than 200, so an error here never stops scheduling.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from inspect import isawaitable
+from typing import Any
 
 import msgspec
 import structlog
@@ -16,14 +17,15 @@ from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.seldom import Seldom
 from taintwarden_placement.scheduling.extender import Args, PreemptionArgs, SchedulerExtender
-from taintwarden_placement.serving.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
+from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
 VERBS = ("filter", "prioritize", "preempt")
 """The verbs that a KubeSchedulerConfiguration names, each the last part of its URL."""
 RESULTS = ("answered", "failed", "malformed", "stranger", "too-large", "late", "broken-off")
 
+MAX_BODY_BYTES = 3 * 2**20
+"""Of a pod, and the names of all nodes."""
 _ENCODER = msgspec.json.Encoder()
-Given = TypeVar("Given")
 
 log = structlog.get_logger()
 
@@ -43,31 +45,18 @@ def extender_app(
         answered: told of each request that could be answered.
 
     """
-    app = web.Application(client_max_size=MAX_BODY_BYTES)
-    bodies, is_logged = Bodies(observe, refuse, answered), Seldom()
+    is_logged = Seldom()
     args, preemption = msgspec.json.Decoder(Args), msgspec.json.Decoder(PreemptionArgs)
-
-    async def prioritize(given: Args) -> object:
-        return extender.prioritize(given)
-
-    async def preempt(given: PreemptionArgs) -> object:
-        return extender.preempt(given)
-
     answers = {
         "filter": partial(_answer, "filter", is_logged, args, extender.filter),
-        "prioritize": partial(_answer, "prioritize", is_logged, args, prioritize),
-        "preempt": partial(_answer, "preempt", is_logged, preemption, preempt),
+        "prioritize": partial(_answer, "prioritize", is_logged, args, extender.prioritize),
+        "preempt": partial(_answer, "preempt", is_logged, preemption, extender.preempt),
     }
-    app.add_routes([web.post(f"/{verb}", bodies.handler(verb, answers[verb])) for verb in VERBS])
-    return app
+    return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
 async def _answer(
-    verb: str,
-    is_logged: Seldom,
-    decoder: "msgspec.json.Decoder[Given]",
-    answer: Callable[[Given], Awaitable[object]],
-    body: bytearray,
+    verb: str, is_logged: Seldom, decoder: "msgspec.json.Decoder[Any]", answer: Callable[[Any], Any], body: bytearray
 ) -> tuple[web.Response, str]:
     try:
         given = decoder.decode(body)
@@ -75,7 +64,8 @@ async def _answer(
         told = f"no arguments of an extender with nodeCacheCapable: true: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=told), "malformed"
     try:
-        result = _ENCODER.encode(await answer(given))
+        result = answer(given)
+        result = _ENCODER.encode(await result if isawaitable(result) else result)
     except Exception as error:
         if is_logged((verb, type(error))):
             log.error("extender-failed", verb=verb, exc_info=error)

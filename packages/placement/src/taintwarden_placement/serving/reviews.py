@@ -16,12 +16,12 @@ from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.seldom import Seldom
 from taintwarden_placement.admission.response import AdmissionResponse
-from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
-from taintwarden_placement.serving.bodies import MAX_BODY_BYTES, Answered, Bodies, Observe, Refuse
+from taintwarden_placement.admission.webhooks import AdmissionRequest
+from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
-LOOKED_AT_BYTES = 2**20
-"""Objects in larger bodies are admitted unread: what is made of JSON takes twenty times its size. No pod that
-is meant to run comes near it: etcd takes 1.5 MiB of an object.
+MAX_BODY_BYTES = 2**20
+"""Larger ones are not read, and the API server stores such an object as if there were no webhook: what is made of JSON
+takes twenty times its size. No pod that is meant to run comes near it.
 """
 RESULTS = (
     "allowed",
@@ -49,39 +49,7 @@ class Review(msgspec.Struct, rename="camel"):
     request: AdmissionRequest
 
 
-class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    """A request without its objects."""
-
-    uid: str
-    kind: GroupVersionKind
-    name: str = ""
-    namespace: str = ""
-
-
-class _ReviewHead(msgspec.Struct, rename="camel"):
-    api_version: Literal["admission.k8s.io/v1"]
-    kind: Literal["AdmissionReview"]
-    request: _Head
-
-
 _DECODER = msgspec.json.Decoder(Review)
-_HEAD_DECODER = msgspec.json.Decoder(_ReviewHead)
-_TOO_LARGE = AdmissionResponse(
-    warnings=(f"the object is larger than {LOOKED_AT_BYTES} bytes, and taintwarden does not look at it",)
-)
-
-
-def decode(body: bytes | bytearray) -> tuple[AdmissionRequest, AdmissionResponse | None]:
-    """The request in an AdmissionReview, and the response if it is too large to be looked at.
-
-    Raises:
-        msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is none (``NOT_JSON``).
-
-    """
-    if len(body) <= LOOKED_AT_BYTES:
-        return _DECODER.decode(body).request, None
-    head = _HEAD_DECODER.decode(body).request
-    return AdmissionRequest(uid=head.uid, kind=head.kind, name=head.name, namespace=head.namespace), _TOO_LARGE
 
 
 def review_app(
@@ -96,20 +64,18 @@ def review_app(
         answered: told of each request that was a review.
 
     """
-    app = web.Application(client_max_size=MAX_BODY_BYTES)
-    bodies, is_logged = Bodies(observe, refuse, answered), Seldom()
+    is_logged = Seldom()
     answers = {name: partial(_answer, name, judge, is_logged) for name, judge in judges.items()}
-    app.add_routes([web.post(f"/{name}", bodies.handler(name, answer)) for name, answer in answers.items()])
-    return app
+    return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
 async def _answer(name: str, judge: Judge, is_logged: Seldom, body: bytearray) -> tuple[web.Response, str]:
     try:
-        request, left_alone = decode(body)
+        request = _DECODER.decode(body).request
     except NOT_JSON as error:
         told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=told), "malformed"
-    response, result = _judged(name, judge, is_logged, request) if left_alone is None else (left_alone, "too-large")
+    response, result = _judged(name, judge, is_logged, request)
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
@@ -159,13 +125,10 @@ def _status(request: AdmissionRequest, refusals: tuple[FieldError, ...]) -> dict
         }
         for refusal in refusals[:MAX_LISTED]
     ]
+    full_kind = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     return {
         "code": 422,
         "reason": "Invalid",
-        "message": str(InvalidObject(_full_kind(kind), request.name, refusals)),
+        "message": str(InvalidObject(full_kind, request.name, refusals)),
         "details": {"name": request.name, "group": kind.group, "kind": kind.kind, "causes": causes},
     }
-
-
-def _full_kind(kind: GroupVersionKind) -> str:
-    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

@@ -7,14 +7,13 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Policy, Taint, Toleration
-from taintwarden.engine.operators import Match, match
+from taintwarden.engine.operators import TYPED, Match, match
 from taintwarden.kube.wire.kinds import TaintObject
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.evictions import named_subjects
 from taintwarden_cli.doctor.checks.toleration_checks import comparisons
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
-from taintwarden_placement.admission.annotated_objects import check_object
 
 _LEFT_SECONDS = 300.0
 """So long a controller may take to remove a taint of a node that is ready again."""
@@ -38,15 +37,14 @@ def value_invalid(context: Context) -> Iterator[Found]:
     asking = _asking(context)
     for name, seen in context.nodes.items():
         for taint, history in seen.taints:
-            chosen = {policy.name: policy.selector_for(taint) for policy in seen.policies}
-            typed = [one for one in seen.policies if (by := chosen[one.name]) and by.value_type is not None]
-            node = {"spec": {"taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect}]}}
-            faults = [str(fault.remedy or fault.reason) for _, fault in check_object(node, "", "Node", typed)]
+            chosen = ((policy, policy.selector_for(taint)) for policy in seen.policies)
+            typed = ((policy, by.value_type) for policy, by in chosen if by is not None and by.value_type is not None)
+            faults = ((*one, fault) for one in typed if (fault := TYPED[one[1]].explain(taint.value)))
             subject = Subject("Node", name)
-            if typed and faults:
-                by = chosen[typed[0].name]
-                told = f"{taint}: policy {typed[0].name} expects {by.value_type if by else ''}; {faults[0]}"
-                yield Found(subject, told, _restored(name, taint, history, typed[0], ()))
+            if (found := next(faults, None)) is not None:
+                policy, kind, fault = found
+                told = f"{taint}: policy {policy.name} expects {kind}; {fault}"
+                yield Found(subject, told, _restored(name, taint, history, policy, ()))
             elif asked := _who_cannot(taint, asking):
                 told = f"{taint} cannot be compared, which {asked} ask for"
                 yield Found(subject, told, _restored(name, taint, history, None, asking))

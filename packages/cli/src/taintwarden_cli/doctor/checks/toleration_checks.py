@@ -80,7 +80,7 @@ def _is_of_devices(context: Context, key: str) -> bool:
 
 def _faults(context: Context, group: PodGroup) -> checking.Found:
     """What admission reports for the pod, or for a pod of the template, so that both results agree."""
-    return check_object(group.shape.as_pod(), "", "Pod", (), context.profiles)
+    return check_object(group.shape.as_pod(), "", "Pod", context.profiles)
 
 
 def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
