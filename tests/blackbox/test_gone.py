@@ -17,6 +17,8 @@ def test_a_pod_that_does_not_end_is_named_until_it_is_gone(box: Box) -> None:
     box.cluster.create("pods", {"metadata": metadata, "spec": spec}, box.namespace)
     box.taint(node, BAD)
     box.wait(lambda: box.status().get("leaving") == 1, 30, "the status to count the pod")
+    # As a kubelet does when the containers have ended.
+    box.cluster.patch("pods", "kept", {"status": {"phase": "Succeeded"}}, box.namespace, subresource="status")
     box.wait(lambda: box.status().get("stuck"), STUCK_SECONDS + 30, "the pod to be stuck")
     condition = box.wait_condition("Progressing", "True")
     assert (condition["reason"], f"{box.namespace}/kept on {node}" in condition["message"]) == ("Stuck", True)

@@ -129,6 +129,15 @@ async def test_a_node_that_is_not_there_is_one_line(run):
     assert result.stderr.startswith("taintwarden: there is no node absent in the cluster at http")
 
 
+async def test_of_the_pods_that_ended_those_that_something_keeps_are_named(cluster, run):
+    for name in ("web-0", "other"):
+        cluster.store.modify("pods", name, "shop", lambda one: one.update(status={"phase": "Succeeded"}))
+    ends = {"deletionTimestamp": "2026-01-31T11:00:00Z", "finalizers": ["example.com/kept"]}
+    cluster.store.modify("pods", "web-0", "shop", lambda one: one["metadata"].update(ends))
+    shown = (await run("explain", "node", "a1")).stdout
+    assert ("shop/web-0" in shown, "it is terminating" in shown, "shop/other" in shown) == (True, True, False)
+
+
 def test_a_pod_that_terminates_is_not_said_to_stay():
     ending = pod(metadata={"deletionTimestamp": "2026-01-31T11:00:00Z"})
     told = table(explain_pods(snapshot(ending, node(taint()), policy()), "n1", Gates()))

@@ -20,6 +20,7 @@ from controller import (
 from engine.kept import kept
 from taintwarden.controller.decoding.bounds import MAX_SELECTED
 from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.handlers.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.workloads import COUNTED_KINDS
@@ -66,6 +67,11 @@ def test_listed_pods_that_do_not_run_are_gone(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a"), pod_object("b", status={"phase": "Failed"})])
     assert [type(event).__name__ for event in fed.events] == ["PodGone", "PodsSeen"]
+
+
+def test_a_pod_that_ended_terminates_until_it_is_deleted(fed):
+    deliver(fed.pods, pod_object("a", metadata=TERMINATING, status={"phase": "Succeeded"}))
+    assert fed.events == [events.PodGone("uid-a", "n1", moment(TERMINATING["deletionTimestamp"]))]
 
 
 def test_a_page_without_pods_that_run_is_no_event(fed):

@@ -410,8 +410,8 @@ async def test_lists_and_watches_are_about_the_same_objects(resource):
     assert selectors == {resource.field_selector or None}
 
 
-def test_finished_and_unbound_pods_stay_with_the_server():
-    assert PODS.field_selector == "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+def test_unbound_pods_stay_with_the_server():
+    assert PODS.field_selector == "spec.nodeName!="
 
 
 @pytest.mark.parametrize("resource", CONTROLLERS, ids=lambda resource: resource.name)

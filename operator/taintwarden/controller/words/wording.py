@@ -81,7 +81,7 @@ def not_ended(stuck: Sequence[StuckPod]) -> str:
     if not stuck:
         return ""
     first, others = stuck[0], f" (and {several(len(stuck) - 1, 'more pod')})" if len(stuck) > 1 else ""
-    why = "a finalizer, or a kubelet that does not answer, keeps it"
+    why = "a finalizer, a volume, or a kubelet that does not answer keeps it"
     return f"{first.namespace}/{first.name} on {first.node} should have ended at {first.since}{others}: {why}"
 
 

@@ -54,10 +54,9 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
         return {"fieldSelector": self.field_selector} if self.field_selector else {}
 
 
-# Finished pods and pods without a node are none of our business: the server keeps them to itself.
-PODS = Resource(
-    "pods", "/api/v1/pods", PodObject, "core.v1.Pod", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-)
+# Finished pods count: a kubelet sets Succeeded or Failed when the containers have ended, while a finalizer or a volume
+# may still keep the pod. Pods without a node stay with the server.
+PODS = Resource("pods", "/api/v1/pods", PodObject, "core.v1.Pod", "spec.nodeName!=")
 NODES = Resource("nodes", "/api/v1/nodes", NodeObject, "core.v1.Node")
 NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject)
 REPLICA_SETS = Resource("replicasets", "/apis/apps/v1/replicasets", WorkloadObject, "apps.v1.ReplicaSet")

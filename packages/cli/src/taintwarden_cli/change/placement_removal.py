@@ -16,10 +16,10 @@ from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settin
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec, PlacedVolume
-from taintwarden_cli.rehearsal.reading import NOT_FINISHED, stored_policies
+from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.rehearsal import named
 from taintwarden_cli.rehearsal.session import ClusterError, Session
-from taintwarden_cli.rehearsal.sources import WORKLOADS, Listing, Subject
+from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
 from taintwarden_cli.rendering import Lines, render
 from taintwarden_placement.admission.annotated_objects import pod_in
 from taintwarden_placement.admission.checking import look, mapping

@@ -140,8 +140,16 @@ class PlacedPod(UnboundPod):
     @property
     def is_pending(self) -> bool:
         """Whether the scheduler has yet to bind it."""
-        is_over = self.metadata.deletion_timestamp is not None or self.status.phase in ("Succeeded", "Failed")
-        return not (self.spec.node_name or is_over)
+        return not (self.spec.node_name or self.metadata.deletion_timestamp is not None or self._is_finished)
+
+    @property
+    def is_on_node(self) -> bool:
+        """Whether it runs, or may, or something keeps it although it finished: a finalizer, or a volume."""
+        return self.metadata.deletion_timestamp is not None or not self._is_finished
+
+    @property
+    def _is_finished(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def unschedulable(self) -> str:

@@ -33,8 +33,6 @@ from taintwarden_placement.scheduling.demands import claim_of
 from taintwarden_placement.scheduling.objects import VOLUMES, ClaimObject
 
 MAX_BUDGETS = 500
-NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""Selects pods that run, or may yet."""
 FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.NODES: ("nodes", NodeObject),
     Source.PODS: ("pods", PlacedPod),
@@ -261,8 +259,8 @@ async def read_node(session: Session, operator: str, name: str, now: float) -> S
     for source in (Source.POLICIES, Source.PROFILES):
         if source in found.problems:
             raise ClusterError(found.problems[source])
-    live = f"spec.nodeName={name},{NOT_FINISHED}"
-    found.pods = [pod async for page in session.pages(PODS.path, PlacedPod, PODS.name, live) for pod in page]
+    pods = session.pages(PODS.path, PlacedPod, PODS.name, f"spec.nodeName={name}")
+    found.pods = [pod async for page in pods for pod in page if pod.is_on_node]
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
 

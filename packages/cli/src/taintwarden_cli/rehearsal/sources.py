@@ -87,11 +87,13 @@ class Listing(NamedTuple):
         return Subject(self.kind, name, namespace)
 
 
+NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Selects pods that run, or may yet."""
 OBJECTS = {
     Source.NODES: Listing(NODES.path, "", "Node"),
     Source.NAMESPACES: Listing(NAMESPACES.path, "", "Namespace"),
     Source.BUDGETS: Listing(BUDGETS.path, "policy", "PodDisruptionBudget"),
-    Source.PODS: Listing(PODS.path, "", "Pod", PODS.field_selector),
+    Source.PODS: Listing(PODS.path, "", "Pod", f"{PODS.field_selector},{NOT_FINISHED}"),
     Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
     Source.SLICES: Listing(SLICES.path, "resource.k8s.io", "ResourceSlice"),
     Source.DEVICE_CLAIMS: Listing(CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
