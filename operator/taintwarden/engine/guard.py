@@ -312,10 +312,6 @@ class Guard:
         if (group := self._groups.get(key)) is not None:
             self._recount(key, group)
 
-    def nodes_with(self, namespace: str) -> list[str]:
-        """The nodes that may have pods of a namespace that have to leave."""
-        return [*self.nodes, *(due.node for due in self._later.values() if due.namespace == namespace)]
-
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
     def look(self, now: Instant, most: int = 500) -> Turn | None:

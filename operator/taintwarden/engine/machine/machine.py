@@ -135,10 +135,10 @@ class Machine:
                 limiter.workloads.want(workload, None)
             case events.BudgetSeen(budget):
                 if limiter.budgets.set(budget, self._world.now.monotonic):
-                    self._judging.budgets_changed(budget.namespace)
+                    self._judging.namespace_again(budget.namespace)
             case events.BudgetGone(namespace, name):
                 limiter.budgets.drop(namespace, name)
-                self._judging.budgets_changed(namespace)
+                self._judging.namespace_again(namespace)
             case events.GuardRestored():
                 self._restore_guard(event)
             case events.GuardReset():
