@@ -23,10 +23,54 @@ class Entry(msgspec.Struct, frozen=True, order=True, gc=False):
     key: str
 
 
-class DeadlineQueue(Generic[Time]):
-    """Keys with the time at which each is due, all on one clock. Scheduling a key again replaces its entry.
+class Entries:
+    """Entries in order.
 
-    ``largest_part``: how many entries are moved at most to add or remove one.
+    Args:
+        largest_part: how many are moved at most to add or remove one.
+
+    """
+
+    def __init__(self, largest_part: int = LARGEST_PART) -> None:
+        self._largest_part = largest_part
+        self._parts: list[list[Entry]] = []
+        """All of them in order. No part is empty."""
+        self._lasts: list[Entry] = []
+        """The last of each part."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry, which is not among them."""
+        number = min(bisect_left(self._lasts, entry), len(self._lasts) - 1)
+        if number < 0:
+            number, self._parts, self._lasts = 0, [[]], [entry]
+        part = self._parts[number]
+        insort(part, entry)
+        self._lasts[number] = part[-1]
+        if len(part) > self._largest_part:
+            half = len(part) // 2
+            self._parts[number : number + 1] = part[:half], part[half:]
+            self._lasts.insert(number, part[half - 1])
+
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry that is equal to this."""
+        number = bisect_left(self._lasts, entry)
+        part = self._parts[number]
+        del part[bisect_left(part, entry)]
+        if part:
+            self._lasts[number] = part[-1]
+        else:
+            del self._parts[number], self._lasts[number]
+
+    def head(self) -> Entry | None:
+        """The first entry, which is not removed."""
+        return self._parts[0][0] if self._parts else None
+
+
+class DeadlineQueue(Entries, Generic[Time]):
+    """Keys with the time at which each is due, all on one clock. Scheduling a key again replaces its entry.
 
     >>> queue = DeadlineQueue()
     >>> queue.schedule("pod", 20.0)
@@ -36,12 +80,8 @@ class DeadlineQueue(Generic[Time]):
     """
 
     def __init__(self, largest_part: int = LARGEST_PART) -> None:
-        self._largest_part = largest_part
+        super().__init__(largest_part)
         self._current: dict[str, Entry] = {}
-        self._parts: list[list[Entry]] = []
-        """All of them in order. No part is empty."""
-        self._lasts: list[Entry] = []
-        """The last of each part."""
 
     def __len__(self) -> int:
         return len(self._current)
@@ -54,28 +94,13 @@ class DeadlineQueue(Generic[Time]):
                 return
             self.cancel(key)
         entry = self._current[key] = Entry(at, rank, key)
-        number = min(bisect_left(self._lasts, entry), len(self._lasts) - 1)
-        if number < 0:
-            number, self._parts, self._lasts = 0, [[]], [entry]
-        part = self._parts[number]
-        insort(part, entry)
-        self._lasts[number] = part[-1]
-        if len(part) > self._largest_part:
-            half = len(part) // 2
-            self._parts[number : number + 1] = part[:half], part[half:]
-            self._lasts.insert(number, part[half - 1])
+        self.add(entry)
 
     def cancel(self, key: str) -> None:
         """Remove ``key``, if it is scheduled."""
         entry = self._current.pop(key, None)
         if entry is not None:
-            number = bisect_left(self._lasts, entry)
-            part = self._parts[number]
-            del part[bisect_left(part, entry)]
-            if part:
-                self._lasts[number] = part[-1]
-            else:
-                del self._parts[number], self._lasts[number]
+            self.remove(entry)
 
     def at(self, key: str) -> Time | None:
         """When ``key`` is due, None if it is not scheduled."""
@@ -85,10 +110,6 @@ class DeadlineQueue(Generic[Time]):
     def next_at(self) -> Time | None:
         """When the earliest key is due."""
         return self._parts[0][0].at if self._parts else None  # type: ignore[return-value]
-
-    def head(self) -> Entry | None:
-        """The earliest entry, which is not removed."""
-        return self._parts[0][0] if self._parts else None
 
     def pop_due(self, now: Time) -> str | None:
         """Remove and return the earliest key that is due at ``now``, if any."""

@@ -21,7 +21,7 @@ from itertools import groupby, islice
 
 import msgspec
 
-from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.deadlines import Entries, Entry
 from taintwarden.engine.model import (
     ROUNDING_SECONDS,
     GuardAction,
@@ -135,7 +135,8 @@ class Guard:
         """How many of them each node has."""
         self._later: dict[str, Due] = {}
         """Those due later."""
-        self._far: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._far = Entries()
+        """The same in order."""
         self._groups: dict[GroupKey, _Group] = {}
         self._expected: Tally[str] = Tally()
         """Namespace -> how many pods near count."""
@@ -214,7 +215,7 @@ class Guard:
             self._come_near(due)
         else:
             self._later[due.uid] = due
-            self._far.schedule(due.uid, due.at)
+            self._far.add(Entry(due.at, (), due.uid))
 
     def _is_near(self, due: Due, now: Instant) -> bool:
         return due.at <= now.wall + self.settings.window_seconds
@@ -271,8 +272,8 @@ class Guard:
     def _remove(self, uid: str) -> None:
         due = self.near.pop(uid, None)
         if due is None:
-            if self._later.pop(uid, None) is not None:
-                self._far.cancel(uid)
+            if (due := self._later.pop(uid, None)) is not None:
+                self._far.remove(Entry(due.at, (), uid))
             return
         self.nodes.take(due.node)
         key = due.namespace, due.budget
@@ -511,7 +512,7 @@ class Guard:
             head = self._far.head()
             if head is None or not self._is_near(due := self._later[head.key], now):
                 break
-            self._far.cancel(head.key)
+            self._far.remove(head)
             del self._later[head.key]
             self._come_near(due)
         self._begin_slot(now)
@@ -526,8 +527,8 @@ class Guard:
         if self.is_tripped:
             waits += [] if self._is_reported else [self._settled_at - now.monotonic]
             waits += [self._narrows_at - now.monotonic] if self.scope == ALL else []
-        if (far := self._far.next_at()) is not None:
-            waits.append(far - self.settings.window_seconds - now.wall)
+        if (far := self._far.head()) is not None:
+            waits.append(far.at - self.settings.window_seconds - now.wall)
         if (ends := self._past.first_ends_at()) is not None:
             waits.append(ends + self.settings.window_seconds - now.monotonic)
         return max(0.0, min(waits)) if waits else None
