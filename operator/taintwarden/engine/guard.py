@@ -287,6 +287,12 @@ class Guard:
             group.fresh.pop(uid, None)
         self._recount(key, group)
 
+    def forget_some(self, most: int) -> bool:
+        """The guard is gone: forget so many pods. Returns whether that were all."""
+        for uid in list(islice(self.near or self._later, most)):
+            self._remove(uid)
+        return not (self.near or self._later)
+
     def has_taken(self, uid: str) -> bool:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
         return uid in self._taken
@@ -414,7 +420,9 @@ class Guard:
         """Nothing is counted."""
         self._counted, self._stored_counted, self._left, self._unheld = Counter(), Counter(), {}, {}
         for group in self._groups.values() if self._standing else ():
-            group.fresh, group.held = group.held | group.fresh, {}
+            few, many = sorted((group.held, group.fresh), key=len)  # to copy many takes long
+            many.update(few)
+            group.fresh, group.held = many, {}
         self._standing = Tally()
 
     def release(self, now: Instant, *, every_zone_is_full: bool = False) -> int:

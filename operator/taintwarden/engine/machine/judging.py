@@ -99,6 +99,7 @@ class Judging:
 
     def advance(self, budget: int) -> None:
         """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
+        self._world.limiter.guards.forget_some(5 * budget)
         source = self._world.source
         while self._nodes and budget > 0:
             name = next(iter(self._nodes))
