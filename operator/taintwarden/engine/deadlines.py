@@ -24,12 +24,7 @@ class Entry(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class Entries:
-    """Entries in order.
-
-    Args:
-        largest_part: how many are moved at most to add or remove one.
-
-    """
+    """Entries in order. ``largest_part``: how many are moved at most to add or remove one."""
 
     def __init__(self, largest_part: int = LARGEST_PART) -> None:
         self._largest_part = largest_part
@@ -83,9 +78,6 @@ class DeadlineQueue(Entries, Generic[Time]):
         super().__init__(largest_part)
         self._current: dict[str, Entry] = {}
 
-    def __len__(self) -> int:
-        return len(self._current)
-
     def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
         """Make ``key`` due ``at`` that time, instead of any other time it had."""
         known = self._current.get(key)
@@ -102,14 +94,9 @@ class DeadlineQueue(Entries, Generic[Time]):
         if entry is not None:
             self.remove(entry)
 
-    def at(self, key: str) -> Time | None:
-        """When ``key`` is due, None if it is not scheduled."""
-        entry = self._current.get(key)
-        return entry.at if entry else None  # type: ignore[return-value] # an entry holds what was scheduled
-
     def next_at(self) -> Time | None:
         """When the earliest key is due."""
-        return self._parts[0][0].at if self._parts else None  # type: ignore[return-value]
+        return self._parts[0][0].at if self._parts else None  # type: ignore[return-value] # what was scheduled
 
     def pop_due(self, now: Time) -> str | None:
         """Remove and return the earliest key that is due at ``now``, if any."""

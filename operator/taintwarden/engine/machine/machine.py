@@ -208,9 +208,8 @@ class Machine:
     @property
     def _is_guarded(self) -> bool:
         """Whether a policy has a guard or zones with health, or something is to be said of one that had them."""
-        world, guarding = self._world, self._guarding
-        used = world.limiter.guards.by_policy or world.verdicts.uses.zone_health
-        return bool(used or guarding.resets or guarding.halted)
+        used = self._world.limiter.guards.by_policy or self._world.verdicts.uses.zone_health
+        return bool(used or self._guarding.resets or self._guarding.halted)
 
     def _see_stream(self, event: events.ViewChanged) -> None:
         if event.live:

@@ -28,7 +28,7 @@ from taintwarden.engine.model import (
     WorkloadKey,
     later,
 )
-from taintwarden.engine.order import OrderKey, place_of
+from taintwarden.engine.order import place_of
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
@@ -79,16 +79,12 @@ class _Position(msgspec.Struct, frozen=True, gc=False):
     lane: Lane
     pod: Pod
     """As it was when the claim was queued: the same pod is used to remove it from the line."""
-    place: OrderKey
+    entry: Entry
+    """Its place in a line."""
     blocked_by: str = ""
     """Key of the refusal in whose line it waits; empty: it waits in its lane."""
     released_by: str = ""
     """Key of the refusal that released it: the next one there is released when it leaves the lane."""
-
-    @property
-    def entry(self) -> Entry:
-        """Its place in a line."""
-        return Entry(self.place.attempts, self.place.rank, self.claim.key)
 
 
 class IllegalTransition(RuntimeError):  # noqa: N818 - reads as what it says
@@ -163,7 +159,8 @@ class Queues:
         claim.become_ready(now.monotonic)
         place = place_of(pod.shared, claim.policy, claim.due_at, claim.grounds.hard_at, claim.attempts)
         group = LaneGroup(claim.policy.reclaim is None, claim.policy.name, is_released)
-        self._line_up(_Position(claim, Lane(group, pod.namespace), pod, place))
+        entry = Entry(place.attempts, place.rank, claim.key)
+        self._line_up(_Position(claim, Lane(group, pod.namespace), pod, entry))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
         """Move a READY claim into the line of ``refusal``, until that limit may admit it."""
@@ -387,7 +384,7 @@ class _Turns:
         self._failing.cancel(namespace)
 
 
-_Key = tuple[OrderKey, WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
+_Key = tuple[float, tuple[float, ...], WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
 
 
 class _Line:
@@ -405,17 +402,17 @@ class _Line:
 
     def add(self, position: _Position) -> None:
         """Add a claim."""
-        claim, pod, place = position.claim, position.pod, position.place
+        claim, pod, entry = position.claim, position.pod, position.entry
         spreads = pod.shared.spread and OrderBy.TOPOLOGY_SPREAD in claim.policy.eviction.order
         if spreads and (workload := pod.shared.workload) is not None:
             revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
-            key = (place, workload, revision, pod.shared.spread)
+            key = (entry.at, entry.rank, workload, revision, pod.shared.spread)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = self._spread.group()
             group.add(pod)
             self._grouped[claim.key] = pod, key
-        self._order.add(position.entry)
+        self._order.add(entry)
 
     def remove(self, position: _Position) -> bool:
         """Remove a claim. Returns whether the line is empty."""

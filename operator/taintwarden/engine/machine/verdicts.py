@@ -47,9 +47,7 @@ class Features(NamedTuple):
 
 T = TypeVar("T")
 _OfClass = WeakKeyDictionary[PodClass, tuple[tuple[Policy, ...], dict[str, str] | None, T]]
-"""What holds while these policies are in force and the namespace has these labels: to forget it of all classes would
-take long.
-"""
+"""What holds while these policies are in force and the namespace has these labels: nothing is dropped at once."""
 _Profiled = tuple[tuple[Profile, ...], Tolerations]
 
 
