@@ -239,15 +239,17 @@ def unwoken(rig: Rig) -> list[str]:
     found = []
     for key, lines in world.queues._blocked.items():
         chained = {one.lane for one in world.queues._positions.values() if one.released_by == key}
-        if world.queues._releases.at(key) is None:
-            heads = [line.first() for lane, line in lines.items() if lane not in chained]
+        if key not in world.queues._releases._current:
+            heads = [world.queues._positions[line.first()].claim for lane, line in lines.items() if lane not in chained]
             found += [
-                f"{one.key} by {key}" for one in heads if acting._asks.at(one.key) is None and not _refused(rig, one)
+                f"{one.key} by {key}"
+                for one in heads
+                if one.key not in acting._asks._current and not _refused(rig, one)
             ]
     for lane, line in world.queues._lanes.items():
         refusal = acting.refused.get(lane.group) or world.queues.parked(lane)
         if refusal is not None and refusal.until is None:
-            claim = line.first()
+            claim = world.queues._positions[line.first()].claim
             if not _refused(rig, claim):
                 found.append(f"{claim.key} by {refusal}")
     return found

@@ -10,7 +10,7 @@ import pytest
 
 from engine.rig import ZONE, Rig, gt, limited, rate
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import Budget, GuardAction, GuardSettings, Node, Policy, RateLimit
+from taintwarden.engine.model import Budget, GuardAction, GuardSettings, Node, Policy, Profile, RateLimit
 from taintwarden.engine.selectors import LabelSelector
 
 FEW, MANY = 120, 600
@@ -122,6 +122,40 @@ def test_as_many_budgets_as_there_are_cost_nothing_when_one_changes() -> None:
             limited(guard=reporting), budgets, *[pdb(namespace=f"ns{one}") for one in names], namespaces=budgets
         )
         return longest(rig, events.BudgetSeen(pdb(allowed=1)))
+
+    assert is_alike(measured)
+
+
+OF_A_NAMESPACE = {
+    "its labels": events.NamespaceSeen("ns0", {"team": "b"}),
+    "its labels, which go": events.NamespaceGone("ns0"),
+    "a profile": events.ProfileSeen(Profile("ns0", "all", LabelSelector(), (gt("900"),))),
+    "a budget": events.BudgetGone("ns0", "pdb"),
+}
+
+
+@pytest.mark.parametrize("event", OF_A_NAMESPACE.values(), ids=OF_A_NAMESPACE)
+def test_what_concerns_all_pods_of_a_namespace_each_of_which_is_its_own_class(event: events.Event) -> None:
+    def measured(pods: int) -> int:
+        selecting = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}}, guard=GUARD)
+        rig = Rig(selecting, slice_size=AT_ONCE)
+        rig.feed(events.NamespaceSeen("ns0", {"team": "a"}), events.BudgetSeen(pdb(allowed=10**6)))
+        for number in range(pods):
+            node = f"n{number // AT_ONCE}"
+            if number % AT_ONCE == 0:
+                rig.node(node, "sla=980")
+            pod = rig.make_pod(f"p{number}", gt(), node=node, namespace="ns0", labels={"n": f"{number}"})
+            rig.feed(events.PodSeen(pod))
+        return longest(rig, event)
+
+    assert is_alike(measured)
+
+
+def test_many_namespaces_change_at_once() -> None:
+    def measured(namespaces: int) -> int:
+        rig = waiting(GUARDED, namespaces, namespaces=namespaces)
+        rig.feed(*[events.BudgetSeen(pdb(namespace=f"ns{number}", allowed=1)) for number in range(namespaces)])
+        return longest(rig)
 
     assert is_alike(measured)
 

@@ -23,37 +23,21 @@ class Entry(msgspec.Struct, frozen=True, order=True, gc=False):
     key: str
 
 
-class DeadlineQueue(Generic[Time]):
-    """Keys with the time at which each is due, all on one clock. Scheduling a key again replaces its entry.
-
-    ``largest_part``: how many entries are moved at most to add or remove one.
-
-    >>> queue = DeadlineQueue()
-    >>> queue.schedule("pod", 20.0)
-    >>> queue.schedule("pod", 10.0)
-    >>> queue.pop_due(15.0), queue.pop_due(25.0)
-    ('pod', None)
-    """
+class Entries:
+    """Entries in order. ``largest_part``: how many are moved at most to add or remove one."""
 
     def __init__(self, largest_part: int = LARGEST_PART) -> None:
         self._largest_part = largest_part
-        self._current: dict[str, Entry] = {}
         self._parts: list[list[Entry]] = []
         """All of them in order. No part is empty."""
         self._lasts: list[Entry] = []
         """The last of each part."""
 
     def __len__(self) -> int:
-        return len(self._current)
+        return sum(map(len, self._parts))
 
-    def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
-        """Make ``key`` due ``at`` that time, instead of any other time it had."""
-        known = self._current.get(key)
-        if known is not None:
-            if known.at == at and known.rank == rank:
-                return
-            self.cancel(key)
-        entry = self._current[key] = Entry(at, rank, key)
+    def add(self, entry: Entry) -> None:
+        """Add an entry, which is not among them."""
         number = min(bisect_left(self._lasts, entry), len(self._lasts) - 1)
         if number < 0:
             number, self._parts, self._lasts = 0, [[]], [entry]
@@ -65,30 +49,54 @@ class DeadlineQueue(Generic[Time]):
             self._parts[number : number + 1] = part[:half], part[half:]
             self._lasts.insert(number, part[half - 1])
 
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry that is equal to this."""
+        number = bisect_left(self._lasts, entry)
+        part = self._parts[number]
+        del part[bisect_left(part, entry)]
+        if part:
+            self._lasts[number] = part[-1]
+        else:
+            del self._parts[number], self._lasts[number]
+
+    def head(self) -> Entry | None:
+        """The first entry, which is not removed."""
+        return self._parts[0][0] if self._parts else None
+
+
+class DeadlineQueue(Entries, Generic[Time]):
+    """Keys with the time at which each is due, all on one clock. Scheduling a key again replaces its entry.
+
+    >>> queue = DeadlineQueue()
+    >>> queue.schedule("pod", 20.0)
+    >>> queue.schedule("pod", 10.0)
+    >>> queue.pop_due(15.0), queue.pop_due(25.0)
+    ('pod', None)
+    """
+
+    def __init__(self, largest_part: int = LARGEST_PART) -> None:
+        super().__init__(largest_part)
+        self._current: dict[str, Entry] = {}
+
+    def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
+        """Make ``key`` due ``at`` that time, instead of any other time it had."""
+        known = self._current.get(key)
+        if known is not None:
+            if known.at == at and known.rank == rank:
+                return
+            self.cancel(key)
+        entry = self._current[key] = Entry(at, rank, key)
+        self.add(entry)
+
     def cancel(self, key: str) -> None:
         """Remove ``key``, if it is scheduled."""
         entry = self._current.pop(key, None)
         if entry is not None:
-            number = bisect_left(self._lasts, entry)
-            part = self._parts[number]
-            del part[bisect_left(part, entry)]
-            if part:
-                self._lasts[number] = part[-1]
-            else:
-                del self._parts[number], self._lasts[number]
-
-    def at(self, key: str) -> Time | None:
-        """When ``key`` is due, None if it is not scheduled."""
-        entry = self._current.get(key)
-        return entry.at if entry else None  # type: ignore[return-value] # an entry holds what was scheduled
+            self.remove(entry)
 
     def next_at(self) -> Time | None:
         """When the earliest key is due."""
-        return self._parts[0][0].at if self._parts else None  # type: ignore[return-value]
-
-    def head(self) -> Entry | None:
-        """The earliest entry, which is not removed."""
-        return self._parts[0][0] if self._parts else None
+        return self._parts[0][0].at if self._parts else None  # type: ignore[return-value] # what was scheduled
 
     def pop_due(self, now: Time) -> str | None:
         """Remove and return the earliest key that is due at ``now``, if any."""

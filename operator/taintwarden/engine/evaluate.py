@@ -515,11 +515,15 @@ def _opt_out(policy: Policy, pod_class: PodClass) -> str | None:
 def _unselected(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
     if not policy.pod_selector.selects(pod_class.labels):
         return "podSelector does not select it"
-    if policy.namespace_selector.requirements and (
-        namespace_labels is None or not policy.namespace_selector.selects(namespace_labels)
-    ):
+    if not selects_namespace(policy, namespace_labels):
         return "namespaceSelector does not select its namespace"
     return None
+
+
+def selects_namespace(policy: Policy, labels: Mapping[str, str] | None) -> bool:
+    """Whether ``policy`` may act on pods of a namespace with these labels; None: they are not known."""
+    selector = policy.namespace_selector
+    return not selector.requirements or (labels is not None and selector.selects(labels))
 
 
 def selects_node(policy: Policy, labels: Mapping[str, str], *, do_not_evict: bool = False) -> bool:

@@ -21,7 +21,7 @@ from itertools import groupby, islice
 
 import msgspec
 
-from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.deadlines import Entries, Entry
 from taintwarden.engine.model import (
     ROUNDING_SECONDS,
     GuardAction,
@@ -135,7 +135,8 @@ class Guard:
         """How many of them each node has."""
         self._later: dict[str, Due] = {}
         """Those due later."""
-        self._far: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._far = Entries()
+        """The same in order."""
         self._groups: dict[GroupKey, _Group] = {}
         self._expected: Tally[str] = Tally()
         """Namespace -> how many pods near count."""
@@ -214,7 +215,7 @@ class Guard:
             self._come_near(due)
         else:
             self._later[due.uid] = due
-            self._far.schedule(due.uid, due.at)
+            self._far.add(Entry(due.at, (), due.uid))
 
     def _is_near(self, due: Due, now: Instant) -> bool:
         return due.at <= now.wall + self.settings.window_seconds
@@ -271,8 +272,8 @@ class Guard:
     def _remove(self, uid: str) -> None:
         due = self.near.pop(uid, None)
         if due is None:
-            if self._later.pop(uid, None) is not None:
-                self._far.cancel(uid)
+            if (due := self._later.pop(uid, None)) is not None:
+                self._far.remove(Entry(due.at, (), uid))
             return
         self.nodes.take(due.node)
         key = due.namespace, due.budget
@@ -285,6 +286,12 @@ class Guard:
         else:
             group.fresh.pop(uid, None)
         self._recount(key, group)
+
+    def forget_some(self, most: int) -> bool:
+        """The guard is gone: forget so many pods. Returns whether that were all."""
+        for uid in list(islice(self.near or self._later, most)):
+            self._remove(uid)
+        return not (self.near or self._later)
 
     def has_taken(self, uid: str) -> bool:
         """Whether an eviction of this pod already counts: the last call may have been carried out."""
@@ -311,10 +318,6 @@ class Guard:
         key = name.partition("/")[0], name
         if (group := self._groups.get(key)) is not None:
             self._recount(key, group)
-
-    def nodes_with(self, namespace: str) -> list[str]:
-        """The nodes that may have pods of a namespace that have to leave."""
-        return [*self.nodes, *(due.node for due in self._later.values() if due.namespace == namespace)]
 
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
@@ -419,7 +422,9 @@ class Guard:
         """Nothing is counted."""
         self._counted, self._stored_counted, self._left, self._unheld = Counter(), Counter(), {}, {}
         for group in self._groups.values() if self._standing else ():
-            group.fresh, group.held = group.held | group.fresh, {}
+            few, many = sorted((group.held, group.fresh), key=len)  # to copy many takes long
+            many.update(few)
+            group.fresh, group.held = many, {}
         self._standing = Tally()
 
     def release(self, now: Instant, *, every_zone_is_full: bool = False) -> int:
@@ -517,7 +522,7 @@ class Guard:
             head = self._far.head()
             if head is None or not self._is_near(due := self._later[head.key], now):
                 break
-            self._far.cancel(head.key)
+            self._far.remove(head)
             del self._later[head.key]
             self._come_near(due)
         self._begin_slot(now)
@@ -533,8 +538,8 @@ class Guard:
             is_complete = self._is_reported and now.monotonic >= self._settled_at
             waits += [] if is_complete else [self._settled_at - now.monotonic]
             waits += [self._narrows_at - now.monotonic] if self.scope == ALL else []
-        if (far := self._far.next_at()) is not None:
-            waits.append(far - self.settings.window_seconds - now.wall)
+        if (far := self._far.head()) is not None:
+            waits.append(far.at - self.settings.window_seconds - now.wall)
         if (ends := self._past.first_ends_at()) is not None:
             waits.append(ends + self.settings.window_seconds - now.monotonic)
         return max(0.0, min(waits)) if waits else None

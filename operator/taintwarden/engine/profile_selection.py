@@ -1,6 +1,6 @@
 """Which profiles select a pod, and what the pod tolerates with them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from weakref import WeakValueDictionary
 
 from taintwarden.engine.model import PodClass, Profile, SharedTolerations, Toleration, Tolerations
@@ -38,24 +38,24 @@ class Profiles:
     """The profiles of all namespaces, by a label that their selectors require."""
 
     def __init__(self) -> None:
-        self._named: dict[str, dict[str, Profile]] = {}
-        """Namespace -> name -> profile."""
+        self.named: dict[str, Mapping[str, Profile]] = {}
+        """Namespace -> name -> profile: another object after each change."""
         self._anchored: dict[str, dict[Anchor, dict[str, Profile]]] = {}
         """Namespace -> anchor -> name -> profile."""
         self._shared: WeakValueDictionary[tuple[Profile, ...], SharedTolerations] = WeakValueDictionary()
         """Profiles -> their tolerations, which are evaluated once for all pods that these profiles select."""
 
     def __iter__(self) -> Iterator[Profile]:
-        for namespace in sorted(self._named):
+        for namespace in sorted(self.named):
             yield from self.in_namespace(namespace)
 
     def in_namespace(self, namespace: str) -> tuple[Profile, ...]:
         """The profiles of one namespace, by name."""
-        return tuple(profile for _, profile in sorted(self._named.get(namespace, {}).items()))
+        return tuple(profile for _, profile in sorted(self.named.get(namespace, {}).items()))
 
     def put(self, namespace: str, name: str, profile: Profile | None) -> Profile | None:
         """Store a profile, or remove it (None). Returns the previous one."""
-        named, anchored = self._named.setdefault(namespace, {}), self._anchored.setdefault(namespace, {})
+        named, anchored = dict(self.named.get(namespace, {})), self._anchored.setdefault(namespace, {})
         before = named.pop(name, None)
         for anchor in () if before is None else _anchors(before.selector):
             del anchored[anchor][name]
@@ -65,8 +65,9 @@ class Profiles:
             named[name] = profile
             for anchor in _anchors(profile.selector):
                 anchored.setdefault(anchor, {})[name] = profile
+        self.named[namespace] = named
         if not named:
-            del self._named[namespace], self._anchored[namespace]
+            del self.named[namespace], self._anchored[namespace]
         return before
 
     def of(self, pod_class: PodClass) -> tuple[Profile, ...]:

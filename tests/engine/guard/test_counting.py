@@ -53,15 +53,6 @@ def test_of_pods_with_a_budget_as_many_count_as_it_allows(allows, counts):
     assert bench.guard.expected() == counts
 
 
-def test_the_nodes_that_may_have_pods_of_a_namespace():
-    bench = Bench()
-    bench.expect("a")
-    assert bench.guard.nodes_with("shop") == ["n1"]
-    bench.forget("a")
-    bench.expect("far", after=700)
-    assert (bench.guard.nodes_with("shop"), bench.guard.nodes_with("bank")) == (["n1"], [])
-
-
 @pytest.mark.parametrize("at", [0, 1, 29.5])
 def test_an_eviction_counts_for_its_window_and_at_most_a_twentieth_longer(at):
     bench = Bench()

@@ -200,6 +200,17 @@ def test_a_call_of_a_policy_that_is_gone_is_settled_without_it():
     assert kept(bench.guards, "a") == []
 
 
+@pytest.mark.parametrize("others", [(), (policy(uid="another"),), (limited(guard=GuardSettings(100)),)])
+def test_the_pods_of_a_guard_that_is_gone_are_forgotten_in_slices(others):
+    bench = Bench()
+    bench.expect(5)
+    bench.configure(*others)
+    bench.guards.forget_some(4)
+    assert kept(bench.guards, "shop-4") != []
+    bench.guards.forget_some(4)
+    assert kept(bench.guards, "shop-4") == []
+
+
 # -- policies that change ----------------------------------------------------------------------------------------------
 
 

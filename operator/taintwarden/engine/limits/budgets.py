@@ -47,8 +47,8 @@ class Budgets(Limit):
         self.changed: Callable[[str], None] = lambda _: None
         """Called with a :meth:`name_of` whose budgets may allow another number of pods."""
         self._budgets: dict[str, dict[str, Budget]] = {}
-        self._selecting: dict[str, WeakKeyDictionary[PodClass, tuple[int, tuple[str, ...]]]] = {}
-        """Namespace -> class -> the names of the budgets that selected it when so many selectors had changed."""
+        self._selecting: WeakKeyDictionary[PodClass, tuple[int, tuple[str, ...]]] = WeakKeyDictionary()
+        """Class -> the names of the budgets that selected it when so many selectors had changed."""
         self._selectors: dict[str, dict[str, int]] = {}
         """Namespace -> budget -> the number of the last change of its selector, the latest last."""
         self._changes = 0
@@ -90,7 +90,6 @@ class Budgets(Limit):
         del self._selectors[namespace][name]
         if not budgets:
             del self._budgets[namespace], self._selectors[namespace]
-            self._selecting.pop(namespace, None)
         self._freed.add(shared_key(namespace))
         self._release_budget(f"{namespace}/{name}")
 
@@ -127,8 +126,7 @@ class Budgets(Limit):
         budgets = self._budgets.get(pod_class.namespace)
         if not budgets:
             return ()
-        selecting = self._selecting.setdefault(pod_class.namespace, WeakKeyDictionary())
-        seen, names = selecting.get(pod_class, (0, ()))
+        seen, names = self._selecting.get(pod_class, (0, ()))
         if seen < self._changes:
             # Only those that changed: there may be thousands of others, and they select the same.
             for name, at in reversed(self._selectors[pod_class.namespace].items()):
@@ -136,7 +134,7 @@ class Budgets(Limit):
                     break
                 if _selects(budgets[name], pod_class) is not (name in names):
                     names = tuple(sorted({*names} ^ {name}))
-            selecting[pod_class] = self._changes, tuple([name for name in names if name in budgets])
+            self._selecting[pod_class] = self._changes, tuple([name for name in names if name in budgets])
         return tuple([budgets[name] for name in names if name in budgets]) if names else ()
 
     def name_of(self, pod: Pod) -> str:

@@ -27,6 +27,8 @@ class Guards(Limit):
         self._freed = freed
         budgets.changed = self._budget_changed
         self._policies: dict[str, Policy] = {}
+        self._gone: list[Guard] = []
+        """They still have pods: to forget all of a wave at once would take long."""
         self._records: dict[str, GuardRecord] = {}
         """Records to restore when this process leads, or when there is a guard: stored by another, or switched off."""
 
@@ -35,7 +37,7 @@ class Guards(Limit):
         known, self.by_policy = self.by_policy, {}
         before, self._policies = self._policies, {policy.name: policy for policy in policies}
         for name, policy in self._policies.items():
-            guard, former = known.pop(name, None), before.get(name)
+            guard, former = known.get(name), before.get(name)
             if former is not None and former.uid != policy.uid:  # a new policy of the same name inherits nothing
                 guard = None
                 self._records.pop(name, None)
@@ -53,9 +55,16 @@ class Guards(Limit):
                     guard.restore(self._records.pop(name), now)
             guard.change(settings)
             self.by_policy[name] = guard
+        gone = (guard for name, guard in known.items() if guard is not self.by_policy.get(name))
+        self._gone += [guard for guard in gone if not guard.forget_some(0)]
         self._records = {
             name: record for name, record in self._records.items() if name in self._policies or name not in before
         }
+
+    def forget_some(self, most: int) -> None:
+        """Forget so many pods of guards that are gone."""
+        if self._gone and self._gone[-1].forget_some(most):
+            del self._gone[-1]
 
     def _budget_changed(self, name: str) -> None:
         for guard in self.by_policy.values():

@@ -14,7 +14,7 @@ from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.limits.windows import EvictionWindows
 from taintwarden.engine.limits.workloads import Workloads
 from taintwarden.engine.limits.zones import Zones
-from taintwarden.engine.model import Instant, Pod, Policy
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTime
 
 
 class Limiter:
@@ -54,18 +54,17 @@ class Limiter:
         """By policy: ``admit`` of the limits that may refuse, or count, its evictions."""
         self._reserving: dict[str, list[Callable[[EvictionRequest], None]]] = {}
         """By policy: ``reserve`` of the same limits."""
-        self._settling = _defining("settle", self._limits)
-        self._staying = _defining("stay", self._limits)
-        self._losing = _defining("gone", self._limits)
+        self.configure((), Instant(WallTime(0.0), MonotonicTime(0.0)))
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed limits at once. What was used remains used."""
         policies = tuple(policies)
         for limit in self._limits:
             limit.configure(policies, now)
-        # Bounces count nothing without a policy that limits them; all others count also what they do not limit.
-        without = () if any(map(self.bounces.concerns, policies)) else (self.bounces,)
-        self._losing = _defining("gone", [one for one in self._limits if one not in without])
+        # These count nothing without a policy that uses them; all others count also what they do not limit.
+        unused = [one for one in (self.guards, self.bounces) if not any(map(one.concerns, policies))]
+        used = [one for one in self._limits if one not in unused]
+        self._settling, self._staying, self._losing = (_defining(one, used) for one in ("settle", "stay", "gone"))
         concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
         self._admitting = {policy: _defining("admit", limits) for policy, limits in concerned.items()}
         self._reserving = {policy: _defining("reserve", limits) for policy, limits in concerned.items()}

@@ -217,11 +217,13 @@ class NodeState:
 
 
 class Cluster:
-    """All nodes, and how many pods of each class there are."""
+    """All nodes, and how many pods there are of each class, and of each namespace on each node."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.classes: Tally[PodClass] = Tally()
+        self.namespaces: dict[str, Tally[str]] = {}
+        """Namespace -> how many of its pods each node has."""
 
     def state(self, name: str) -> NodeState:
         """The node of this name, which is created if it is not known."""
@@ -247,6 +249,7 @@ class Cluster:
         state.pods[pod.uid] = pod
         if known is None or known.shared is not pod.shared:
             self.classes[pod.shared] += 1
+            self.namespaces.setdefault(pod.namespace, Tally())[pod.node] += 1
             if known is not None:
                 self._discount(state, known)
 
@@ -264,6 +267,9 @@ class Cluster:
 
     def _discount(self, state: NodeState, pod: Pod) -> None:
         self.classes.take(pod.shared)
+        self.namespaces[pod.namespace].take(pod.node)
+        if not self.namespaces[pod.namespace]:
+            del self.namespaces[pod.namespace]
         if pod.shared in state.judged and all(one.shared is not pod.shared for one in state.pods.values()):
             # Every run of a Job is a class of its own: a node would collect them until its taints change.
             del state.judged[pod.shared]

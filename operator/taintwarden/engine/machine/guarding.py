@@ -39,9 +39,9 @@ class Guarding:
         """Policy -> its UID and generation, and since when that is in force."""
         self._profile_change = ("", 0.0)
         """The last change of a profile that changed what pods tolerate, and when it happened."""
-        self._resets: dict[str, str] = {}
+        self.resets: dict[str, str] = {}
         """Policy -> the request for a reset."""
-        self._halted: dict[str, None] = {}
+        self.halted: dict[str, None] = {}
         """Policies for which it was reported that every zone is Full."""
 
     # -- followers, too ---------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Guarding:
     def _forget(self, name: str) -> None:
         """A policy is gone."""
         self._outbox.forget(guard_key(name))
-        for known in (self._halted, self._resets):
+        for known in (self.halted, self.resets):
             known.pop(name, None)
 
     def causes_changed(self) -> None:
@@ -93,13 +93,13 @@ class Guarding:
 
     def leadership_changed(self) -> None:
         """A requested release applies only to the process that led then, and to the pods that it held then."""
-        self._resets, self._halted = {}, {}
+        self.resets, self.halted = {}, {}
 
     # -- leaders ----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until a guard has to be checked even if no event occurs."""
-        if self._resets or any(self._may_save(policy) for policy in self._world.verdicts.policies):
+        if self.resets or any(self._may_save(policy) for policy in self._world.verdicts.policies):
             return 0.0
         looks = (guard.next_look(now) for guard in self._world.limiter.guards.by_policy.values())
         return min((look for look in looks if look is not None), default=None)
@@ -113,7 +113,7 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 self._look(policy, guard, most)
-            if policy.limits.zone_health is not None or policy.name in self._halted:
+            if policy.limits.zone_health is not None or policy.name in self.halted:
                 self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
@@ -136,14 +136,14 @@ class Guarding:
     def _look_at_zones(self, policy: Policy) -> None:
         """Report once that every zone is Full and holds due pods."""
         if not self._world.limiter.zones.all_full(policy.name):
-            if self._halted.pop(policy.name, "") is None:
+            if self.halted.pop(policy.name, "") is None:
                 self._world.report(commands.EvictionsResumed(policy))
             return
-        if policy.name in self._halted or policy.mode is Mode.PAUSED or policy.reclaim is not None:
+        if policy.name in self.halted or policy.mode is Mode.PAUSED or policy.reclaim is not None:
             return
         waiting, more_in = self._world.queues.due(policy.name), self._world.queues.next_in(self._world.now)
         if waiting and (more_in is None or more_in > 0):
-            self._halted[policy.name] = None
+            self.halted[policy.name] = None
             zones = len(self._world.limiter.zones.table(policy.name))
             self._world.report(commands.EvictionsHalted(policy, zones, waiting))
 
@@ -182,15 +182,15 @@ class Guarding:
         """A reset is requested, and granted when all that it would release is known; or the request is removed."""
         guard = self._world.limiter.guards.by_policy.get(event.policy)
         if event.reset:
-            self._resets[event.policy] = event.reset
+            self.resets[event.policy] = event.reset
         else:
-            self._resets.pop(event.policy, None)
+            self.resets.pop(event.policy, None)
             if guard is not None and guard.reset:
                 guard.grant("")
 
     def reset(self) -> None:
         """Release the pods that a guard or unhealthy zones hold; if there are none, only grant the request."""
-        resets, self._resets = self._resets, {}
+        resets, self.resets = self.resets, {}
         for policy in self._world.verdicts.policies:
             if policy.name not in resets:
                 continue
@@ -200,7 +200,7 @@ class Guarding:
             elif guard.reset == reset:
                 self._take_off_reset(policy, guard)
             elif guard.is_counting:
-                self._resets[policy.name] = reset
+                self.resets[policy.name] = reset
             else:
                 is_full = self._world.limiter.zones.all_full(policy.name)
                 if guard.is_tripped or is_full:

@@ -302,14 +302,13 @@ class Intake:
                     state.update(node, world.now.wall, seen_until=-math.inf, gap=False)
 
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
-        """A profile changed, or is gone (None): evaluate the pods again whose tolerations changed."""
-        world = self._world
-        changed = world.verdicts.set_profile(namespace, name, profile)
-        if changed:
+        """A profile changed, or is gone (None)."""
+        if self._world.verdicts.set_profile(namespace, name, profile):
             how = "was deleted" if profile is None else "was created or changed"
             self._guarding.profile_changed(f"TolerationProfile {namespace}/{name} {how}")
-        self._judging.classes_again(changed, judged=True)
+            self._judging.namespace_again(namespace)
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         """A namespace has these labels, or is gone (None)."""
-        self._judging.classes_again(self._world.verdicts.set_namespace(name, labels))
+        if self._world.verdicts.set_namespace(name, labels):
+            self._judging.namespace_again(name)

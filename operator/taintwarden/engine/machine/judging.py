@@ -3,12 +3,12 @@
 *Nodes* are evaluated again as a whole when policies change, at the start and with a change of leader. No pod is evicted
 before that is complete: the guard has to count the whole wave.
 
-*Shares* are the pods of one namespace on some nodes, after a change of a profile, a budget or the namespace. Only the
+*Shares* are the pods of one namespace by node, after a change of its profiles, its budgets or its labels. Only the
 pods of that namespace wait for it. The namespaces take turns, and each begins again at most once a second, so that a
 tenant whose profiles change all the time delays no other.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.guard import Due, Guard
@@ -20,7 +20,7 @@ from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.source import pending_key
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, PodClass, later
+from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, later
 
 
 class Judging:
@@ -91,28 +91,15 @@ class Judging:
         if self._world.synced:
             self._nodes.update(dict.fromkeys(names))
 
-    def classes_again(self, classes: Collection[PodClass], *, judged: bool = False) -> None:
-        """Pods of these classes may have other verdicts.
-
-        ``judged``: only where a policy acts on a taint, since the same policies select them.
-        """
-        if not self._world.synced:
-            return
-        for pod_class in classes:
-            for node in self._world.spread.nodes_of(pod_class):
-                state = self._world.cluster.nodes.get(node)
-                if state is not None and (not judged or state.judged.get(pod_class, ((),))[0]):
-                    state.judged.pop(pod_class, None)
-                    self._shares.setdefault(pod_class.namespace, {})[node] = None
-
-    def budgets_changed(self, namespace: str) -> None:
-        """Budgets select other pods of a namespace: guards count these again before any of them is evicted."""
-        for guard in self._world.limiter.guards.by_policy.values():
-            for node in guard.nodes_with(namespace):
-                self._shares.setdefault(namespace, {})[node] = None
+    def namespace_again(self, namespace: str) -> None:
+        """The pods of a namespace may have other verdicts, or guards have to count them again by other budgets."""
+        nodes = self._world.cluster.namespaces.get(namespace)
+        if nodes and self._world.synced:
+            self._shares.setdefault(namespace, {}).update(dict.fromkeys(nodes))
 
     def advance(self, budget: int) -> None:
         """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
+        self._world.limiter.guards.forget_some(5 * budget)
         source = self._world.source
         while self._nodes and budget > 0:
             name = next(iter(self._nodes))
@@ -128,11 +115,12 @@ class Judging:
         self._advance_shares(budget)
 
     def _advance_shares(self, budget: int) -> None:
-        now = self._world.now
-        ready = [namespace for namespace in self._shares if not self._rest(namespace, now)]
-        for number, namespace in enumerate(ready):
-            left = self._judge_share(namespace, max(1, budget // (len(ready) - number)))
-            budget -= left
+        now, each = self._world.now, max(1, budget // max(1, len(self._shares)))
+        for namespace in list(self._shares):
+            if budget <= 0:
+                break
+            if not self._rest(namespace, now):
+                budget -= self._judge_share(namespace, each)
         for namespace in [one for one, until in self._rests_until.items() if until <= now.monotonic]:
             if namespace not in self._shares:
                 del self._rests_until[namespace]
@@ -146,7 +134,9 @@ class Judging:
             state = world.cluster.nodes.get(name)
             pods = [pod for pod in state.pods.values() if pod.namespace == namespace] if state is not None else []
             done += len(pods) or 1
-            if state is not None and pods:
+            if state is not None:
+                for pod in pods:
+                    state.judged.pop(pod.shared, None)
                 for pod in pods:
                     self.judge(state, pod)
                 world.verdicts.count_again(state)

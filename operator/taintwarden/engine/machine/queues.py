@@ -14,7 +14,7 @@ from heapq import nsmallest
 import msgspec
 from msgspec.structs import replace
 
-from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.deadlines import DeadlineQueue, Entries, Entry
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.protocol import LaneKey
 from taintwarden.engine.machine.claims import TRANSITIONS, Claim, Phase
@@ -28,7 +28,7 @@ from taintwarden.engine.model import (
     WorkloadKey,
     later,
 )
-from taintwarden.engine.order import OrderKey, place_of
+from taintwarden.engine.order import place_of
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
@@ -75,10 +75,12 @@ class Lane(msgspec.Struct, frozen=True, order=True, gc=False):
 class _Position(msgspec.Struct, frozen=True, gc=False):
     """The place of a claim that is due."""
 
+    claim: Claim
     lane: Lane
     pod: Pod
     """As it was when the claim was queued: the same pod is used to remove it from the line."""
-    place: OrderKey
+    entry: Entry
+    """Its place in a line."""
     blocked_by: str = ""
     """Key of the refusal in whose line it waits; empty: it waits in its lane."""
     released_by: str = ""
@@ -115,7 +117,7 @@ class Queues:
         """The lanes with READY claims that are not parked."""
         self._parked: dict[Lane, Refusal] = {}
         self._parked_by: dict[str, dict[Lane, None]] = {}
-        """Key of a refusal -> the lanes that wait for it."""
+        """Key of a refusal -> the lanes that wait for it. No refusal of some pods has such a key."""
         self._last_turns: OrderedDict[Lane, int] = OrderedDict()
         """The number of the last turn of each lane, the oldest first."""
         self._turn = 0
@@ -157,15 +159,16 @@ class Queues:
         claim.become_ready(now.monotonic)
         place = place_of(pod.shared, claim.policy, claim.due_at, claim.grounds.hard_at, claim.attempts)
         group = LaneGroup(claim.policy.reclaim is None, claim.policy.name, is_released)
-        self._line_up(claim, _Position(Lane(group, pod.namespace), pod, place))
+        entry = Entry(place.attempts, place.rank, claim.key)
+        self._line_up(_Position(claim, Lane(group, pod.namespace), pod, entry))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
         """Move a READY claim into the line of ``refusal``, until that limit may admit it."""
         position = self._position(claim, Phase.READY, Phase.BLOCKED)
         self._enter(claim, Phase.BLOCKED, release_next=False)
         lines = self._blocked.setdefault(refusal.key, {})
-        self._positions[claim.key] = replace(position, blocked_by=refusal.key, released_by="")
-        lines.setdefault(position.lane, _Line(self._spread)).add(claim, position)
+        blocked = self._positions[claim.key] = replace(position, blocked_by=refusal.key, released_by="")
+        lines.setdefault(position.lane, _Line(self._spread)).add(blocked)
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
         if position.released_by != refusal.key:
@@ -175,7 +178,7 @@ class Queues:
         """The pod of a BLOCKED claim changed since it was refused: move the claim back into its lane."""
         position = self._position(claim, Phase.BLOCKED, Phase.READY)
         self._enter(claim, Phase.READY)
-        self._line_up(claim, replace(position, blocked_by="", released_by=""))
+        self._line_up(replace(position, blocked_by="", released_by=""))
 
     def release(self, key: str) -> None:
         """What waits for ``key`` may be admitted: parked lanes, and the first of the claims of each lane."""
@@ -200,10 +203,9 @@ class Queues:
     def _release_lane(self, key: str, lane: Lane) -> None:
         line = self._blocked.get(key, {}).get(lane)
         if line is not None:
-            claim = line.first()
-            position = self._positions[claim.key]
-            self._enter(claim, Phase.READY)
-            self._line_up(claim, replace(position, blocked_by="", released_by=key))
+            position = self._positions[line.first()]
+            self._enter(position.claim, Phase.READY)
+            self._line_up(replace(position, blocked_by="", released_by=key))
 
     def _position(self, claim: Claim, leaves: Phase, enters: Phase) -> _Position:
         """The position of a claim that moves from one line to another."""
@@ -227,32 +229,34 @@ class Queues:
     def _leave_lane(self, claim: Claim, *, release_next: bool) -> None:
         position = self._positions.pop(claim.key)
         lane = position.lane
-        if self._lanes[lane].remove(claim.key):
+        if self._lanes[lane].remove(position):
             del self._lanes[lane]
-            if (parked := self._parked.pop(lane, None)) is not None:
-                self._forget_parked(lane, parked.key)
-            else:
+            if (parked := self._parked.pop(lane, None)) is None:
                 self._leave_turns(lane)
+            else:
+                del self._parked_by[parked.key][lane]
+                if not self._parked_by[parked.key]:
+                    del self._parked_by[parked.key]
+                    self._releases.cancel(parked.key)
         if release_next and position.released_by:
             self._release_lane(position.released_by, position.lane)
 
     def _leave_line(self, claim: Claim) -> None:
         position = self._positions.pop(claim.key)
         lines = self._blocked[position.blocked_by]
-        if lines[position.lane].remove(claim.key):
+        if lines[position.lane].remove(position):
             del lines[position.lane]
         if not lines:
             del self._blocked[position.blocked_by]
-            if position.blocked_by not in self._parked_by:
-                self._releases.cancel(position.blocked_by)
+            self._releases.cancel(position.blocked_by)
 
-    def _line_up(self, claim: Claim, position: _Position) -> None:
-        self._positions[claim.key] = position
+    def _line_up(self, position: _Position) -> None:
+        self._positions[position.claim.key] = position
         line = self._lanes.get(position.lane)
         if line is None:
             line = self._lanes[position.lane] = _Line(self._spread)
             self._take_place(position.lane)
-        line.add(claim, position)
+        line.add(position)
 
     # -- turns ----------------------------------------------------------------------------------------------------
 
@@ -276,14 +280,6 @@ class Queues:
         self._parked_by.setdefault(refusal.key, {})[lane] = None
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
-
-    def _forget_parked(self, lane: Lane, key: str) -> None:
-        lanes = self._parked_by[key]
-        del lanes[lane]
-        if not lanes:
-            del self._parked_by[key]
-            if key not in self._blocked:
-                self._releases.cancel(key)
 
     def had_turn(self, lane: Lane, *, failing: bool) -> None:
         """A call was made for a pod of this lane."""
@@ -337,7 +333,7 @@ class Queues:
         head = fit if failing is None or (fit is not None and not self._is_turn_of_failing(fit, failing)) else failing
         if head is None:
             return None
-        return self._lanes[Lane(head[2], head[3])].first()
+        return self._positions[self._lanes[Lane(head[2], head[3])].first()].claim
 
     def _heads(self, besides: Container[LaneGroup], *, failing: bool) -> Iterator[tuple[bool, float, LaneGroup, str]]:
         for group, turns in self._turns.items():
@@ -388,7 +384,7 @@ class _Turns:
         self._failing.cancel(namespace)
 
 
-_Key = tuple[OrderKey, WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
+_Key = tuple[float, tuple[float, ...], WorkloadKey, tuple[str, ...], tuple[SpreadConstraint, ...]]
 
 
 class _Line:
@@ -396,47 +392,44 @@ class _Line:
 
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
-        self._order: DeadlineQueue[WallTime] = DeadlineQueue()
-        self._claims: dict[str, Claim] = {}
+        self._order = Entries()
         self._groups: dict[_Key, Group] = {}
         self._grouped: dict[str, tuple[Pod, _Key]] = {}
         """Those that are in a group, by the key of their claim."""
 
     def __len__(self) -> int:
-        return len(self._claims)
+        return len(self._order)
 
-    def add(self, claim: Claim, position: _Position) -> None:
+    def add(self, position: _Position) -> None:
         """Add a claim."""
-        pod, place = position.pod, position.place
+        claim, pod, entry = position.claim, position.pod, position.entry
         spreads = pod.shared.spread and OrderBy.TOPOLOGY_SPREAD in claim.policy.eviction.order
         if spreads and (workload := pod.shared.workload) is not None:
             revision = tuple(pod.shared.labels.get(label, "") for label in REVISION_LABELS)
-            key = (place, workload, revision, pod.shared.spread)
+            key = (entry.at, entry.rank, workload, revision, pod.shared.spread)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = self._spread.group()
             group.add(pod)
             self._grouped[claim.key] = pod, key
-        self._claims[claim.key] = claim
-        self._order.schedule(claim.key, WallTime(place.attempts), place.rank)
+        self._order.add(entry)
 
-    def remove(self, claim_key: str) -> bool:
+    def remove(self, position: _Position) -> bool:
         """Remove a claim. Returns whether the line is empty."""
-        del self._claims[claim_key]
-        self._order.cancel(claim_key)
-        if (grouped := self._grouped.pop(claim_key, None)) is not None:
+        self._order.remove(position.entry)
+        if (grouped := self._grouped.pop(position.claim.key, None)) is not None:
             pod, key = grouped
             group = self._groups[key]
             group.remove(pod)
             if not len(group):
                 del self._groups[key]
-        return not self._claims
+        return self._order.head() is None
 
-    def first(self) -> Claim:
-        """The next claim: the one at the head, or another one of its workload revision. No line is empty."""
+    def first(self) -> str:
+        """The key of the next claim: the one at the head, or another of its workload revision. No line is empty."""
         head = self._order.head()
         assert head is not None  # noqa: S101
-        claim, grouped = self._claims[head.key], self._grouped.get(head.key)
-        if grouped is None:
-            return claim
-        return self._claims[f"{self._groups[grouped[1]].first().uid}/{claim.policy.name}"]
+        if (grouped := self._grouped.get(head.key)) is None:
+            return head.key
+        _, _, policy = head.key.partition("/")
+        return f"{self._groups[grouped[1]].first().uid}/{policy}"

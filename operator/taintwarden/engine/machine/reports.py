@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from heapq import nlargest, nsmallest
+from itertools import chain
 
 import msgspec
 
@@ -157,9 +158,10 @@ class Reports:
     def slices(self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE) -> Generator[None, None, list[PolicyReport]]:
         """The same in slices, between which the machine may run: the claims that it adds meanwhile are not counted."""
         tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
-        claims, nodes = list(self._world.claims), list(self._world.cluster.nodes)
+        claims = [one.claims for one in self._world.claims.evictees.values()]
+        nodes = list(self._world.cluster.nodes)
         for first in range(0, len(claims), claims_at_once):
-            self._count(claims[first : first + claims_at_once], tallies, now)
+            self._count(chain.from_iterable(claims[first : first + claims_at_once]), tallies, now)
             yield
         for first in range(0, len(nodes), claims_at_once):
             if first:
@@ -176,7 +178,7 @@ class Reports:
             for policy in self._world.verdicts.policies
         ]
 
-    def _count(self, claims: Sequence[Claim], tallies: Mapping[str, "_Tally"], now: Instant) -> None:
+    def _count(self, claims: Iterable[Claim], tallies: Mapping[str, "_Tally"], now: Instant) -> None:
         for claim in claims:
             phase = claim.phase
             tally = tallies[claim.policy.name]

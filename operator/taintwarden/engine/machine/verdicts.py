@@ -1,6 +1,5 @@
 """Which policies select what, and the resulting verdicts: computed once for all pods of a class on a node."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
@@ -14,13 +13,14 @@ from taintwarden.engine.evaluate import (
     grounds_of,
     is_invalid,
     node_exclusion,
+    selects_namespace,
     selects_node,
     spares,
 )
 from taintwarden.engine.machine.cluster import Judged, NodeState, history_name
-from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Toleration, Tolerations, ZoneHealth
+from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations, ZoneHealth
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.profile_selection import Profiles, selects
+from taintwarden.engine.profile_selection import Profiles
 from taintwarden.engine.tally import Tally
 
 MAX_ALIKE = 100
@@ -51,9 +51,9 @@ class Features(NamedTuple):
 
 
 T = TypeVar("T")
-_OfClass = WeakKeyDictionary[PodClass, tuple[tuple[Policy, ...], T]]
-"""What holds for a class while these policies are in force: to forget it of all classes would take long."""
-_Profiled = WeakKeyDictionary[PodClass, tuple[tuple[Profile, ...], Tolerations]]
+_OfClass = WeakKeyDictionary[PodClass, tuple[tuple[Policy, ...], dict[str, str] | None, T]]
+"""What holds while these policies are in force and the namespace has these labels: nothing is dropped at once."""
+_Profiled = tuple[tuple[Profile, ...], Tolerations]
 
 
 class Verdicts:
@@ -71,8 +71,8 @@ class Verdicts:
         self._selecting: _OfClass[tuple[Policy, ...]] = WeakKeyDictionary()
         self._sparing: _OfClass[Mapping[Policy, str]] = WeakKeyDictionary()
         self._profiles = Profiles()
-        self._profiled: defaultdict[str, _Profiled] = defaultdict(WeakKeyDictionary)
-        """Namespace -> the profiles of each class, and all its tolerations including theirs."""
+        self._profiled: WeakKeyDictionary[PodClass, tuple[Mapping[str, Profile], _Profiled]] = WeakKeyDictionary()
+        """The profiles of a class, and all its tolerations including theirs, while its namespace has these profiles."""
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
         """The policies in force changed. The caller discards what was computed for nodes."""
@@ -80,53 +80,33 @@ class Verdicts:
         self.derivations = derivations(self.policies)
         self.uses = Features.of(self.policies)
 
-    def set_namespace(self, name: str, labels: dict[str, str] | None) -> Collection[PodClass]:
-        """A namespace has these labels, or is gone. Returns the classes with other policies because of it.
+    def set_namespace(self, name: str, labels: dict[str, str] | None) -> bool:
+        """A namespace has these labels, or is gone. Returns whether other policies select it because of that.
 
-        The caller discards what was computed for them on nodes.
+        The caller discards what was computed for its pods on nodes.
         """
-        if self._namespaces.get(name) == labels:
-            return frozenset()
+        before = self._namespaces.get(name)
+        if before == labels:
+            return False
         if labels is None:
             del self._namespaces[name]
-            self._profiled.pop(name, None)
-            for late in [one for one, found in self._profiled.items() if not found and one not in self._namespaces]:
-                del self._profiled[late]  # its last pods were gone after it
         else:
             self._namespaces[name] = labels
-        if not any(policy.namespace_selector.requirements for policy in self.policies):
-            return frozenset()
-        changed = []
-        for pod_class, (_, before) in list(self._selecting.items()):
-            if pod_class.namespace == name:
-                del self._selecting[pod_class]
-                _, spared = self._sparing.pop(pod_class, (None, {}))
-                if self.selecting(pod_class) != before or self.sparing(pod_class) != spared:
-                    changed.append(pod_class)
-        return frozenset(changed)
+        return any(selects_namespace(one, before) is not selects_namespace(one, labels) for one in self.policies)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """The labels of a namespace; None if it is not known."""
         return self._namespaces.get(name)
 
-    def set_profile(self, namespace: str, name: str, profile: Profile | None) -> Collection[PodClass]:
-        """A profile was set, or is gone. Returns the classes whose tolerations changed because of it.
+    def set_profile(self, namespace: str, name: str, profile: Profile | None) -> bool:
+        """A profile was set, or is gone. Returns whether pods of the namespace may tolerate other taints because of it.
 
         The caller discards what was computed for them on nodes.
         """
         before = self._profiles.put(namespace, name, profile)
-        changed = []
-        for pod_class in list(self._profiled.get(namespace, ())):
-            had = before if before is not None and selects(before, pod_class) else None
-            has = profile if profile is not None and selects(profile, pod_class) else None
-            if had is has:
-                continue
-            del self._profiled[namespace][pod_class]
-            if _tolerations_of(had) != _tolerations_of(has):
-                changed.append(pod_class)
-            else:  # this class is not evaluated again, and its profile may change once more
-                self._profile(pod_class)
-        return frozenset(changed)
+        if before is None or profile is None:
+            return before is not profile
+        return (before.selector, before.tolerations) != (profile.selector, profile.tolerations)
 
     def profiles(self) -> list[Profile]:
         """All profiles in force, by namespace and name."""
@@ -140,12 +120,15 @@ class Verdicts:
         """All tolerations of pods of a class: their own and those of profiles."""
         return self._profile(pod_class)[1]
 
-    def _profile(self, pod_class: PodClass) -> tuple[tuple[Profile, ...], Tolerations]:
-        profiled = self._profiled[pod_class.namespace]
-        found = profiled.get(pod_class)
-        if found is None:
+    def _profile(self, pod_class: PodClass) -> _Profiled:
+        named = self._profiles.named.get(pod_class.namespace)
+        if named is None:
+            return (), pod_class.tolerations
+        basis, found = self._profiled.get(pod_class, (None, ((), pod_class.tolerations)))
+        if basis is not named:
             profiles = self._profiles.of(pod_class)
-            found = profiled[pod_class] = (profiles, self._profiles.tolerations(pod_class, profiles))
+            found = profiles, self._profiles.tolerations(pod_class, profiles)
+            self._profiled[pod_class] = named, found
         return found
 
     def of(self, state: NodeState, pod_class: PodClass) -> Judged:
@@ -259,31 +242,27 @@ class Verdicts:
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class."""
-        policies, found = self._selecting.get(pod_class, (None, ()))
-        if policies is not self.policies:
-            labels = self.namespace_labels(pod_class.namespace)
+        labels = self._namespaces.get(pod_class.namespace)
+        policies, labelled, found = self._selecting.get(pod_class, (None, None, ()))
+        if policies is not self.policies or labelled is not labels:
             found = tuple(policy for policy in self.policies if not exclusion(policy, pod_class, labels))
-            self._selecting[pod_class] = self.policies, found
+            self._selecting[pod_class] = self.policies, labels, found
         return found
 
     def sparing(self, pod_class: PodClass) -> Mapping[Policy, str]:
         """The policies that leave pods of a class on nodes that will be removed, each with the reason."""
-        policies, found = self._sparing.get(pod_class, (None, {}))
-        if policies is not self.policies:
-            labels = self.namespace_labels(pod_class.namespace)
+        labels = self._namespaces.get(pod_class.namespace)
+        policies, labelled, found = self._sparing.get(pod_class, (None, None, {}))
+        if policies is not self.policies or labelled is not labels:
             reasons = {one: spares(one, pod_class, labels) for one in self.policies if one.reclaim is not None}
             found = {one: reason for one, reason in reasons.items() if reason}
-            self._sparing[pod_class] = self.policies, found
+            self._sparing[pod_class] = self.policies, labels, found
         return found
 
 
 def _is_unhealthy(state: NodeState, health: ZoneHealth) -> bool:
     taints = () if state.node is None else state.node.taints
     return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.tolerations)
-
-
-def _tolerations_of(profile: Profile | None) -> tuple[Toleration, ...]:
-    return () if profile is None else profile.tolerations
 
 
 def _opts_out(state: NodeState, policy: Policy) -> bool:

@@ -64,11 +64,6 @@ class Spread:
         if self._leaving.pop(pod.uid, None) is not None:
             self._change(pod, 1)
 
-    def nodes_of(self, pod_class: PodClass) -> list[str]:
-        """The nodes with pods of a class, and those with pods of any class that are being evicted."""
-        standing = self._classes.get(pod_class.namespace, {}).get(pod_class)
-        return list(dict.fromkeys([*(standing.nodes if standing is not None else ()), *self._leaving.values()]))
-
     def relabel(self, node: str) -> None:
         """The node was added or deleted, or its labels changed: ``labels_of`` already returns the new labels."""
         for tally in self._tallies.values():
