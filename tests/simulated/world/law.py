@@ -418,8 +418,8 @@ class Judge:
         """UIDs of pods that are called for since an earlier term, and until when that may be."""
         self._server, self._pause = Tries(5.0), [0.0, 0.0]
         """Faults of the server, and until when it asks for a pause: they make all lanes wait."""
-        self._extra = self._full_at = 0.0
-        """By how many calls lanes that fail had more than a quarter; when all slots were in use last."""
+        self._extra = 0.0
+        """By how many calls lanes that fail had more than a quarter."""
         self.rows: Counter[str] = Counter()
         """Rows of the table that may have held a pod."""
         self._changed: dict[str, None] = {}
@@ -917,11 +917,11 @@ class Judge:
             yield from self._rows_of_limits(want, surely=surely)
         if max(self._server.until[perhaps], self._pause[perhaps]) > now:
             yield "calls", "in a pause of all lanes"
+        if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
+            yield "calls", "and all slots are in use"
         lane = self._lanes.get(self._lane_of(want))
         if lane is None:
             return
-        if surely and sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
-            yield "calls", "and all slots are in use"
         if perhaps and lane.fast(now) >= max(1, self.slots // 2) and len(self._due_lanes) > 1:
             yield "calls", ""
         if lane.slow(now if surely else now + MOMENT) >= 4:
@@ -1066,8 +1066,6 @@ class Judge:
         self._due_lanes = {self._lane_of(want) for want in enforced if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
         in_air |= {uid for uid, until in self._former.items() if until > now}
-        if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
-            self._full_at = now
         self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
         for want in enforced:
             is_due = want.due.late <= now and want.pod.uid not in in_air
@@ -1085,7 +1083,7 @@ class Judge:
             if lane is not None and lane.fails_at(now, surely=False):
                 slack += 4.0 * self._failing / want.rules.limits.get("policy-rate", self._overall)
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
-            if None not in tokens and now - max(want.free, self._full_at, *tokens) > slack:  # type: ignore[type-var]
+            if None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
                 cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
                 sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
                 self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")
