@@ -479,7 +479,7 @@ def test_what_an_earlier_call_took_holds_others_at_once():
     for uid, more in (("x", {"owner": "w"}), ("y", {"owner": "w"}), ("z", {"priority": 5})):
         history.pod(uid, **more)
     history.at(100).node("n", "940")
-    history.at(103.9).call("x", gone=False)
+    history.at(110).call("x", gone=False)
     history.call("z")
     assert [one for one in history.breaches() if one != "late"] == []
 

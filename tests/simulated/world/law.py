@@ -275,8 +275,8 @@ class Guard:
         """When one of these two grew last."""
         self.tripped: float | None = None
         """Since when it may be tripped."""
-        self.used = 0
-        """How many evictions of the window may count."""
+        self.used = self.allowed = 0
+        """How many evictions of the window may count, and what the allowance surely is."""
         self.alone: dict[str, float] = {}
         """Namespace -> when it may have been the only one that is held."""
         self.only, self.single = "", now
@@ -301,7 +301,7 @@ class Guard:
 
     def look(self, wants: Iterable[Want], now: float, blocked: Collection[str], *, well: bool) -> None:
         """Count anew."""
-        window, allowed = self.settings["windowSeconds"], self.allowance(now, least=True)
+        window, self.allowed = self.settings["windowSeconds"], self.allowance(now, least=True)
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         surely = {
             uid: one.pod.namespace
@@ -326,7 +326,7 @@ class Guard:
             self.held |= surely
             self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
         self.used = len(self.past(now - window - SEEN, surely=False))
-        if self.tripped is None and len({*self.maybe, *past}) > allowed:
+        if self.tripped is None and len({*self.maybe, *past}) > self.allowed:
             self.tripped = now
             self.maybe = {uid: (now, name, now) for uid, name in past.items()} | self.maybe
         left = {self.held[uid] for uid in self.held if uid in wants}
@@ -337,7 +337,7 @@ class Guard:
             (self.only,) = near
         elif not self.only and now - self.grown[1] >= 60.0 + SLACK:
             self.only = max(counts, key=lambda name: (counts[name], name), default="")
-        if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > allowed / 2):
+        if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > self.allowed / 2):
             self.only = ""
         for name in {*self.held.values(), *near}:
             rest = [uid for uid, other in self.held.items() if other != name]
@@ -354,12 +354,11 @@ class Guard:
             return False
         return not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
 
-    def may_hold(self, namespace: str, now: float) -> bool:
+    def may_hold(self, namespace: str) -> bool:
         """Whether it may be tripped, or have no allowance left."""
-        allowed = self.allowance(now, least=True)
         if self.tripped is None:
-            return self.used >= allowed
-        return self.only in ("", namespace) or self.used + 1 > allowed * 1.5
+            return self.used >= self.allowed
+        return self.only in ("", namespace) or self.used + 1 > self.allowed * 1.5
 
     def evicted(self, pod: Pod, now: float) -> str:
         """A pod is gone. Returns what is wrong with that."""
@@ -419,8 +418,8 @@ class Judge:
         """UIDs of pods that are called for since an earlier term, and until when that may be."""
         self._server, self._pause = Tries(5.0), [0.0, 0.0]
         """Faults of the server, and until when it asks for a pause: they make all lanes wait."""
-        self._extra = self._full_at = 0.0
-        """By how many calls lanes that fail had more than a quarter; when all slots were in use last."""
+        self._extra = 0.0
+        """By how many calls lanes that fail had more than a quarter."""
         self.rows: Counter[str] = Counter()
         """Rows of the table that may have held a pod."""
         self._changed: dict[str, None] = {}
@@ -918,11 +917,11 @@ class Judge:
             yield from self._rows_of_limits(want, surely=surely)
         if max(self._server.until[perhaps], self._pause[perhaps]) > now:
             yield "calls", "in a pause of all lanes"
+        if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
+            yield "calls", "and all slots are in use"
         lane = self._lanes.get(self._lane_of(want))
         if lane is None:
             return
-        if surely and sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
-            yield "calls", "and all slots are in use"
         if perhaps and lane.fast(now) >= max(1, self.slots // 2) and len(self._due_lanes) > 1:
             yield "calls", ""
         if lane.slow(now if surely else now + MOMENT) >= 4:
@@ -947,7 +946,7 @@ class Judge:
             yield "zone", "though every zone is Full"
         if (guard := self._guards.get(rules.uid)) is not None:
             settles = not surely and want.due.late + guard.settings["settleSeconds"] + SEEN > now
-            holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod.namespace, now)
+            holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod.namespace)
             if settles or holds_it:
                 yield "guard", f"though its guard holds {len(guard.held)} pods"
         most = limits.get("node")
@@ -1067,8 +1066,6 @@ class Judge:
         self._due_lanes = {self._lane_of(want) for want in enforced if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
         in_air |= {uid for uid, until in self._former.items() if until > now}
-        if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
-            self._full_at = now
         self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
         for want in enforced:
             is_due = want.due.late <= now and want.pod.uid not in in_air
@@ -1086,7 +1083,7 @@ class Judge:
             if lane is not None and lane.fails_at(now, surely=False):
                 slack += 4.0 * self._failing / want.rules.limits.get("policy-rate", self._overall)
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
-            if None not in tokens and now - max(want.free, self._full_at, *tokens) > slack:  # type: ignore[type-var]
+            if None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
                 cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
                 sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
                 self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")
