@@ -8,9 +8,9 @@ import pytest
 from click.testing import Result
 
 from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
-from cli.world import Json, policy
+from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden_cli.change.policies import FIELD_MANAGER, PAUSED_BY_ANNOTATION
+from taintwarden_cli.change.policies import PAUSED_BY_ANNOTATION
 
 WRITE = f"{POLICIES}/sla$"
 BY = r"an unknown user at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -79,27 +79,6 @@ async def test_resume_of_a_policy_that_is_not_paused_changes_nothing(cluster, ru
     result = await run("resume", "sla")
     assert (result.exit_code, told(result)) == (0, "policy sla is not paused: its mode is Enforce")
     assert stored(cluster) == before
-
-
-def file(**spec: object) -> Json:
-    """The policy as a user has it in a file."""
-    whole = policy(**spec)
-    return whole | {"metadata": {"name": "sla"}}
-
-
-async def test_the_file_applied_again_does_not_resume(cluster, run):
-    await run("pause", "sla")
-    cluster.apply(file(mode="Enforce"), manager="kubectl")
-    assert spec_of(cluster) == ("Enforce", True)
-    cluster.apply(file(mode="DryRun"), manager="kubectl")
-    assert spec_of(cluster) == ("DryRun", True)
-    assert told(await run("resume", "sla")) == "policy sla is in mode DryRun again"
-
-
-async def test_a_file_that_says_otherwise_is_a_conflict(cluster, run):
-    await run("pause", "sla")
-    with pytest.raises(Exception, match=FIELD_MANAGER):
-        cluster.apply(file(paused=False), manager="kubectl", force=False)
 
 
 @pytest.mark.parametrize(

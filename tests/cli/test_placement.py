@@ -61,7 +61,7 @@ async def test_it_says_how_many_name_the_labels_of_a_label(run, cluster):
     for name in ("a", "b"):
         cluster.store.modify("nodes", name, "", lambda node: node["metadata"]["labels"].update({NUMBER: "1"}))
     cluster.create("pods", pod(ABOVE, NEWER))
-    cluster.create("persistentvolumes", volume(NEWER))
+    cluster.store.create("persistentvolumes", volume(NEWER))
     shown = (await run("placement", "remove", DRIVER, "--yes")).stdout
     assert [line.split() for line in shown.splitlines()][1:4] == [
         ["Nodes", "2"],
@@ -103,7 +103,7 @@ async def test_what_something_names_is_not_removed(run, cluster, kind):
     workload = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": template}}
     cron_job = {**workload, "spec": {"jobTemplate": {"spec": {"template": template}}}}
     made = {"pods": pod(ABOVE), "persistentvolumes": volume(ABOVE), "cronjobs": cron_job}
-    cluster.create(kind, made.get(kind, workload))
+    cluster.store.create(kind, made.get(kind, workload))
     result = await run("placement", "remove", "sla", "--yes")
     assert (result.exit_code, ours(cluster)["a"]) == (1, SLA)
     assert "the labels are in use" in result.stderr

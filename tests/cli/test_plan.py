@@ -239,6 +239,14 @@ async def test_budget_that_allows_nothing_holds_them(cluster, run):
     assert {tuple(one["budgets"]) for one in plan["pods"]} == {("shop/web",)}
 
 
+async def test_pods_that_are_deleted_in_spite_of_a_budget_need_a_person(cluster, run):
+    cluster.store.create("poddisruptionbudgets", budget())
+    replace_policy(cluster, limits=NO_LIMITS, eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": 60})
+    told = await run("plan", "--node", "a1", *DROP)
+    assert (told.exit_code, "in spite of PodDisruptionBudget shop/web" in told.stdout) == (10, True)
+    assert "3 pods deleted in spite of PodDisruptionBudget shop/web" in told.stdout
+
+
 async def test_budget_lets_as_many_go_as_are_replaced(cluster, run):
     cluster.store.create("poddisruptionbudgets", budget(allowed=1))
     replace_policy(cluster, limits=NO_LIMITS)

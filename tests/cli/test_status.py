@@ -85,6 +85,11 @@ async def test_one_line_for_each_policy(run):
     assert result.exit_code == 0
 
 
+async def test_deletions_in_spite_of_budgets_are_told_apart(cluster, run):
+    set_status(cluster, "sla", **BUSY | {"pastBudgets": 2})
+    assert "1234 (2 past budgets)" in (await run("status")).stdout
+
+
 async def test_structure_is_as_documented(run):
     told = (await run("status", "--help")).stdout
     documented = set(re.findall(r"\w+", told[told.index("JSON has:") :]))

@@ -23,6 +23,5 @@ MODULES = (
     "patching",
     "pods",
     "watching",
-    "workloads",
     "writing",
 )

@@ -64,7 +64,7 @@ async def a_table_has_columns_and_rows(api: Api) -> None:
 async def discovery_lists_resources(api: Api) -> None:
     listed = await api.get("/api/v1")
     found = {one["name"]: one for one in listed["resources"]}
-    assert {"pods", "pods/status", "pods/eviction", "pods/binding", "nodes", "nodes/status"} <= found.keys()
+    assert {"pods", "pods/status", "pods/eviction", "nodes", "nodes/status"} <= found.keys()
     assert found["pods/eviction"]["kind"] == "Eviction"
     groups = await api.get("/apis")
     assert {"policy", "coordination.k8s.io", "events.k8s.io"} <= {one["name"] for one in groups["groups"]}

@@ -85,12 +85,3 @@ async def old_style_events_are_hardly_checked(api: Api) -> None:
     body = {"metadata": {"name": unique("event")}, "involvedObject": {"namespace": "elsewhere"}}
     answer = await api.request("POST", path, body)
     assert (answer.status, answer.causes[0]["field"]) == (422, "involvedObject.namespace")
-
-
-async def a_watch_speaks_its_own_version(api: Api) -> None:
-    listed = await api.get(_path(api))
-    async with api.watch(_path(api), resourceVersion=listed["metadata"]["resourceVersion"]) as watch:
-        created = await api.create(_path(api), _event(api.namespace))
-        seen = await watch.expect("ADDED", created["metadata"]["name"])
-        assert seen["note"] == "because"
-        assert seen["apiVersion"] == "events.k8s.io/v1"

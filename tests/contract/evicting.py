@@ -137,23 +137,6 @@ async def an_exhausted_budget_says_no(api: Api) -> None:
     assert await _is_there(api, name)
 
 
-async def too_many_unconfirmed_evictions_name_the_budget(api: Api) -> None:
-    name = (await _running(api))["metadata"]["name"]
-    budget = await _budget(api, minAvailable=1)
-    await _allow(api, budget, 1, disruptedPods={f"pod-{number}": "2026-01-01T00:00:00Z" for number in range(2001)})
-    answer = await _evict(api, name)
-    assert (answer.status, answer.reason) == (403, "Forbidden")
-    which = budget["metadata"]["name"]
-    why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-    assert answer.message == f'poddisruptionbudget.policy "{which}" is forbidden: {why}'
-    text = (
-        f"The disruption budget {which} does not allow evicting pods currently: "
-        "too many pending evictions not confirmed by PDB controller"
-    )
-    assert answer.causes == [{"reason": "DisruptionBudget", "message": text}]
-    assert await _is_there(api, name)
-
-
 async def a_budget_is_spent(api: Api) -> None:
     first, second = [(await _running(api))["metadata"]["name"] for _ in range(2)]
     budget = await _budget(api, minAvailable=1)
@@ -234,19 +217,6 @@ async def an_unready_pod_may_always_go_if_the_budget_says_so(api: Api) -> None:
     budget = await _budget(api, minAvailable=2, unhealthyPodEvictionPolicy="AlwaysAllow")
     await _allow(api, budget, 0, currentHealthy=1, desiredHealthy=2)
     assert (await _evict(api, name)).status == 201
-
-
-async def dry_run_evicts_nothing(api: Api) -> None:
-    name = (await _running(api))["metadata"]["name"]
-    budget = await _budget(api, minAvailable=1)
-    await _allow(api, budget, 1)
-    assert (await _evict(api, name, dryRun="All")).status == 201
-    assert (await _evict(api, name, {"dryRun": ["All"]})).status == 201
-    kept = await api.get(f"{api.budgets}/{budget['metadata']['name']}")
-    assert kept["status"]["disruptionsAllowed"] == 1
-    await _allow(api, budget, 0)
-    assert (await _evict(api, name, dryRun="All")).status == 429
-    assert await _is_there(api, name)
 
 
 async def a_budget_elsewhere_does_not_matter(api: Api) -> None:

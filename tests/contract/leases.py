@@ -43,12 +43,6 @@ async def an_update_needs_a_revision(api: Api) -> None:
     assert (answer.status, answer.causes[0]["field"]) == (422, "metadata.resourceVersion")
 
 
-async def a_put_may_create(api: Api) -> None:
-    name = unique("lease")
-    answer = await api.request("PUT", f"{api.leases}/{name}", {"metadata": {"name": name}, "spec": {}})
-    assert answer.status == 201
-
-
 async def numbers_are_in_range(api: Api) -> None:
     path, _ = await _lease(api)
     answer = await api.request("PATCH", path, {"spec": {"leaseDurationSeconds": 0}}, content_type=MERGE)

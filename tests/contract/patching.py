@@ -47,9 +47,6 @@ async def a_strategic_patch_merges_conditions(api: Api) -> None:
     assert condition_of(node, "DiskPressure")["status"] == "False"
     assert condition_of(node, "Ready")["status"] == "Unknown"
     assert condition_of(node, "Ready")["reason"] == "Test"
-    drop = {"status": {"conditions": [{"$patch": "delete", "type": "DiskPressure"}]}}
-    node = await api.ok("PATCH", path, drop, content_type=STRATEGIC)
-    assert [one["type"] for one in node["status"]["conditions"]] == ["Ready"]
 
 
 async def a_strategic_patch_adds_a_pod_condition(api: Api) -> None:

@@ -136,14 +136,6 @@ async def priority_comes_from_its_class(api: Api) -> None:
     assert "the integer value of priority (5) must not be provided in pod spec" in answer.message
     missing = await _try(api, priorityClassName="nothing")
     assert (missing.status, missing.reason) == (403, "Forbidden")
-    name = unique("class")
-    await api.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": 1000})
-
-    async def accepted() -> bool:  # a real server's admission learns of a new class a moment later
-        return (await _try(api, priorityClassName=name)).status == 201
-
-    await api.eventually(accepted, "a pod of the new class is admitted")
-    assert (await api.new_pod(priorityClassName=name))["spec"]["priority"] == 1000
 
 
 async def containers_are_required(api: Api) -> None:
@@ -151,32 +143,6 @@ async def containers_are_required(api: Api) -> None:
     assert (answer.status, answer.causes[0]["field"]) == (422, "spec.containers")
     answer = await _try(api, containers=[{"name": "a"}])
     assert (answer.status, answer.causes[0]["field"]) == (422, "spec.containers[0].image")
-
-
-async def binding_sets_node_and_condition(api: Api) -> None:
-    pod = await api.new_pod()
-    name = pod["metadata"]["name"]
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}}
-    answer = await api.request("POST", f"{api.pods}/{name}/binding", body)
-    assert (answer.status, answer.body["status"]) == (201, "Success")
-    bound = await api.get(f"{api.pods}/{name}")
-    assert bound["spec"]["nodeName"] == "n"
-    condition = condition_of(bound, "PodScheduled")
-    assert condition["status"] == "True"
-    assert condition["lastTransitionTime"]
-    assert bound["metadata"]["generation"] == pod["metadata"]["generation"]
-    again = await api.request("POST", f"{api.pods}/{name}/binding", body)
-    assert (again.status, again.reason) == (409, "Conflict")
-    assert again.message == (
-        f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} is already assigned to node "n"'
-    )
-
-
-async def binding_of_another_uid_is_a_conflict(api: Api) -> None:
-    name = (await api.new_pod())["metadata"]["name"]
-    body = {"metadata": {"name": name, "uid": "other"}, "target": {"kind": "Node", "name": "n"}}
-    answer = await api.request("POST", f"{api.pods}/{name}/binding", body)
-    assert (answer.status, answer.reason) == (409, "Conflict")
 
 
 async def a_pod_created_on_a_node_has_no_condition(api: Api) -> None:

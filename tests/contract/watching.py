@@ -35,23 +35,16 @@ async def a_watch_from_the_past_replays(api: Api) -> None:
         await watch.expect("DELETED", "pod-a")
 
 
-async def a_watch_from_nowhere_begins_with_what_is_there(api: Api) -> None:
-    await api.new_pod("pod-a")
-    async with api.watch(api.pods) as watch:
-        await watch.expect("ADDED", "pod-a")
-
-
 async def leaving_a_field_selection_is_a_deletion(api: Api) -> None:
-    query = {"resourceVersion": await _revision(api), "fieldSelector": "spec.nodeName="}
+    query = {"resourceVersion": await _revision(api), "fieldSelector": "status.phase=Pending"}
     async with api.watch(api.pods, **query) as watch:
         await api.new_pod("pod-a")
         await watch.expect("ADDED", "pod-a")
-        binding = {"metadata": {"name": "pod-a"}, "target": {"kind": "Node", "name": "somewhere"}}
-        await api.create(f"{api.pods}/pod-a/binding", binding)
+        await api.run("pod-a")
         left = await watch.expect("DELETED", "pod-a")
         now = await api.get(f"{api.pods}/pod-a")
         assert left["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
-        assert "nodeName" not in left["spec"]
+        assert left["status"]["phase"] == "Pending"
 
 
 async def entering_a_label_selection_is_an_addition(api: Api) -> None:
@@ -103,22 +96,6 @@ async def nonsense_as_revision_is_refused(api: Api) -> None:
 async def an_unknown_field_selector_is_refused(api: Api) -> None:
     async with api.watch(api.pods, fieldSelector="spec.color=red") as watch:
         assert watch.status == 400
-
-
-async def a_streaming_list_ends_with_a_marked_bookmark(api: Api) -> None:
-    await api.new_pod("pod-a")
-    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-    async with api.watch(api.pods, **query) as watch:
-        await watch.expect("ADDED", "pod-a")
-        event = await watch.next()
-        assert event is not None
-        assert event["type"] == "BOOKMARK"
-        assert event["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-
-
-async def a_streaming_list_needs_a_match(api: Api) -> None:
-    answer = await api.request("GET", api.pods, watch="1", sendInitialEvents="true")
-    assert (answer.status, answer.reason) == (422, "Invalid")
 
 
 async def one_object_can_be_watched(api: Api) -> None:

@@ -126,21 +126,6 @@ async def the_status_of_a_pod_may_carry_labels(api: Api) -> None:
     assert status["metadata"]["generation"] == 1
 
 
-async def dry_run_changes_nothing(api: Api) -> None:
-    name = unique("lease")
-    created = await api.create(api.leases, {"metadata": {"name": name}}, dryRun="All")
-    assert created["metadata"]["uid"]
-    assert (await api.request("GET", f"{api.leases}/{name}")).status == 404
-
-
-async def an_unknown_field_is_dropped_with_a_warning(api: Api) -> None:
-    body = {"metadata": {"name": unique("lease")}, "spec": {"holder": "x"}}
-    answer = await api.request("POST", api.leases, body)
-    assert answer.status == 201
-    assert "holder" not in answer.body.get("spec", {})
-    assert answer.headers["Warning"] == '299 - "unknown field \\"spec.holder\\""'
-
-
 async def an_unknown_field_is_refused_when_strict(api: Api) -> None:
     body = {"metadata": {"name": unique("lease")}, "spec": {"holder": "x"}}
     answer = await api.request("POST", api.leases, body, fieldValidation="Strict")
@@ -184,11 +169,3 @@ async def fields_belong_to_the_user_agent(api: Api) -> None:
     )
     other = next(one for one in patched["metadata"]["managedFields"] if one["manager"] == "other")
     assert other["fieldsV1"]["f:metadata"]["f:labels"] == {"f:c": {}}
-
-
-async def fields_are_not_tracked_when_none_was_created(api: Api) -> None:
-    node = await api.new_node()
-    assert "managedFields" not in node["metadata"]
-    patch = {"metadata": {"labels": {"a": "b"}}}
-    patched = await api.ok("PATCH", f"/api/v1/nodes/{node['metadata']['name']}", patch, content_type=MERGE)
-    assert "managedFields" not in patched["metadata"]

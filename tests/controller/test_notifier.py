@@ -190,10 +190,11 @@ def test_evicted(told):
     assert told.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
 
 
-def test_a_pod_that_was_deleted_is_not_said_to_be_evicted(told):
-    told.notice(commands.Evicted(pod(), verdict(), 0.0, deletes=True))
-    note = f"Deleted, whatever PodDisruptionBudgets allow, from n1: {WHY} (policy sla)"
+def test_a_pod_that_was_deleted_in_spite_of_budgets_is_not_said_to_be_evicted(told):
+    told.notice(commands.Evicted(pod(), verdict(), 0.0, ("shop/a", "shop/b")))
+    note = f"Deleted in spite of PodDisruptionBudgets shop/a, shop/b from n1: {WHY} (policy sla)"
     assert told.event == event(NORMAL, "Evicted", "Evict", note, policy="sla")
+    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="past-budget") == 1
 
 
 def test_blocked(told):

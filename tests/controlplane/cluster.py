@@ -154,16 +154,10 @@ class Cluster(Client):
         return self.create("pods", body, namespace, name=name, subresource="eviction")
 
     def create_pdb(
-        self,
-        name: str,
-        namespace: str,
-        selector: Mapping[str, str],
-        *,
-        min_available: int | str = 1,
-        disruptions_allowed: int = 0,
+        self, name: str, namespace: str, selector: Mapping[str, str], *, disruptions_allowed: int = 0
     ) -> Json:
         """Create a PodDisruptionBudget with the status that the disruption controller would compute."""
-        spec = {"minAvailable": min_available, "selector": {"matchLabels": dict(selector)}}
+        spec = {"minAvailable": 1, "selector": {"matchLabels": dict(selector)}}
         self.create("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec}, namespace)
         return self.set_disruptions_allowed(name, namespace, disruptions_allowed)
 
@@ -194,8 +188,3 @@ class Cluster(Client):
         except ApiError as error:
             return str(error)
         return ""
-
-    def refusal_of_toleration(self, toleration: Json) -> str:
-        """Why the server refuses a pod with this toleration; empty when it would take it."""
-        spec = {"containers": [{"name": "main", "image": IMAGE}], "tolerations": [toleration]}
-        return self.refusal("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "probe"}, "spec": spec})

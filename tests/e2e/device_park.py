@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 import pytest
 
@@ -33,22 +32,16 @@ class Driver:
         self._cluster = cluster
         self._devices: dict[str, dict[str, Json]] = {}
         self._generations: dict[str, int] = {}
-        self._slices: dict[str, int] = {}
 
     def slice_name(self, pool: str) -> str:
         return f"{pool}-{self.name.partition('.')[0]}"
 
-    def publish(self, pool: str, devices: Mapping[str, Json], node: str | None = "", slices: int = 1) -> None:
-        """The devices of a pool by name, in one slice of `slices`.
-
-        `node`: the pool's by default; None: every node has them.
-        """
-        self._devices[pool] = dict(devices)
-        self._slices[pool] = slices
-        self._generations[pool] = 1
-        where: Json = {"allNodes": True} if node is None else {"nodeName": node or pool}
-        spec = {"driver": self.name, "pool": self._pool(pool), **where, "devices": self._list(pool)}
-        self._cluster.create("resourceslices", {"metadata": {"name": self.slice_name(pool)}, "spec": spec})
+    def publish(self, node: str, devices: Mapping[str, Json]) -> None:
+        """The devices of a node by name, in one slice."""
+        self._devices[node] = dict(devices)
+        self._generations[node] = 1
+        spec = {"driver": self.name, "pool": self._pool(node), "nodeName": node, "devices": self._list(node)}
+        self._cluster.create("resourceslices", {"metadata": {"name": self.slice_name(node)}, "spec": spec})
 
     def taint(self, pool: str, device: str, *taints: Json) -> None:
         """Write these taints of a device, and no others."""
@@ -62,7 +55,7 @@ class Driver:
             self._cluster.delete("resourceslices", self.slice_name(pool))
 
     def _pool(self, pool: str) -> Json:
-        return {"name": pool, "generation": self._generations[pool], "resourceSliceCount": self._slices[pool]}
+        return {"name": pool, "generation": self._generations[pool], "resourceSliceCount": 1}
 
     def _list(self, pool: str) -> list[Json]:
         return [{"name": name, **device} for name, device in self._devices[pool].items()]
@@ -116,14 +109,9 @@ class Park:
         del body["spec"]["taints"]
         self.client.create("taintevictionpolicies", body)
 
-    def bad(self, value: str = "", effect: str = "NoExecute", key: str = "", added_at: float | None = None) -> Json:
+    def bad(self, value: str = "", effect: str = "NoExecute") -> Json:
         """A taint."""
-        at = (
-            {}
-            if added_at is None
-            else {"timeAdded": datetime.fromtimestamp(added_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
-        )
-        return {"key": key or self.key, "value": value, "effect": effect, **at}
+        return {"key": self.key, "value": value, "effect": effect}
 
     def claim(self, name: str = CLAIM, *tolerations: Json, template: bool = False) -> None:
         """A claim for one GPU, or a template for such claims, which tolerates this of its taints."""
@@ -136,22 +124,20 @@ class Park:
         exactly = {"deviceClassName": self.name, "tolerations": list(tolerations)}
         return {"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
 
-    def pod_spec(self, claim: str = CLAIM, *, template: bool = False, node: str = "") -> Json:
+    def pod_spec(self, claim: str = CLAIM, *, template: bool = False) -> Json:
         named = "resourceClaimTemplateName" if template else "resourceClaimName"
         return {
             "containers": [{"name": "main", "image": IMAGE, "resources": {"claims": [{"name": "gpu"}]}}],
             "resourceClaims": [{"name": "gpu", named: claim}],
-            "nodeSelector": {"kubernetes.io/hostname": node} if node else {"park": self.name},
+            "nodeSelector": {"park": self.name},
             "schedulerName": SCHEDULER,
             "terminationGracePeriodSeconds": 1,
             "automountServiceAccountToken": False,
         }
 
-    def pod(
-        self, name: str, *accepted: Json, claim: str = CLAIM, node: str = "", template: bool = False
-    ) -> tuple[str, str]:
+    def pod(self, name: str, *accepted: Json, claim: str = CLAIM) -> tuple[str, str]:
         """A pod with such a claim, placed by the scheduler; `accepted` is its annotation. Returns pool and device."""
-        self.run(name, self.pod_spec(claim, template=template, node=node), *accepted)
+        self.run(name, self.pod_spec(claim), *accepted)
         return self.device_of(name)
 
     def run(self, name: str, spec: Json, *accepted: Json) -> None:
@@ -187,16 +173,6 @@ class Park:
 
     def wait_left(self, *names: str) -> None:
         wait_until(lambda: len(self.left(*names)) == len(names), SECONDS, f"{', '.join(names)} to leave {self.name}")
-
-    def budget(self, app: str) -> None:
-        """No pod of this app may be disrupted."""
-        spec = {"selector": {"matchLabels": {"app": app}}, "maxUnavailable": 0}
-        self.client.create("poddisruptionbudgets", {"metadata": {"name": app}, "spec": spec}, self.name)
-        wait_until(lambda: self._is_counted(app), SECONDS, f"the budget {app} to be counted")
-
-    def _is_counted(self, name: str) -> bool:
-        found = self.client.get("poddisruptionbudgets", name, self.name)
-        return "observedGeneration" in found.get("status", {})
 
     def condition(self, kind: str) -> Json:
         """A condition of the policy; empty if it has none of this type."""

@@ -21,9 +21,7 @@ GOOD, BAD = "980", "700"
 SECONDS = 80.0
 APPS = {
     Owner.DEPLOYMENT: "deployment",
-    Owner.STATEFUL_SET: "statefulset",
     Owner.DAEMON_SET: "daemonset",
-    Owner.JOB: "job",
     Owner.BARE: "bare",
     Owner.VOLUME: "volume",
 }
@@ -137,9 +135,7 @@ class Household:
         app = APPS[owner]
         makes: dict[Owner, Callable[[str], None]] = {
             Owner.DEPLOYMENT: lambda app: self._workload("deployments", app, replicas=2),
-            Owner.STATEFUL_SET: lambda app: self._workload("statefulsets", app, replicas=1, serviceName=app),
             Owner.DAEMON_SET: lambda app: self._workload("daemonsets", app),
-            Owner.JOB: self._job,
             Owner.BARE: self.bare,
             Owner.VOLUME: self._with_volume,
         }
@@ -148,11 +144,6 @@ class Household:
     def _workload(self, resource: str, app: str, **spec: object) -> None:
         body = {"selector": {"matchLabels": {"app": app}}, "template": self.template(app), **spec}
         self.client.create(resource, {"metadata": {"name": app}, "spec": body}, self.name)
-
-    def _job(self, app: str) -> None:
-        template = self.template(app)
-        template["spec"]["restartPolicy"] = "OnFailure"
-        self.client.create("batch/v1/jobs", {"metadata": {"name": app}, "spec": {"template": template}}, self.name)
 
     def bare(self, name: str, bound: str = "950") -> None:
         """A pod without an owner."""

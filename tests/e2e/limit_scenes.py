@@ -61,16 +61,6 @@ class LimitScene(Scene):
             for index in range(pods)
         ]
 
-    def budget(self, name: str, app: str, **spec: Any) -> None:
-        """Create a PodDisruptionBudget for the pods of an app and wait until its controller has looked at it."""
-        body = {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": app}}, **spec}}
-        self.cluster.create("poddisruptionbudgets", body, self.namespace)
-        self.wait(lambda: self._is_observed(name), ALL_SECONDS, f"the budget {name} to be observed")
-
-    def _is_observed(self, name: str) -> bool:
-        budget = self.cluster.get("poddisruptionbudgets", name, self.namespace)
-        return budget.get("status", {}).get("observedGeneration") == budget["metadata"]["generation"]
-
     # -- acting
 
     def degrade(self, *nodes: str) -> float:

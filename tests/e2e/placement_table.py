@@ -7,12 +7,10 @@ from enum import StrEnum
 
 
 class Owner(StrEnum):
-    """What creates a pod."""
+    """What creates a pod. A Job and a StatefulSet without a volume are as a Deployment here."""
 
     DEPLOYMENT = "Deployment"
-    STATEFUL_SET = "StatefulSet"
     DAEMON_SET = "DaemonSet"
-    JOB = "Job"
     BARE = "no owner"
     VOLUME = "with a volume"
     """A StatefulSet whose volume has node affinity with versions."""
@@ -21,7 +19,6 @@ class Owner(StrEnum):
 class Event(StrEnum):
     """What happens."""
 
-    CREATED = "created"
     FALLS_NO_EXECUTE = "the value falls, `NoExecute`, the policy evicts"
     FALLS_NO_SCHEDULE = "the value falls, `NoSchedule`"
     EDITED = "the policy is edited: `placement` dropped"
@@ -34,7 +31,6 @@ class Event(StrEnum):
 class Outcome(StrEnum):
     """What is seen."""
 
-    SUITABLE = "runs on suitable nodes"
     STAYS = "stays, matches its node"
     STAYS_FALLEN = "stays, no longer matches its node"
     REPLACED = "is evicted, replaced on a suitable node"
@@ -52,7 +48,6 @@ def _row(of_all: Outcome, **others: Outcome) -> dict[Owner, Outcome]:
 
 
 TABLE: dict[Event, dict[Owner, Outcome]] = {
-    Event.CREATED: _row(Outcome.SUITABLE),
     Event.FALLS_NO_EXECUTE: _row(Outcome.REPLACED, DAEMON_SET=Outcome.REMOVED, BARE=Outcome.GONE),
     Event.FALLS_NO_SCHEDULE: _row(Outcome.STAYS_FALLEN, DAEMON_SET=Outcome.REMOVED),
     Event.EDITED: _row(Outcome.STAYS, DAEMON_SET=Outcome.SPREADS),

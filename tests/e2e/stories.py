@@ -207,10 +207,6 @@ class Scene:
         """What the machine lost between two moments."""
         return self.watch.lost(since, until)
 
-    def slack(self, since: float, until: float) -> float:
-        """How late what happened between two moments may be: by SLACK_SECONDS, and by what the machine lost."""
-        return SLACK_SECONDS + self.lost(since, until)
-
     def stays(self, *pods: PodRef, until: float) -> None:
         """Assert that none of the pods is evicted before a moment, and wait for it."""
         sleep_until(until)

@@ -1,24 +1,18 @@
-"""Policies that cannot be read, and kubeconfigs that lead nowhere, on a real API server: nothing is evicted."""
+"""Policies that cannot be read, on a real API server: nothing is evicted."""
 
 import copy
-import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from controlplane import Cluster, ControlPlane, Json, Operator, sleep_until, wait_until
-from controlplane.api_server import LOOPBACK, free_port
 from controlplane.binaries import ROOT
 from controlplane.client import resource_path
 from controlplane.cluster import is_evicted
-from controlplane.kubeconfig import write_kubeconfig
-from controlplane.operator_process import BYTECODE, EXECUTABLE
 from e2e.stories import (
     PATIENCE_SECONDS,
     POLICY_LABEL,
@@ -38,9 +32,6 @@ def operator(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathF
     with Operator(own_control_plane.operator_kubeconfig(), tmp_path_factory.mktemp("bad-input")) as started:
         started.wait_leading()
         yield started
-
-
-# -- definitions that go, and policies that cannot be read
 
 
 def test_it_outlives_a_reinstallation_of_the_definitions(
@@ -161,46 +152,3 @@ class TestAPolicyThatCannotBeRead:
         unreadable.store(taints=[{"key": "sla", "effects": ["NoExecute"]}])
         cluster.wait_evicted(waits, namespace, PATIENCE_SECONDS)
         unreadable.accepted("True")
-
-
-# -- kubeconfigs that lead nowhere
-
-
-class TestAKubeconfigThatDoesNotWork:
-    """One line that says which file and what is wrong with it, and a code that scripts can use."""
-
-    NO_CLUSTER = 1
-
-    def run(self, *args: str | Path) -> tuple[int, list[str]]:
-        """The exit code and the lines on standard error."""
-        result = subprocess.run(
-            [EXECUTABLE, "run", f"--http-host={LOOPBACK}", f"--http-port={free_port()}", *map(str, args)],
-            env={**os.environ, **BYTECODE},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert result.stdout == ""
-        return result.returncode, result.stderr.splitlines()
-
-    @pytest.mark.parametrize(("is_known", "said"), [(True, "401 Unauthorized"), (False, "certificate")])
-    def test_a_token_that_is_refused_or_a_server_of_another_authority(
-        self, own_control_plane: ControlPlane, tmp_path: Path, is_known: bool, said: str
-    ) -> None:
-        authority = own_control_plane.ca if is_known else None
-        path = write_kubeconfig(tmp_path / "config", own_control_plane.server, authority, token="wrong")
-        code, lines = self.run(f"--kubeconfig={path}")
-        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
-        assert said in lines[0]
-
-    def test_a_cluster_without_the_definitions(self, own_control_plane: ControlPlane) -> None:
-        """What somebody sees who applied the deployment alone."""
-        [crd] = yaml.safe_load_all(CRD.read_text())
-        own_control_plane.client.delete("customresourcedefinitions", crd["metadata"]["name"])
-        try:
-            code, lines = self.run(f"--kubeconfig={own_control_plane.operator_kubeconfig()}")
-        finally:
-            own_control_plane.apply_crds()
-        assert (code, len(lines)) == (self.NO_CLUSTER, 1), lines
-        assert "taintwarden.io" in lines[0]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controlplane import Cluster, Json, Operator, Target, wait_until
+from controlplane import ApiError, Cluster, Json, Operator, Target, wait_until
 from controlplane.binaries import binary
 from controlplane.operator_process import EXECUTABLE
 from e2e import users
@@ -98,6 +98,22 @@ def gone(cluster: Cluster, namespace: str) -> list[str]:
     leaving = [one["metadata"] for one in found if "deletionTimestamp" in one["metadata"]]
     in_order = sorted(leaving, key=lambda one: (one["deletionTimestamp"], int(one["resourceVersion"])))
     return [one["name"] for one in in_order]
+
+
+def test_a_file_applied_again_does_not_resume(cluster: Cluster, policy: Any, as_user: Command) -> None:
+    name = policy()
+    assert as_user("pause", name).returncode == FINE
+
+    def apply(force: str, **spec: Any) -> Any:
+        body = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy", "metadata": {"name": name}}
+        body["spec"] = {"taints": [{"key": "sla"}], **spec}
+        query = {"fieldManager": "kubectl", "force": force}
+        return cluster.patch("taintevictionpolicies", name, body, kind="apply", **query)["spec"]
+
+    assert apply("true", mode="DryRun")["paused"] is True
+    assert (apply("true", mode="Enforce")["mode"], apply("true")["paused"]) == ("Enforce", True)
+    with pytest.raises(ApiError, match="taintwarden-pause"):
+        apply("false", paused=False)
 
 
 @pytest.mark.parametrize("kubeconfig", [USER], indirect=True)

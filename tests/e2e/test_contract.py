@@ -24,19 +24,14 @@ from controlplane.binaries import is_before  # noqa: E402
 OTHERWISE_IN_1_30 = {
     "custom-the_schema_is_enforced": "words a message otherwise",
     "deleting-a_bound_pod_waits_for_its_kubelet": "gives pods no generation",
-    "listing-nonsense_as_revision_is_refused": "answers 500, not 400",
-    "pods-binding_sets_node_and_condition": "gives pods no generation",
     "pods-comparison_operators_need_their_gate": "does not know Gt and Lt",
     "pods-tolerations_may_grow": "gives pods no generation",
-    "watching-a_streaming_list_ends_with_a_marked_bookmark": "has streaming lists only behind a feature gate",
     "writing-a_new_object_gets_identity_and_revision": "gives pods no generation",
     "writing-the_status_of_a_pod_may_carry_labels": "gives pods no generation",
 }
 """Cases that do not apply to the oldest version that is supported, and what it does. The operator relies on none of
-them: it reads no generation of a pod, lists without streaming, and takes 500 and 400 as failures alike.
+them: it reads no generation of a pod.
 """
-OTHERWISE_BEFORE_1_37 = {"evicting-too_many_unconfirmed_evictions_name_the_budget": "names no cause"}
-"""The operator then takes the answer as a refusal, and tries again less often."""
 CLIENT_URLS = "--advertise-client-urls="
 CLOSING_SECONDS = 0.25  # aiohttp closes TLS connections behind our back, and says nothing when it has
 
@@ -85,7 +80,7 @@ async def api_with_gate(own_control_plane: ControlPlane) -> AsyncIterator[Api]:
 
 def applicable(cases: list[Case]) -> list[Any]:
     """The cases, with those to be skipped that the version under test answers otherwise."""
-    otherwise = {**(OTHERWISE_IN_1_30 if is_before(31) else {}), **(OTHERWISE_BEFORE_1_37 if is_before(37) else {})}
+    otherwise = OTHERWISE_IN_1_30 if is_before(31) else {}
     skip = {name: pytest.mark.skip(reason=f"this Kubernetes {does}") for name, does in otherwise.items()}
     assert skip.keys() <= {name_of(case) for case in CASES}
     return [pytest.param(case, marks=skip.get(name_of(case), ()), id=name_of(case)) for case in cases]

@@ -11,7 +11,6 @@ import pytest
 
 from controlplane import (
     ApiError,
-    Cluster,
     ControlPlane,
     Process,
     ProcessFailedError,
@@ -21,7 +20,6 @@ from controlplane import (
 )
 from controlplane import wait_until as wait
 from controlplane.binaries import ROOT, wanted_version
-from controlplane.comparisons import NOT_KNOWN, known_gates
 from controlplane.manifests import documents
 from controlplane.processes import exists
 
@@ -29,13 +27,6 @@ from controlplane.processes import exists
 @pytest.mark.skipif("KUBEBUILDER_ASSETS" in os.environ, reason="binaries of another version are given")
 def test_the_server_is_the_version_under_test(own_control_plane: ControlPlane) -> None:
     assert own_control_plane.version() == wanted_version()
-
-
-@pytest.mark.skipif(not known_gates(), reason=NOT_KNOWN)
-def test_comparison_operators_are_accepted_and_version_operators_refused(cluster: Cluster) -> None:
-    toleration = {"key": "sla", "value": "950", "effect": "NoExecute"}
-    assert cluster.refusal_of_toleration({**toleration, "operator": "Gt"}) == ""
-    assert "Unsupported value" in cluster.refusal_of_toleration({**toleration, "operator": "SemverGt"})
 
 
 @pytest.mark.parametrize("folder", ["crds", "deploy/base", "deploy/samples"])

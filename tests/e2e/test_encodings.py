@@ -184,13 +184,6 @@ def test_a_list_holds_the_same(populated: Target, resource: Resource[Any]) -> No
     assert found == expected
 
 
-def test_pods_of_one_shape_are_recognized(populated: Target) -> None:
-    found, _ = FrameDecoder(PODS).page(asyncio.run(listed(populated, PODS, PROTOBUF))).decode()
-    shapes = {each.metadata.name: each.shape for each in found}
-    assert shapes["twin-1"] is shapes["twin-2"]
-    assert shapes["twin-1"] is not shapes["bare"]
-
-
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.name)
 def test_a_watch_brings_the_same(populated: Target, resource: Resource[Any]) -> None:
     binary, text = (asyncio.run(watched(populated, resource, accept)) for accept in (PROTOBUF, JSON))

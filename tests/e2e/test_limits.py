@@ -1,31 +1,26 @@
 """Each limit on a cluster that lives: whom it holds, that the others go on, and what the status says.
 
 Pods that left are replaced by the real controllers, and an observer counts who is missing at every moment. All stories
-are played side by side. `view` is in test_stale_view.py, `budget` in test_budgets.py, releases by a person in
-test_commands.py; `calls`, `failing`, releases, repairs and nodes that will be gone are in tests/blackbox.
+are played side by side. `view` is in test_stale_view.py, the rate of a policy in test_commands.py; `budget`, `guard`,
+`calls`, `failing`, releases, repairs and nodes that will be gone are in tests/blackbox.
 """
 
 import datetime
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pytest
 
 from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, Json
 from controlplane.comparisons import known_gates
-from e2e.limit_scenes import ALL_SECONDS, DEMANDING, GOOD, LEAVE_SECONDS, LimitScene
-from e2e.pod_watch import RUN_LABEL
-from e2e.stories import NO_LIMITS, PodRef, Stories, Story, Told, annotation, calls, taint, toleration
+from e2e.limit_scenes import ALL_SECONDS, GOOD, LEAVE_SECONDS, LimitScene
+from e2e.stories import NO_LIMITS, PodRef, Stories, Story, Told, annotation, calls, toleration
 
 SECONDS_EACH = 3
 SLOWLY, HARDLY = {"evictionsPerSecond": 1 / SECONDS_EACH}, {"evictionsPerSecond": 0.001}
 """HARDLY: until the status has been seen, which is written when the API server has time."""
 NEVER_SECONDS = 3600
-ALLOWED, SETTLE_SECONDS = 5, 8
-"""SETTLE_SECONDS: nodes fall one after the other, and on a busy machine that takes a while."""
-GUARD = {"minPods": ALLOWED, "maxPercent": 20, "settleSeconds": SETTLE_SECONDS}
 UNHEALTHY = [{"key": "sla", "operator": "Lt", "value": "950"}]
 UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
 """The scheduler reads the one and puts pods anywhere, the operator the other and takes them away again."""
@@ -49,12 +44,9 @@ def paused(**limits: object) -> Json:
 
 POLICIES = {
     "limit-window": {"windows": window(12), **only()},
-    "limit-policy-rate": only(**HARDLY, burst=1),
-    "limit-namespace-rate": only(perNamespace=HARDLY),
     "limit-zone-rate": only(perZone=HARDLY),
     "limit-zone": paused(zoneHealth={"unhealthy": UNHEALTHY, **HARDLY}),
     "limit-zones": paused(zoneHealth={"unhealthy": UNHEALTHY}),
-    "limit-guard": only(guard=GUARD),
     "limit-node": only(perNode={"maxConcurrent": 2}),
     "limit-workload": only(perWorkload={"maxUnavailable": "25%"}),
     "limit-bounce": only(bounce={}),
@@ -103,24 +95,6 @@ def assert_slow(moments: Sequence[float]) -> None:
     assert took >= 0.8 * least, f"{took:.1f} s for {len(moments)} pods; the watch is not as even as the calls"
 
 
-@contextmanager
-def elsewhere(scene: LimitScene) -> Iterator[str]:
-    """A second namespace."""
-    name = f"{scene.namespace}-other"
-    scene.cluster.create_namespace(name)
-    try:
-        yield name
-    finally:
-        scene.cluster.remove_namespace(name)
-
-
-def fill_other(scene: LimitScene, namespace: str, node: str, pods: int) -> list[PodRef]:
-    """So many running pods of another namespace on a node."""
-    given = {"tolerations": [DEMANDING], "labels": {RUN_LABEL: scene.run}}
-    made = [scene.cluster.create_pod(f"other-{index}", namespace, node, **given) for index in range(pods)]
-    return [PodRef(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in made]
-
-
 def fall(scene: LimitScene, *nodes: str) -> float:
     """Let these nodes, which have pods, fall at the same moment, and return it.
 
@@ -150,34 +124,6 @@ def outside_every_window_no_pod_leaves_and_another_window_holds_at_once(scene: L
     scene.change_policy(windows=window(0))
     for pod in pods:
         scene.leaves(pod, changed, slack=LEAVE_SECONDS)
-
-
-@STORIES.under("limit-policy-rate")
-def pods_leave_at_the_rate_of_their_policy(scene: LimitScene) -> None:
-    [node] = scene.nodes(GOOD, a=1)
-    pods = scene.fill([node], 5)
-    scene.degrade(node)
-    scene.wait_limit("policy-rate", len(pods))
-    scene.change_policy(limits=SLOWLY)
-    assert_slow(wait_gone(scene, pods))
-
-
-# -- a namespace ------------------------------------------------------------------------------------------------------
-
-
-@STORIES.under("limit-namespace-rate")
-def a_namespace_does_not_wait_for_the_rate_of_another(scene: LimitScene) -> None:
-    [node] = scene.nodes(GOOD, a=1)
-    crowded = scene.fill([node], 5)
-    with elsewhere(scene) as other:
-        alone = fill_other(scene, other, node, 1)
-        scene.degrade(node)
-        scene.wait_limit("namespace-rate", len(crowded) + 1)
-        scene.change_policy(limits={"perNamespace": SLOWLY})
-        [left] = wait_gone(scene, alone)
-        moments = wait_gone(scene, crowded)
-    assert_slow(moments)
-    assert left < moments[-1]
 
 
 # -- a zone -----------------------------------------------------------------------------------------------------------
@@ -219,31 +165,6 @@ def no_pod_leaves_while_every_zone_is_full(scene: LimitScene) -> None:
     recovered = scene.recover(nodes[0])
     left = scene.wait_departures(len(pods) - 1, recovered)
     assert nodes[0] not in {one.node for one in left}
-
-
-# -- the guard --------------------------------------------------------------------------------------------------------
-
-
-@STORIES.under("limit-guard")
-def a_wave_that_is_too_large_evicts_no_pod_and_is_over_when_values_are_repaired(scene: LimitScene) -> None:
-    """What a fault of the monitoring looks like: the value of every node is 0."""
-    nodes = scene.nodes(GOOD, a=2, b=2)
-    pods = scene.fill(nodes, 2)
-    fell = time.monotonic()
-    for node in nodes:
-        scene.cluster.set_taints(node, [taint("0")])
-    scene.wait_limit("guard", len(pods))
-    assert "sla=0 (980 before)" in scene.wait_condition("GuardTripped", "True")["message"]
-    assert scene.status()["guard"]["trippedAt"]
-    event = scene.event(scene.policy, "GuardTripped")
-    assert (event["type"], event["regarding"]["kind"]) == ("Warning", "TaintEvictionPolicy")
-    assert not any(pod.name in event["note"] for pod in pods), "an Event of a policy names no pod of a tenant"
-    for node in nodes:
-        scene.recover(node)
-        scene.stays(*pods, until=time.monotonic() + 1)
-    scene.wait_condition("GuardTripped", "False")
-    scene.event(scene.policy, "GuardArmed")
-    scene.stays(*pods, until=max(fell, time.monotonic()) + SETTLE_SECONDS)
 
 
 # -- a node, a workload, a pod ----------------------------------------------------------------------------------------

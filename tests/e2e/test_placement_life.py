@@ -90,16 +90,6 @@ def expect(house: Household, event: Event, before: dict[Owner, dict[str, str]], 
         assert seen() == row
 
 
-def test_created(servants: Servants) -> None:
-    assert set(TABLE[Event.CREATED].values()) == {Outcome.SUITABLE}
-    with household(servants) as house:
-        house.create_all()
-        house.wait_running()
-        good = {house.first, house.second}
-        assert all(set(house.where(owner)) <= good for owner in Owner)
-        assert house.where(Owner.DAEMON_SET) == sorted(good)
-
-
 def test_the_value_falls(servants: Servants) -> None:
     with running(servants, "NoExecute", evicts=True) as house:
         before = house.uids()

@@ -20,28 +20,17 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "nothing": {},
     "a native toleration": {"spec": {"tolerations": [{"operator": "Exists"}]}},
     "an annotation": {"metadata": {"annotations": {"taintwarden.io/tolerations": json.dumps([EXISTS])}}},
-    "a grace of 68 years": {
-        "metadata": {
-            "annotations": {
-                "taintwarden.io/tolerations": json.dumps(
-                    [EXISTS | {"operator": "Gt", "value": "1", "violationGraceSeconds": LONGEST}]
-                )
-            }
-        },
-    },
     "a toleration of 68 years": {
         "spec": {"tolerations": [EXISTS | {"tolerationSeconds": LONGEST, "effect": "NoExecute"}]}
     },
     "do not evict": {"metadata": {"annotations": {"taintwarden.io/do-not-evict": "true"}}},
     "do not disrupt": {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}},
-    "do not disrupt for long": {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "2000000h"}}},
     "not safe to evict": {
         "metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
     },
     "a priority": {"spec": {"priorityClassName": "system-cluster-critical"}},
     "a DaemonSet": {"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet"}]}},
     "a foreign DaemonSet": {"metadata": {"ownerReferences": [{"apiVersion": "example.com/v1", "kind": "DaemonSet"}]}},
-    "a foreign owner": {"metadata": {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "ReplicaSet"}]}},
 }
 BUDGETED = "a budget"
 GRACEFUL = "days to stop"

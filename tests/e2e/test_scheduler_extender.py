@@ -66,30 +66,6 @@ def required(key: str, operator: str, *values: str) -> Json:
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
-def test_kep_5471_story_1_only_who_opts_in_lands_on_spot_nodes(scene):
-    spot = scene.node("spot", sla(800))
-    scene.pod("cost-optimized", compares("Gt", 750))
-    scene.pod("critical", compares("Gt", 950))
-    scene.pod("flexible", compares("Equal", 900), compares("Gt", 900))
-    scene.pod("plain")
-    scene.wait_placed("cost-optimized", spot)
-    scene.wait_pending("critical", "is not tolerated")
-    scene.wait_pending("flexible", "is not tolerated")
-    scene.wait_pending("plain", "untolerated taint")
-    middle = scene.node("middle", sla(900))
-    scene.wait_placed("flexible", middle)
-    reliable = scene.node("reliable", sla(951))
-    scene.wait_placed("critical", reliable)
-
-
-def test_kep_5721_story_1_pods_wait_for_a_new_kubelet(scene):
-    old = scene.node("a", **{KUBELET: "v1.31.7"})
-    scene.pod("modern-app", affinity=required(KUBELET, "SemverGt", "v1.31.99"))
-    scene.wait_pending("modern-app", f"{KUBELET} SemverGt 'v1.31.99' does not hold for 'v1.31.7'")
-    scene.cluster.patch("nodes", old, {"metadata": {"labels": {KUBELET: "v1.32.0"}}})
-    scene.wait_placed("modern-app", old)
-
-
 def test_kep_5721_story_4_a_volume_needs_a_new_kernel(scene):
     scene.node("old", **{KERNEL: "5.4.0"})
     volume = database_with_volume(scene)

@@ -247,8 +247,29 @@ def test_a_method_that_deletes_asks_no_budget():
     rig = Rig(policy(eviction={"method": "Delete", "gracePeriodSeconds": 3})).with_pod("sla=940", gt())
     [command] = rig.take(commands.Evict)
     assert (command.delete, command.grace_period_seconds) == (True, 3)
-    rig.settle("a", Outcome.EVICTED)
-    assert [notice.deletes for notice in rig.take(commands.Evicted)] == [True]
+
+
+def test_a_deletion_in_spite_of_a_budget_is_called_so_and_counted():
+    rig = Rig(policy(eviction={"method": "Delete"}))
+    rig.budget(allowed=1)
+    rig.node("n1", "sla=980")
+    for name in "abc":
+        rig.pod(name, gt(), ready=True)
+    rig.node("n1", "sla=940")
+    for name in "abc":
+        rig.settle(name)
+    assert [notice.past_budgets for notice in rig.take(commands.Evicted)] == [(), ("shop/pdb",), ("shop/pdb",)]
+    [report] = rig.view.report(rig.now)
+    assert (report.status.evicted, report.status.past_budgets) == (3, 2)
+
+
+def test_a_new_leader_counts_deletions_in_spite_of_budgets_from_zero():
+    rig = Rig(policy(eviction={"method": "Delete"}))
+    rig.budget(allowed=0)
+    rig.with_pod("sla=940", gt())
+    rig.settle("a")
+    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
+    assert rig.view.report(rig.now)[0].status.past_budgets == 0
 
 
 def test_the_time_of_being_blocked_begins_anew_for_another_violation():

@@ -1,14 +1,13 @@
-"""What else happens to pods and nodes while pods are evicted: late kubelets, finalizers, a drain."""
+"""What else happens to pods and nodes while pods are evicted: late kubelets, a drain."""
 
 import time
 
-from controlplane import OPERATOR_NAMESPACE, Cluster, wait_until
+from controlplane import Cluster, wait_until
 from controlplane.availability import Availability
 from kind.installation import Installation, KubeCtl
 from kind.nodes import without_kubelet
 from kind.scene import LEAVE_SECONDS, SLACK_SECONDS, Scene
 
-HOLD = "example.com/hold"
 SILENT_SECONDS = 10.0
 REPLICAS, MINIMUM = 4, 3
 
@@ -41,30 +40,6 @@ def test_a_kubelet_that_reports_late_delays_nobody_else(scene: Scene, operator: 
     scene.wait_gone("late", uids["late"], time.monotonic())
     assert evicted(scene) == ["late", "web"]
     operator.wait_complete()
-
-
-def test_a_pod_with_a_finalizer_is_evicted_once(scene: Scene, operator: Installation) -> None:
-    """Also by the next leader, which finds it there."""
-    node, other, *_ = scene.workers
-    template = scene.template(on=node, grace_seconds=1)
-    template["metadata"] |= {"name": "held", "finalizers": [HOLD]}
-    uid = scene.cluster.create("pods", template, scene.name)["metadata"]["uid"]
-    beside = scene.pod("beside", on=other, grace_seconds=1)
-    scene.wait_running(2)
-    scene.policy()
-    scene.wait_enforcing()
-    scene.taint(node)
-    try:
-        wait_until(lambda: is_leaving(scene, "held"), LEAVE_SECONDS, "it to be evicted")
-        leader = operator.leader()["metadata"]["name"]
-        operator.cluster.delete("pods", leader, OPERATOR_NAMESPACE)
-        operator.wait_complete()
-        scene.wait_gone("beside", beside, scene.taint(other))
-        assert is_leaving(scene, "held")
-    finally:
-        scene.cluster.patch("pods", "held", {"metadata": {"finalizers": None}}, scene.name)
-    scene.wait_gone("held", uid, time.monotonic())
-    assert evicted(scene) == ["beside", "held"]
 
 
 def test_a_drain_at_the_same_time_keeps_the_budget(scene: Scene, cluster: Cluster, on_cluster: KubeCtl) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from kind.installation import NAME, PUBLISHER, Installation
 from kind.nodes import ENGINE, engine
-from kind.scene import Scene
 
 MOST_BYTES = {NAME: 250_000_000, PUBLISHER: 400_000_000}
 """With Debian's Python below it. More than half of the publisher's own is the official client."""
@@ -61,14 +60,6 @@ def test_what_a_pod_does_not_need_is_not_there(seen: dict, installed: Installati
     official = {"kubernetes", "requests"}  # the client, and what it needs
     assert not {"uv", "pytest"} & set(seen["packages"])
     assert official & set(seen["packages"]) == (official if installed.name == PUBLISHER else set())
-
-
-@pytest.mark.usefixtures("scene")
-def test_every_replica_sees_everything(operator: Installation, scene: Scene) -> None:
-    scene.policy()
-    scene.wait_enforcing()
-    for pod in operator.pods():
-        assert operator.metric(pod, "taintwarden_stale_view") == 0
 
 
 def test_a_start_is_cheap(operator: Installation) -> None:

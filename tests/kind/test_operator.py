@@ -47,14 +47,6 @@ def test_a_container_that_crashes_goes_on_at_once(scene: Scene, operator: Instal
     assert operator.holder() == holder
 
 
-def test_a_deleted_leader_hands_over(scene: Scene, operator: Installation, waiting) -> None:
-    leader = operator.leader()
-    since = time.monotonic()
-    operator.cluster.delete("pods", leader["metadata"]["name"], OPERATOR_NAMESPACE)
-    assert evicted_after(scene, waiting, since) < START_SECONDS
-    assert operator.leader()["metadata"]["uid"] != leader["metadata"]["uid"]
-
-
 def test_a_stopping_replica_ends_in_order(operator: Installation) -> None:
     """No probe of its kubelet gets an answer that means a fault, and it is gone long before its grace is over."""
     leader = operator.leader()

@@ -5,7 +5,7 @@ import yaml
 
 from controlplane import wait_until
 from kind.nodes import remove_file, static_pod, write_file
-from kind.scene import GOOD, KEY, LEAVE_SECONDS, SLACK_SECONDS, Scene, above
+from kind.scene import KEY, LEAVE_SECONDS, SLACK_SECONDS, Scene
 
 STAYS_SECONDS = 4
 
@@ -31,20 +31,6 @@ def test_a_pod_has_its_grace(scene: Scene, pod: dict, least: float, most: float)
     seconds = scene.wait_gone("web", uid, scene.taint(node))
     assert least <= seconds <= most + SLACK_SECONDS
     assert scene.pods() == []
-
-
-def test_a_pod_that_tolerates_the_value_stays(scene: Scene) -> None:
-    node = scene.workers[0]
-    uids = {
-        name: scene.pod(name, on=node, tolerations=[above(**more)])
-        for name, more in (("web", {}), ("other", {"value": "990"}))
-    }
-    scene.wait_running(2)
-    scene.policy()
-    scene.wait_enforcing()
-    scene.wait_gone("other", uids["other"], scene.taint(node, GOOD))
-    assert list(scene.running()) == ["web"]
-    scene.wait_gone("web", uids["web"], scene.taint(node))
 
 
 def test_a_stateful_pod_comes_back_elsewhere_with_its_name_and_volume(scene: Scene) -> None:
@@ -118,28 +104,3 @@ def test_a_job_is_finished_elsewhere(scene: Scene) -> None:
     scene.wait_gone(name, uid, scene.taint(node))
     scene.wait_running(off=node)
     assert "failed" not in scene.cluster.get("batch/v1/jobs", "web", scene.name)["status"]
-
-
-def test_a_budget_is_kept_while_all_leave(scene: Scene) -> None:
-    """Never fewer Ready pods than the disruption controller allows, and in the end all are elsewhere."""
-    node, replicas, minimum = scene.workers[0], 3, 2
-    cluster, own = scene.cluster, {"kubernetes.io/hostname": node}
-    scene.workload("replicasets", "web", scene.template(nodeSelector=own), replicas=replicas)
-    scene.wait_running(replicas)
-    # What is made from now on may be anywhere.
-    cluster.patch("replicasets", "web", {"spec": {"template": {"spec": {"nodeSelector": None}}}}, scene.name)
-    budget = {"minAvailable": minimum, "selector": {"matchLabels": {"app": "web"}}}
-    cluster.create("poddisruptionbudgets", {"metadata": {"name": "web"}, "spec": budget}, scene.name)
-    scene.policy()
-    scene.wait_enforcing()
-    scene.taint(node)
-    fewest = replicas
-
-    def moved() -> bool:
-        nonlocal fewest
-        running = scene.running()
-        fewest = min(fewest, len(running))
-        return len(running) == replicas and node not in running.values()
-
-    wait_until(moved, 60, "all to be elsewhere")
-    assert fewest >= minimum

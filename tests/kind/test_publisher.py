@@ -5,7 +5,6 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -125,13 +124,6 @@ def test_a_value_that_falls_moves_the_pods_that_compare(loop: Loop, scene: Scene
     loop.have(GOOD, GOOD)
     loop.wait_values("980", "980")
     assert scene.running("web-") == moved
-
-
-def change(*taints: Json, records: tuple[str, ...] = (), **spec: Any) -> Json:
-    """A patch of a node, with what a publisher records of its taints."""
-    record = '{"publisher":"sla","effects":["NoExecute"],"value":"1","from":1.0,"at":"2026-01-01T00:00:00Z"}'
-    annotations = {f"published.taintwarden.io/{key}": record for key in records}
-    return {"metadata": {"annotations": annotations}, "spec": {**spec, **({"taints": [*taints]} if taints else {})}}
 
 
 def test_a_pod_that_is_deleted_ends_in_order_and_the_next_one_continues(loop: Loop, publisher: Installation) -> None:

@@ -14,7 +14,6 @@ from kind.control_plane import CONTROL_PLANE, Component
 from kind.installation import EXTENDER, Installation, KubeCtl
 from kind.nodes import remove_file, write_file
 from kind.scene import BAD, GOOD, KEY, Scene, above
-from taintwarden_placement.node_labels.names import value_label
 
 CNI = "example.com/cni"
 OLD, NEW = "v3.27.2", "v3.28.0"
@@ -25,7 +24,6 @@ BY_VERSION = {"key": CNI, "operator": "SemverGt", "value": OLD, "effect": "NoExe
 NOWHERE = above(value="10000")
 CONFIGURATION = "/etc/kubernetes/kube-scheduler.yaml"
 CERTIFICATE = "/etc/kubernetes/taintwarden-scheduler-extender.crt"
-MIRRORED_SECONDS = 30
 DECIDED_SECONDS = 30
 REPLACED_SECONDS = 120
 STAMP = "taintwarden-e2e/restarted-at"
@@ -127,25 +125,6 @@ def assert_placed_by_number_and_version(scene: Scene) -> None:
     assert scene.wait_running(2) == {"by-number": first, "by-version": second}
 
 
-def test_labels_lead_pods_to_nodes_that_they_tolerate(tainted: Scene) -> None:
-    """Before any test with the extender, which would do the same."""
-    cluster, scene = tainted.cluster, tainted
-    cluster.patch("namespaces", scene.name, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
-    placed = {"placement": True, "effects": []}
-    scene.policy(
-        taints=[{"key": KEY, "valueType": "Integer", **placed}, {"key": CNI, "valueType": "Version", **placed}]
-    )
-
-    def mirrored(node: str) -> bool:
-        found = cluster.get("nodes", node)
-        taints = [one for one in found["spec"]["taints"] if one["key"] in (KEY, CNI)]
-        return {value_label(one["key"]): one["value"] for one in taints}.items() <= found["metadata"]["labels"].items()
-
-    wait_until(lambda: all(mirrored(node) for node in scene.workers), MIRRORED_SECONDS, "the labels")
-    assert_placed_by_number_and_version(scene)
-    assert decision(scene, create(scene, "by-both", BY_NUMBER, BY_VERSION)) == ""
-
-
 @pytest.mark.usefixtures("extender")
 def test_the_extender_leads_pods_to_nodes_that_they_tolerate(tainted: Scene) -> None:
     assert_placed_by_number_and_version(tainted)
@@ -158,19 +137,6 @@ def test_an_event_says_that_a_taint_keeps_a_pod_pending(tainted: Scene) -> None:
     wait_refused(tainted, pod, "a taint is not tolerated")  # which one is for schedulers with a client certificate
     tainted.taint(tainted.workers[0], NEW, key=CNI)
     assert tainted.wait_running() == {pod: tainted.workers[0]}
-
-
-def test_without_the_extenders_pods_scheduling_goes_on(tainted: Scene, extender: Installation) -> None:
-    """By what kube-scheduler itself knows; and the pods of the extender are scheduled without it."""
-    replicas = extender.deployment["spec"]["replicas"]
-    extender.scale(0)
-    try:
-        create(tainted, "nowhere", NOWHERE)
-        assert tainted.wait_running().keys() == {"nowhere"}
-    finally:
-        extender.scale(replicas)
-    names = (f"next-{number}" for number in itertools.count())
-    wait_until(lambda: not decision(tainted, create(tainted, next(names), NOWHERE)), DECIDED_SECONDS, "it to be asked")
 
 
 def test_an_upgrade_of_the_extender_misplaces_no_pod(tainted: Scene, extender: Installation) -> None:

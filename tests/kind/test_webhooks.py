@@ -27,10 +27,6 @@ def assert_refused(scene: Scene) -> None:
         create(scene, "web", BAD_NUMBER)
 
 
-def test_a_fault_is_refused_through_the_service(scene: Scene) -> None:
-    assert_refused(scene)
-
-
 def test_one_replica_that_is_gone_makes_no_difference(scene: Scene) -> None:
     """A call that meets it ends in milliseconds, and no call does once the Service leads to the others alone."""
     webhook = Installation(scene.cluster, WEBHOOK)

@@ -82,7 +82,9 @@ async def test_without_a_kubelet_a_pod_stays_terminating(cluster: LocalCluster) 
 )
 def test_a_budget_is_computed(spec: dict[str, Any], expected: dict[str, int]) -> None:
     cluster = LocalCluster(disruption=True)
-    owner = cluster.create("replicasets", {"metadata": {"name": "web"}, "spec": {"replicas": 4}})["metadata"]["uid"]
+    owner = cluster.store.create("replicasets", {"metadata": {"name": "web"}, "spec": {"replicas": 4}})["metadata"][
+        "uid"
+    ]
     for name in "abc":
         cluster.create("pods", _pod(name, owner=owner))
         cluster.store.modify("pods", name, "default", lambda pod: pod.update(status=READY))

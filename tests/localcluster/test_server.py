@@ -1,12 +1,13 @@
 """Serving: tokens, kubeconfigs, documents, and serving again."""
 
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import yaml
 
-from contract.api import Api
+from contract.api import MERGE, Api
 from localcluster import ApiError, LocalCluster
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +45,7 @@ async def test_a_cluster_may_be_served_again_at_the_same_port(cluster: LocalClus
 async def test_stopping_ends_watches(cluster: LocalCluster) -> None:
     async with aiohttp.ClientSession() as session:
         async with cluster.serve() as server:
-            response = await session.get(f"{server.url}/api/v1/pods", params={"watch": "1"})
+            response = await session.get(f"{server.url}/api/v1/pods", params={"watch": "1", "resourceVersion": "100"})
         assert await response.content.read() == b""
         assert cluster.open_watches() == 0
 
@@ -54,7 +55,6 @@ async def test_stopping_ends_watches(cluster: LocalCluster) -> None:
     [
         ("/api", "APIVersions"),
         ("/apis", "APIGroupList"),
-        ("/apis/policy", "APIGroup"),
         ("/apis/policy/v1", "APIResourceList"),
         ("/api/v1", "APIResourceList"),
     ],
@@ -64,21 +64,19 @@ async def test_discovery(api: Api, path: str, kind: str) -> None:
 
 
 async def test_documents(api: Api) -> None:
-    assert (await api.get("/version"))["gitVersion"] == "v1.36.0"
     index = await api.get("/openapi/v3")
     assert index["paths"]["apis/policy/v1"]["serverRelativeURL"] == "/openapi/v3/apis/policy/v1"
     document = await api.get("/openapi/v3/api/v1")
-    parameters = document["paths"]["/api/v1/nodes/{name}"]["patch"]["parameters"]
+    parameters = document["paths"]["/api/v1/nodes"]["patch"]["parameters"]
     assert "fieldValidation" in {one["name"] for one in parameters}
-    assert (await api.request("GET", "/readyz")).body == {"text": "ok"}
-    for path in ("/nothing", "/openapi/v3/apis/nowhere/v1", "/apis/nowhere", "/apis/nowhere/v1"):
+    for path in ("/nothing", "/openapi/v3/apis/nowhere/v1", "/apis/nowhere/v1"):
         assert (await api.request("GET", path)).status == 404, path
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "crds").glob("*.yaml")), ids=lambda path: path.name)
 def test_the_operator_s_own_definitions_are_served(cluster: LocalCluster, path: Path) -> None:
     for definition in yaml.safe_load_all(path.read_text()):
-        cluster.apply(definition)
+        cluster.create("customresourcedefinitions", definition)
         plural = definition["spec"]["names"]["plural"]
         assert cluster.registry.named(plural).kind == definition["spec"]["names"]["kind"]
         cluster.delete("customresourcedefinitions", definition["metadata"]["name"])
@@ -92,14 +90,26 @@ def test_in_process_writes_pass_admission(cluster: LocalCluster) -> None:
     with pytest.raises(ApiError) as refused:
         cluster.create("nodes", {"metadata": {"name": "b"}, "spec": {"colour": "red"}})
     assert refused.value.code == 400
-    with pytest.raises(LookupError):
-        cluster.apply({"apiVersion": "nowhere/v1", "kind": "Nothing", "metadata": {"name": "a"}})
 
 
-def test_a_namespace_takes_everything_with_it(cluster: LocalCluster) -> None:
-    cluster.create("namespaces", {"metadata": {"name": "shop"}})
-    cluster.create("leases", {"metadata": {"name": "a", "namespace": "shop", "finalizers": ["x"]}})
-    cluster.delete("namespaces", "shop")
-    assert cluster.store.list("leases") == []
-    with pytest.raises(ApiError):
-        cluster.store.get("namespaces", "shop")
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("DELETE", "/api/v1/namespaces/default", None),
+        ("DELETE", "/api/v1/namespaces/default/pods", None),
+        ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/held", None),
+        ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"dryRun": ["All"]}),
+        ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free?dryRun=All", None),
+        ("POST", "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}}),
+        ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"metadata": {"finalizers": ["a/b"]}}),
+    ],
+)
+async def test_what_is_not_served_is_refused(
+    cluster: LocalCluster, api: Api, method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    cluster.create("leases", {"metadata": {"name": "held", "finalizers": ["a/b"]}})
+    cluster.create("leases", {"metadata": {"name": "free"}})
+    path, _, query = path.partition("?")
+    answer = await api.request(method, path, body, content_type=MERGE, **dict([query.split("=")] if query else ()))
+    assert answer.status == 501
+    assert len(cluster.store.list("leases")) == 2

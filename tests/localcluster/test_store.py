@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from localcluster import ApiError, Store
 from localcluster.store.collection import Collection
 from localcluster.store.entries import Change, Selection
-from localcluster.store.listing import Lister
+from localcluster.store.listing import page
 from localcluster.store.selectors import parse_fields
 
 
@@ -62,16 +62,6 @@ def test_what_a_caller_holds_is_a_copy() -> None:
     assert store.get("things", "a", "default")["spec"]["color"] == "red"
 
 
-def test_a_finalizer_holds_until_it_is_taken_away() -> None:
-    store, _ = _store()
-    store.create("things", {"metadata": {"name": "a", "finalizers": ["x"]}})
-    assert store.delete("things", "a", "default")["metadata"]["deletionTimestamp"]
-    assert store.get("things", "a", "default")
-    store.modify("things", "a", "default", lambda one: one["metadata"].pop("finalizers"))
-    with pytest.raises(ApiError):
-        store.get("things", "a", "default")
-
-
 def test_a_deletion_carries_its_own_revision() -> None:
     store, _ = _store()
     seen: list[Change] = []
@@ -115,10 +105,9 @@ def test_leaving_a_selection_is_a_deletion() -> None:
     store.subscribe("things", seen.append)
     store.create("things", _thing("a", color="red"))
     store.modify("things", "a", "default", lambda one: one["spec"].update(color="blue"))
-    lister = Lister(store)
     red = Selection(fields=parse_fields("spec.color=red", tuple(things.fields)))
     assert [red.sees(change) for change in seen] == ["ADDED", "DELETED"]
-    assert lister.page(things, red).entries == []
+    assert page(things, red, store.revision).entries == []
 
 
 _OPERATIONS = st.lists(st.tuples(st.sampled_from(["put", "delete"]), st.sampled_from("abcde")), max_size=40)
@@ -127,7 +116,6 @@ _OPERATIONS = st.lists(st.tuples(st.sampled_from(["put", "delete"]), st.sampled_
 @given(_OPERATIONS, st.integers(1, 4))
 def test_the_past_is_what_it_was(operations: list[tuple[str, str]], page_size: int) -> None:
     store, things = _store()
-    lister = Lister(store)
     states: dict[int, list[str]] = {store.revision: []}
     tokens: list[tuple[str, list[str]]] = []
     for step, (kind, name) in enumerate(operations):
@@ -139,28 +127,32 @@ def test_the_past_is_what_it_was(operations: list[tuple[str, str]], page_size: i
         elif kind == "put":
             store.create("things", _thing(name))
         states[store.revision] = [entry.key[1] for entry in things.state_at(store.revision)]
-        page = lister.page(things, Selection(), limit=page_size)
-        if page.token:
-            tokens.append((page.token, states[store.revision][page_size:]))
+        first = page(things, Selection(), store.revision, limit=page_size)
+        if first.token:
+            tokens.append((first.token, states[store.revision][page_size:]))
     for revision, names in states.items():
         assert [entry.key[1] for entry in things.state_at(revision)] == names
     for token, rest in tokens:
-        assert [entry.key[1] for entry in lister.page(things, Selection(), token=token).entries] == rest
+        assert [entry.key[1] for entry in page(things, Selection(), store.revision, token=token).entries] == rest
 
 
-def test_an_expired_page_offers_a_way_on() -> None:
+def test_an_expired_page_is_refused() -> None:
     store, things = _store()
     for name in "abc":
         store.create("things", _thing(name))
-    lister = Lister(store)
-    first = lister.page(things, Selection(), limit=1)
+    first = page(things, Selection(), store.revision, limit=1)
     store.create("things", _thing("bb"))
     store.compact()
     with pytest.raises(ApiError) as expired:
-        lister.page(things, Selection(), limit=1, token=first.token)
+        page(things, Selection(), store.revision, limit=1, token=first.token)
     assert (expired.value.code, expired.value.reason) == (410, "Expired")
-    rest = lister.page(things, Selection(), token=expired.value.metadata["continue"])
-    assert [entry.key[1] for entry in rest.entries] == ["b", "bb", "c"]
+
+
+def test_a_list_of_the_past_is_refused() -> None:
+    store, things = _store()
+    with pytest.raises(ApiError) as refused:
+        page(things, Selection(), store.revision, revision="100")
+    assert refused.value.code == 501
 
 
 def test_kinds_come_and_go() -> None:

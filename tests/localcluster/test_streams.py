@@ -10,8 +10,8 @@ from localcluster.store import watching
 from localcluster.store.entries import Selection
 
 
-async def test_bookmarks_come_from_time_to_time(api: Api) -> None:
-    async with api.watch(api.pods, allowWatchBookmarks="true") as watch:
+async def test_bookmarks_come_from_time_to_time(cluster: LocalCluster, api: Api) -> None:
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision, allowWatchBookmarks="true") as watch:
         for _ in range(3):
             event = await watch.next()
             assert event is not None
@@ -33,14 +33,14 @@ async def test_a_bookmark_does_not_come_before_what_happened_up_to_its_version(
         return is_ready
 
     monkeypatch.setattr(watching.Watcher, "ready", just_too_late)
-    async with api.watch(api.pods, allowWatchBookmarks="true") as watch:
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision, allowWatchBookmarks="true") as watch:
         event = await watch.next()
         assert event is not None
         assert event["type"] == "ADDED"
 
 
-async def test_no_bookmarks_unless_asked_for(api: Api) -> None:
-    async with api.watch(api.pods) as watch:
+async def test_no_bookmarks_unless_asked_for(cluster: LocalCluster, api: Api) -> None:
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
         await api.new_pod("pod-a")
         await watch.expect("ADDED", "pod-a")
 
@@ -58,15 +58,6 @@ async def test_a_slow_watcher_is_ended(cluster: LocalCluster) -> None:
     assert pods.listeners == []
 
 
-async def test_a_watch_may_want_tables(cluster: LocalCluster, api: Api) -> None:
-    headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-    async with api.session.get(f"{api.url}{api.pods}", params={"watch": "1"}, headers=headers) as response:
-        cluster.create("pods", {"metadata": {"name": "pod-a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-        line = await response.content.readline()
-    assert b'"kind":"Table"' in line
-    assert b'"pod-a"' in line
-
-
 async def test_many_watchers_see_the_same(cluster: LocalCluster, api: Api) -> None:
     async def first() -> str:
         async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
@@ -82,3 +73,14 @@ async def test_many_watchers_see_the_same(cluster: LocalCluster, api: Api) -> No
     await api.eventually(all_open, "all watches are open")
     await api.new_pod("pod-a")
     assert await asyncio.gather(*watches) == ["pod-a"] * 20
+
+
+async def test_a_watch_without_a_revision_is_refused(api: Api) -> None:
+    for revision in ("", "0"):
+        assert (await api.request("GET", api.pods, watch="1", resourceVersion=revision)).status == 501
+
+
+async def test_streaming_lists_are_refused_as_by_servers_without_them(api: Api) -> None:
+    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    answer = await api.request("GET", api.pods, watch="1", **query)
+    assert (answer.status, answer.reason) == (422, "Invalid")

@@ -131,9 +131,7 @@ async def test_a_change_of_the_object_is_followed_before_its_interval_is_over(pr
     async with running(prometheus, session, tmp_path) as run:
         run.create(mode="DryRun", intervalSeconds=3600)
         await until(lambda: run.reason("Publishing") == "DryRun", "the first round")
-        run.cluster.apply(
-            {**body(url=run.prometheus.url, mode="Publish", maxChangedNodes="100%"), "metadata": {"name": "sla"}}
-        )
+        run.cluster.store.modify("taintpublishers", "sla", "", lambda one: one["spec"].update(mode="Publish"))
         await until(lambda: run.values() == ["980"], "the taint")
 
 
@@ -154,8 +152,7 @@ async def test_a_change_of_the_object_ends_a_round_that_writes(prometheus, sessi
         monkeypatch.setattr(Cluster, "patch_node", slow)
         run.create()
         await until(lambda: len(begun) == rounds.WRITERS, "the first writes")
-        dry = body(url=run.prometheus.url, mode="DryRun", maxChangedNodes="100%")
-        run.cluster.apply({**dry, "metadata": {"name": "sla"}})
+        run.cluster.store.modify("taintpublishers", "sla", "", lambda one: one["spec"].update(mode="DryRun"))
         await run.seen(2)
         free.set()
         await until(lambda: run.reason("Publishing") == "DryRun", "the next round")

@@ -137,6 +137,8 @@ class ReportedStatus(Status, frozen=True):
     blocked: Int64 = 0
     """Of these, due pods that PodDisruptionBudgets block."""
     evicted: Int64 = 0
+    past_budgets: Int64 = 0
+    """Of these, pods that were deleted in spite of a PodDisruptionBudget."""
     leaving: Int64 = 0
     """Pods that had to leave and terminate: their nodes are not empty."""
     stuck: tuple[StuckPod, ...] = ()

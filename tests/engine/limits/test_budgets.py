@@ -251,10 +251,16 @@ def test_a_pod_that_is_deleted_asks_no_budget():
     assert bench.budgets.admit(request(bench, deletes=True)) is None
 
 
-def test_a_pod_that_is_deleted_takes_from_no_budget():
+def test_a_pod_that_is_deleted_takes_from_its_budget_like_any_other():
     bench = Bench(1)
     bench.budgets.reserve(request(bench, deletes=True))
-    assert bench.admits()
+    assert not bench.admits()
+
+
+@pytest.mark.parametrize(("allowed", "deletes", "violated"), [(0, True, True), (1, True, False), (0, False, False)])
+def test_a_deletion_violates_a_budget_that_allows_nothing(allowed, deletes, violated):
+    bench = Bench(allowed)
+    assert bool(bench.budgets.violated(request(bench, deletes=deletes))) is violated
 
 
 # -- budgets change ----------------------------------------------------------------------------------------------------

@@ -179,11 +179,12 @@ def _rehearsed(to: Notifier, n: commands.Rehearsed) -> Said:
 
 @row(commands.Evicted, POD, "info", "eviction-settled", NORMAL, "Evicted", "Evict")
 def _evicted(to: Notifier, n: commands.Evicted) -> Said:
-    to.metrics.evictions.labels(n.verdict.policy.name, "evicted").inc()
+    outcome = "past-budget" if n.past_budgets else "evicted"
+    to.metrics.evictions.labels(n.verdict.policy.name, outcome).inc()
     to.metrics.lateness.observe(n.lateness)
-    done = "Deleted, whatever PodDisruptionBudgets allow," if n.deletes else "Evicted"
+    done = f"Deleted {wording.in_spite_of(n.past_budgets)}" if n.past_budgets else "Evicted"
     note = to.late("{} from {}: {} ({})", n.verdict, done, n.pod.node)
-    return Said({"outcome": "evicted", "lateness": round(n.lateness, 3)}, note)
+    return Said({"outcome": outcome, "lateness": round(n.lateness, 3)}, note)
 
 
 @row(

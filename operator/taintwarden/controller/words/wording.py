@@ -67,6 +67,11 @@ def several(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
+def in_spite_of(budgets: Sequence[str]) -> str:
+    """What says of deleted pods that these PodDisruptionBudgets did not allow it."""
+    return f"in spite of PodDisruptionBudget{'s' * (len(budgets) > 1)} {', '.join(budgets)}"
+
+
 def leaving(number: int, stuck: Sequence[StuckPod]) -> str:
     """How many pods terminate, and which of them should have ended."""
     terminate = f"{pods(number)} {'terminates' if number == 1 else 'terminate'}"

@@ -160,10 +160,15 @@ class Budgets(Limit):
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
         return None if request.deletes else self.refuse(request.pod, request.now.monotonic)
 
+    def violated(self, request: EvictionRequest) -> tuple[str, ...]:
+        """The budgets that do not allow a pod which is deleted in spite of them; empty for one that is evicted."""
+        pod = request.pod
+        is_allowed = self.refuses_since(pod) is None and self.refuse(pod, request.now.monotonic) is None
+        return () if is_allowed or not request.deletes else tuple(map(str, self.of(pod.shared)))
+
     def reserve(self, request: EvictionRequest) -> None:
         """Count the request against the budget until its status includes it."""
-        if not request.deletes:
-            self.leave(request.pod)
+        self.leave(request.pod)
 
     def evaluate(self, pod: Pod, now: MonotonicTime) -> list[tuple[Budget, Refusal | None]]:
         """The budgets that the API server checks for a pod, by name, each with its own refusal."""

@@ -40,6 +40,8 @@ class Acting:
     ) -> None:
         self._accepted: Counter[tuple[str, str]] = Counter()
         """Name and UID of a policy -> evictions that the API server accepted."""
+        self._past_budgets: Counter[tuple[str, str]] = Counter()
+        """The same of those that a PodDisruptionBudget did not allow."""
         self.refused: dict[LaneGroup, Refusal] = {}
         """Why no claim of a policy is admitted now."""
         self._world = world
@@ -56,14 +58,21 @@ class Acting:
         """How many evictions by a policy the API server has accepted since this replica leads."""
         return self._accepted[policy.name, policy.uid]
 
+    def past_budgets(self, policy: Policy) -> int:
+        """How many of them were deletions in spite of a PodDisruptionBudget."""
+        return self._past_budgets[policy.name, policy.uid]
+
     def policies_changed(self) -> None:
         """The policies in force changed: those that are gone, or have another UID, have evicted no pod."""
         in_force = {(policy.name, policy.uid) for policy in self._world.verdicts.policies}
-        self._accepted = Counter({key: pods for key, pods in self._accepted.items() if key in in_force})
+        for counted in (self._accepted, self._past_budgets):
+            for key in counted.keys() - in_force:
+                del counted[key]
 
     def leads(self) -> None:
         """The replica begins to lead."""
         self._accepted.clear()
+        self._past_budgets.clear()
 
     # -- time -----------------------------------------------------------------------------------------------------
 
@@ -281,6 +290,7 @@ class Acting:
             if other is not claim and other.phase in QUEUED:
                 world.queues.move(other, Phase.ASIDE)
         world.queues.move(claim, Phase.IN_FLIGHT)
+        past_budgets = world.limiter.budgets.violated(request)
         world.limiter.reserve(request)
         in_a_row = self._count_bounces(claim, pod, request)
         world.spread.leave(pod)
@@ -291,7 +301,7 @@ class Acting:
             world.report(commands.Bounced(pod, verdict, in_a_row))
         grace, grace_cut = self._grace_of(claim, pod)
         as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
-        order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen)
+        order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets)
         evictee.call = Call(claim, order, grace_cut)
         world.command(order)
 
@@ -392,9 +402,11 @@ class Acting:
         if outcome is Outcome.GONE:
             self._world.report(commands.Left(pod, claim.verdict))
             return
-        self._accepted[claim.policy.name, claim.policy.uid] += 1
+        key, past_budgets = (claim.policy.name, claim.policy.uid), call.order.past_budgets
+        self._accepted[key] += 1
+        self._past_budgets[key] += bool(past_budgets)
         lateness = max(0.0, self._world.now.wall - claim.due_at)
-        self._world.report(commands.Evicted(pod, claim.verdict, lateness, call.order.delete))
+        self._world.report(commands.Evicted(pod, claim.verdict, lateness, past_budgets))
         if call.grace_cut:
             self._world.report(*self._reclaims.miss(claim, pod, "grace-cut"))
 

@@ -15,8 +15,9 @@ from taintwarden.engine.outcomes import Outcome
 class Evict(msgspec.Struct, frozen=True, gc=False):
     """Evict ``pod``, with its UID as precondition; answered by :class:`~.events.Settled`.
 
-    ``delete`` uses DELETE instead of the Eviction API. ``grace_period_seconds`` None keeps the pod's own. ``as_seen``:
-    only if the pod has not changed since: it was not Ready, so its workload loses nothing by it.
+    ``delete`` uses DELETE instead of the Eviction API, in spite of ``past_budgets``: the PodDisruptionBudgets
+    (namespace/name) that do not allow it. ``grace_period_seconds`` None keeps the pod's own. ``as_seen``: only if the
+    pod has not changed since: it was not Ready, so its workload loses nothing by it.
     """
 
     pod: Pod
@@ -25,6 +26,7 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
     grace_period_seconds: int | None = None
     term: int = 0
     as_seen: bool = False
+    past_budgets: tuple[str, ...] = ()
 
 
 class CheckNode(msgspec.Struct, frozen=True):
@@ -97,13 +99,15 @@ class Rehearsed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Evicted(msgspec.Struct, frozen=True, gc=False):
-    """Notice: the API server accepted the eviction, ``lateness`` seconds after the deadline."""
+    """Notice: the API server accepted the eviction, ``lateness`` seconds after the deadline.
+
+    ``past_budgets``: it was deleted in spite of these PodDisruptionBudgets.
+    """
 
     pod: Pod
     verdict: TaintVerdict
     lateness: float
-    deletes: bool = False
-    """It was deleted, without regard to PodDisruptionBudgets."""
+    past_budgets: tuple[str, ...] = ()
 
 
 class Hindered(msgspec.Struct, frozen=True, gc=False):

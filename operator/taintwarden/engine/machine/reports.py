@@ -213,6 +213,7 @@ class Reports:
                 pending=tally.pending,
                 blocked=sum(pods for outcome, pods in tally.blocked_by.items() if Outcome(outcome).row.by_budget),
                 evicted=self._acting.accepted(policy),
+                past_budgets=self._acting.past_budgets(policy),
                 leaving=tally.leaving,
                 stuck=tally.longest_stuck(),
                 retained=tally.invalid.total() if is_retained else 0,

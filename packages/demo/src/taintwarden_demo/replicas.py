@@ -10,7 +10,6 @@ from contextlib import suppress
 import msgspec
 
 from localcluster import ApiError, LocalCluster
-from localcluster.operations.binding import bind
 from localcluster.store.entries import Change
 from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.operators import Match, match
@@ -67,9 +66,8 @@ class Replicas:
         if node is None:
             self._later(RETRY_SECONDS, name, workload)
             return
-        body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
         with suppress(ApiError):  # deleted meanwhile
-            bind(self._cluster.store, NAMESPACE, name, body)
+            self._cluster.store.modify("pods", name, NAMESPACE, lambda pod: pod["spec"].update(nodeName=node))
 
     def _choose(self, workload: Workload) -> str | None:
         pods = dict.fromkeys((node["metadata"]["name"] for node in self._cluster.store.list("nodes")), 0)

@@ -18,8 +18,8 @@ def build_world(cluster: LocalCluster, story: Story, definitions: Sequence[Objec
     for name in (OPERATOR_NAMESPACE, NAMESPACE):
         cluster.create("namespaces", {"metadata": {"name": name}})
     for definition in definitions:
-        cluster.apply(definition)
-    cluster.apply(policy(story))
+        cluster.create("customresourcedefinitions", definition)
+    cluster.create("taintevictionpolicies", policy(story))
     for node in story.nodes:
         _create_node(cluster, node)
     for workload in story.workloads:
@@ -106,16 +106,16 @@ def _create_owners(cluster: LocalCluster, workload: Workload) -> Object:
     selector = {"matchLabels": {WORKLOAD_LABEL: workload.name}}
     metadata: Object = {"name": workload.name, "namespace": NAMESPACE, "labels": {WORKLOAD_LABEL: workload.name}}
     if workload.daemon_set:
-        daemon_set = cluster.create("daemonsets", {"metadata": metadata, "spec": {"selector": selector}})
         # As its controller would set it; the number of expected pods has no other source.
-        daemon_set["status"]["desiredNumberScheduled"] = len(workload.nodes)
-        cluster.store.update("daemonsets", daemon_set)
-        return _reference("DaemonSet", workload.name, daemon_set["metadata"]["uid"])
+        status = {"desiredNumberScheduled": len(workload.nodes)}
+        body = {"metadata": metadata, "spec": {"selector": selector}, "status": status}
+        daemon_set = cluster.store.create("daemonsets", body)["metadata"]
+        return _reference("DaemonSet", workload.name, daemon_set["uid"])
     spec = {"replicas": len(workload.nodes), "selector": selector}
-    deployment = cluster.create("deployments", {"metadata": metadata, "spec": spec})["metadata"]
+    deployment = cluster.store.create("deployments", {"metadata": metadata, "spec": spec})["metadata"]
     owned = {**metadata, "name": f"{workload.name}-1"}
     owned["ownerReferences"] = [_reference("Deployment", deployment["name"], deployment["uid"])]
-    replica_set = cluster.create("replicasets", {"metadata": owned, "spec": spec})["metadata"]
+    replica_set = cluster.store.create("replicasets", {"metadata": owned, "spec": spec})["metadata"]
     if workload.max_unavailable is not None:
         budget = {"maxUnavailable": workload.max_unavailable, "selector": selector}
         cluster.create("poddisruptionbudgets", {"metadata": metadata, "spec": budget})

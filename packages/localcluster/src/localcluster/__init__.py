@@ -8,19 +8,21 @@ Plain HTTP on loopback. The same contract tests run against it and against kube-
         server.write_kubeconfig("kubeconfig")
 
 The steps of a request: `http` (path, media type, faults) -> `operations` (create, patch, apply, delete, evict) ->
-`kinds` (schema, admission, validation) and `merge` (patches, field owners) -> `store` (revisions, history, watches).
-What only kubectl asks for is in `kubectl`.
+`kinds` (schema, admission, validation) -> `store` (revisions, history, watches).
 
 Differences from a real server (it is simpler, and less strict only where this list states it):
 
 - no authorization, admission webhooks, quotas, priority and fairness, TLS, aggregated discovery, gzip, JSON patch,
   lists of metadata only; no protobuf, which `kubectl create namespace NAME` requires (`kubectl create -f` does not)
-- a pod needs no service account; every watch receives a write at once; a list is never stale
+- of kubectl what the quick start does: no schemas, tables of pods and nodes only
+- of workloads and volumes clients read what the store was given; there are no service accounts and PriorityClasses
+- every watch receives a write at once; a list is never stale
+- what is not served is refused: unknown fields always, all else with 501, an answer that no real server gives
 - built-in kinds are checked in the parts this project writes; the rest of a pod's or node's spec is stored unchecked
 - CEL rules of custom kinds are not evaluated; a definition is established at once; one version of it is served
-- no garbage collection by owner; a deleted namespace is emptied and removed in the same request
+- no garbage collection by owner, no deletion of namespaces and of objects with finalizers
 - events do not expire; history is bounded by number, not by time
-- managedFields: one version, no consolidation of old managers; clients cannot rewrite them
+- server-side apply sets labels and annotations of nodes, with force; managedFields has these alone
 
 Forbidden here: importing the operator, kopf, or the kubernetes package.
 """

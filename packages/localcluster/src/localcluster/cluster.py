@@ -21,12 +21,10 @@ from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Target
 from localcluster.operations.deleting import DeleteOptions, Deleter
 from localcluster.operations.evicting import Evictor
-from localcluster.operations.options import Options
 from localcluster.operations.writing import Writer
 from localcluster.store.store import Clock, Store, utc_now
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 class Server:
@@ -45,7 +43,7 @@ class Server:
 class LocalCluster:
     """An API server in the process. Without `serve` it is only a store and its rules.
 
-    `store` takes trusted writes: no admission, no validation. `create`, `apply` and `delete` pass both, as a client
+    `store` takes trusted writes: no admission, no validation. `create` and `delete` pass both, as a client
     would. `disruption` runs a controller that computes budgets, `kubelet` one that starts and terminates pods; both
     only while the cluster is served, and off by default, as next to a bare kube-apiserver.
     """
@@ -62,7 +60,6 @@ class LocalCluster:
         disruption: bool = False,
         kubelet: bool = False,
         termination_seconds: float | None = None,
-        version: str = "v1.36.0",
     ) -> None:
         self.faults = faults or Faults()
         self.token = token
@@ -77,12 +74,9 @@ class LocalCluster:
         self._evictor = Evictor(self.store, self._deleter, self.registry.named("pods"))
         self._streams = Streams(self.store, self.faults, bookmark_seconds=bookmark_seconds)
         handlers = Handlers(self.store, self.registry, self.faults)
-        self._application = Application(self.registry, handlers, self._streams, self.faults, token, version)
+        self._application = Application(self.registry, handlers, self._streams, self.faults, token)
         for name in _NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
-            self.create("serviceaccounts", {"metadata": {"name": "default", "namespace": name}})
-        for name, value in _PRIORITIES.items():
-            self.store.create("priorityclasses", {"metadata": {"name": name}, "value": value})
 
     def application(self) -> web.Application:
         """The server as an aiohttp application, for a caller that serves it itself, with TLS for example."""
@@ -109,25 +103,13 @@ class LocalCluster:
 
     # As a client, without HTTP
 
-    def create(self, resource: str, body: dict[str, Any], *, manager: str = "localcluster") -> dict[str, Any]:
+    def create(self, resource: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST an object of a resource by its plural; the namespace is `default` unless the body names one."""
         known = self.registry.named(resource)
         namespace = (body.get("metadata") or {}).get("namespace") or "default"
         body = {"kind": known.kind, "apiVersion": known.api_version, **body}
         target = Target(known, namespace if known.namespaced else "")
-        return self._writer.create(target, body, Options(manager, validation="Strict"))
-
-    def apply(self, body: dict[str, Any], *, manager: str = "localcluster", force: bool = True) -> dict[str, Any]:
-        """Server-side apply a manifest; its kind and apiVersion select the resource."""
-        known = next(
-            (one for one in self.registry if (one.kind, one.api_version) == (body["kind"], body["apiVersion"])), None
-        )
-        if known is None:
-            raise LookupError(f"no resource serves {body['kind']} in {body['apiVersion']}")
-        meta = body["metadata"]
-        namespace = meta.get("namespace", "default") if known.namespaced else ""
-        options = Options(manager, validation="Strict", force=force)
-        return self._writer.apply(Target(known, namespace, meta["name"]), body, options)[0]
+        return self._writer.create(target, body, "localcluster")
 
     def delete(self, resource: str, name: str, namespace: str = "", *, grace_seconds: int | None = None) -> None:
         """DELETE an object."""
@@ -154,4 +136,4 @@ class LocalCluster:
 
     def open_watches(self, resource: str | None = None) -> int:
         """How many watches are open now."""
-        return sum(resource is None or one.resource.partition(".")[0] == resource for one in self._streams.open)
+        return sum(resource is None or one.resource == resource for one in self._streams.open)

@@ -26,14 +26,12 @@ class ApiError(Exception):
         *,
         details: dict[str, Any] | None = None,
         retry_after_seconds: int = 0,
-        metadata: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.details = dict(details or {})
-        self.metadata = metadata or {}
         self.retry_after_seconds = retry_after_seconds
         if retry_after_seconds:
             self.details["retryAfterSeconds"] = retry_after_seconds
@@ -43,7 +41,7 @@ class ApiError(Exception):
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": self.metadata,
+            "metadata": {},
             "status": "Failure",
             "message": self.message,
         }
@@ -73,6 +71,11 @@ def not_found(resource: str, group: str, name: str) -> ApiError:
 def no_such_path() -> ApiError:
     """404: no such resource; the API server gives no details."""
     return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def not_served(what: str) -> ApiError:
+    """501: a real API server does this. No client may take it for an answer of that one."""
+    return ApiError(501, "NotImplemented", f"the embedded API server does not serve {what}")
 
 
 def already_exists(resource: str, group: str, name: str) -> ApiError:
@@ -114,9 +117,9 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
     return ApiError(422, "Invalid", f'{subject} "{name}" is invalid: {text}', details=details)
 
 
-def gone(message: str, *, token: str = "") -> ApiError:
-    """410: the requested history has been compacted; `token` continues an inconsistent list."""
-    return ApiError(410, "Expired", message, metadata={"continue": token} if token else None)
+def gone(message: str) -> ApiError:
+    """410: the requested history has been compacted."""
+    return ApiError(410, "Expired", message)
 
 
 def too_many_requests(message: str, causes: Sequence[tuple[str, str]] = (), retry_after_seconds: int = 0) -> ApiError:

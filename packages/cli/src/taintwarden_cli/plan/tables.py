@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from taintwarden.controller.words.wording import duration, pods, several
+from taintwarden.controller.words.wording import duration, in_spite_of, pods, several
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.returning import REMEDY
@@ -45,6 +45,9 @@ def _head(plan: Plan) -> Lines:
     lines.add("Changed", several(plan.changed_nodes, "node"))
     lines.add("Leave", _leave(plan))
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
+    budgets = sorted({name for one in plan.pods if one.fate is PlannedFate.LEAVES for name in one.budgets})
+    past = f"{pods(plan.past_budgets)} deleted {in_spite_of(budgets)}"
+    lines.add("Budgets", past if budgets else None, "bold red")
     ends = f"end with their node, where their policy leaves them: {pods(plan.ends_with_node)}"
     lines.add("Left", ends if plan.ends_with_node else None, "bold red")
     lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)
@@ -112,6 +115,8 @@ def _after(pod: PlannedPod) -> str:
 def _waits(pod: PlannedPod) -> str:
     if pod.fate is PlannedFate.LEAVES:
         waited = pod.waited_seconds or 0.0
+        if pod.budgets:
+            return in_spite_of(pod.budgets)
         return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
     if pod.fate is PlannedFate.ENDS_WITH_NODE:
         return pod.reason

@@ -55,7 +55,7 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     """The last limit that delayed it, or that delays it still."""
     reason: str = ""
     budgets: list[str] = []
-    """The PodDisruptionBudgets that block it."""
+    """The PodDisruptionBudgets that block it, or in spite of which it is deleted."""
     replacement: Replacement = Replacement.NONE
     replaced_on: str | None = None
     returns_to: str | None = None
@@ -90,6 +90,7 @@ def numbers(pods: Sequence[PlannedPod]) -> dict[str, int]:
         "held": fates.count(PlannedFate.HELD),
         "later": fates.count(PlannedFate.LATER),
         "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
+        "past_budgets": sum(one.fate is PlannedFate.LEAVES and bool(one.budgets) for one in pods),
         "ends_with_node": fates.count(PlannedFate.ENDS_WITH_NODE),
         "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
         "returning": sum(one.returns_to is not None for one in pods),
@@ -110,6 +111,8 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     held: int = 0
     later: int = 0
     would_leave: int = 0
+    past_budgets: int = 0
+    """Pods that are deleted in spite of a PodDisruptionBudget."""
     ends_with_node: int = 0
     nowhere: int = 0
     returning: int = 0
@@ -127,4 +130,5 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def needs_a_person(self) -> bool:
         """Whether you should review the plan before you make the change."""
-        return bool(self.held or self.ends_with_node or self.nowhere or self.returning or self.guards or self.invalid)
+        risks = self.held, self.past_budgets, self.ends_with_node, self.nowhere, self.returning
+        return any(risks) or bool(self.guards or self.invalid)

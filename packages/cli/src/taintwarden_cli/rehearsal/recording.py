@@ -77,6 +77,7 @@ class Recording:
         told = self._of(command.pod, policy, taint, now.wall)
         told.policy, told.taint = policy, taint
         told.fate, told.order, told.deleted = PlannedFate.LEAVES, order, command.delete
+        told.budgets = list(command.past_budgets)
         told.at, told.after_seconds = rfc3339.at(now.wall), round(at, 3)
         return told
 

@@ -70,7 +70,7 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
         Text(policy.accepted, style=_ACCEPTED.get(policy.accepted, "")),
         _number(status.pending),
         _number(status.blocked),
-        str(status.evicted),
+        f"{status.evicted}{f' ({status.past_budgets} past budgets)' if status.past_budgets else ''}",
         Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
         status.limited_by or "-",
     )

@@ -4,22 +4,20 @@ Forbidden here: what an operation does.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from aiohttp import web
 
-from localcluster.errors import ApiError, no_such_path
+from localcluster.errors import ApiError
 from localcluster.faults import Fault, Faults, Request
 from localcluster.http import media
+from localcluster.http.documents import document
 from localcluster.http.handlers import Handlers, method_not_allowed
-from localcluster.http.paths import group_version, parse
+from localcluster.http.paths import parse
 from localcluster.http.streams import Streams
 from localcluster.kinds.registry import Registry
-from localcluster.kubectl import discovery, openapi
 
 _BODY_BYTES_MAX = 3 * 1024 * 1024
-_EMPTY_OPENAPI_V2 = b"\x0a\x032.0"  # protobuf: swagger "2.0", and nothing else
 
 
 @dataclass
@@ -31,7 +29,6 @@ class Application:
     streams: Streams
     faults: Faults
     token: str | None
-    version: str
 
     def build(self) -> web.Application:
         """A new aiohttp application (aiohttp binds each to one event loop)."""
@@ -69,31 +66,7 @@ class Application:
             return await self.handlers.handle(request, target)
         if request.method != "GET":
             raise method_not_allowed()
-        return self._document(path, top, request.headers.get("Accept", ""))
-
-    def _document(self, path: str, top: str, accept: str) -> web.Response:
-        simple: dict[str, Callable[[], object]] = {
-            "": lambda: {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]},
-            "/version": lambda: discovery.version_info(self.version),
-            "/api": discovery.api_versions,
-            "/apis": lambda: discovery.group_list(self.registry),
-            "/openapi/v2": openapi.document_v2,
-            "/openapi/v3": lambda: openapi.index(self.registry),
-        }
-        if path == "/openapi/v2" and "protobuf" in accept:
-            return web.Response(body=_EMPTY_OPENAPI_V2, content_type="application/octet-stream")
-        if path in simple:
-            return media.respond(simple[path]())
-        if path in {"/healthz", "/livez", "/readyz"}:
-            return web.Response(text="ok")
-        if path.startswith("/openapi/v3/"):
-            return media.respond(openapi.document(self.registry, path.removeprefix("/openapi/v3/")))
-        if top == "apis" and path.count("/") == 2:
-            return media.respond(discovery.group(self.registry, path.removeprefix("/apis/")))
-        if top in {"api", "apis"}:
-            group, version, _ = group_version(path)
-            return media.respond(discovery.resource_list(self.registry, group, version))
-        raise no_such_path()
+        return media.respond(document(path, self.registry))
 
 
 async def _suffer(fault: Fault, request: web.Request) -> bool:

@@ -3,7 +3,7 @@
 Requests are JSON or YAML, responses are JSON, as objects or tables. No protobuf. Forbidden here: kinds.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import yaml
@@ -13,34 +13,12 @@ from localcluster.errors import ApiError, bad_request
 from localcluster.store.entries import decode_json, encode
 
 
-class Wanted(NamedTuple):
-    """The form of the response: "" (the objects) or Table, and the version of that form."""
-
-    form: str = ""
-    version: str = "v1"
-
-    @property
-    def content_type(self) -> str:
-        """That of the response."""
-        return f"application/json;as={self.form};v={self.version};g=meta.k8s.io" if self.form else "application/json"
-
-
-def wanted(accept: str) -> Wanted:
-    """The first form of an Accept header that is served. Raises a 406."""
-    if not accept:
-        return Wanted()
-    for part in accept.split(","):
-        kind, *parameters = (piece.strip() for piece in part.split(";"))
-        if kind not in {"application/json", "application/*", "*/*"}:
-            continue
-        given = dict(piece.split("=", 1) for piece in parameters if "=" in piece)
-        form = given.get("as", "")
-        if not form:
-            return Wanted()
-        if form == "Table" and given.get("g") == "meta.k8s.io":
-            return Wanted(form, given.get("v", "v1"))
-    text = "only the following media types are accepted: application/json, application/yaml"
-    raise ApiError(406, "NotAcceptable", text)
+def check_accept(accept: str) -> None:
+    """Raises a 406 unless the client takes JSON."""
+    kinds = {part.partition(";")[0].strip() for part in accept.split(",")}
+    if not kinds & {"", "application/json", "application/*", "*/*"}:
+        text = "only the following media types are accepted: application/json, application/yaml"
+        raise ApiError(406, "NotAcceptable", text)
 
 
 async def body_of(request: web.Request) -> Any:
@@ -63,17 +41,10 @@ async def body_of(request: web.Request) -> Any:
         raise bad_request(f"couldn't decode the request body: {error}") from error
 
 
-def respond(
-    value: Any, status: int = 200, *, content_type: str = "application/json", warnings: Any = ()
-) -> web.Response:
+def respond(value: Any, status: int = 200, *, content_type: str = "application/json") -> web.Response:
     """A response; `value` is an object, or bytes that are JSON already."""
-    response = web.Response(
-        body=value if isinstance(value, bytes) else encode(value), status=status, headers={"Content-Type": content_type}
-    )
-    for text in warnings:
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.add("Warning", f'299 - "{escaped}"')
-    return response
+    body = value if isinstance(value, bytes) else encode(value)
+    return web.Response(body=body, status=status, headers={"Content-Type": content_type})
 
 
 def refuse(error: ApiError) -> web.Response:

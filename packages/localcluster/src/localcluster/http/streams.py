@@ -10,15 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
-from localcluster.errors import ApiError, Cause, bad_request, invalid
+from localcluster.errors import ApiError, Cause, bad_request, invalid, not_served
 from localcluster.faults import Faults
 from localcluster.http import media
 from localcluster.http.handlers import garbled, selection_of
 from localcluster.kinds.resource import Resource, Target
-from localcluster.kubectl import tables
-from localcluster.store.entries import Entry, encode
 from localcluster.store.store import Store
-from localcluster.store.watching import Frame, Watcher, error_line
+from localcluster.store.watching import Watcher, error_line
 
 _BOOKMARK_BEFORE_END_SECONDS = 2.0
 
@@ -34,7 +32,7 @@ class Streams:
 
     def end(self, resource: str | None = None) -> int:
         """End open watches cleanly, after their buffered lines are sent. Returns how many."""
-        chosen = [one for one in self.open if resource is None or one.resource.partition(".")[0] == resource]
+        chosen = [one for one in self.open if resource in {None, one.resource}]
         for watcher in chosen:
             watcher.end()
         return len(chosen)
@@ -42,32 +40,27 @@ class Streams:
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
         """Serve one watch until its time limit, the client disconnects, or it is ended."""
         query, resource = request.query, target.resource
-        wanted = media.wanted(request.headers.get("Accept", ""))
-        collection = self._store.collection(resource.storage)
-        initial = _initial_events(query)
+        media.check_accept(request.headers.get("Accept", ""))
+        collection = self._store.collection(resource.plural)
         selection = selection_of(query, target, collection.fields)
-        revision = query.get("resourceVersion", "")
-        if revision and not revision.isdigit():
-            text = (
-                f'resourceVersion: Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
-            )
-            raise ApiError(500, "", text)
-        frame = _frame(self._store, resource, wanted)
-        watcher = Watcher(self._store, collection, selection, resource.prefix, frame)
+        revision = _revision(query)
+        if resource.view:
+            raise not_served(f"watches of {resource.plural} in {resource.group}")
+        watcher = Watcher(self._store, collection, selection, resource.prefix)
         response = web.StreamResponse(
-            headers={"Content-Type": wanted.content_type, "Cache-Control": "no-cache, private"}
+            headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
         response.enable_chunked_encoding()
         self.open.add(watcher)
         try:
             try:
-                watcher.start(_start(revision, self._store.revision, initial=initial))
+                watcher.start(revision)
             except ApiError as error:
                 watcher.put(error_line(error))
                 watcher.end()
             await response.prepare(request)
             stream = _Stream(self, resource, watcher, request, response)
-            await stream.run(_seconds(query), bookmarks=_true(query, "allowWatchBookmarks"), initial=bool(initial))
+            await stream.run(_seconds(query), bookmarks=query.get("allowWatchBookmarks") in {"true", "1"})
         except ConnectionError:
             pass  # the client disconnected
         finally:
@@ -92,15 +85,12 @@ class _Stream:
         if resource.plural == "pods":  # a bookmark of a typed kind is an object whose required fields are empty
             self._template |= {"spec": {"containers": None}, "status": {}}
 
-    async def run(self, seconds: float, *, bookmarks: bool, initial: bool) -> None:
+    async def run(self, seconds: float, *, bookmarks: bool) -> None:
         """Send lines as they come; bookmarks from time to time and shortly before the end."""
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
         last = end - min(_BOOKMARK_BEFORE_END_SECONDS, seconds / 2)
         bookmark = min(clock() + self._every, last) if bookmarks else end
-        if initial:
-            await self._drain()
-            await self._response.write(self._watcher.bookmark(self._template, initial=True))
         while True:
             if await self._watcher.ready(min(bookmark, end) - clock()) and not await self._drain():
                 return
@@ -147,41 +137,18 @@ class _Stream:
         return True
 
 
-def _frame(store: Store, resource: Resource, wanted: media.Wanted) -> Frame | None:
-    """How to make a line if the client wants another form than the stored bytes."""
-    if not wanted.form and not resource.view:
-        return None
-
-    def frame(kind: str, entry: Entry) -> bytes:
-        if wanted.form == "Table":
-            value = tables.table(resource, [entry], str(entry.revision), store.clock())
-        else:
-            value = resource.shown(entry.decoded())
-        return b'{"type":"' + kind.encode() + b'","object":' + encode(value) + b"}\n"
-
-    return frame
-
-
-def _initial_events(query: Any) -> bool | None:
-    """`sendInitialEvents` (a streaming list). Raises a 422 unless resourceVersionMatch=NotOlderThan comes with it."""
-    if "sendInitialEvents" not in query:
-        return None
-    if query.get("resourceVersionMatch") != "NotOlderThan":
-        text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        cause = Cause("FieldValueForbidden", text, "resourceVersionMatch")
-        raise invalid("ListOptions", "meta.k8s.io", "", [cause])
-    return _true(query, "sendInitialEvents")
-
-
-def _start(revision: str, newest: int, *, initial: bool | None) -> int | None:
-    """The revision after which to begin; None to begin with every existing object."""
-    if initial or (revision in {"", "0"} and initial is None):
-        return None
-    return newest if revision in {"", "0"} else int(revision)
-
-
-def _true(query: Any, name: str) -> bool:
-    return query.get(name) in {"true", "1"}
+def _revision(query: Any) -> int:
+    """After which to begin. Raises a 500, as upstream, and a 501 for a watch that begins with what exists."""
+    if "sendInitialEvents" in query:  # a client that prefers streaming lists lists then, as with servers without them
+        text = "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        raise invalid("ListOptions", "meta.k8s.io", "", [Cause("FieldValueForbidden", text, "sendInitialEvents")])
+    revision = query.get("resourceVersion", "")
+    if revision in {"", "0"}:
+        raise not_served("watches without a resourceVersion")
+    if not revision.isdigit():
+        text = f'resourceVersion: Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
+        raise ApiError(500, "", text)
+    return int(revision)
 
 
 def _seconds(query: Any) -> float:

@@ -133,9 +133,6 @@ NAMESPACE = record(
     spec=record(finalizers=listing(TEXT)),
     status=record(phase=TEXT, conditions=listing(CONDITION)),
 )
-SERVICE_ACCOUNT = record(
-    metadata=METADATA, secrets=listing(OPEN), imagePullSecrets=listing(OPEN), automountServiceAccountToken=FLAG
-)
 LEASE = record(
     metadata=METADATA,
     spec=record(
@@ -200,10 +197,7 @@ EVENT = record(
     deprecatedLastTimestamp=TIME,
     deprecatedCount=NUMBER,
 )
-PRIORITY_CLASS = record(
-    metadata=METADATA, value=NUMBER, globalDefault=FLAG, description=TEXT, preemptionPolicy=optional(TEXT)
-)
-WORKLOAD = record(metadata=METADATA, spec=OPEN, status=OPEN)
+DEFINITION = record(metadata=METADATA, spec=OPEN, status=OPEN)
 DELETE_OPTIONS = record(
     kind=TEXT,
     apiVersion=TEXT,

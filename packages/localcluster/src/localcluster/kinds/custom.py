@@ -11,7 +11,6 @@ from localcluster.errors import Cause, required, wrong
 from localcluster.kinds import schema as schemas
 from localcluster.kinds.builtin_schemas import METADATA, TEXT
 from localcluster.kinds.resource import Object, Resource, Strategy
-from localcluster.merge.topology import custom
 
 
 class DefinitionStrategy(Strategy):
@@ -108,18 +107,12 @@ def resource_of(definition: Object) -> Resource:
         version=version["name"],
         plural=names["plural"],
         kind=names["kind"],
-        singular=names.get("singular", ""),
         short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
         schema=whole,
-        storage=f"{names['plural']}.{spec['group']}",
         namespaced=spec["scope"] == "Namespaced",
         subresources=("status",) if "status" in subresources else (),
         generation=True,
-        unconditional_update=False,
         custom=True,
         strategy=CustomStrategy(declared),
-        topology=custom(whole),
         fields={path: tuple(path.split(".")) for path in paths},
-        columns=tuple(version.get("additionalPrinterColumns") or ()),
     )

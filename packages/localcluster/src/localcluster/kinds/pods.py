@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from localcluster.errors import ApiError, Cause, forbidden, refused, required, unsupported, wrong
+from localcluster.errors import Cause, forbidden, refused, required, unsupported, wrong
 from localcluster.kinds.names import label_problems
 from localcluster.kinds.resource import Object, Strategy, keep
 from localcluster.kinds.tolerations import add_defaults, check_added_only, check_tolerations
-from localcluster.store.store import Store
 
 SELECTABLE: Mapping[str, tuple[str, ...]] = {
     "spec.nodeName": ("spec", "nodeName"),
@@ -51,15 +50,14 @@ class PodStrategy(Strategy):
 
     status_keeps_metadata = True
 
-    def __init__(self, store: Store, *, comparison_operators: bool) -> None:
-        self._store = store
+    def __init__(self, *, comparison_operators: bool) -> None:
         self._comparison_operators = comparison_operators
 
     def prepare_create(self, value: Object) -> None:
         """Defaults, default tolerations, priority; a new pod is Pending."""
         spec = value.setdefault("spec", {})
         _default_spec(spec)
-        self._admit_priority(value["metadata"].get("name", ""), spec)
+        _admit_priority(value["metadata"].get("name", ""), spec)
         add_defaults(spec)
         value["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
 
@@ -97,24 +95,19 @@ class PodStrategy(Strategy):
                 causes.append(refused("spec", _MUTABLE))
         return causes
 
-    def _admit_priority(self, name: str, spec: Object) -> None:
-        class_name = spec.get("priorityClassName", "")
-        value, policy = 0, "PreemptLowerPriority"
-        if class_name:
-            try:
-                found = self._store.get("priorityclasses", class_name)
-            except ApiError as error:
-                raise forbidden("pods", "", name, f"no PriorityClass with name {class_name} was found") from error
-            value, policy = found["value"], found.get("preemptionPolicy", policy)
-        given = spec.get("priority")
-        if given is not None and given != value:
-            why = (
-                f"the integer value of priority ({given}) must not be provided in pod spec; "
-                f"priority admission controller computed {value} from the given PriorityClass name"
-            )
-            raise forbidden("pods", "", name, why)
-        spec["priority"] = value
-        spec["preemptionPolicy"] = policy
+
+def _admit_priority(name: str, spec: Object) -> None:
+    """There are no PriorityClasses here."""
+    class_name, given = spec.get("priorityClassName"), spec.get("priority")
+    if class_name:
+        raise forbidden("pods", "", name, f"no PriorityClass with name {class_name} was found")
+    if given:
+        why = (
+            f"the integer value of priority ({given}) must not be provided in pod spec; "
+            "priority admission controller computed 0 from the given PriorityClass name"
+        )
+        raise forbidden("pods", "", name, why)
+    spec.update(priority=0, preemptionPolicy="PreemptLowerPriority")
 
 
 def _default_spec(spec: Object) -> None:

@@ -12,17 +12,7 @@ from localcluster.kinds import events, pods
 from localcluster.kinds.custom import DefinitionStrategy, resource_of
 from localcluster.kinds.nodes import NodeStrategy
 from localcluster.kinds.resource import Resource
-from localcluster.kinds.simple import (
-    CRON_JOBS,
-    DAEMON_SETS,
-    JOBS,
-    REPLICATED,
-    VOLUMES,
-    BudgetStrategy,
-    LeaseStrategy,
-    NamespaceStrategy,
-    PriorityClassStrategy,
-)
+from localcluster.kinds.simple import BudgetStrategy, LeaseStrategy, NamespaceStrategy
 from localcluster.store.entries import Change
 from localcluster.store.store import Store, timestamp
 
@@ -47,9 +37,9 @@ class Registry:
         return resource
 
     def named(self, name: str) -> Resource:
-        """By plural, or by `plural.group`."""
+        """By plural."""
         for resource in self:
-            if name in {resource.plural, f"{resource.plural}.{resource.group}"}:
+            if name == resource.plural:
                 return resource
         raise no_such_path()
 
@@ -57,9 +47,9 @@ class Registry:
         return iter(tuple(self._resources.values()))
 
     def _add(self, resource: Resource) -> None:
-        if resource.storage not in self._store:
+        if resource.plural not in self._store:
             self._store.register(
-                resource.storage,
+                resource.plural,
                 group=resource.group,
                 namespaced=resource.namespaced,
                 generation=resource.generation,
@@ -72,18 +62,18 @@ class Registry:
             old = resource_of(change.before.decoded())
             del self._resources[old.group, old.version, old.plural]
             if change.after is None:
-                self._store.forget(old.storage)
+                self._store.forget(old.plural)
         if change.after is not None:
             self._add(resource_of(change.after.decoded()))
 
 
 def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]:
     def core(plural: str, kind: str, schema: Any, **more: Any) -> Resource:
-        return Resource("", "v1", plural, kind, schema, plural, singular=kind.lower(), **more)
+        return Resource("", "v1", plural, kind, schema, **more)
 
     def grouped(api: str, plural: str, kind: str, schema: Any, **more: Any) -> Resource:
         group, version = api.split("/")
-        return Resource(group, version, plural, kind, schema, plural, singular=kind.lower(), **more)
+        return Resource(group, version, plural, kind, schema, **more)
 
     status = ("status",)
     yield core(
@@ -111,15 +101,12 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         "Pod",
         shapes.POD,
         short_names=("po",),
-        categories=("all",),
-        subresources=("status", "eviction", "binding"),
+        subresources=("status", "eviction"),
         generation=True,
-        returns_deleted=True,
-        strategy=pods.PodStrategy(store, comparison_operators=comparison_operators),
+        strategy=pods.PodStrategy(comparison_operators=comparison_operators),
         fields=pods.SELECTABLE,
     )
-    yield core("serviceaccounts", "ServiceAccount", shapes.SERVICE_ACCOUNT, short_names=("sa",), returns_deleted=True)
-    event = {"short_names": ("ev",), "create_on_update": True, "fields": events.SELECTABLE}
+    event = {"short_names": ("ev",), "fields": events.SELECTABLE}
     yield core("events", "Event", shapes.CORE_EVENT, strategy=events.EventStrategy(strict=False), **event)
     strict = events.EventStrategy(strict=True)
     yield grouped(
@@ -133,7 +120,6 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         short_names=("pdb",),
         subresources=status,
         generation=True,
-        unconditional_update=False,
         strategy=BudgetStrategy(),
     )
     yield grouped(
@@ -141,46 +127,27 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
         "leases",
         "Lease",
         shapes.LEASE,
-        unconditional_update=False,
-        create_on_update=True,
         strategy=LeaseStrategy(),
     )
-    workload: dict[str, Any] = {"categories": ("all",), "subresources": status, "generation": True}
     for plural, kind, short in (
         ("deployments", "Deployment", "deploy"),
         ("replicasets", "ReplicaSet", "rs"),
         ("statefulsets", "StatefulSet", "sts"),
+        ("daemonsets", "DaemonSet", "ds"),
     ):
-        yield grouped("apps/v1", plural, kind, shapes.WORKLOAD, short_names=(short,), strategy=REPLICATED, **workload)
-    daemon_set = {"short_names": ("ds",), "strategy": DAEMON_SETS}
-    yield grouped("apps/v1", "daemonsets", "DaemonSet", shapes.WORKLOAD, **daemon_set, **workload)
-    controller = {"short_names": ("rc",), "strategy": REPLICATED}
-    yield core("replicationcontrollers", "ReplicationController", shapes.WORKLOAD, **controller, **workload)
-    yield grouped("batch/v1", "jobs", "Job", shapes.WORKLOAD, strategy=JOBS, **workload)
-    cron_job = {"short_names": ("cj",), "strategy": CRON_JOBS}
-    yield grouped("batch/v1", "cronjobs", "CronJob", shapes.WORKLOAD, **cron_job, **workload)
-    volume = {"namespaced": False, "short_names": ("pv",), "subresources": status, "strategy": VOLUMES}
-    yield core("persistentvolumes", "PersistentVolume", shapes.WORKLOAD, **volume)
-    yield grouped(
-        "scheduling.k8s.io/v1",
-        "priorityclasses",
-        "PriorityClass",
-        shapes.PRIORITY_CLASS,
-        namespaced=False,
-        short_names=("pc",),
-        generation=True,
-        strategy=PriorityClassStrategy(),
-    )
+        yield grouped("apps/v1", plural, kind, {}, short_names=(short,), generation=True, read_only=True)
+    yield core("replicationcontrollers", "ReplicationController", {}, generation=True, read_only=True)
+    yield grouped("batch/v1", "jobs", "Job", {}, generation=True, read_only=True)
+    yield grouped("batch/v1", "cronjobs", "CronJob", {}, generation=True, read_only=True)
+    yield core("persistentvolumes", "PersistentVolume", {}, namespaced=False, read_only=True)
     yield grouped(
         "apiextensions.k8s.io/v1",
         _DEFINITIONS,
         "CustomResourceDefinition",
-        shapes.WORKLOAD,
+        shapes.DEFINITION,
         namespaced=False,
         short_names=("crd", "crds"),
-        categories=("api-extensions",),
         subresources=status,
         generation=True,
-        unconditional_update=False,
         strategy=DefinitionStrategy(lambda: timestamp(store.clock())),
     )

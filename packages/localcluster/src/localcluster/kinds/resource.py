@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 from localcluster.errors import Cause
 from localcluster.kinds.schema import Schema
-from localcluster.merge.topology import BuiltIn, Topology
 from localcluster.store.entries import encode
 
 Object = dict[str, Any]
@@ -35,10 +34,7 @@ class Strategy:
             keep(value, old, name)
         if self.status_keeps_metadata:
             return
-        managed = value["metadata"].get("managedFields")
         value["metadata"] = {**old["metadata"], "resourceVersion": value["metadata"].get("resourceVersion")}
-        if managed is not None:
-            value["metadata"]["managedFields"] = managed
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
         """Everything wrong with an object; `old` is what it replaces."""
@@ -66,22 +62,15 @@ class Resource:
     plural: str
     kind: str
     schema: Schema
-    storage: str
     namespaced: bool = True
-    singular: str = ""
     short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     generation: bool = False
-    unconditional_update: bool = True
-    create_on_update: bool = False
-    returns_deleted: bool = False
     custom: bool = False
+    read_only: bool = False  # clients read what the store is given: no rules of writes are known here
     strategy: Strategy = field(default_factory=Strategy)
-    topology: Topology = field(default_factory=BuiltIn)
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     view: View | None = None
-    columns: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def api_version(self) -> str:

@@ -25,27 +25,22 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", r
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def prune(value: Any, schema: Schema, path: str = "") -> list[str]:
-    """Drop fields that the schema does not define, in place. Returns their paths."""
+def unknown(value: Any, schema: Schema, path: str = "") -> list[str]:
+    """The paths of fields that the schema does not define."""
     if isinstance(value, list):
         items = schema.get("items", {})
-        return [gone for index, item in enumerate(value) for gone in prune(item, items, f"{path}[{index}]")]
-    if not isinstance(value, dict) or not schema:
+        return [one for index, item in enumerate(value) for one in unknown(item, items, f"{path}[{index}]")]
+    if not isinstance(value, dict) or not schema or schema.get("x-kubernetes-preserve-unknown-fields"):
         return []
-    properties = schema.get("properties", {})
-    additional = schema.get("additionalProperties")
-    keep = schema.get("x-kubernetes-preserve-unknown-fields") or additional is True
-    unknown = []
-    for key in list(value):
+    properties, additional = schema.get("properties", {}), schema.get("additionalProperties")
+    found = []
+    for key, item in value.items():
         below = f"{path}.{key}" if path else key
-        if key in properties:
-            unknown += prune(value[key], properties[key], below)
-        elif isinstance(additional, dict):
-            unknown += prune(value[key], additional, below)
-        elif not keep:
-            del value[key]
-            unknown.append(below)
-    return unknown
+        if key in properties or isinstance(additional, dict):
+            found += unknown(item, properties.get(key, additional), below)
+        else:
+            found.append(below)
+    return found
 
 
 def fill(value: Any, schema: Schema) -> None:

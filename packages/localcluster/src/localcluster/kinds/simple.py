@@ -1,10 +1,9 @@
-"""Kinds with few rules: leases, disruption budgets, namespaces, priority classes, workloads.
+"""Kinds with few rules: leases, disruption budgets, namespaces.
 
 Rules: `kubernetes/pkg/apis/{coordination,policy}/validation`. Forbidden here: controllers (see `controllers/`).
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from localcluster.errors import Cause, refused, unsupported, wrong
@@ -97,72 +96,3 @@ class NamespaceStrategy(Strategy):
         """Only metadata changes."""
         keep(value, old, "spec")
         keep(value, old, "status")
-
-
-class WorkloadStrategy(Strategy):
-    """Controllers of pods: stored, with their defaults. Nothing makes pods of them.
-
-    Args:
-        spec: defaults.
-        status: that of a new one.
-
-    """
-
-    status_keeps_metadata = True
-
-    def __init__(self, spec: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        self._spec = spec
-        self._status = status
-
-    def prepare_create(self, value: Object) -> None:
-        """An empty status."""
-        self._fill(value)
-        value["status"] = dict(self._status)
-
-    def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """As on creation; the status does not change."""
-        self._fill(value)
-        keep(value, old, "status")
-
-    def _fill(self, value: Object) -> None:
-        value["spec"] = {**self._spec, **(value.get("spec") or {})}
-
-
-class JobStrategy(WorkloadStrategy):
-    """Jobs: by default one pod runs once; with `parallelism` alone, that many pods run until they end."""
-
-    def __init__(self) -> None:
-        super().__init__({"parallelism": 1}, {})
-
-    def _fill(self, value: Object) -> None:
-        spec = value.get("spec") or {}
-        once = {} if "parallelism" in spec else {"completions": 1}
-        value["spec"] = {**self._spec, **once, **spec}
-
-
-REPLICATED = WorkloadStrategy({"replicas": 1}, {"replicas": 0})
-DAEMON_SETS = WorkloadStrategy(
-    {}, dict.fromkeys(("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"), 0)
-)
-JOBS = JobStrategy()
-CRON_JOBS = WorkloadStrategy({"concurrencyPolicy": "Allow", "suspend": False}, {})
-VOLUMES = WorkloadStrategy({"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}, {})
-"""Stored only: nothing binds them, and what makes them immutable is not checked."""
-
-
-class PriorityClassStrategy(Strategy):
-    """Priority classes: the value never changes."""
-
-    def prepare_create(self, value: Object) -> None:
-        """The default policy."""
-        value.setdefault("value", 0)
-        value.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-    def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """`value` is immutable, and high values are reserved for the system."""
-        number = value.get("value", 0)
-        if old is not None and old.get("value") != number:
-            return [wrong("value", number, "field is immutable")]
-        if number > 1_000_000_000 and not value["metadata"].get("name", "").startswith("system-"):
-            return [refused("value", "maximum allowed value of a user defined priority is 1000000000")]
-        return []

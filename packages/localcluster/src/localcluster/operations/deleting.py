@@ -1,19 +1,18 @@
-"""Deletion: preconditions, grace, finalizers, whole namespaces.
+"""Deletion: preconditions, and the grace of pods.
 
 Rules: `k8s.io/apiserver/pkg/registry/rest/delete.go`. `propagationPolicy` is accepted and ignored: no garbage
 collector runs here. Forbidden here: what a kubelet does.
 """
 
-from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from localcluster.errors import bad_request, conflict
+from localcluster.errors import bad_request, conflict, not_served
 from localcluster.kinds import builtin_schemas as shapes
 from localcluster.kinds import schema as schemas
 from localcluster.kinds.pods import grace_seconds
 from localcluster.kinds.resource import Object, Resource
-from localcluster.operations.options import without_nulls
-from localcluster.store.entries import Entry, Selection
+from localcluster.operations.decoding import without_nulls
+from localcluster.store.entries import Entry
 from localcluster.store.store import Store
 
 
@@ -23,57 +22,35 @@ class DeleteOptions(NamedTuple):
     uid: str | None = None
     resource_version: str | None = None
     grace_seconds: int | None = None
-    dry_run: bool = False
 
     @classmethod
     def parse(cls, body: Any) -> "DeleteOptions":
-        """The options in a body, or in the `deleteOptions` of an Eviction. Raises a 400."""
+        """The options in a body, or in the `deleteOptions` of an Eviction. Raises 400 and 501."""
         body = without_nulls(body or {})
         problems = schemas.check(body, shapes.DELETE_OPTIONS, "DeleteOptions")
         if problems:
             raise bad_request(f"{problems[0].field}: {problems[0].message}")
+        if body.get("dryRun") or body.get("gracePeriodSeconds", 0) < 0:
+            raise not_served("deletions with dryRun, or with a negative grace period")
         wanted = body.get("preconditions") or {}
-        return cls(
-            wanted.get("uid"), wanted.get("resourceVersion"), body.get("gracePeriodSeconds"), bool(body.get("dryRun"))
-        )
-
-
-class Deleted(NamedTuple):
-    """The last state of the object as stored, and whether it is removed."""
-
-    value: Object
-    gone: bool
+        return cls(wanted.get("uid"), wanted.get("resourceVersion"), body.get("gracePeriodSeconds"))
 
 
 class Deleter:
-    """Deletes one object or many."""
+    """Deletes objects."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
-        """Delete one object. Raises 404, or 409 for a failed precondition."""
-        entry = self._store.entry(resource.storage, name, namespace)
+    def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Object:
+        """Delete an object. Returns its last state. Raises 404, 409 for a failed precondition, 501."""
+        entry = self._store.entry(resource.plural, name, namespace)
         self.check_preconditions(resource, entry, options)
-        if options.dry_run:
-            return Deleted(entry.decoded(), gone=True)
+        if resource.plural == "namespaces" or entry.decoded()["metadata"].get("finalizers"):
+            raise not_served("deletions of namespaces, and of objects with finalizers")
         if resource.plural == "pods":
-            return self._delete_pod(resource, entry, options)
-        if resource.plural == "namespaces":
-            return self._delete_namespace(entry)
-        value = entry.decoded()
-        if value["metadata"].get("finalizers"):
-            if value["metadata"].get("deletionTimestamp"):
-                return Deleted(value, gone=False)
-            return Deleted(self._store.mark_deleted(resource.storage, entry, grace_seconds=0), gone=False)
-        return Deleted(self._store.delete(resource.storage, name, namespace), gone=True)
-
-    def delete_many(self, resource: Resource, selection: Selection, options: DeleteOptions) -> list[Object]:
-        """Delete every object of a selection. Returns their last states."""
-        collection = self._store.collection(resource.storage)
-        chosen = [collection.entries[key] for key in list(collection.order)]
-        keys = [entry.key for entry in chosen if selection.passes(entry)]
-        return [self.delete(resource, namespace, name, options).value for namespace, name in keys]
+            return self._delete_pod(entry, options.grace_seconds)
+        return self._store.delete(resource.plural, name, namespace)
 
     def check_preconditions(self, resource: Resource, entry: Entry, options: DeleteOptions) -> None:
         """Raises a 409 that names the kind, as upstream."""
@@ -89,37 +66,19 @@ class Deleter:
                 )
                 raise conflict(resource.kind, resource.group, entry.key[1], why)
 
-    def _delete_pod(self, resource: Resource, entry: Entry, options: DeleteOptions) -> Deleted:
+    def _delete_pod(self, entry: Entry, asked: int | None) -> Object:
         value = entry.decoded()
-        meta = value["metadata"]
-        asked = None if options.grace_seconds is None else options.grace_seconds if options.grace_seconds >= 0 else 1
-        if not meta.get("deletionTimestamp"):
-            grace, at = grace_seconds(value, asked), None
+        pending = value["metadata"].get("deletionGracePeriodSeconds")
+        if pending is None:
+            grace = grace_seconds(value, asked)
+        elif asked is None or asked >= pending:
+            return value  # a grace can only be shortened
+        elif asked:
+            raise not_served("deletions that shorten the grace of a pod, except to 0")
         else:
-            pending = meta.get("deletionGracePeriodSeconds") or 0
-            if pending and (asked is None or asked >= pending):
-                return Deleted(value, gone=False)  # a grace can only be shortened
-            grace = asked or 0 if pending else 0
-            at = self._shortened(meta, grace)
-            grace = 1 if grace and at <= self._store.clock() else grace
-        marked = self._store.mark_deleted(resource.storage, entry, grace_seconds=grace, at=at)
-        if grace or meta.get("finalizers"):
-            return Deleted(marked, gone=False)
+            grace = 0
+        marked = self._store.mark_deleted("pods", entry, grace_seconds=grace)
+        if grace:
+            return marked
         # a watch sees both writes, as upstream
-        return Deleted(self._store.delete(resource.storage, meta["name"], meta["namespace"]), gone=True)
-
-    def _shortened(self, meta: Object, grace: int) -> datetime:
-        """The time of the deletion after its grace is shortened: never in the past."""
-        planned = datetime.fromisoformat(meta["deletionTimestamp"])
-        moved = planned + timedelta(seconds=grace - (meta.get("deletionGracePeriodSeconds") or 0))
-        return max(moved, self._store.clock())
-
-    def _delete_namespace(self, entry: Entry) -> Deleted:
-        """Set Terminating for one revision, then remove its objects and itself: there is no namespace controller."""
-        name = entry.key[1]
-        value = self._store.mark_deleted("namespaces", entry, grace_seconds=0)
-        value["status"] = {"phase": "Terminating"}
-        value = self._store.update("namespaces", value)
-        self._store.purge(name)
-        self._store.delete("namespaces", name)
-        return Deleted(value, gone=False)
+        return self._store.delete("pods", entry.key[1], entry.key[0])

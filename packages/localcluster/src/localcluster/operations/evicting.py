@@ -6,13 +6,13 @@ eviction of a Pending, terminal or terminating pod checks no budget. Forbidden h
 
 from typing import Any
 
-from localcluster.errors import ApiError, bad_request, forbidden, too_many_requests
+from localcluster.errors import ApiError, bad_request, not_served, too_many_requests
 from localcluster.kinds import builtin_schemas as shapes
 from localcluster.kinds import schema as schemas
 from localcluster.kinds.pods import is_ready, set_condition
 from localcluster.kinds.resource import Object, Resource
+from localcluster.operations.decoding import without_nulls
 from localcluster.operations.deleting import DeleteOptions, Deleter
-from localcluster.operations.options import without_nulls
 from localcluster.store import selectors
 from localcluster.store.entries import Entry
 from localcluster.store.store import Store, timestamp
@@ -31,31 +31,27 @@ class Evictor:
         self._deleter = deleter
         self._pods = pods
 
-    def evict(self, namespace: str, name: str, body: Any, *, dry_run: bool = False) -> Object:
-        """Evict a pod; returns the Status. Raises 400, 403, 404, 409, 429, 500."""
-        options = _options(name, body, dry_run=dry_run)
+    def evict(self, namespace: str, name: str, body: Any) -> Object:
+        """Evict a pod; returns the Status. Raises 400, 404, 409, 429, 500, 501."""
+        options = _options(name, body)
         entry = self._store.entry("pods", name, namespace)
         pod = entry.decoded()
         status = pod.get("status") or {}
-        if status.get("phase") in _NOT_RUNNING or pod["metadata"].get("deletionTimestamp"):
-            self._delete(entry, options)
-            return _success()
-        budgets = self._budgets(pod)
-        if len(budgets) > 1:
-            raise ApiError(500, "", _TWO_BUDGETS)
-        if not budgets:
-            self._delete(entry, options)
-            return _success()
-        self._spend(budgets[0], pod, options)
+        if status.get("phase") not in _NOT_RUNNING and not pod["metadata"].get("deletionTimestamp"):
+            budgets = self._budgets(pod)
+            if len(budgets) > 1:
+                raise ApiError(500, "", _TWO_BUDGETS)
+            for budget in budgets:
+                self._spend(budget, pod)
         self._delete(entry, options)
-        return _success()
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
     def _budgets(self, pod: Object) -> list[Object]:
         labels = pod["metadata"].get("labels") or {}
         found = self._store.list("poddisruptionbudgets", pod["metadata"]["namespace"])
         return [one for one in found if selectors.matches(selectors.from_object(one["spec"].get("selector")), labels)]
 
-    def _spend(self, budget: Object, pod: Object, options: DeleteOptions) -> None:
+    def _spend(self, budget: Object, pod: Object) -> None:
         status = budget.get("status") or {}
         if not is_ready(pod) and _unhealthy_may_go(budget, status):
             return
@@ -64,17 +60,12 @@ class Evictor:
             text = f"The disruption budget {name} is still being processed by the server."
             raise too_many_requests(_VIOLATES, [("DisruptionBudget", text)], retry_after_seconds=10)
         allowed = status.get("disruptionsAllowed", 0)
-        if allowed < 0:
-            raise _forbidden(name, "pdb disruptions allowed is negative")
         if len(status.get("disruptedPods") or {}) > _DISRUPTED_MAX:
-            why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-            raise _forbidden(name, why, "too many pending evictions not confirmed by PDB controller")
+            raise not_served("evictions while a budget has that many disruptedPods")
         if allowed == 0:
             healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
             text = f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
             raise too_many_requests(_VIOLATES, [("DisruptionBudget", text)])
-        if options.dry_run:
-            return
         self._decrement(budget, status, pod["metadata"]["name"])
 
     def _decrement(self, budget: Object, status: Object, pod_name: str) -> None:
@@ -88,19 +79,18 @@ class Evictor:
 
     def _delete(self, entry: Entry, options: DeleteOptions) -> None:
         """Mark the pod as a target of disruption, then delete it."""
-        if not options.dry_run:
-            self._deleter.check_preconditions(self._pods, entry, options)
-            pod = entry.decoded()
-            now = timestamp(self._store.clock())
-            reason, message = "EvictionByEvictionAPI", "Eviction API: evicting"
-            set_condition(pod, "DisruptionTarget", "True", now, reason=reason, message=message)
-            written = self._store.update("pods", pod)
-            if options.resource_version is not None:
-                options = options._replace(resource_version=written["metadata"]["resourceVersion"])
+        self._deleter.check_preconditions(self._pods, entry, options)
+        pod = entry.decoded()
+        now = timestamp(self._store.clock())
+        reason, message = "EvictionByEvictionAPI", "Eviction API: evicting"
+        set_condition(pod, "DisruptionTarget", "True", now, reason=reason, message=message)
+        written = self._store.update("pods", pod)
+        if options.resource_version is not None:
+            options = options._replace(resource_version=written["metadata"]["resourceVersion"])
         self._deleter.delete(self._pods, entry.key[0], entry.key[1], options)
 
 
-def _options(name: str, body: Any, *, dry_run: bool) -> DeleteOptions:
+def _options(name: str, body: Any) -> DeleteOptions:
     if not isinstance(body, dict):
         raise bad_request("not a Eviction object")
     if body.get("kind", "Eviction") != "Eviction" or body.get("apiVersion", "policy/v1") not in {
@@ -115,13 +105,7 @@ def _options(name: str, body: Any, *, dry_run: bool) -> DeleteOptions:
         raise bad_request(f"{problems[0].field}: {problems[0].message}")
     if (value.get("metadata") or {}).get("name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
-    options = DeleteOptions.parse(value.get("deleteOptions"))
-    return options._replace(dry_run=options.dry_run or dry_run)
-
-
-def _forbidden(name: str, why: str, cause: str = "") -> ApiError:
-    text = f"The disruption budget {name} does not allow evicting pods currently: {cause or why}"
-    return forbidden("poddisruptionbudget", "policy", name, why, [("DisruptionBudget", text)])
+    return DeleteOptions.parse(value.get("deleteOptions"))
 
 
 def _unhealthy_may_go(budget: Object, status: Object) -> bool:
@@ -142,7 +126,3 @@ def _set_insufficient(status: Object, generation: int, now: str) -> None:
     }
     others = [one for one in status.get("conditions") or () if one.get("type") != "DisruptionAllowed"]
     status["conditions"] = [*others, condition]
-
-
-def _success() -> Object:
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

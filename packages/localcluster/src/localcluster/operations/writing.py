@@ -5,7 +5,6 @@ Forbidden here: rules of a kind; they are in its strategy.
 """
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 from localcluster.errors import (
@@ -14,21 +13,19 @@ from localcluster.errors import (
     Cause,
     bad_request,
     conflict,
-    forbidden,
     invalid,
     not_found,
-    refused,
+    not_served,
     required,
     wrong,
 )
 from localcluster.kinds.names import check_metadata
 from localcluster.kinds.resource import Object, Resource, Target
-from localcluster.merge.apply import Manager, apply, track_create, track_update
-from localcluster.merge.patch import merge_patch
-from localcluster.merge.strategic import strategic_merge
-from localcluster.operations.options import Options, decode
+from localcluster.operations.applying import apply, check_config, track
+from localcluster.operations.decoding import decode
+from localcluster.operations.patching import merge_patch
 from localcluster.store.entries import encode
-from localcluster.store.store import Store, timestamp
+from localcluster.store.store import Store
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 _SERVER_SET = (
@@ -50,77 +47,17 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def create(self, target: Target, body: Any, options: Options) -> Object:
+    def create(self, target: Target, body: Any, manager: str) -> Object:
         """POST. Raises 400, 403, 404 (namespace), 409, 422."""
-        value = decode(target.resource, body, options)
-        if value["metadata"].get("resourceVersion"):
+        if target.resource.read_only:
+            raise not_served(f"writes of {target.resource.plural}")
+        resource, value = target.resource, decode(target.resource, body)
+        meta = value["metadata"]
+        if meta.get("resourceVersion"):
             raise ApiError(500, "InternalError", "resourceVersion should not be set on objects to be created")
-        return self._create(target, value, _manager(target, options, "Update"), options)
-
-    def update(self, target: Target, body: Any, options: Options) -> tuple[Object, bool]:
-        """PUT. The object, and whether it was created (leases and events may be)."""
-        resource = target.resource
-        value = decode(resource, body, options)
-        meta = value["metadata"]
-        _match_url(meta, target)
-        manager = _manager(target, options, "Update")
-        try:
-            old = self._read(target)
-        except ApiError:
-            if not resource.create_on_update or target.subresource:
-                raise
-            return self._create(target, value, manager, options), True
-        uid = old["metadata"]["uid"]
-        if meta.get("uid") not in {None, "", uid}:
-            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
-            raise conflict(resource.plural, resource.group, target.name, why)
-        if not meta.get("resourceVersion") and not resource.unconditional_update:
-            cause = wrong("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(resource.kind, resource.group, target.name, [cause])
-        return self._finish(resource, old, value, manager, options), False
-
-    def patch(self, target: Target, form: str, patch: Any, options: Options) -> Object:
-        """PATCH of the three stateless forms. Raises 404, 409, 415, 422."""
-        old = self._read(target)
-        body = _patched(target.resource, form, target.resource.shown(old), patch)
-        value = decode(target.resource, body, options, patched=encode(patch).decode())
-        _match_url(value["metadata"], target)
-        return self._finish(target.resource, old, value, _manager(target, options, "Update"), options)
-
-    def apply(self, target: Target, config: Any, options: Options) -> tuple[Object, bool]:
-        """Server-side apply. The object, and whether it was created. Raises a 409 for conflicts unless forced."""
-        resource = target.resource
-        if isinstance(config, dict) and not (config.get("kind") and config.get("apiVersion")):
-            raise bad_request("invalid object type: kind and apiVersion are required")
-        value = decode(resource, config, options)
-        meta = value["metadata"]
-        _match_url(meta, target)
-        if meta.get("managedFields"):
-            raise bad_request("metadata.managedFields must be nil")
-        if resource.has_status:
-            value = _only_status(value) if target.subresource else {k: v for k, v in value.items() if k != "status"}
-        manager = _manager(target, options, "Apply")
-        try:
-            old = self._read(target)
-        except ApiError:
-            if target.subresource:
-                raise
-            if meta.get("uid"):
-                why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
-                raise conflict(resource.plural, resource.group, target.name, why) from None
-            return self._create(target, value, manager, options), True
-        if meta.get("resourceVersion") not in {None, "", old["metadata"]["resourceVersion"]}:
-            raise conflict(resource.plural, resource.group, target.name, MODIFIED)
-        merged = apply(old, value, manager, resource.topology, self._now(), force=options.force)
-        return self._finish(resource, old, merged, manager, options), False
-
-    # Shared steps
-
-    def _create(self, target: Target, value: Object, manager: Manager, options: Options) -> Object:
-        resource, meta = target.resource, value["metadata"]
         if resource.namespaced:
             _match_namespace(meta, target.namespace)
-            self._check_namespace(resource, target.namespace, meta.get("name", ""))
+            self._check_namespace(target.namespace)
         else:
             meta.pop("namespace", None)
         for field in (*_SERVER_SET, "managedFields"):
@@ -129,13 +66,61 @@ class Writer:
             meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
         if resource.custom and resource.has_status:
             value.pop("status", None)
-        track_create(value, manager, resource.topology, self._now())  # before admission, which owns no fields
+        if resource.plural == "nodes":
+            track({}, meta, (manager, "Update"))
         resource.strategy.prepare_create(value)
         self._validate(resource, value, None)
-        return resource.shown(self._store.create(resource.storage, value, dry_run=options.dry_run))
+        return resource.shown(self._store.create(resource.plural, value))
 
-    def _finish(self, resource: Resource, old: Object, value: Object, manager: Manager, options: Options) -> Object:
+    def update(self, target: Target, body: Any, manager: str) -> Object:
+        """PUT of the newest version. Raises 400, 404, 409, 422."""
+        resource, value = target.resource, decode(target.resource, body)
+        meta = value["metadata"]
+        _match_url(meta, target)
+        old = self._read(target)
+        uid = old["metadata"]["uid"]
+        if meta.get("uid") not in {None, "", uid}:
+            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
+            raise conflict(resource.plural, resource.group, target.name, why)
+        if not meta.get("resourceVersion"):
+            cause = wrong("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(resource.kind, resource.group, target.name, [cause])
+        return self._finish(target, old, value, manager)
+
+    def patch(self, target: Target, form: str, patch: Any, manager: str) -> Object:
+        """PATCH of the two stateless forms that are served. Raises 404, 409, 415, 422, 501."""
+        old = self._read(target)
+        body = _patched(target.resource, form, target.resource.shown(old), patch)
+        value = decode(target.resource, body, patched=encode(patch).decode())
+        _match_url(value["metadata"], target)
+        return self._finish(target, old, value, manager)
+
+    def apply(self, target: Target, config: Any, manager: str, *, force: bool) -> Object:
+        """Server-side apply to a node. Raises 400, 404, 409, 415, 422, and 501 for what is not served."""
+        if target.resource.plural != "nodes" or target.subresource or not force:
+            raise not_served("server-side apply, except to nodes and with force")
+        if isinstance(config, dict) and not (config.get("kind") and config.get("apiVersion")):
+            raise bad_request("invalid object type: kind and apiVersion are required")
+        value = decode(target.resource, config)
+        meta = value["metadata"]
+        _match_url(meta, target)
+        check_config(value)
+        try:
+            old = self._read(target)
+        except ApiError:
+            if not meta.get("uid"):
+                raise not_served("server-side apply that creates an object") from None
+            why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+            raise conflict("nodes", "", target.name, why) from None
+        owner = manager, "Apply"
+        merged = {**apply(old["metadata"], meta, owner), "resourceVersion": meta.get("resourceVersion")}
+        return self._finish(target, old, {**old, "metadata": {**merged, "uid": meta.get("uid")}}, manager, applied=True)
+
+    # Shared steps
+
+    def _finish(self, target: Target, old: Object, value: Object, manager: str, *, applied: bool = False) -> Object:
         """Prepare, validate, track and store what replaces `old`."""
+        resource = target.resource
         meta, old_meta = value["metadata"], old["metadata"]
         name = old_meta["name"]
         if meta.get("uid") not in {None, "", old_meta["uid"]}:
@@ -143,22 +128,23 @@ class Writer:
             raise invalid(resource.kind, resource.group, name, [cause])
         if meta.get("resourceVersion") not in {None, "", old_meta["resourceVersion"]}:
             raise conflict(resource.plural, resource.group, name, MODIFIED)
-        applied = meta.pop("managedFields", None) if manager.operation == "Apply" else None
+        if meta.get("finalizers") != old_meta.get("finalizers"):
+            raise not_served("changes of finalizers")
+        managed = meta.get("managedFields")
         for field in (*_SERVER_SET, "managedFields", "namespace", "name"):
             meta.pop(field, None)
             if field in old_meta:
                 meta[field] = old_meta[field]
-        if manager.subresource:
+        if target.subresource:
             resource.strategy.prepare_status(value, old)
         else:
             resource.strategy.prepare_update(value, old, has_status=resource.has_status)
         self._validate(resource, value, old)
-        meta = value["metadata"]
-        if manager.operation == "Apply":
-            meta["managedFields"] = applied or []
-        else:
-            track_update(old, value, manager, resource.topology, self._now())
-        return resource.shown(self._store.update(resource.storage, value, dry_run=options.dry_run))
+        if applied:
+            value["metadata"]["managedFields"] = managed
+        elif resource.plural == "nodes":
+            track(old_meta, value["metadata"], (manager, "Update"))
+        return resource.shown(self._store.update(resource.plural, value))
 
     def _validate(self, resource: Resource, value: Object, old: Object | None) -> None:
         meta = value["metadata"]
@@ -167,32 +153,19 @@ class Writer:
             raise invalid(resource.kind, resource.group, "", [cause])
         causes: list[Cause] = check_metadata(meta, label_only=resource.strategy.label_names)
         causes += resource.strategy.validate(value, old)
-        if old is not None and old["metadata"].get("deletionTimestamp"):
-            added = set(meta.get("finalizers") or ()) - set(old["metadata"].get("finalizers") or ())
-            if added:
-                text = "no new finalizers can be added if the object is being deleted, found new finalizers "
-                causes.append(refused("metadata.finalizers", text + repr(sorted(added))))
         if causes:
             raise invalid(resource.kind, resource.group, meta["name"], causes)
 
-    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+    def _check_namespace(self, namespace: str) -> None:
         try:
-            found = self._store.get("namespaces", namespace)
+            self._store.entry("namespaces", namespace)
         except ApiError as error:
             raise not_found("namespaces", "", namespace) from error
-        if found["metadata"].get("deletionTimestamp"):
-            why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            raise forbidden(resource.plural, resource.group, name, why)
 
     def _read(self, target: Target) -> Object:
-        return self._store.get(target.resource.storage, target.name, target.namespace)
-
-    def _now(self) -> str:
-        return timestamp(self._store.clock())
-
-
-def _manager(target: Target, options: Options, operation: str) -> Manager:
-    return Manager(options.manager, operation, target.resource.api_version, target.subresource)
+        if target.resource.read_only:
+            raise not_served(f"writes of {target.resource.plural}")
+        return self._store.get(target.resource.plural, target.name, target.namespace)
 
 
 def _match_url(meta: Object, target: Target) -> None:
@@ -209,19 +182,12 @@ def _match_namespace(meta: Object, namespace: str) -> None:
     meta["namespace"] = namespace
 
 
-def _only_status(value: Object) -> Object:
-    identity = ("name", "namespace", "uid", "resourceVersion")
-    meta = {name: value["metadata"][name] for name in identity if name in value["metadata"]}
-    return {"metadata": meta, **({"status": value["status"]} if "status" in value else {})}
-
-
 def _patched(resource: Resource, form: str, shown: Object, patch: Any) -> Any:
-    forms: dict[str, Callable[[Any, Any], Any]] = {MERGE: merge_patch, STRATEGIC: strategic_merge}
-    if form not in forms or (resource.custom and form == STRATEGIC):
+    if form not in {MERGE, STRATEGIC} or (resource.custom and form == STRATEGIC):
         allowed = [f"application/{MERGE}"]
         allowed += [] if resource.custom else [f"application/{STRATEGIC}"]
         text = f"the body of the request was in an unknown format - accepted media types include: {', '.join(allowed)}"
         raise ApiError(415, "UnsupportedMediaType", f"{text}, application/apply-patch+yaml")
     if not isinstance(patch, dict):
         raise bad_request("json: cannot unmarshal array into Go value of type map[string]interface {}")
-    return forms[form](shown, patch)
+    return merge_patch(shown, patch, strategic=form == STRATEGIC)

@@ -72,17 +72,16 @@ class Change:
         return self._left
 
     def frame(self, kind: str, prefix: bytes) -> bytes:
-        """The watch line of this change, encoded once for all watchers of one version."""
+        """The watch line of this change, encoded once for all watchers of one version.
+
+        `prefix` is `{"kind":...,"apiVersion":...,`.
+        """
         known = self._frames.get((kind, prefix))
         if known is None:
             entry = self.left() if kind == "DELETED" or self.after is None else self.after
-            known = self._frames[kind, prefix] = watch_line(kind, entry.body, prefix)
+            known = b'{"type":"' + kind.encode() + b'","object":' + prefix + entry.body[1:] + b"}\n"
+            self._frames[kind, prefix] = known
         return known
-
-
-def watch_line(kind: str, body: bytes, prefix: bytes) -> bytes:
-    """`{"type":...,"object":...}` and a newline; `prefix` is `{"kind":...,"apiVersion":...,`."""
-    return b'{"type":"' + kind.encode() + b'","object":' + prefix + body[1:] + b"}\n"
 
 
 class Selection(NamedTuple):
@@ -91,11 +90,6 @@ class Selection(NamedTuple):
     namespace: str = ""
     labels: Selector = ()
     fields: Selector = ()
-
-    @property
-    def everything(self) -> bool:
-        """Whether there are no selectors except the namespace."""
-        return not self.labels and not self.fields
 
     def passes(self, entry: Entry | None) -> bool:
         """Whether the selection includes this state."""

@@ -1,6 +1,6 @@
 """The store: current state and recent history of every kind, under one revision counter.
 
-It implements the guarantees of etcd and of the API machinery for metadata (uid, revision, generation, finalizers) and
+It implements the guarantees of etcd and of the API machinery for metadata (uid, revision, generation) and
 nothing else: a write of a caller is trusted, as if a component of the cluster had written it, and passes no
 admission. All of it is synchronous, so every write is atomic. Forbidden here: rules of a kind, HTTP, waiting.
 """
@@ -8,7 +8,7 @@ admission. All of it is synchronous, so every write is atomic. Forbidden here: r
 import random
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from localcluster.errors import MODIFIED, already_exists, bad_request, conflict, no_such_path, not_found
 from localcluster.store.collection import Collection, Listener
@@ -31,7 +31,7 @@ def timestamp(moment: datetime) -> str:
 
 
 class Store:
-    """Collections by name (`pods`, `nodes`, ...; `plural.group` for custom ones, found by plural as well)."""
+    """Collections by plural: `pods`, `nodes`, `taintevictionpolicies`."""
 
     def __init__(self, *, history_limit: int = 20_000, clock: Clock = utc_now) -> None:
         self.clock = clock
@@ -68,14 +68,11 @@ class Store:
             self._remove(collection, (namespace, key))
 
     def collection(self, name: str) -> Collection:
-        """The collection by its name, or by its plural if that is unambiguous. Raises a 404."""
+        """The collection by its plural. Raises a 404."""
         found = self._collections.get(name)
-        if found is not None:
-            return found
-        named = [one for key, one in self._collections.items() if key.partition(".")[0] == name]
-        if len(named) != 1:
+        if found is None:
             raise no_such_path()
-        return named[0]
+        return found
 
     def __contains__(self, name: str) -> bool:
         return name in self._collections
@@ -87,7 +84,7 @@ class Store:
         collection = self.collection(resource)
         entry = collection.entries.get((namespace if collection.namespaced else "", name))
         if entry is None:
-            raise not_found(_plural(collection), collection.group, name)
+            raise not_found(collection.name, collection.group, name)
         return entry
 
     def get(self, resource: str, name: str, namespace: str = "") -> Object:
@@ -107,7 +104,7 @@ class Store:
 
     # Writing
 
-    def create(self, resource: str, value: Object, *, dry_run: bool = False) -> Object:
+    def create(self, resource: str, value: Object) -> Object:
         """Add an object; uid, creationTimestamp and generation are set. Raises a 409. Returns the stored object."""
         collection = self.collection(resource)
         value = _without_kind(value)
@@ -117,19 +114,18 @@ class Store:
             meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
         key = self._key(collection, meta)
         if key in collection.entries:
-            raise already_exists(_plural(collection), collection.group, meta["name"])
+            raise already_exists(collection.name, collection.group, meta["name"])
         meta["uid"] = meta.get("uid") or str(uuid.uuid4())
         meta["creationTimestamp"] = meta.get("creationTimestamp") or timestamp(self.clock())
         meta.pop("resourceVersion", None)
         if collection.generation:
             meta.setdefault("generation", 1)
-        return value if dry_run else self._write(collection, None, value)
+        return self._write(collection, None, value)
 
-    def update(self, resource: str, value: Object, *, same_generation: bool = False, dry_run: bool = False) -> Object:
+    def update(self, resource: str, value: Object) -> Object:
         """Replace an object. A resourceVersion in it must be the newest (409). No difference, no write.
 
-        The generation grows if anything except metadata and status differs, unless disabled. An object that is being
-        deleted is removed with its last finalizer.
+        The generation grows if anything except metadata and status differs.
         """
         collection = self.collection(resource)
         value = _without_kind(value)
@@ -137,22 +133,16 @@ class Store:
         key = self._key(collection, meta)
         before = collection.entries.get(key)
         if before is None:
-            raise not_found(_plural(collection), collection.group, meta.get("name", ""))
+            raise not_found(collection.name, collection.group, meta.get("name", ""))
         if meta.get("resourceVersion") not in {None, "", str(before.revision)}:
-            raise conflict(_plural(collection), collection.group, key[1], MODIFIED)
+            raise conflict(collection.name, collection.group, key[1], MODIFIED)
         old = before.decoded()
         for field in ("uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
             _keep(meta, old["metadata"], field)
         if collection.generation:
-            grown = not same_generation and _spec_of(value) != _spec_of(old)
+            grown = _spec_of(value) != _spec_of(old)
             meta["generation"] = old["metadata"].get("generation", 1) + (1 if grown else 0)
-        if value == old or dry_run:
-            return value
-        released = not meta.get("finalizers") and old["metadata"].get("finalizers")
-        if released and meta.get("deletionTimestamp") and not meta.get("deletionGracePeriodSeconds"):
-            self._remove(collection, key)
-            return value
-        return self._write(collection, before, value)
+        return value if value == old else self._write(collection, before, value)
 
     def modify(self, resource: str, name: str, namespace: str, change: Callable[[Object], None]) -> Object:
         """Read, let `change` alter the copy in place, and write it."""
@@ -161,31 +151,20 @@ class Store:
         return self.update(resource, value)
 
     def delete(self, resource: str, name: str, namespace: str = "") -> Object:
-        """Remove at once, without grace; with finalizers it is only marked as deleted. Returns the last state."""
-        entry = self.entry(resource, name, namespace)
-        collection = self.collection(resource)
-        value = entry.decoded()
-        if value["metadata"].get("finalizers"):
-            return self.mark_deleted(resource, entry, grace_seconds=0)
-        return self._remove(collection, entry.key).decoded()
+        """Remove at once, whatever its grace and finalizers. Returns the last state."""
+        return self._remove(self.collection(resource), self.entry(resource, name, namespace).key).decoded()
 
-    def mark_deleted(self, resource: str, entry: Entry, *, grace_seconds: int, at: datetime | None = None) -> Object:
-        """Set deletionTimestamp (now and the grace, or `at`) and deletionGracePeriodSeconds; generation grows once."""
+    def mark_deleted(self, resource: str, entry: Entry, *, grace_seconds: int) -> Object:
+        """Set deletionTimestamp (now and the grace) and deletionGracePeriodSeconds; generation grows once."""
         collection = self.collection(resource)
         value = entry.decoded()
         meta = value["metadata"]
         if "deletionTimestamp" not in meta and "generation" in meta:
             meta["generation"] += 1
-        moment = at or datetime.fromtimestamp(self.clock().timestamp() + grace_seconds, UTC)
+        moment = self.clock() + timedelta(seconds=grace_seconds)
         meta["deletionTimestamp"] = timestamp(moment)
         meta["deletionGracePeriodSeconds"] = grace_seconds
         return value if value == entry.decoded() else self._write(collection, entry, value)
-
-    def purge(self, namespace: str) -> None:
-        """Remove everything in a namespace, finalizers or not."""
-        for collection in self._collections.values():
-            for key in [key for key in collection.order if key[0] == namespace and collection.namespaced]:
-                self._remove(collection, key)
 
     def compact(self, resource: str | None = None) -> None:
         """Drop the history of one kind or of all: earlier watches and continue tokens get a 410."""
@@ -225,10 +204,6 @@ class Store:
         change = Change(self.revision, collection.entries[key], None)
         collection.record(change)
         return change.left()
-
-
-def _plural(collection: Collection) -> str:
-    return collection.name.partition(".")[0]
 
 
 def _without_kind(value: Object) -> Object:

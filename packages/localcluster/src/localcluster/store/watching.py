@@ -1,19 +1,16 @@
 """Watches: a bounded buffer of prepared lines for each client, filled synchronously by the store.
 
 A watcher that is too slow is ended, as upstream does; the client reconnects with its last revision.
-Forbidden here: sockets, timers, encoding an object in another form that is not requested.
+Forbidden here: sockets, timers.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from localcluster.errors import ApiError, gone
 from localcluster.store.collection import Collection
-from localcluster.store.entries import Change, Entry, Selection, encode, watch_line
+from localcluster.store.entries import Change, Selection, encode
 from localcluster.store.store import Store
-
-Frame = Callable[[str, Entry], bytes]  # for clients that request another form than the stored bytes
 
 BUFFER_MAX = 16_384
 
@@ -27,14 +24,12 @@ class Watcher:
         collection: Collection,
         selection: Selection,
         prefix: bytes,
-        frame: Frame | None = None,
         most: int = BUFFER_MAX,
     ) -> None:
         self._store = store
         self._collection = collection
         self._selection = selection
         self._prefix = prefix
-        self._frame = frame
         self._most = most
         self._lines: deque[bytes] = deque()
         self._wake = asyncio.Event()
@@ -42,21 +37,12 @@ class Watcher:
         self.resource = collection.name
         collection.listeners.append(self._offer)
 
-    def start(self, revision: int | None) -> None:
-        """Begin after a revision, or (None) with every existing object as ADDED. Raises a 410 if it is too old."""
-        if revision is None:
-            for entry in self._collection.state_at(self._store.revision):
-                if self._selection.passes(entry):
-                    self._lines.append(self._line("ADDED", entry))
-            self._wake.set()
-            return
+    def start(self, revision: int) -> None:
+        """Begin after a revision. Raises a 410 if it is too old."""
         if revision < self._collection.oldest:
             raise gone(f"too old resource version: {revision} ({self._collection.oldest})")
         for change in self._collection.since(revision):
             self._offer(change)
-
-    def _line(self, kind: str, entry: Entry) -> bytes:
-        return self._frame(kind, entry) if self._frame else watch_line(kind, entry.body, self._prefix)
 
     def _offer(self, change: Change) -> None:
         kind = self._selection.sees(change)
@@ -65,11 +51,7 @@ class Watcher:
         if len(self._lines) >= self._most:
             self.end()
             return
-        if self._frame is None:
-            self._lines.append(change.frame(kind, self._prefix))
-        else:
-            entry = change.left() if kind == "DELETED" or change.after is None else change.after
-            self._lines.append(self._frame(kind, entry))
+        self._lines.append(change.frame(kind, self._prefix))
         self._wake.set()
 
     def put(self, line: bytes) -> None:
@@ -77,11 +59,9 @@ class Watcher:
         self._lines.append(line)
         self._wake.set()
 
-    def bookmark(self, template: dict[str, object], *, initial: bool = False) -> bytes:
+    def bookmark(self, template: dict[str, object]) -> bytes:
         """The line with the revision that this watcher has reached; the buffer must be drained before."""
-        metadata: dict[str, object] = {"resourceVersion": str(self._store.revision)}
-        if initial:
-            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        metadata = {"resourceVersion": str(self._store.revision)}
         return b'{"type":"BOOKMARK","object":' + encode({**template, "metadata": metadata}) + b"}\n"
 
     def end(self) -> None:

@@ -1,9 +1,8 @@
-"""The options of a write, and decoding an object from a request body.
+"""An object from the body of a request: its types are checked, unknown fields are always refused.
 
 Forbidden here: access to the store.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from localcluster.errors import ApiError, bad_request, invalid, wrong
@@ -11,32 +10,19 @@ from localcluster.kinds import schema as schemas
 from localcluster.kinds.resource import Object, Resource
 
 
-@dataclass
-class Options:
-    """The options of a write: query parameters in, warnings out."""
+def decode(resource: Resource, body: Any, *, patched: str | None = None) -> Object:
+    """The stored form of a body. `patched` is the text of the patch that produced it. Raises a 400, for patches a 422.
 
-    manager: str = "unknown"
-    dry_run: bool = False
-    validation: str = "Warn"  # fieldValidation: Ignore, Warn, Strict
-    force: bool = False
-    warnings: list[str] = field(default_factory=list)
-
-
-def decode(resource: Resource, body: Any, options: Options, *, patched: str | None = None) -> Object:
-    """The stored form of a body: types checked, unknown fields dropped, reported or refused (`fieldValidation`).
-
-    `patched` is the text of the patch that produced this body. Raises a 400, for patches a 422.
+    Unknown fields are refused as with `fieldValidation=Strict`, whatever a client asks for.
     """
     if not isinstance(body, dict):
         raise bad_request(f"couldn't decode the request body as a {resource.kind}")
     _check_type(resource, body)
     value = {name: item for name, item in body.items() if name not in {"kind", "apiVersion"}}
-    unknown = [path for path in schemas.prune(value, resource.schema) if path]
-    if unknown and options.validation == "Strict":
+    unknown = schemas.unknown(value, resource.schema)
+    if unknown:
         told = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown)
         raise _undecodable(resource, told, patched)
-    if options.validation == "Warn":
-        options.warnings += [f'unknown field "{path}"' for path in unknown]
     if not resource.custom:
         value = without_nulls(value)
         problems = schemas.check(value, resource.schema)
