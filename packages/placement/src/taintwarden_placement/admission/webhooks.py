@@ -23,6 +23,7 @@ from taintwarden_placement.scheduling.feasibility import Demand
 from taintwarden_placement.scheduling.objects import UnboundPod
 
 _UNPLACED = f"{AFFINITY_PATH}: has no effect on pods that are not injected: label the namespace {INJECT}=true"
+_MIRROR = "kubernetes.io/config.mirror"
 _POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
 
 
@@ -123,7 +124,8 @@ class AdmissionWebhooks:
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
         read = _read(pod, namespace)
-        if read is None:  # no API server asks about such a pod, and it would store none
+        # A mirror pod stands for one that runs; and no API server asks about what is no pod, nor stores it.
+        if read is None or look(pod, "metadata", "annotations", _MIRROR) is not None:
             return Additions()
         demand = self._demand_of(read)
         if self._by_extender:
