@@ -16,9 +16,11 @@ from taintwarden_placement.admission.injection import Additions, additions, tole
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.merged_affinity import is_affinity
 from taintwarden_placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
+from taintwarden_placement.admission.placing import acting
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.templates import complete_template
 from taintwarden_placement.admission.volume_review import inject_volume
+from taintwarden_placement.node_labels.wanted import published_labels
 from taintwarden_placement.scheduling.feasibility import Demand
 from taintwarden_placement.scheduling.objects import UnboundPod
 
@@ -86,7 +88,7 @@ class AdmissionWebhooks:
             request.object,
             request.old_object,
             *kind,
-            self._known.profiles_in(request.namespace),
+            self._known.profiles.in_namespace(request.namespace),
             is_injected=is_injected,
         )
         if kind not in TEMPLATES:
@@ -111,7 +113,8 @@ class AdmissionWebhooks:
         if kind == _VOLUME:
             if self._by_extender:
                 return AdmissionResponse()
-            return inject_volume(request.object, request.old_object, self._known.version_labels(), self._gates)
+            published = published_labels(self._known.policies)
+            return inject_volume(request.object, request.old_object, published, self._gates)
         if kind not in (_POD, _DAEMON_SET):
             return AdmissionResponse()
         if left_alone := _too_large(pod_in(request.object, *kind)):
@@ -130,8 +133,9 @@ class AdmissionWebhooks:
         demand = self._demand_of(read)
         if self._by_extender:
             return tolerate(pod, demand.tolerations)
-        acting = self._known.acting_on(self._decoder.pod_class(read))
-        return additions(pod, demand, acting, self._known.version_labels(), self._gates)
+        pod_class, policies = self._decoder.pod_class(read), self._known.policies
+        concerning = acting(policies, pod_class, self._known.namespace_labels(pod_class.namespace))
+        return additions(pod, demand, concerning, published_labels(policies), self._gates)
 
 
 def _read(pod: object, namespace: str) -> UnboundPod | None:
