@@ -74,7 +74,7 @@ class CertificateKeeper:
         self._kinds = kinds
         self._configured = configured
         self._trusted = trusted
-        self._complaints: dict[str, tuple[str, dict[str, str]]] = {}
+        self._complaints: dict[str, str] = {}
 
     async def run(self) -> None:
         """Look repeatedly, forever."""
@@ -90,9 +90,10 @@ class CertificateKeeper:
                 secret = await self._follow_plan(secret)
             self._take(secret.content)
         except KubeError as error:
-            self._complain("look", "certificate-not-kept", secret=self._secret, reason=str(error))
+            if self._is_news("look", str(error)):
+                log.warning("certificate-not-kept", secret=self._secret, reason=str(error))
             return RETRY_SECONDS
-        self._complain("look")
+        self._settled("look")
         if self.served is None:
             return RETRY_SECONDS
         await self._look_at_trust(self.served)
@@ -117,9 +118,10 @@ class CertificateKeeper:
             if pair != self.served:
                 self._serve(pair)
         except UnusablePair as error:
-            self._complain("certificate", "certificate-unusable", secret=self._secret, reason=str(error))
+            if self._is_news("certificate", str(error)):
+                log.warning("certificate-unusable", secret=self._secret, reason=str(error))
             return
-        self._complain("certificate")
+        self._settled("certificate")
         if pair == self.served:
             return
         self.served = pair
@@ -132,31 +134,41 @@ class CertificateKeeper:
         try:
             found = {kind: await read_configurations(self._client, kind, *self._place) for kind in self._kinds}
         except KubeError as error:
-            self._complain("trust", "webhook-configuration-not-read", reason=str(error))
+            if self._is_news("trust", str(error)):
+                log.warning("webhook-configuration-not-read", reason=str(error))
             return
-        self._complain("trust")
+        self._settled("trust")
         for kind, configurations in found.items():
             bundles = [bundle for one in configurations for bundle in one.bundles.values()]
             self._configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls the webhooks because of it, so none has to trust them
-                remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
-                self._complain(kind.value, "webhook-configuration-missing", configuration=kind.value, remedy=remedy)
+                if self._is_news(kind.value, "missing"):
+                    remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
+                    log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
             is_trusted = all(trusts(bundle, served.certificate) for bundle in bundles)
             self._trusted(kind.value, is_trusted)
+            if is_trusted:
+                self._settled(kind.value)
+                continue
             reason = "caBundle is of another certificate" if all(bundles) else "caBundle is missing"
-            remedy = "look at what writes caBundle, such as cert-manager's cainjector"
-            if self._makes_own:
-                remedy = "install again with kubectl or helm, or run taintwarden webhook-trust"
-            event = "" if is_trusted else "webhook-untrusted"
-            self._complain(kind.value, event, configuration=kind.value, reason=reason, remedy=remedy)
+            if self._is_news(kind.value, reason):
+                log.warning("webhook-untrusted", configuration=kind.value, reason=reason, remedy=self._remedy)
+
+    @property
+    def _remedy(self) -> str:
+        if self._makes_own:
+            return "install again with kubectl or helm, or run taintwarden webhook-trust"
+        return "look at what writes caBundle, such as cert-manager's cainjector"
 
     @property
     def _secret(self) -> str:
         return "/".join(self._place)
 
-    def _complain(self, about: str, event: str = "", **told: str) -> None:
-        """Log what is wrong: once, until it is something else or was well meanwhile (no event)."""
-        before, self._complaints[about] = self._complaints.get(about), (event, told)
-        if event and before != (event, told):
-            log.warning(event, **told)
+    def _is_news(self, about: str, reason: str) -> bool:
+        """Whether to complain: once, until it is another reason or was well meanwhile."""
+        before, self._complaints[about] = self._complaints.get(about), reason
+        return before != reason
+
+    def _settled(self, about: str) -> None:
+        self._complaints.pop(about, None)
