@@ -111,12 +111,6 @@ def test_an_empty_list_gets_one_too():
         assert patched(obj, response.patch)["spec"]["tolerations"]
 
 
-def test_a_mirror_pod_stays_as_it_is():
-    obj = pod()
-    obj["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    assert injected(obj, above()) == AdmissionResponse()
-
-
 def terms(response: AdmissionResponse) -> list[Json]:
     (affinity,) = (step.value for step in response.patch if step.path == "/spec/affinity")
     return affinity["nodeAffinity"][REQUIRED][NODE_TERMS]
@@ -354,9 +348,3 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
 def test_with_the_extender_every_key_gets_a_native_toleration_and_nothing_else():
     found = tolerate(pod(), Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
     assert found == Additions({"tolerations": [exists(effect="NoSchedule"), exists("cni")]})
-
-
-def test_a_mirror_pod_stays_as_it_is_with_the_extender_as_well():
-    obj = pod()
-    obj["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    assert tolerate(obj, Tolerations((), (above(),))) == Additions()

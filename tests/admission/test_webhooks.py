@@ -148,6 +148,14 @@ def test_300_tolerations_add_one_companion_for_each_that_counts(stage):
     assert len(stage.mutate(obj).patch[0].value) == 100
 
 
+@pytest.mark.parametrize("by_extender", [False, True])
+def test_a_mirror_pod_stays_as_it_is(stage, by_extender):
+    stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=by_extender)
+    obj = pod(extended(gt()))
+    obj["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "x"
+    assert stage.mutate(obj) == AdmissionResponse()
+
+
 def test_what_is_no_pod_is_left_alone(stage):
     assert stage.mutate(pod(extended(gt())), asked_kind={**POD, "kind": "ConfigMap"}) == AdmissionResponse()
 

@@ -93,6 +93,11 @@ async def test_what_is_no_request_is_refused_and_the_next_one_answered(bench, bo
     assert bench.observed == [("filter", "malformed"), ("filter", "answered")]
 
 
+async def test_the_names_of_many_nodes_are_read(bench):
+    given = {"Pod": POD, "NodeNames": ["good"], "Nodes": "x" * (MAX_BODY_BYTES - 10_000)}
+    assert (await bench.post("filter", given))[0] == 200
+
+
 async def test_a_body_that_is_too_large_is_not_read(bench):
     status, _ = await bench.post("filter", b" " * (MAX_BODY_BYTES + 1))
     assert (status, bench.observed) == (413, [("filter", "too-large")])

@@ -19,7 +19,6 @@ from taintwarden_placement.admission.placing import ConcerningPolicies, Restrict
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.scheduling.feasibility import Demand
 
-_MIRROR = "kubernetes.io/config.mirror"
 _KEPT_OFF = "the pod is kept off nodes with the effect NoSchedule, whatever the value"
 _MAX_NAMED = 5
 
@@ -41,8 +40,6 @@ class Additions(msgspec.Struct):
 
 def tolerate(pod: Mapping[str, Any], tolerations: Tolerations) -> Additions:
     """Only the native tolerations, for a cluster whose schedulers ask the extender: it keeps pods off nodes."""
-    if look(pod, "metadata", "annotations", _MIRROR) is not None:
-        return Additions()
     return Additions(_tolerated(pod, tolerations.extended))
 
 
@@ -53,8 +50,6 @@ def additions(
 
     ``published`` are the labels of nodes whose versions are repeated as numbers.
     """
-    if look(pod, "metadata", "annotations", _MIRROR) is not None:
-        return Additions()
     wanted = restrictions(demand, acting.placing, published, gates)
     extended = demand.tolerations.extended
     placed = {one.key for one in wanted.taints}

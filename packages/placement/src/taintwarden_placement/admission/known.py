@@ -1,12 +1,8 @@
 """What admission has to know of the cluster: policies, profiles, and the labels of namespaces."""
 
-from collections.abc import Sequence
-
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import PodClass, Policy, Profile
+from taintwarden.engine.model import Policy
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden_placement.admission.placing import ConcerningPolicies, acting
-from taintwarden_placement.node_labels.wanted import published_labels
 
 
 class Known:
@@ -38,15 +34,3 @@ class Known:
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """The labels of a namespace; None if it is not known."""
         return self._namespaces.get(name)
-
-    def profiles_in(self, namespace: str) -> Sequence[Profile]:
-        """The profiles of a namespace, by name."""
-        return self.profiles.in_namespace(namespace)
-
-    def version_labels(self) -> tuple[str, ...]:
-        """The labels of nodes whose versions the operator repeats as numbers."""
-        return published_labels(self.policies)
-
-    def acting_on(self, pod_class: PodClass) -> ConcerningPolicies:
-        """The policies that concern pods of a class."""
-        return acting(self.policies, pod_class, self.namespace_labels(pod_class.namespace))

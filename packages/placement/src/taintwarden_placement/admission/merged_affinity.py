@@ -79,7 +79,7 @@ def merge(
     names a taint's labels is not changed for that taint: users may write their own terms. Nor is one that has what a
     restriction demands, so merging twice has no effect. An empty term matches no node and stays empty.
     """
-    restricting = _restricting(restrictions)
+    restricting = [alternatives for alternatives in restrictions if not alternatives.unrestricted]
     if not restricting:
         return required, None
     given = [{}] if required is None else required.get("nodeSelectorTerms") or []
@@ -92,7 +92,11 @@ def merge(
     if number > MAX_TERMS:  # counted before they are built: a pod may have many terms and many combinations
         by = ", ".join(alternatives.key for alternatives in restricting)
         return required, f"placement by {by} takes {number} nodeSelectorTerms, at most {MAX_TERMS} are possible"
-    merged = [new for term, missing in lacking for new in _multiplied(term, missing)]
+    merged = [
+        _extended(term, combination) if missing else term
+        for term, missing in lacking
+        for combination in product(*(one.terms for one in missing))
+    ]
     return {**(required or {}), "nodeSelectorTerms": merged}, None
 
 
@@ -119,10 +123,6 @@ def prefer(
     return {**whole, "nodeAffinity": {**of_nodes, _PREFERRED: [*given, *added]}}, None
 
 
-def _restricting(restrictions: Sequence[Alternatives]) -> list[Alternatives]:
-    return [alternatives for alternatives in restrictions if not alternatives.unrestricted]
-
-
 def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Alternatives]:
     """The restrictions that a term lacks. Empty: none was there, so it stands for every node."""
     expressions = term.get("matchExpressions") or []
@@ -134,15 +134,6 @@ def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: b
 
 def _has(expressions: Sequence[Json], alternatives: Alternatives) -> bool:
     return any(all(one.as_json() in expressions for one in term) for term in alternatives.terms)
-
-
-def _multiplied(term: Json, missing: Sequence[Alternatives]) -> list[Json]:
-    """One term for each combination of what the restrictions allow."""
-    return (
-        [_extended(term, combination) for combination in product(*(one.terms for one in missing))]
-        if missing
-        else [term]
-    )
 
 
 def _extended(term: Json, added: Iterable[Term]) -> Json:

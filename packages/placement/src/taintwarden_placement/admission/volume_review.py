@@ -39,16 +39,12 @@ def inject_volume(
         mapping(own) if own else None, [Alternatives(AFFINITY_ANNOTATION, terms=native.required or _NOWHERE)]
     )
     told = [*native.faults, *([problem] if problem else [])]
-    if merged == own:
-        return AdmissionResponse(warnings=_warnings(told))
-    if old is not None and look(old, "spec", "nodeAffinity") is not None:
+    patch: tuple[PatchOperation, ...] = ()
+    if merged != own and old is not None and look(old, "spec", "nodeAffinity") is not None:
         told.append("Kubernetes does not change the node affinity of a volume: create it again")
-        return AdmissionResponse(warnings=_warnings(told))
-    if not native.required:
-        told.append("no node can match it, so pods that use the volume stay Pending")
-    patch = PatchOperation("add", "/spec/nodeAffinity", {"required": merged})
-    return AdmissionResponse(warnings=_warnings(told), patch=(patch,))
-
-
-def _warnings(told: list[str]) -> tuple[str, ...]:
-    return tuple(f"node affinity of {AFFINITY_ANNOTATION}: {one}" for one in told)
+    elif merged != own:
+        told += [] if native.required else ["no node can match it, so pods that use the volume stay Pending"]
+        patch = (PatchOperation("add", "/spec/nodeAffinity", {"required": merged}),)
+    return AdmissionResponse(
+        warnings=tuple(f"node affinity of {AFFINITY_ANNOTATION}: {one}" for one in told), patch=patch
+    )

@@ -16,13 +16,16 @@ from taintwarden_placement.admission.injection import Additions, additions, tole
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.merged_affinity import is_affinity
 from taintwarden_placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
+from taintwarden_placement.admission.placing import acting
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.templates import complete_template
 from taintwarden_placement.admission.volume_review import inject_volume
+from taintwarden_placement.node_labels.wanted import published_labels
 from taintwarden_placement.scheduling.feasibility import Demand
 from taintwarden_placement.scheduling.objects import UnboundPod
 
 _UNPLACED = f"{AFFINITY_PATH}: has no effect on pods that are not injected: label the namespace {INJECT}=true"
+_MIRROR = "kubernetes.io/config.mirror"
 _POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
 
 
@@ -85,7 +88,7 @@ class AdmissionWebhooks:
             request.object,
             request.old_object,
             *kind,
-            self._known.profiles_in(request.namespace),
+            self._known.profiles.in_namespace(request.namespace),
             is_injected=is_injected,
         )
         if kind not in TEMPLATES:
@@ -110,7 +113,8 @@ class AdmissionWebhooks:
         if kind == _VOLUME:
             if self._by_extender:
                 return AdmissionResponse()
-            return inject_volume(request.object, request.old_object, self._known.version_labels(), self._gates)
+            published = published_labels(self._known.policies)
+            return inject_volume(request.object, request.old_object, published, self._gates)
         if kind not in (_POD, _DAEMON_SET):
             return AdmissionResponse()
         if left_alone := _too_large(pod_in(request.object, *kind)):
@@ -123,13 +127,15 @@ class AdmissionWebhooks:
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
         read = _read(pod, namespace)
-        if read is None:  # no API server asks about such a pod, and it would store none
+        # A mirror pod stands for one that runs; and no API server asks about what is no pod, nor stores it.
+        if read is None or look(pod, "metadata", "annotations", _MIRROR) is not None:
             return Additions()
         demand = self._demand_of(read)
         if self._by_extender:
             return tolerate(pod, demand.tolerations)
-        acting = self._known.acting_on(self._decoder.pod_class(read))
-        return additions(pod, demand, acting, self._known.version_labels(), self._gates)
+        pod_class, policies = self._decoder.pod_class(read), self._known.policies
+        concerning = acting(policies, pod_class, self._known.namespace_labels(pod_class.namespace))
+        return additions(pod, demand, concerning, published_labels(policies), self._gates)
 
 
 def _read(pod: object, namespace: str) -> UnboundPod | None:

@@ -3,7 +3,7 @@
 What cannot be expressed exactly matches fewer nodes and is reported, as with tolerations.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, product
 from math import prod
 
@@ -39,56 +39,39 @@ class NativeAffinity(msgspec.Struct, frozen=True):
 
 def native_affinity(affinity: NodeAffinity, published: Collection[str], gates: Gates = ALL_GATES) -> NativeAffinity:
     """``affinity`` over labels of placement. ``published``: the labels whose versions are repeated as numbers."""
-    translator = _Translator(published, gates)
-    required = None if affinity.required is None else translator.terms(affinity.required)
-    preferred = tuple(
-        Preference(one.weight, term) for one in affinity.preferred for term in translator.terms((one.term,))
-    )
+    faults: dict[str, None] = {}
+
+    def terms(given: Sequence[Term]) -> tuple[Term, ...]:
+        """Terms that match the same nodes, but for the faults. An empty term matches no node."""
+        alternatives = [[_alternatives(one, published, gates, faults) for one in term] for term in given if term]
+        number = sum(prod(map(len, one)) for one in alternatives)
+        if number > MAX_TERMS:  # counted before they are built
+            faults[f"no node matches: it takes {number} terms, at most {MAX_TERMS} are possible"] = None
+            return ()
+        return tuple(tuple(chain.from_iterable(each)) for one in alternatives for each in product(*one))
+
+    required = None if affinity.required is None else terms(affinity.required)
+    preferred = tuple(Preference(one.weight, term) for one in affinity.preferred for term in terms((one.term,)))
     if len(preferred) > MAX_TERMS:
         preferred = ()
-        translator.faults[f"no preference is used: they take more than {MAX_TERMS} terms"] = None
-    return NativeAffinity(required, preferred, tuple(translator.faults))
+        faults[f"no preference is used: they take more than {MAX_TERMS} terms"] = None
+    return NativeAffinity(required, preferred, tuple(faults))
 
 
-class _Translator:
-    """Collects the faults of all terms, each once."""
-
-    def __init__(self, published: Collection[str], gates: Gates) -> None:
-        self.faults: dict[str, None] = {}
-        self._published = published
-        self._gates = gates
-
-    def terms(self, terms: Sequence[Term]) -> tuple[Term, ...]:
-        """Terms that match the same nodes, but for the faults."""
-        alternatives = [[self._alternatives(requirement) for requirement in term] for term in terms]
-        number = sum(map(_number, alternatives))
-        if number > MAX_TERMS:  # counted before they are built
-            self.faults[f"no node matches: it takes {number} terms, at most {MAX_TERMS} are possible"] = None
-            return ()
-        return tuple(chain.from_iterable(_combined(one) for one in alternatives))
-
-    def _alternatives(self, requirement: NodeRequirement) -> tuple[Term, ...]:
-        """Terms of which one must match where the requirement holds."""
-        if requirement.operator not in COMPARING_NODE_OPERATORS or len(requirement.values) != 1:
-            return ((requirement,),)
-        number_label = label_version_label(requirement.key)
-        if requirement.operator in SEMVER_NODE_OPERATORS and requirement.key not in self._published:
-            self.faults[f"{requirement}: no policy lists the label {requirement.key} under versionLabels"] = None
-            return ()
-        # Only versions can be switched off: the scheduler has always compared the integers of labels.
-        translation = Translation(
-            plain_labels(requirement.key, number_label or ""), Gates(semver_operators=self._gates.semver_operators)
-        )
-        translation.add(Toleration(requirement.key, requirement.operator, requirement.values[0]))
-        terms = translation.terms() or ()
-        self.faults |= dict.fromkeys(translation.faults)
-        return terms
-
-
-def _number(alternatives: Sequence[Sequence[Term]]) -> int:
-    return prod(map(len, alternatives)) if alternatives else 0
-
-
-def _combined(alternatives: Sequence[Sequence[Term]]) -> Iterator[Term]:
-    if alternatives:  # an empty term matches no node
-        yield from (tuple(chain.from_iterable(each)) for each in product(*alternatives))
+def _alternatives(
+    requirement: NodeRequirement, published: Collection[str], gates: Gates, faults: dict[str, None]
+) -> tuple[Term, ...]:
+    """Terms of which one must match where the requirement holds."""
+    if requirement.operator not in COMPARING_NODE_OPERATORS or len(requirement.values) != 1:
+        return ((requirement,),)
+    number_label = label_version_label(requirement.key)
+    if requirement.operator in SEMVER_NODE_OPERATORS and requirement.key not in published:
+        faults[f"{requirement}: no policy lists the label {requirement.key} under versionLabels"] = None
+        return ()
+    # Only versions can be switched off: the scheduler has always compared the integers of labels.
+    only_semver = Gates(semver_operators=gates.semver_operators)
+    translation = Translation(plain_labels(requirement.key, number_label or ""), only_semver)
+    translation.add(Toleration(requirement.key, requirement.operator, requirement.values[0]))
+    terms = translation.terms() or ()
+    faults |= dict.fromkeys(translation.faults)
+    return terms

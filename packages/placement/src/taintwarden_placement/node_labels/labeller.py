@@ -52,44 +52,29 @@ Labels = Mapping[str, str | None]
 """A change of labels: None removes one."""
 
 
-class _Labelled:
+class _Labelled(msgspec.Struct, eq=False):
     """What is known of a node."""
 
-    __slots__ = (
-        "complaint",
-        "failures",
-        "faults",
-        "is_busy",
-        "node",
-        "number",
-        "pause",
-        "put",
-        "put_at",
-        "unseen",
-        "version",
-    )
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        """As the stream has delivered it."""
-        self.unseen: Labels = {}
-        """What was written, and not delivered yet: a pod may have been placed by that already."""
-        self.version = -1
-        """Of the node after that."""
-        self.is_busy = False
-        """A write is in progress."""
-        self.pause: asyncio.TimerHandle | None = None
-        """It is written again when this ends."""
-        self.failures = 0
-        self.complaint = ""
-        """The kind of the failure that was logged last."""
-        self.faults: Sequence[tuple[Taint | Label, str]] = ()
-        """What labels cannot express, as it was reported."""
-        self.put: Labels = {}
-        """The labels that were sent last, and when."""
-        self.put_at = 0.0
-        self.number = 0
-        """How often the same were to be sent again, since another client had changed them back."""
+    node: Node
+    """As the stream has delivered it."""
+    unseen: Labels = {}
+    """What was written, and not delivered yet: a pod may have been placed by that already."""
+    version: int = -1
+    """Of the node after that."""
+    is_busy: bool = False
+    """A write is in progress."""
+    pause: asyncio.TimerHandle | None = None
+    """It is written again when this ends."""
+    failures: int = 0
+    complaint: str = ""
+    """The kind of the failure that was logged last."""
+    faults: Sequence[tuple[Taint | Label, str]] = ()
+    """What labels cannot express, as it was reported."""
+    put: Labels = {}
+    """The labels that were sent last, and when."""
+    put_at: float = 0.0
+    number: int = 0
+    """How often the same were to be sent again, since another client had changed them back."""
 
     @property
     def labels(self) -> dict[str, str]:

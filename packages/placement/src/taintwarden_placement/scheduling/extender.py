@@ -124,7 +124,10 @@ class SchedulerExtender:
             found = self._filtered(demand, args.node_names)
         for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
             self._refused(reason, number)
-        shown = {name: self._shown(reason, told) for name, (reason, told) in found.refused.items()}
+        shown = {
+            name: told if self._shows_values else WITHOUT_VALUES[reason]
+            for name, (reason, told) in found.refused.items()
+        }
         return FilterResult(found.node_names, shown)
 
     def prioritize(self, args: Args) -> list[HostPriority]:
@@ -152,20 +155,10 @@ class SchedulerExtender:
         derived = self._derived()
         return not any(one.key in derived for one in demand.tolerations.native)
 
-    def _shown(self, reason: str, told: str) -> str:
-        return told if self._shows_values else WITHOUT_VALUES[reason]
-
     def _filtered(self, demand: Demand, names: Sequence[str]) -> "_Filtered":
         judge = self._decisions.of(demand)
-        fitting: list[str] = []
-        refused: dict[str, tuple[str, str]] = {}
-        for name in names:
-            found = self._refusal(judge, name)
-            if found is None:
-                fitting.append(name)
-            else:
-                refused[name] = found
-        return _Filtered(fitting, refused)
+        refused = {name: found for name in names if (found := self._refusal(judge, name)) is not None}
+        return _Filtered([name for name in names if name not in refused], refused)
 
     def _refusal(self, judge: Judge, name: str) -> tuple[str, str] | None:
         node = self._nodes(name)
