@@ -254,7 +254,7 @@ async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_po
             lambda call: client.request(call.method, call.path, body=call.body, content_type=call.content_type),
         )
         with pytest.raises(ApiError) as caught:
-            await save_guard(behind, "p", uid, {"open": False}, standing)
+            await save_guard(behind, "p", uid, {"term": 1}, standing)
     assert caught.value.code == 409
     assert "guard" not in policy_of(with_policy)["status"]
 
