@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from controller import NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
-from taintwarden.serving.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
+from taintwarden.serving.pairs import AUTHORITY_SECONDS, Pair, make_authority, make_pair, trusts
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_placement.certificate_keeper import READ_SECONDS, RETRY_SECONDS, ROTATING_SECONDS, CertificateKeeper
 from taintwarden_placement.rotation import TRUST_SECONDS
@@ -94,15 +94,6 @@ async def test_no_look_writes_a_configuration(api):
     assert set(api.bundles().values()) == {None}
 
 
-async def test_looking_again_writes_nothing(api):
-    replica = Replica(api)
-    await replica.look()
-    written = list(api.writes)
-    await replica.look()
-    assert api.writes == written
-    assert len(replica.loaded) == 1
-
-
 async def test_what_is_there_is_served_and_not_written_again(api):
     hold(api, pair())
     replica = Replica(api)
@@ -117,19 +108,6 @@ async def test_two_that_fill_it_at_once_serve_the_same(api):
     await replica.look()
     assert replica.loaded == [pair()]
     assert "secret" not in api.writes
-
-
-async def test_a_certificate_is_renewed_by_its_authority_without_anybody(api):
-    fresh = authority(OLD + AUTHORITY_SECONDS * 0.2)
-    old = made_pair(NAMES, NOW - LIFETIME_SECONDS * 0.7, fresh)
-    hold(api, old, fresh)
-    api.trust(fresh.certificate)
-    replica = Replica(api)
-    assert await replica.look() == READ_SECONDS
-    (served,) = replica.loaded
-    assert served.ends_at > old.ends_at
-    assert trusts(fresh.certificate, served.certificate)
-    assert replica.trusted() == 1
 
 
 async def test_the_next_authority_signs_only_when_it_was_trusted_for_a_minute(api):
