@@ -107,7 +107,7 @@ class Rig:
     def advance(self, seconds: float, step: float = 0.25) -> None:
         """Let time pass on both clocks, in steps that are exact in floating point; those in which it sleeps are one."""
         left = int(seconds / step)
-        while left:
+        while left > 0:
             due = self.machine.wake_after(self.now)
             steps = left if due is None else min(left, max(1, math.ceil(due / step)))
             self.wall += steps * step
