@@ -12,7 +12,7 @@ from simulated.world.world import World
 
 SCRIPT = """
 from hashlib import sha256
-from engine.test_spread import an_order
+from engine.spreading import an_order
 from simulated.world.themes import draw
 from simulated.world.world import World
 
