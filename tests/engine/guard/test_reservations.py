@@ -7,6 +7,17 @@ from taintwarden.engine.guard import MAX_RESERVED, NARROW_SECONDS
 from taintwarden.engine.model import GuardAction
 
 
+def test_an_eviction_is_reserved_when_its_record_is_stored():
+    bench = Bench()
+    assert bench.guard.want("a", "shop")
+    assert not bench.guard.may_take("a")
+    assert bench.store().reserved == (("a", "shop"),)
+    assert bench.guard.may_take("a")
+    assert not bench.guard.may_take("b")
+    assert bench.guard.reserved == 1
+    assert bench.guard.to_save(bench.now, 1) is None
+
+
 def test_what_is_reserved_remains_so_in_the_next_record():
     bench = Bench()
     bench.reserve("a")
@@ -53,6 +64,15 @@ def test_a_pod_that_is_gone_while_the_record_is_written_is_not_reserved_by_it(en
         bench.guard.unreserve("b")
     bench.guard.saved(record, succeeded=True)
     assert bench.guard.reserved == 0
+
+
+def test_a_namespace_that_fails_keeps_no_reservation():
+    bench = Bench()
+    bench.reserve("a", "b")
+    bench.reserve("c", namespace="bank")
+    bench.want("d")
+    bench.guard.unreserve_all("shop")
+    assert bench.guard.record(bench.now).reserved == (("c", "bank"),)
 
 
 @pytest.mark.parametrize(("due", "at_once"), [(0, 10), (100, 10), (119, 11), (250, 25)])

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.guard.bench import WALL, Bench, pods
+from engine.kept import kept
 from taintwarden.engine.guard import GuardRecord, Turn
 from taintwarden.engine.model import GuardAction
 
@@ -166,3 +167,11 @@ def test_what_many_budgets_allow_is_counted_in_slices_before_anything_is_decided
         assert (bench.guard.counted().total(), bench.guard.has_to_save) == (counted, False)
     assert bench.guard.look(bench.now, most=4) is Turn.TRIPPED
     assert (bench.guard.counted(), bench.guard.has_to_save) == ({"ns0": 6, "ns1": 5}, True)
+
+
+def test_nothing_is_kept_of_a_wave_that_is_over():
+    bench = Bench()
+    uids = bench.trip()
+    bench.forget(*uids)
+    bench.look()
+    assert kept(bench.guard, *uids) == []
