@@ -117,9 +117,7 @@ GOOD: dict[str, Json] = {
 BAD: dict[str, Bad] = {
     "no_tolerations": Bad("spec.tolerations", {}),
     "empty": Bad("spec.tolerations", _of()),
-    "no_list": Bad("spec.tolerations", {"tolerations": {}}),
     "json_text": Bad("spec.tolerations", {"tolerations": '[{"key": "sla", "operator": "Exists"}]'}),
-    "no_object": Bad("spec.tolerations[0]", _of("sla")),
     "one_too_many": Bad("spec.tolerations", _of(*(GT | {"value": str(number)} for number in range(65)))),
     "three_hundred": Bad("spec.tolerations", _of(*(GT | {"value": str(number)} for number in range(300)))),
     "twice": Bad("spec.tolerations", _of(GT, {"key": "a"}, GT)),
@@ -131,23 +129,16 @@ BAD: dict[str, Bad] = {
     "key_empty": Bad("spec.tolerations[0].key", _of(GT | {"key": ""})),
     "key_space": Bad("spec.tolerations[0].key", _of(GT | {"key": "a b"})),
     "key_prefix": Bad("spec.tolerations[0].key", _of(GT | {"key": "example.com/*"})),
-    "key_number": Bad("spec.tolerations[0].key", _of(GT | {"key": 1})),
     "key_long": Bad("spec.tolerations[0].key", _of(GT | {"key": "a" * 318})),
     "operator_case": Bad("spec.tolerations[0].operator", _of(GT | {"operator": "gt"})),
     "operator_empty": Bad("spec.tolerations[0].operator", _of(GT | {"operator": ""})),
     "operator_sign": Bad("spec.tolerations[0].operator", _of(GT | {"operator": ">"})),
-    "operator_number": Bad("spec.tolerations[0].operator", _of(GT | {"operator": 1})),
-    "value_number": Bad("spec.tolerations[0].value", _of(GT | {"value": 950})),
     "value_boolean": Bad("spec.tolerations[0].value", _of(GT | {"value": True})),
-    "value_list": Bad("spec.tolerations[0].value", _of(GT | {"value": ["950"]})),
     "value_long": Bad("spec.tolerations[0].value", _value("SemverGt", "1.2.3-" + "a" * 256)),
     "effect": Bad("spec.tolerations[0].effect", _of(GT | {"effect": "Noexecute"})),
     "effect_empty": Bad("spec.tolerations[0].effect", _of(GT | {"effect": ""})),
-    "seconds_text": Bad("spec.tolerations[0].tolerationSeconds", _of(GT | {"tolerationSeconds": "30"})),
-    "seconds_fraction": Bad("spec.tolerations[0].tolerationSeconds", _of(GT | {"tolerationSeconds": 1.5})),
     "seconds_boolean": Bad("spec.tolerations[0].tolerationSeconds", _of(GT | {"tolerationSeconds": True})),
     "grace_negative": Bad("spec.tolerations[0].violationGraceSeconds", _of(GT | {"violationGraceSeconds": -1})),
-    "grace_text": Bad("spec.tolerations[0].violationGraceSeconds", _of(GT | {"violationGraceSeconds": "1m"})),
     "grace_of_exists": Bad(
         "spec.tolerations[0].violationGraceSeconds",
         _of({"key": "a", "operator": "Exists", "violationGraceSeconds": 1}),
@@ -172,8 +163,7 @@ BAD: dict[str, Bad] = {
     "no_version": Bad("spec.tolerations[0].value", _of({"key": "a", "operator": "SemverEq"})),
     "second_one": Bad("spec.tolerations[1].value", _of(GT, GT | {"value": "x"})),
     **{
-        f"{operator}_{name}": Bad("spec.tolerations[0].value", _value(operator, text))
-        for operator in ("Gt", "Lt")
+        f"Gt_{name}": Bad("spec.tolerations[0].value", _value("Gt", text))
         for name, text in {
             "empty": "",
             "word": "high",
@@ -192,8 +182,7 @@ BAD: dict[str, Bad] = {
         }.items()
     },
     **{
-        f"{operator}_{name}": Bad("spec.tolerations[0].value", _value(operator, text))
-        for operator in ("VersionGt", "VersionLt", "VersionEq")
+        f"VersionGt_{name}": Bad("spec.tolerations[0].value", _value("VersionGt", text))
         for name, text in {
             "empty": "",
             "word": "newest",
@@ -203,10 +192,13 @@ BAD: dict[str, Bad] = {
             "other_digits": "1.\u0662",
         }.items()
     },
+    **{
+        f"{operator}_word": Bad("spec.tolerations[0].value", _value(operator, "high"))
+        for operator in ("Lt", "VersionLt", "VersionEq", "SemverLt", "SemverEq")
+    },
     "natural_absent": Bad("spec.tolerations[0].value", _of({"key": "a", "operator": "VersionEq"})),
     **{
-        f"{operator}_{name}": Bad("spec.tolerations[0].value", _value(operator, text))
-        for operator in ("SemverGt", "SemverLt", "SemverEq")
+        f"SemverGt_{name}": Bad("spec.tolerations[0].value", _value("SemverGt", text))
         for name, text in {
             "empty": "",
             "word": "newest",
@@ -228,8 +220,6 @@ BAD: dict[str, Bad] = {
             "huge": "9" * 40,
         }.items()
     },
-    "selector_no_object": Bad("spec.podSelector", _of(GT) | {"podSelector": "app=a"}),
-    "selector_labels": Bad("spec.podSelector.matchLabels", _selecting(matchLabels="a=b")),
     "selector_label_key": Bad("spec.podSelector.matchLabels", _selecting(matchLabels={"a!": "b"})),
     "selector_label_value": Bad("spec.podSelector.matchLabels[a]", _selecting(matchLabels={"a": "b c"})),
     "selector_operator": Bad(

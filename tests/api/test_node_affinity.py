@@ -84,7 +84,6 @@ def test_no_more_faults_are_kept_than_are_read():
     assert found[-1].endswith("has 7 more faults")
 
 
-FIELDS = ("nodeSelectorTerms", "matchExpressions", "key", "operator", "values")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (

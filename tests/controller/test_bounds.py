@@ -13,7 +13,7 @@ from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import MAX_OF_A_POD, MAX_SPREAD_CONSTRAINTS
 from taintwarden.kube.wire.resources import PODS
 
-MANY = 5_000
+MANY = 3_000
 LEFT_OUT = "Invalid value: 251: has more than 250 items, and only the first 250 count"
 
 

@@ -91,15 +91,6 @@ async def test_no_look_writes_a_configuration(api):
     assert set(api.bundles().values()) == {None}
 
 
-async def test_looking_again_writes_nothing(api):
-    replica = Replica(api)
-    await replica.look()
-    written = list(api.writes)
-    await replica.look()
-    assert api.writes == written
-    assert len(replica.loaded) == 1
-
-
 async def test_what_is_there_is_served_and_not_written_again(api):
     hold(api, pair())
     replica = Replica(api)

@@ -1,6 +1,6 @@
 """Which of some objects count: as a model says that looks at all of them at every change."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -60,6 +60,7 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
+TestChanges.settings = settings(max_examples=20, stateful_step_count=30)
 
 
 @given(st.lists(SIZES, max_size=30))

@@ -31,9 +31,7 @@ class Reading:
         return found
 
     def pod(self, name: str, app: str = "web") -> Pod:
-        found = self.decoder.pod(self.shaped(name, app))
-        assert found is not None
-        return found
+        return self.decoder.pod(self.shaped(name, app))
 
 
 @pytest.fixture
@@ -60,10 +58,8 @@ def test_a_shape_is_forgotten_with_its_last_pod(reading: Reading) -> None:
 def test_what_was_made_of_a_shape_is_made_again_after_it_was_forgotten(reading: Reading) -> None:
     shaped = reading.shaped("a")
     first = reading.decoder.pod(shaped)
-    assert first is not None
     shared = ref(first.shared)
     del first
     assert shared() is None
     again = reading.decoder.pod(shaped)
-    assert again is not None
     assert again.shared.labels == {"app": "web"}

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from taintwarden.controller.decoding.times import latest_moment, moment
 from taintwarden.engine import rfc3339
 
-NOW = 1_700_000_000.5
 TEN = 1_699_999_990.0  # 2023-11-14T22:13:10Z
 
 

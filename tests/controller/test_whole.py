@@ -132,30 +132,6 @@ async def test_without_a_leader_no_replica_is_ready(scene: Whole) -> None:
     assert app.health.unready() == ""
 
 
-async def test_a_crash_in_the_middle_of_a_wave(scene: Whole) -> None:
-    await leads(scene)
-    [app] = scene.apps
-    scene.faults.slow(0.02, method="POST", path="/eviction$", times=1_000)
-    drop(scene)
-    await scene.until(lambda: scene.evictions)
-    await scene.crash(app)
-    await scene.start("two")
-    await finished(scene)
-
-
-async def test_an_orderly_stop_hands_the_lead_over_at_once(scene: Whole) -> None:
-    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, lasts=600))
-    await leads(scene)
-    [first] = scene.apps
-    second = await scene.start("two")
-    await asyncio.sleep(0.2)
-    assert not second.machine.view.is_leading
-    await scene.stop(first)
-    await scene.until(lambda: second.machine.view.is_leading)
-    drop(scene)
-    await finished(scene)
-
-
 async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
     """Those that were not sent are given up: nothing keeps their reasons up to date any more."""
     scene.timings = replace(TIMINGS, stop_seconds=PATIENCE_SECONDS)
@@ -185,21 +161,6 @@ async def test_no_call_is_sent_after_the_lease_is_released(scene: Whole) -> None
     await asyncio.sleep(0.3)
     assert scene.faults.count("DELETE", "/pods/") == 0
     assert scene.observed() == {*WAVE, *ROCKS}
-
-
-async def test_a_grace_survives_a_crash(scene: Whole) -> None:
-    scene.pods("n1", "patient", violationGraceSeconds=1)
-    await leads(scene)
-    [app] = scene.apps
-    loop = asyncio.get_running_loop()
-    scene.taint("n1", "940")
-    began = loop.time()
-    await scene.until(lambda: "taintwarden.io/taint-history" in scene.annotations("n1"))
-    await scene.crash(app)
-    await asyncio.sleep(0.2)
-    await scene.start("two")
-    await scene.until(lambda: "patient" not in scene.observed())
-    assert loop.time() - began >= 1.0
 
 
 async def test_what_is_going_on_is_told(scene: Whole) -> None:
@@ -366,27 +327,6 @@ async def running(scene: Whole) -> AsyncIterator[Whole]:
     signal.raise_signal(signal.SIGTERM)
     assert await asyncio.wait_for(task, PATIENCE_SECONDS) is None
     assert kill is os.kill
-
-
-def condition(scene: Whole, kind: str, name: str = "sla") -> str:
-    return next((one["status"] for one in scene.status_of(name).get("conditions", ()) if one["type"] == kind), "")
-
-
-async def test_policies_are_followed_while_it_runs(running: Whole) -> None:
-    scene = running
-    policy = scene.cluster.store.get("taintevictionpolicies", "sla")
-    policy["spec"]["paused"] = True
-    policy["metadata"]["generation"] += 1
-    scene.cluster.store.update("taintevictionpolicies", policy)
-    await scene.until(lambda: condition(scene, "Enforcing") == "False")
-    drop(scene)
-    await asyncio.sleep(0.2)
-    assert scene.evictions == {}
-    policy = scene.cluster.store.get("taintevictionpolicies", "sla")
-    policy["spec"]["paused"] = False
-    policy["metadata"]["generation"] += 1
-    scene.cluster.store.update("taintevictionpolicies", policy)
-    await finished(scene)
 
 
 async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -> None:

@@ -14,7 +14,6 @@ from taintwarden.engine.guard import GuardRecord
 
 CROWD = [f"crowd-{number}" for number in range(60)]
 """More than a guard lets go by default."""
-RESET = "taintwarden.io/guard-reset"
 
 
 @pytest.fixture
@@ -36,12 +35,6 @@ def condition(scene: Whole, kind: str) -> str:
     return next((one["status"] for one in scene.status_of().get("conditions", ()) if one["type"] == kind), "")
 
 
-def annotate(scene: Whole, value: str) -> None:
-    policy = scene.cluster.store.get("taintevictionpolicies", "sla")
-    policy["metadata"].setdefault("annotations", {})[RESET] = value
-    scene.cluster.store.update("taintevictionpolicies", policy)
-
-
 def crowd_elsewhere(scene: Whole) -> None:
     """Pods that stay, so that the crowd is no more than half of all: a guard lets less than that go."""
     scene.node("n2")
@@ -60,22 +53,12 @@ def evicted(app: App) -> int:
 
 def record(app: App) -> GuardRecord:
     report = app.machine.view.guard("sla", system_clock())
-    assert report is not None
     return report.record
 
 
 async def opened(scene: Whole) -> None:
     scene.taint("n1", "940")
     await scene.until(lambda: guard(scene).get("trippedAt") and condition(scene, "GuardTripped") == "True")
-
-
-async def test_a_guard_opens_before_anybody_leaves_and_says_so(guarded: Whole) -> None:
-    await leads(guarded)
-    await opened(guarded)
-    assert guard(guarded)["counted"] == [{"namespace": "default", "pods": len(CROWD)}]
-    assert "taint sla" in guard(guarded)["cause"]
-    await guarded.until(lambda: guarded.status_of().get("limitedBy") == "guard")
-    assert guarded.evictions == {}
 
 
 async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(guarded: Whole) -> None:
@@ -106,16 +89,6 @@ async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led
     app.leadership.changed(held=True)
     await guarded.until(lambda: app.machine.view.is_leading)
     assert evicted(app) == 7
-
-
-async def test_a_reset_lets_them_go_and_counts_once(guarded: Whole) -> None:
-    await leads(guarded)
-    await opened(guarded)
-    annotate(guarded, "1")
-    await guarded.until(lambda: not guarded.observed(*CROWD))
-    stored = lambda: guarded.cluster.store.get("taintevictionpolicies", "sla")["metadata"]  # noqa: E731
-    await guarded.until(lambda: RESET not in stored().get("annotations", {}))
-    await guarded.until(lambda: "trippedAt" not in guard(guarded))
 
 
 async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:

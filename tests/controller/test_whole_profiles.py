@@ -37,17 +37,6 @@ def accepted(world: Whole, name: str) -> str:
     return told.get("Accepted", "")
 
 
-async def test_a_profile_decides_for_the_pods_it_selects(world: Whole) -> None:
-    world.profile("strict", GT_950, labels={"app": "web"})
-    world.node("n1", "940")
-    plain_pods(world, "web", app="web")
-    plain_pods(world, "db", app="db")
-    await world.start()
-    await world.until(lambda: world.observed() == {"db"})
-    await world.until(lambda: profile_status(world, "strict").get("matchedPods") == 0)
-    assert accepted(world, "strict") == "True"
-
-
 async def test_profiles_come_and_go_while_it_runs(world: Whole) -> None:
     """kopf is not run here: what it would hand over is what the list every moment brings."""
     world.node("n1", "940")

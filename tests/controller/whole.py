@@ -8,20 +8,24 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from contract.api import pod as pod_body
 from definitions import define
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from patience import PATIENCE_SECONDS
+from taintwarden import app as app_module
 from taintwarden.app import App, AppTimings
 from taintwarden.engine.machine import Outcome, Timings
 from taintwarden.kube.calls.lease import LeaseTimings
 from taintwarden.kube.watch.watching import StreamTimings
+from taintwarden.plugin import installed
 from taintwarden.settings import Settings
 
 EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
@@ -38,6 +42,8 @@ TIMINGS = AppTimings(
 )
 """What takes seconds takes tenths of them."""
 
+INSTALLED = lru_cache(installed)
+"""All distributions of the environment are read once, not for each operator."""
 Json = dict[str, Any]
 
 
@@ -79,10 +85,6 @@ class Whole:
             body = pod_body(name, nodeName=node, tolerations=[{"operator": "Exists"}])
             body["metadata"]["annotations"] = {"taintwarden.io/tolerations": json.dumps(asked)}
             self.cluster.create("pods", body)
-
-    def annotations(self, node: str) -> dict[str, str]:
-        found: dict[str, str] = self.cluster.store.get("nodes", node)["metadata"].get("annotations") or {}
-        return found
 
     def observed(self, *names: str) -> set[str]:
         """The pods that are there and not on their way out."""
@@ -163,6 +165,7 @@ class Whole:
 async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Whole]:
     monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
     monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(app_module, "installed", INSTALLED)
     thresholds = gc.get_threshold()
     cluster = LocalCluster(kubelet=True, termination_seconds=0.05, bookmark_seconds=0.1)
     define(cluster)
@@ -171,7 +174,8 @@ async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Wh
         made = Whole(cluster, server.write_kubeconfig(path / "kubeconfig"))
         monkeypatch.setattr(os, "kill", lambda pid, number: made.killed.append(number))
         try:
-            yield made
+            with capture_logs():  # else each line is formatted, and a failure with all variables
+                yield made
             made.check()
         finally:
             monkeypatch.undo()

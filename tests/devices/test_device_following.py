@@ -97,7 +97,6 @@ async def test_each_time_it_is_followed_everything_is_passed_on():
     followed = Followed({"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}, default=NOT_SERVED)
     followed.following.policies_changed((FOR_DEVICES,))
     streams = followed.following._current
-    assert streams is not None
     before = streams._handlers
     await followed.change(FOR_DEVICES)
     assert streams._handlers is not before
@@ -109,7 +108,6 @@ async def test_a_stream_that_was_cut_off_holds_nobody_once_it_is_not_followed():
     followed = Followed({"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}, default=NOT_SERVED)
     await followed.change(FOR_DEVICES)
     streams = followed.following._current
-    assert streams is not None
     for handler in streams._handlers.values():
         handler.live(live=False)
     await followed.change(FOR_NODES)

@@ -1,4 +1,4 @@
-"""What one object about devices costs while its writer has 1,200 others: as much as while it has a few.
+"""What one object about devices costs while its writer has hundreds of others: as much as while it has a few.
 
 A kubelet writes slices of its node, of any driver and pool; a driver those of pools without a node; whoever allocates
 writes claims; and rules are written by people and by tools that watch devices. Steps are counted instead of time.
@@ -21,8 +21,8 @@ from taintwarden_devices.inventory import (
 )
 from work import steps
 
-FEW, MANY = 300, 1_200
-"""More than the claims of a pod that count, and very many."""
+FEW, MANY = 280, 840
+"""More than the claims of a pod that count, and three times as many."""
 RATIO = 1.5
 """A little more than nothing: the sizes of tables are powers of two."""
 POLICY = for_devices(timing=Timing(violation_grace_seconds=10**6))

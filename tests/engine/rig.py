@@ -105,10 +105,14 @@ class Rig:
         raise AssertionError("the machine never comes to rest")
 
     def advance(self, seconds: float, step: float = 0.25) -> None:
-        """Let time pass on both clocks, in steps that are exact in floating point."""
-        for _ in range(int(seconds / step)):
-            self.wall += step
-            self.monotonic += step
+        """Let time pass on both clocks, in steps that are exact in floating point; those in which it sleeps are one."""
+        left = int(seconds / step)
+        while left > 0:
+            due = self.machine.wake_after(self.now)
+            steps = left if due is None else min(left, max(1, math.ceil(due / step)))
+            self.wall += steps * step
+            self.monotonic += steps * step
+            left -= steps
             self.wake()
 
     def version(self) -> int:
@@ -194,6 +198,13 @@ class Rig:
         if orders:
             self.written(orders[-1], WriteOutcome.DONE if succeeded else WriteOutcome.FAILED)
         return bool(orders)
+
+    def store(self, seconds: float = 5.0) -> None:
+        """Time passes, and all that guards want to be written is written."""
+        for _ in range(int(seconds * 4)):
+            for name in self.world.limiter.guards.by_policy:
+                self.save(name)
+            self.advance(0.25)
 
     # -- what came out ------------------------------------------------------------------------------------------------
 

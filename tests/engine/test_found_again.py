@@ -1,8 +1,8 @@
-"""Random histories of the machine, in which three things hold after every step.
+"""Random histories of the machine, in which four things hold after every step, and of which nothing is left at the end.
 
-What limits and spread count of pods is what a recount of the cluster finds. Who waits for something that is over is
-asked again: at rest, what refused a pod last still does. And what was decided change by change is what is decided at
-once: to judge everything again changes nothing.
+What limits and spread count of pods is what a recount of the cluster finds, and so is the number of pods that a policy
+may evict. Who waits for something that is over is asked again: at rest, what refused a pod last still does. And what
+was decided change by change is what is decided at once: to judge everything again changes nothing.
 """
 
 import random
@@ -11,16 +11,19 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from engine.rig import NO_LIMITS, START, ZONE, Rig, budget, exists, gt, owner
+from engine.kept import kept
+from engine.rig import NO_LIMITS, START, ZONE, Rig, budget, exists, gt, limited, owner
 from simulated import policy
+from taintwarden.engine.evaluate import exclusion, selects_node
 from taintwarden.engine.guard import Guard
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.machine import Outcome, Phase, events
+from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.model import (
     ALL_PODS,
     NO_BACKOFF,
     BounceSettings,
+    Exclude,
     GuardSettings,
     Mode,
     Node,
@@ -30,11 +33,12 @@ from taintwarden.engine.model import (
     Policy,
     Profile,
     RateLimit,
+    Reclaim,
     SpreadConstraint,
     UnhealthyTaint,
     ZoneHealth,
 )
-from taintwarden.engine.selectors import LabelSelector
+from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden.fields.spec import MAX_RATE
 
 NODES = ("n1", "n2", "n3")
@@ -43,8 +47,16 @@ OWNERS = (None, owner("o0"), owner("o1"), owner("x", "Foo"))
 SPREADS = ((), (SpreadConstraint(ZONE, LabelSelector()),))
 TOLERATIONS = ((), (gt(),), (exists(),), (gt(violation_grace_seconds=5),))
 TAINTS = ((), ("sla=900",), ("sla=999",), ("sla=x",), ("sla=900", "other=1"))
-LABELS = ({}, {ZONE: "a"}, {ZONE: "b"})
+LABELS = ({"l": "a"}, {"l": "a", ZONE: "a"}, {"l": "b", ZONE: "b"})
+OF_A = LabelSelector((Requirement("l", SelectorOperator.IN, ("a",)),))
+SELECTORS = (EVERYTHING, EVERYTHING, EVERYTHING, OF_A)
 MODES = (Mode.ENFORCE, Mode.ENFORCE, Mode.ENFORCE, Mode.PAUSED, Mode.DRY_RUN)
+WRITTEN = (*[WriteOutcome.DONE] * 6, WriteOutcome.FAILED, WriteOutcome.OUTDATED)
+SPECS = (
+    {},
+    {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 10}},
+    {"timing": {"violationGraceSeconds": 5}},
+)
 
 EVERY = {
     "per_workload": (ALL_PODS, PerWorkload("50%")),
@@ -61,8 +73,10 @@ class History:
     """Pods, nodes, policies with any limits, profiles, budgets, calls, leadership and lists change at random."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.rig = Rig(*self.policies())
+        self.chance = chance = random.Random(seed)
+        options = {"max_in_flight": chance.choice((2, 8, 64)), "slice_size": chance.choice((2, 500))}
+        self.rig = Rig(*self.policies(), overall_rate=chance.choice((None, 5.0)), **options)
+        self.rig.feed(events.NamespaceSeen("shop", {"l": "a"}))
         self.nodes: dict[str, str] = {}
         """Name of a pod -> its node."""
         self.running: dict[str, str] = {}
@@ -74,8 +88,18 @@ class History:
         return [self.policy(name) for name in "pq" if self.chance.random() < 0.8]
 
     def policy(self, name: str) -> Policy:
-        limits = {limit: self.chance.choice(values) for limit, values in EVERY.items()}
-        return replace(policy(name), limits=replace(NO_LIMITS, **limits), mode=self.chance.choice(MODES))
+        pick = self.chance.choice
+        return replace(
+            policy(name, **pick(SPECS)),
+            uid=pick(("one", "one", "other")),
+            mode=pick(MODES),
+            limits=replace(NO_LIMITS, **{limit: pick(values) for limit, values in EVERY.items()}),
+            node_selector=pick(SELECTORS),
+            pod_selector=pick(SELECTORS),
+            namespace_selector=pick(SELECTORS),
+            exclude=Exclude(respect_do_not_evict=pick((True, True, False))),
+            reclaim=pick((*[None] * 7, Reclaim(60))),
+        )
 
     def pod(self, name: str) -> Pod:
         pick = self.chance.choice
@@ -85,7 +109,8 @@ class History:
             *pick(TOLERATIONS),
             node=self.nodes[name],
             ready=pick((True, False)),
-            labels={"app": pick("ab")},
+            labels={"app": pick("ab"), "l": pick("aab")},
+            do_not_evict=pick((*[False] * 6, True)),
             owner=pick(OWNERS),
             spread=pick(SPREADS),
             bound_at=START - pick((1_000, 0)),
@@ -122,7 +147,8 @@ class History:
     def node(self) -> None:
         name, uid = self.chance.choice(NODES), self.chance.choice("ab")
         taints = self.rig.make_taints(*self.chance.choice(TAINTS))
-        self.rig.feed(events.NodeSeen(Node(name, uid, self.chance.choice(LABELS), taints, self.rig.version())))
+        labels, opts_out = self.chance.choice(LABELS), self.chance.random() < 0.1
+        self.rig.feed(events.NodeSeen(Node(name, uid, labels, taints, self.rig.version(), do_not_evict=opts_out)))
 
     def node_gone(self) -> None:
         self.rig.feed(events.NodeGone(self.chance.choice(NODES)))
@@ -152,7 +178,7 @@ class History:
         self.rig.monotonic += seconds
 
     def leads(self) -> None:
-        self.rig.feed(events.LeadershipChanged(leading=self.chance.random() < 0.8))
+        self.rig.feed(events.LeadershipChanged(leading=self.chance.random() < 0.8, term=self.rig.version()))
 
     def budgets(self) -> None:
         name = self.chance.choice("xy")
@@ -165,15 +191,23 @@ class History:
             events.WorkloadSeen(("shop", f"uid-of-o{self.chance.choice('01')}"), self.chance.choice((0, 2, 8)))
         )
 
-    def stores(self) -> None:
-        for name in self.rig.world.limiter.guards.by_policy:
-            self.rig.save(name, succeeded=self.chance.random() < 0.9)
+    def writes(self, *outcomes: WriteOutcome) -> None:
+        for order in list(self.rig.ordered):
+            self.rig.ordered.remove(order)
+            self.rig.written(order, self.chance.choice(outcomes or WRITTEN))
+
+    def view(self) -> None:
+        self.rig.feed(events.ViewChanged("pods", live=self.chance.random() < 0.8))
+
+    def reset(self) -> None:
+        self.rig.feed(events.GuardReset(self.chance.choice("pq"), self.chance.choice(("1", "2", ""))))
 
     def minute(self) -> None:
         self.rig.advance(61, step=1.0)
 
     def namespace(self) -> None:
-        self.rig.feed(events.NamespaceSeen("shop", {"team": self.chance.choice("ab")}))
+        seen = events.NamespaceSeen("shop", {"l": self.chance.choice("aaab")})
+        self.rig.feed(self.chance.choice((seen, seen, seen, events.NamespaceGone("shop"))))
 
     def profile(self) -> None:
         gone = events.ProfileGone("shop", "x")
@@ -181,15 +215,59 @@ class History:
         self.rig.feed(self.chance.choice((gone, seen, seen)))
 
     STEPS = (seen, seen, seen, seen, seen, gone, terminates, settles, settles, settles, node, node, node_gone,
-             policies_change, listed, time_passes, time_passes, leads, budgets, budgets, wants, stores, stores, stores,
-             minute, namespace, profile, profile)  # fmt: skip
+             policies_change, listed, time_passes, time_passes, leads, budgets, budgets, wants, writes, writes, writes,
+             minute, namespace, profile, profile, view, reset)  # fmt: skip
+
+    # -- how it ends
+
+    def calm_down(self, *policies: Policy) -> None:
+        """Only these policies are in force, or every node is good. No call that was made evicts a pod."""
+        rig = self.rig
+        rig.process(events.ViewChanged("pods", live=True), events.LeadershipChanged(leading=True, term=rig.version()))
+        if policies:
+            rig.process(events.PoliciesChanged(policies))
+        for name in () if policies else NODES:
+            rig.node(name)
+        for _ in range(70):
+            for uid in self.in_flight():
+                rig.feed(events.Settled(uid, self.chance.choice((Outcome.FAILED, Outcome.NOT_SENT))))
+            rig.advance(2, step=0.5)
+            self.writes(WriteOutcome.DONE)
+
+    def left(self) -> list[str]:
+        """What is still counted of evictions, by whom."""
+        world = self.rig.world
+        limiter = world.limiter
+        found = {
+            "calls": [*limiter.calls._calls, *limiter.calls._quick],
+            "terminating": [*limiter.departures._leaving],
+            "missing": [*limiter.workloads._leaving],
+            "missing of a workload": [key for key, one in limiter.workloads._workloads.items() if one.ready_leaving],
+            "budgets": [*limiter.budgets._asked, *(k for k, one in limiter.budgets._accounts.items() if one.under_way)],
+            "spread": [*world.spread._leaving],
+            "guards": [uid for one in limiter.guards.by_policy.values() for uid in one._taken],
+            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.near],
+            "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
+            "queues": [*world.queues._positions],
+            "reclaims": [*self.rig.machine._reclaims.claims],
+        }
+        return [f"{where}: {what}" for where, names in found.items() for what in names]
 
     def end(self) -> None:
-        """Every call is answered, and no pod exists any more."""
-        for uid in self.in_flight():
-            self.rig.feed(events.Settled(uid, Outcome.GONE))
-        self.rig.feed(events.PodsListed({}, self.rig.version()))
-        self.rig.wake()
+        """No object exists any more."""
+        rig = self.rig
+        rig.process(
+            *(events.NodeGone(name) for name in NODES),
+            events.PodsListed({}, rig.version()),
+            events.NamespaceGone("shop"),
+            events.ProfileGone("shop", "x"),
+            *(events.BudgetGone("shop", name) for name in "xy"),
+            *(events.WorkloadGone(("shop", one.uid)) for one in OWNERS[1:]),
+            events.PoliciesChanged(()),
+        )
+        rig.advance(2_000, step=100.0)
+        rig.view.report(rig.now)  # which forgets the nodes that were gone long ago
+        rig.out, rig.ordered = [], []
 
 
 def recount(history: History) -> None:
@@ -264,13 +342,14 @@ def decided(rig: Rig) -> dict[str, object]:
     """What follows from the state of the cluster."""
     world = rig.world
     zones, guards = world.limiter.zones, world.limiter.guards.by_policy
-    under_way = (Phase.IN_FLIGHT, Phase.LEAVING)
+    # Of pods that opt out, a profile that goes is not looked at: they are not evicted.
+    not_by_it = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.EXEMPT)
     return {
         "zones": {name: table for name in zones._zones if (table := zones.table(name))},
         "claims": {
             one.key: (one.due_at, one.verdict, one.policy, one.rests)
             for one in world.claims
-            if one.phase not in under_way
+            if one.phase not in not_by_it
         },
         "guards": {name: _ahead(one) for name, one in guards.items()},
         "histories": {name: dict(state.histories) for name, state in world.cluster.nodes.items()},
@@ -290,20 +369,57 @@ def is_judged_again(rig: Rig) -> None:
     assert {what: after[what] for what in before if before[what] != after[what]} == {}
 
 
-@pytest.mark.parametrize("seed", range(25))
+def counts_who_may_be_evicted(rig: Rig) -> None:
+    """By guards, as many as a walk finds."""
+    guards, walked = rig.world.limiter.guards.by_policy, Counter()
+    for state in rig.world.cluster.nodes.values():
+        for given in rig.view.policies:
+            if selects_node(given, state.labels, do_not_evict=state.do_not_evict):
+                for pod in state.pods.values():
+                    walked[given.name] += not exclusion(given, pod.shared, rig.view.namespace_labels(pod.namespace))
+    assert {name: guard.population() for name, guard in guards.items()} == {name: walked[name] for name in guards}
+
+
+@pytest.mark.parametrize("seed", range(30))
 def test_what_is_kept_is_what_is_found_again(seed):
     history = History(seed)
+    rig, world = history.rig, history.rig.world
     for number in range(200):
         history.chance.choice(History.STEPS)(history)
         recount(history)
         if history.chance.random() < 0.7:
-            history.rig.wake()
+            rig.wake()
             recount(history)
-            has_the_claims_it_should(history.rig)
-            assert unwoken(history.rig) == [], number
-            if history.rig.world.may_evict:
-                is_judged_again(history.rig)
+            has_the_claims_it_should(rig)
+            counts_who_may_be_evicted(rig)
+            assert unwoken(rig) == [], number
+            if world.may_evict:
+                is_judged_again(rig)
+    if seed % 2:
+        history.calm_down(*(limited(name, spec={"paused": True}) for name in "pq"))
+        rig.take(commands.Evict)
+        rig.advance(60, step=0.5)
+        assert rig.evictions() == []
+        assert {one.phase for one in world.claims} <= {Phase.PAUSED}
+    else:
+        history.calm_down()
+        assert list(world.claims) == []
+    assert history.left() == []
     history.end()
-    machine = history.rig.world
-    assert (machine.spread._leaving, machine.spread._classes, machine.claims.evictees) == ({}, {}, {})
-    assert not machine.cluster.classes
+    names = [*(f"uid-{name}" for name in NAMES), *NODES, *(one.uid for one in OWNERS[1:])]
+    assert kept(rig.machine, *names, without=world.limiter.rates) == []  # which know the last request
+    assert not world.cluster.classes
+
+
+def test_pods_that_come_and_go_while_a_change_of_a_policy_is_evaluated_count():
+    """Those of the nodes that are not evaluated yet still count as before."""
+    guarded = limited(guard=GuardSettings(min_pods=0, settle_seconds=0))
+    rig = Rig(guarded, slice_size=1)
+    for name in NODES:
+        rig.node(name, labels={"l": "b"})
+        rig.pod(f"pod-of-{name}", gt(), node=name)
+    rig.feed(events.PoliciesChanged((replace(guarded, node_selector=OF_A),)))
+    rig.feed(events.PodGone("uid-pod-of-n1", "n1"))
+    assert rig.world.limiter.guards.by_policy["p"].population() == 2
+    rig.wake()
+    assert rig.world.limiter.guards.by_policy["p"].population() == 0

@@ -229,23 +229,21 @@ def test_one_entry_that_cannot_be_read_costs_no_other():
 
 
 def many(number: int, values: int) -> dict[str, TaintHistory]:
-    return {
-        f"example.com/{'k' * 40}-{index}:NoExecute": history(*[(f"{'v' * 50}-{at}", float(at)) for at in range(values)])
-        for index in range(number)
-    }
+    made = history(*[(f"{'v' * 50}-{at}", float(at)) for at in range(values)])
+    return {f"example.com/{'k' * 40}-{index}:NoExecute": made for index in range(number)}
 
 
-@pytest.mark.parametrize(("taints", "values"), [(30, MAX_SPANS), (300, 20), (2_000, 1)])
+@pytest.mark.parametrize(("taints", "values"), [(20, MAX_SPANS), (60, 20), (700, 1)])
 def test_what_is_written_can_always_be_read(taints, values):
     text = encode_histories(many(taints, values))
     found = decode_histories(text)
     assert len(text) <= MAX_TEXT_LENGTH
     assert all(one.value == f"{'v' * 50}-{values - 1}" for one in found.values())
-    assert len(found) == taints or taints == 2_000
+    assert len(found) == taints or taints == 700
 
 
 def test_values_that_do_not_fit_are_told_apart_less():
-    found = decode_histories(encode_histories(many(30, MAX_SPANS)))
+    found = decode_histories(encode_histories(many(20, MAX_SPANS)))
     assert all(1 < len(one.spans) < MAX_SPANS for one in found.values())
     assert {one.added_at for one in found.values()} == {0.0}
 

@@ -26,14 +26,6 @@ GUARD = GuardSettings(min_pods=50, settle_seconds=0)
 UNHEALTHY = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))
 
 
-def store(rig: Rig, seconds: float = 5.0) -> None:
-    """Time passes, and the records of guards are written."""
-    for _ in range(int(seconds * 4)):
-        for name in rig.world.limiter.guards.by_policy:
-            rig.save(name)
-        rig.advance(0.25)
-
-
 # -- a pause -----------------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +159,7 @@ def test_pods_that_were_released_under_another_leader_do_not_wait_for_those_that
     rig.advance(10)
     rig.node("n2", "sla=940")
     rig.feed(events.LeadershipChanged(leading=True))
-    store(rig)
+    rig.store()
     assert rig.world.limiter.guards.by_policy["p"].is_tripped
     assert rig.evictions() == [f"released{number}" for number in range(10)]
 
@@ -229,7 +221,7 @@ def test_a_policy_that_is_created_again_does_not_wait_for_a_write_of_the_one_bef
     rig.ordered = []
     for policies in (*deleted, (created("second"),)):
         rig.change(*policies)
-    store(rig)
+    rig.store()
     assert rig.evictions() == ["a"]
 
 
@@ -242,7 +234,7 @@ def test_that_every_zone_is_full_is_reported_of_a_policy_that_is_created_again(d
     assert len(rig.take(commands.EvictionsHalted)) == 1
     for policies in (*deleted, (created("second", zone_health=UNHEALTHY),)):
         rig.change(*policies)
-    store(rig)
+    rig.store()
     assert len(rig.take(commands.EvictionsHalted)) == 1
 
 
@@ -255,7 +247,7 @@ def test_a_reset_of_the_policy_before_is_not_granted(deleted):
     rig.feed(events.ViewChanged("nodes", live=False), events.GuardReset("p", "1"))
     rig.feed(*(events.PoliciesChanged(one) for one in (*deleted, (created("second"),))))
     rig.feed(events.ViewChanged("nodes", live=True))
-    store(rig)
+    rig.store()
     assert rig.world.limiter.guards.by_policy["p"].is_tripped
     assert [one for one in rig.out if isinstance(one, commands.Evict | commands.ClearGuardReset)] == []
 
@@ -326,21 +318,21 @@ def test_nor_has_it_been_evicted_for_the_guard():
     for number in range(5):
         rig.pod(f"p{number}")
     rig.node("n1", "sla=940")
-    store(rig)
+    rig.store()
     assert len(rig.evictions()) == 5
     for number in range(5):
         rig.settle(f"p{number}", Outcome.FAILED)
     rig.feed(events.ViewChanged("pods", live=False))
     rig.advance(70)
     rig.feed(events.ViewChanged("pods", live=True))
-    store(rig)
+    rig.store()
     assert rig.take(commands.GuardTripped) == []
     assert rig.world.limiter.guards.by_policy["p"].evicted() + rig.world.limiter.guards.by_policy["p"].expected() == 5
 
 
 def test_what_a_guard_counted_is_settled_when_the_pod_is_gone_before_the_answer_is_known():
     rig = Rig(limited(guard=GUARD)).with_pod("sla=940")
-    store(rig)
+    rig.store()
     rig.settle("a", Outcome.FAILED)
     guard = rig.world.limiter.guards.by_policy["p"]
     assert guard.has_taken("uid-a")
@@ -488,7 +480,7 @@ def test_nothing_is_kept_of_a_policy_that_is_gone():
     rig.pod("a", gt())
     rig.change(*rig.view.policies, brief)
     rig.node("n1", "sla=940", labels={ZONE: "a"})
-    store(rig)
+    rig.store()
     rig.settle("a", Outcome.BLOCKED)
     rig.node("n2", "sla=940", labels={ZONE: "b"})
     rig.change(limited("stays", **limits))
@@ -501,8 +493,8 @@ def test_nothing_is_kept_of_a_policy_that_is_gone():
 def test_a_pod_that_is_gone_after_a_call_without_an_answer_counts_as_evicted():
     """That call most likely evicted it."""
     rig = Rig(limited(guard=GUARD)).with_pod("sla=940")
-    store(rig)
+    rig.store()
     rig.settle("a", Outcome.FAILED)
-    store(rig)
+    rig.store()
     rig.settle("a", Outcome.GONE)
     assert rig.world.limiter.guards.by_policy["p"].evicted() == 1

@@ -40,7 +40,7 @@ def spoiled(given: Policy, pods: int, **options) -> Rig:
 def tripped() -> Rig:
     """A guard that has tripped because of eight pods, with its record stored."""
     rig = spoiled(GUARDED, 8)
-    store(rig)
+    rig.store()
     return rig
 
 
@@ -53,14 +53,6 @@ def calls(rig: Rig) -> list[str]:
     return [one.pod.name for one in told(rig, commands.Evict)]
 
 
-def store(rig: Rig, seconds: float = 5.0) -> None:
-    """Time passes, and all that guards want to be written is written."""
-    for _ in range(int(seconds * 4)):
-        for name in rig.world.limiter.guards.by_policy:
-            rig.save(name)
-        rig.advance(0.25)
-
-
 def open_guard(rig: Rig, name: str = "p") -> bool:
     return rig.world.limiter.guards.by_policy[name].is_tripped
 
@@ -70,7 +62,7 @@ def open_guard(rig: Rig, name: str = "p") -> bool:
 
 def test_the_moment_of_its_record_is_not_named_if_something_else_made_a_pod_wait():
     rig = spoiled(limited(guard=SETTINGS, evictions_per_second=0.02, burst=1), 2)
-    store(rig, 120.0)
+    rig.store(120.0)
     assert [one.limit for one in told(rig, commands.Decided)] == ["guard", "policy-rate"]
 
 
@@ -102,7 +94,7 @@ def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again)
 
 def test_it_opens_before_the_first_eviction():
     rig = spoiled(GUARDED, 4)
-    store(rig)
+    rig.store()
     assert open_guard(rig)
     assert calls(rig) == []
 
@@ -116,7 +108,7 @@ def test_the_share_is_of_all_pods_that_the_policy_may_evict():
     rig.node("n2", "sla=980")
     rig.out = []
     spoil(rig)
-    store(rig)
+    rig.store()
     assert len(calls(rig)) == 4
 
 
@@ -128,7 +120,7 @@ def test_a_record_that_is_read_before_the_pods_are_listed_does_not_hide_them():
     for number in range(20):
         rig.pod(f"p{number}", gt(), node="n1" if number < 3 else "n2")
     rig.feed(events.Synced(), events.LeadershipChanged(leading=True))
-    store(rig)
+    rig.store()
     assert told(rig, commands.GuardTripped) == []
     assert len(calls(rig)) == 3
 
@@ -139,7 +131,7 @@ def test_a_wave_is_seen_whole_before_its_first_pod_goes():
     spoil(rig)
     rig.advance(1)
     rig.node("n2", "sla=940")
-    store(rig)
+    rig.store()
     assert calls(rig) == []
     assert open_guard(rig)
 
@@ -220,35 +212,35 @@ def test_it_closes_when_the_value_recovers():
     assert not open_guard(rig)
     [closed] = told(rig, commands.GuardArmed)
     assert closed.released is None
-    store(rig)
+    rig.store()
     assert calls(rig) == []
 
 
-def test_repairing_nodes_one_by_one_evicts_nothing():
-    """What has not been repaired yet must not be evicted since the rest has been."""
+def eight_bad_nodes() -> Rig:
+    """Each with a pod."""
     rig = Rig(GUARDED)
     for number in range(8):
         rig.node(f"n{number}", "sla=980")
         rig.pod(f"p{number}", gt(), node=f"n{number}")
     for number in range(8):
         rig.node(f"n{number}", "sla=0")
-    store(rig)
+    rig.store()
+    return rig
+
+
+def test_repairing_nodes_one_by_one_evicts_nothing():
+    """What has not been repaired yet must not be evicted since the rest has been."""
+    rig = eight_bad_nodes()
     for number in range(8):
         assert open_guard(rig)
         rig.node(f"n{number}", "sla=980")
-        store(rig, 14.0)
+        rig.store(14.0)
     assert calls(rig) == []
     assert not open_guard(rig)
 
 
 def test_the_nodes_that_are_bad_now_are_told_and_no_repaired_one():
-    rig = Rig(GUARDED)
-    for number in range(8):
-        rig.node(f"n{number}", "sla=980")
-        rig.pod(f"p{number}", gt(), node=f"n{number}")
-    for number in range(8):
-        rig.node(f"n{number}", "sla=0")
-    store(rig)
+    rig = eight_bad_nodes()
     for number in range(1, 6):
         rig.node(f"n{number}", "sla=980")
     [tripped], [report] = told(rig, commands.GuardTripped), rig.view.report(rig.now)
@@ -286,9 +278,9 @@ def test_a_reset_may_be_asked_for_again_once_it_is_taken_off_the_policy(outcome,
 
 def test_a_reset_releases_more_pods_than_one_step_looks_at():
     rig = spoiled(GUARDED, 8, slice_size=3)
-    store(rig)
+    rig.store()
     reset(rig)
-    store(rig)
+    rig.store()
     assert len(calls(rig)) == 8
 
 
@@ -303,16 +295,16 @@ def test_nothing_that_a_reset_released_is_evicted_before_the_next_leader_would_k
     reset(rig)
     rig.advance(5)
     assert calls(rig) == []
-    store(rig)
+    rig.store()
     assert len(calls(rig)) == 8
 
 
 def test_a_reset_that_was_granted_before_is_not_granted_for_another_wave():
     """Its leader died before the annotation was taken off."""
     rig = successor(GuardRecord(released_at=START, reset="3"), 8)
-    store(rig)
+    rig.store()
     reset(rig)
-    store(rig)
+    rig.store()
     assert calls(rig) == []
     assert open_guard(rig)
     assert len(told(rig, commands.ClearGuardReset)) == 1
@@ -327,7 +319,7 @@ def test_a_reset_releases_exactly_the_pods_that_it_named():
     spoil(rig)
     reset(rig)
     rig.node("n2", "sla=940")
-    store(rig)
+    rig.store()
     assert open_guard(rig)
     assert calls(rig) == [f"p{number}" for number in range(8)]
 
@@ -343,7 +335,7 @@ def test_a_reset_waits_until_all_is_known_that_it_lets_go():
     rig.process(events.Synced())
     [closed] = told(rig, commands.GuardArmed)
     assert closed.released == 8
-    store(rig)
+    rig.store()
     assert len(calls(rig)) == 8
 
 
@@ -374,7 +366,7 @@ def successor(record: GuardRecord, pods: int, value: str = "940") -> Rig:
 
 def test_an_open_guard_stays_open_under_the_next_leader():
     rig = successor(GuardRecord(START - 60, "taint sla", (("shop", 8),)), 8)
-    store(rig)
+    rig.store()
     assert calls(rig) == []
     assert told(rig, commands.GuardTripped) == [], "it was told by whoever led"
     assert rig.view.report(rig.now)[0].guard.record == GuardRecord(START - 60, "taint sla", (("shop", 8),))
@@ -402,7 +394,7 @@ def test_pods_of_a_wave_that_another_client_relabels_still_count_for_all():
         for number in range(6):
             rig.pod(f"p{number}", gt(), namespace=f"ns{number}", labels=labels)
         spoil(rig)
-        store(rig)
+        rig.store()
         assert open_guard(rig)
     assert calls(rig) == []
 
@@ -416,7 +408,7 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
         rig.gone(f"p{number}")
     rig.feed(events.GuardRestored("p", record))
     rig.change(GUARDED)
-    store(rig)
+    rig.store()
     assert open_guard(rig)
     assert calls(rig) == []
 
@@ -431,7 +423,7 @@ def test_a_lane_that_fails_keeps_no_reservation():
     rig.save()
     for name in calls(rig):
         rig.settle(name, Outcome.DENIED)
-    store(rig)
+    rig.store()
     assert rig.world.limiter.guards.by_policy["p"].reserved <= 1
 
 
@@ -442,12 +434,12 @@ def test_a_pause_does_not_arm_the_guard():
         rig.pod(f"p{number}", gt(), node="n2")
     spoil(rig)
     rig.node("n2", "sla=940")
-    store(rig)
+    rig.store()
     rig.change(msgspec.structs.replace(GUARDED, mode=Mode.PAUSED))
     rig.node("n1", "sla=980")
-    store(rig)
+    rig.store()
     rig.change(GUARDED)
-    store(rig)
+    rig.store()
     assert open_guard(rig)
     assert calls(rig) == []
 
@@ -460,14 +452,14 @@ def test_what_was_counted_before_a_pause_holds_no_other_wave(returns: tuple[str,
     for number in range(5, 8):
         rig.pod(f"p{number}", gt(), node="n2")
     spoil(rig)
-    store(rig)
+    rig.store()
     rig.change(msgspec.structs.replace(GUARDED, mode=Mode.PAUSED))
     rig.node("n1", "sla=980")
     rig.node("n2", "sla=940")
     for node in returns:
         rig.node(node, "sla=940")
     rig.change(GUARDED)
-    store(rig)
+    rig.store()
     assert calls(rig) == pods
 
 
@@ -475,7 +467,7 @@ def test_pods_that_a_budget_selects_no_more_count():
     rig = crowd(GUARDED, 8)
     rig.budget(allowed=0)
     spoil(rig)
-    store(rig)
+    rig.store()
     assert not open_guard(rig)
     rig.budget(allowed=0, app="other")
     rig.advance(1)
@@ -486,7 +478,7 @@ def test_pods_are_not_evicted_before_they_count_by_their_new_budgets():
     rig = crowd(guarded(min_pods=100), 8)
     rig.budget(allowed=0)
     spoil(rig)
-    store(rig)
+    rig.store()
     guard = rig.world.limiter.guards.by_policy["p"]
     rig.feed(events.BudgetGone("shop", "pdb"))
     assert guard.expected() == 0
@@ -494,13 +486,13 @@ def test_pods_are_not_evicted_before_they_count_by_their_new_budgets():
     rig.feed(events.Woke())
     assert guard.expected() == 8
     assert calls(rig) == []
-    store(rig)
+    rig.store()
     assert len(calls(rig)) == 8
 
 
 def test_what_a_policy_in_dry_run_rehearsed_counts_by_its_new_budgets():
     rig = spoiled(guarded({"mode": "DryRun"}, min_pods=100), 8)
-    store(rig)
+    rig.store()
     guard = rig.world.limiter.guards.by_policy["p"]
     assert (rig.phase("p0"), guard.expected()) == (Phase.REHEARSED, 8)
     rig.budget(allowed=2)
@@ -511,5 +503,5 @@ def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():
     rig = tripped()
     rig.process(events.GuardReset("p", "now"))
     rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
-    store(rig)
+    rig.store()
     assert len(calls(rig)) == 8

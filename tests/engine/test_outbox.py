@@ -59,7 +59,6 @@ class Bench:
     def wait(self) -> float:
         """Seconds until the next try."""
         at = self.outbox.next_at()
-        assert at is not None
         return at - self.world.now.monotonic
 
     def retry(self) -> list[Any]:

@@ -13,7 +13,7 @@ from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import Budget, GuardAction, GuardSettings, Node, Policy, Profile, RateLimit
 from taintwarden.engine.selectors import LabelSelector
 
-FEW, MANY = 120, 600
+FEW, MANY = 60, 400
 GUARD = GuardSettings(max_percent=1, min_pods=1, settle_seconds=0)
 GUARDED = limited(guard=GUARD)
 AT_ONCE = 20

@@ -22,27 +22,11 @@ def only(rig: Rig, name: str = "a") -> ClaimView:
 # -- the machine ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("leading", [True, False])
-def test_whether_it_may_act(leading):
-    assert Rig(leading=leading).view.is_leading is leading
-
-
-@pytest.mark.parametrize("synced", [True, False])
-def test_whether_all_data_is_known(synced):
-    assert Rig(synced=synced).view.is_synced is synced
-
-
 def test_whether_a_stream_is_cut_off():
     rig = Rig()
     assert rig.view.is_blind is False
     rig.feed(events.ViewChanged("pods", live=False))
     assert rig.view.is_blind is True
-
-
-def test_evaluations_are_counted_once_for_all_pods_alike():
-    rig = evicted()
-    rig.pod("b")
-    assert sum(rig.view.evaluations.values()) == 1
 
 
 # -- what is in force -------------------------------------------------------------------------------------------------
@@ -61,16 +45,6 @@ def test_tolerations_of_a_class_are_its_own_and_those_of_profiles():
 def test_policies_of_a_class_are_those_that_select_it():
     rig = Rig(limited("a"), limited("b", spec={"podSelector": {"matchLabels": {"app": "db"}}}))
     assert [one.name for one in rig.view.policies_for(rig.pod("a").shared)] == ["a"]
-
-
-def test_labels_of_a_namespace():
-    rig = Rig()
-    rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
-    assert rig.view.namespace_labels("shop") == {"team": "a"}
-
-
-def test_a_namespace_that_is_not_known_has_no_labels():
-    assert Rig().view.namespace_labels("shop") is None
 
 
 # -- the cluster ------------------------------------------------------------------------------------------------------
@@ -93,7 +67,6 @@ def test_a_node_that_was_not_seen_is_none(name):
 def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
     rig = evicted(limited("a"), limited("b", spec={"nodeSelector": {"matchLabels": {"pool": "b"}}}))
     found = rig.view.node("n1")
-    assert found is not None
     assert [(one.key, history.value) for one, history in found.taints] == [("sla", "940")]
     assert [one.name for one in found.policies] == ["a"]
     assert found.device_taints == ()

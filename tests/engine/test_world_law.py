@@ -1,4 +1,6 @@
-"""The judge itself: for each rule a history that keeps it, and one that breaks it on each side. All by hand."""
+"""The judge itself: for each rule a history that breaks it on each side, by hand. That it allows what is right, random
+histories show (``test_world_histories.py``), and here what is near a breach.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -109,13 +111,6 @@ def violated(**spec):
     return history
 
 
-@pytest.mark.parametrize(("at", "found"), [(101.0, []), (102.0, [])])
-def test_a_pod_leaves_when_it_is_due(at, found):
-    history = violated()
-    history.at(at).call("x")
-    assert history.breaches(120) == found
-
-
 def test_a_pod_that_nothing_holds_may_not_stay():
     assert violated().breaches(110) == ["late"]
 
@@ -133,13 +128,6 @@ def test_a_pod_that_tolerates_the_value_stays():
     history.at(101).node("n", "960")
     history.at(106).call("x")
     assert history.breaches() == ["right"]
-
-
-def test_what_recovered_a_moment_ago_may_not_be_known_yet():
-    history = violated()
-    history.at(101).node("n", "960")
-    history.at(101.5).call("x")
-    assert history.breaches() == []
 
 
 def falling(value_at, *, until, tolerations=GT, **spec):
@@ -255,14 +243,6 @@ def two_namespaces(limits, first=20, second=1):
     return history, *names
 
 
-def test_lanes_take_turns():
-    history, first, second = two_namespaces({"evictionsPerSecond": 1, "burst": 1}, second=5)
-    for index in range(5):
-        history.at(101 + 2 * index).call(first[index])
-        history.at(102 + 2 * index).call(second[index])
-    assert history.breaches() == []
-
-
 def test_no_lane_has_many_turns_while_another_waits():
     history, first, _ = two_namespaces({"evictionsPerSecond": 1, "burst": 1})
     for index in range(15):
@@ -371,7 +351,7 @@ def test_pods_whose_node_is_read_are_not_in_their_lane(ended, found):
 
 def crowded(calls, *, others=True, every=0.0):
     """So many calls of lane a hang from 105 on; lane b waits, or is empty."""
-    history, first, second = two_namespaces({"evictionsPerSecond": 20, "burst": 20}, second=200 if others else 0)
+    history, first, second = two_namespaces({"evictionsPerSecond": 20, "burst": 20}, second=40 if others else 0)
     history.at(105)
     for uid in first[:calls]:
         history.call(uid, None, takes=every)
@@ -615,10 +595,10 @@ def test_what_comes_back_is_delayed_after_three_rounds():
 
 # -- the guard --------------------------------------------------------------------------------------------------------
 
-GUARD = {"guard": {"maxPercent": 10, "minPods": 50}}
+GUARD = {"guard": {"maxPercent": 10, "minPods": 10}}
 
 
-def wave(*counts, limits=GUARD, stay=100):
+def wave(*counts, limits=GUARD, stay=20):
     """Pods of namespaces a, b, ... on a node that falls at 100, beside pods that stay."""
     history = History(limits)
     history.node("n")
@@ -630,7 +610,7 @@ def wave(*counts, limits=GUARD, stay=100):
 
 
 def test_a_wave_within_the_allowance_goes():
-    history, first = wave(50)
+    history, first = wave(10)
     assert history.breaches(106) == []
     assert history.breaches(115) == ["late"]
     history.at(103).calls(*first)
@@ -638,55 +618,49 @@ def test_a_wave_within_the_allowance_goes():
 
 
 def test_a_wave_above_it_is_held_before_its_first_eviction():
-    history, first = wave(51)
+    history, first = wave(11)
     assert history.breaches(400) == []
     history.at(104).call(first[0])
     assert history.breaches() == ["guard"]
 
 
 def test_two_namespaces_that_are_large_are_both_held():
-    history, first, second = wave(45, 45)
+    history, first, second = wave(9, 9)
     assert history.breaches(400) == []
     history.at(200).call(second[0])
     assert history.breaches() == ["guard"]
-    history, first, second = wave(50, 45)
+    history, first, second = wave(10, 9)
     history.at(200).call(first[0])
     assert history.breaches() == ["guard"]
 
 
 def test_ten_namespaces_are_held_together():
-    history, *names = wave(*[20] * 10)
+    history, *names = wave(*[4] * 10)
     assert history.breaches(400) == []
     history.at(300).call(names[3][0])
     assert history.breaches() == ["guard"]
 
 
-def test_a_small_namespace_goes_after_a_minute():
-    history, _, second = wave(80, 20)
-    assert history.breaches(150) == []
+@pytest.mark.parametrize(
+    ("small_at", "large_at", "found"), [(165, None, []), (120, None, ["guard"]), (165, 300, ["guard"])]
+)
+def test_a_small_namespace_goes_after_a_minute_and_the_large_one_does_not(small_at, large_at, found):
+    history, first, second = wave(16, 4)
+    history.at(small_at).calls(*second)
+    if large_at is not None:
+        history.at(large_at).call(first[0])
+    assert history.breaches(400) == found
+
+
+def test_a_small_namespace_may_not_be_held_for_ever():
+    history, *_ = wave(16, 4)
     assert history.breaches(200) == ["late"]
-    history.at(165).calls(*second)
-    assert history.breaches(400) == []
-
-
-def test_the_large_one_does_not():
-    history, first, second = wave(80, 20)
-    history.at(165).calls(*second)
-    history.at(300).call(first[0])
-    assert history.breaches() == ["guard"]
-
-
-def test_a_small_one_does_not_go_before_the_minute():
-    history, _, second = wave(80, 20)
-    history.at(120).calls(*second)
-    assert history.breaches() == ["guard"]
 
 
 def test_half_as_much_again_and_no_more_goes_while_one_is_held():
-    limits = {"guard": {"maxPercent": 10, "minPods": 50}}
-    history, _, second = wave(80, 25, limits=limits)
+    history, _, second = wave(16, 5)
     history.at(165).calls(*second)
-    third = many(history, "c", 60)
+    third = many(history, "c", 12)
     history.at(175).calls(*third)
     assert "guard" in history.breaches()
 
@@ -694,22 +668,22 @@ def test_half_as_much_again_and_no_more_goes_while_one_is_held():
 def test_repair_node_by_node_does_not_arm_it():
     history = History(GUARD)
     history.node("m")
-    many(history, "stay", 100, node="m")
-    for index in range(80):
+    many(history, "stay", 20, node="m")
+    for index in range(16):
         history.node(f"n{index}")
         history.pod(f"x{index:02}", "ab"[index % 2], f"n{index}")
     history.at(100)
-    for index in range(80):
+    for index in range(16):
         history.node(f"n{index}", "940")
-    for index in range(70):
+    for index in range(14):
         history.at(130 + 4 * index).node(f"n{index}")
-    assert history.breaches(420) == []
-    history.at(420).call("x75")
+    assert history.breaches(200) == []
+    history.at(200).call("x15")
     assert history.breaches() == ["guard"]
 
 
 def test_it_is_armed_when_nobody_has_to_leave():
-    history, *_ = wave(40, 40)
+    history, *_ = wave(8, 8)
     history.at(130).node("n")
     history.pod("new", "c", "k")
     history.at(800).node("k", "940")
@@ -720,11 +694,11 @@ def test_it_is_armed_when_nobody_has_to_leave():
 
 
 def test_while_one_namespace_has_to_leave_it_holds_only_that():
-    history, first, _second = wave(40, 1)
-    for uid in many(history, "c", 30, prefix="x"):
+    history, first, _second = wave(8, 1)
+    for uid in many(history, "c", 6, prefix="x"):
         history.at(100.2).pod(uid, "c", "n")
     history.at(130)
-    for uid in [*first, *(f"cx{index:03}" for index in range(30))]:
+    for uid in [*first, *(f"cx{index:03}" for index in range(6))]:
         history.object("pods", uid, None)
     history.at(200).pod("new", "d", "n")
     history.at(208).call("new")
@@ -732,16 +706,16 @@ def test_while_one_namespace_has_to_leave_it_holds_only_that():
 
 
 def test_a_release_lets_exactly_the_held_go():
-    history, first = wave(66)
+    history, first = wave(13)
     history.at(160).policy(reset="1")
     assert history.breaches(162) == []
     assert history.breaches(170) == ["late"]
     history.at(160.5).policy()
     history.at(161).calls(*first)
-    after = many(history, "a", 30, prefix="r")
+    after = many(history, "a", 6, prefix="r")
     history.at(167).calls(*after)
     assert history.breaches() == []
-    more = many(history, "a", 60, prefix="s")
+    more = many(history, "a", 12, prefix="s")
     history.at(180).call(more[0])
     assert history.breaches() == ["guard"]
 
@@ -769,7 +743,7 @@ def test_what_was_counted_in_a_rehearsal_counts():
 
 
 def test_pods_that_wait_for_a_budget_do_not_count():
-    history, first, second = wave(25, 26)
+    history, first, second = wave(5, 6)
     for uid in first:
         history.at(99).pod(uid, "a", labels={"app": "x"})
     status = {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1}
@@ -781,7 +755,7 @@ def test_pods_that_wait_for_a_budget_do_not_count():
 
 def test_a_release_does_not_release_what_waits_for_a_budget():
     """It was not counted: when its budget allows it, the guard trips again."""
-    history, first, second = wave(55, 55)
+    history, first, second = wave(11, 11)
     spec, status = {"selector": {"matchLabels": {"app": "x"}}}, {"observedGeneration": 1, "disruptionsAllowed": 0}
     history.at(50).object("budgets", "b/b", {"metadata": {"generation": 1}, "spec": spec, "status": status})
     for uid in second:
@@ -807,13 +781,13 @@ def test_while_it_holds_one_namespace_others_have_half_as_much_again():
 
 
 def test_an_allowance_is_counted_across_leaders():
-    history, first = wave(40)
+    history, first = wave(8)
     history.at(103).calls(*first)
     history.at(120).state(leader="b", term=2)
-    for uid in many(history, "b", 10):
+    for uid in many(history, "b", 2):
         history.at(124).call(uid, by="b")
     assert history.breaches() == []
-    for uid in many(history, "c", 5):
+    for uid in many(history, "c", 1):
         history.at(128).call(uid, by="b")
     assert history.breaches() == ["guard"]
 
@@ -862,11 +836,5 @@ def test_nothing_leaves_when_every_zone_is_full():
 
 def test_two_nodes_are_no_zone():
     history, names = zones(2, total=2)
-    history.at(101).calls(*names)
-    assert history.breaches() == []
-
-
-def test_without_a_list_zones_have_no_health():
-    history, names = zones(4, 4, limits={})
     history.at(101).calls(*names)
     assert history.breaches() == []

@@ -74,22 +74,6 @@ def test_reserved_evictions_remain_in_the_record_until_pods_are_known():
     assert third.guard.evicted() == 2
 
 
-def test_a_tripped_guard_stays_tripped_under_the_next_leader():
-    bench = Bench()
-    held = bench.trip()
-    bench.guard.cause = "a taint"
-    bench.seconds += 60
-    other = bench.restart()
-    assert other.guard.holds("shop")
-    assert other.look() is None
-    assert (other.guard.tripped_at, other.guard.cause) == (WALL, "a taint")
-    other.expect(*held[:2])
-    assert other.resolve() is None
-    assert other.guard.counted() == {"shop": 11}
-    other.forget(*held)
-    assert other.look() is Turn.ARMED
-
-
 def test_a_tripped_guard_is_armed_by_the_next_leader_if_the_cause_is_gone():
     bench = Bench()
     bench.trip()

@@ -4,20 +4,6 @@ from engine.guard.bench import Bench, pods, wave
 from taintwarden.engine.guard import NARROW_SECONDS
 
 
-def test_a_release_lets_exactly_the_held_pods_go_and_arms_it():
-    bench = Bench()
-    held = bench.trip()
-    bench.expect("far", after=700)
-    assert bench.guard.scope == "shop"
-    bench.freed.clear()
-    assert bench.release() == held
-    assert list(bench.guard.released) == held
-    assert not bench.guard.is_tripped
-    assert bench.freed == ["shop"]
-    bench.expect("later")
-    assert "later" not in bench.guard.released
-
-
 def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_began():
     bench = Bench()
     held = bench.trip()

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.guard.bench import BEGAN, SLOT, WINDOW, Bench, pods, wave
-from taintwarden.engine.guard import ALL, MAX_RESERVED, NARROW_SECONDS
+from taintwarden.engine.guard import MAX_RESERVED, NARROW_SECONDS
 from taintwarden.engine.model import GuardAction
 
 
@@ -16,16 +16,6 @@ def test_an_eviction_is_reserved_when_its_record_is_stored():
     assert not bench.guard.may_take("b")
     assert bench.guard.reserved == 1
     assert bench.guard.to_save(bench.now, 1) is None
-
-
-def test_a_record_that_was_not_stored_reserves_nothing_and_has_to_be_stored_again():
-    bench = Bench()
-    bench.want("a")
-    bench.freed.clear()
-    bench.store(succeeded=False)
-    assert not bench.guard.may_take("a")
-    assert bench.freed == [ALL], "the pods that need it are asked again"
-    assert bench.store().reserved == ()
 
 
 def test_what_is_reserved_remains_so_in_the_next_record():

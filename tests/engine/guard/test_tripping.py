@@ -21,17 +21,6 @@ def test_it_trips_when_more_pods_are_due_than_it_allows():
     assert bench.guard.counted() == {"shop": 10, "bank": 1}
 
 
-@pytest.mark.parametrize(
-    ("limits", "allowed"), [({"min_pods": 12}, 12), ({"max_pods": 4}, 4), ({"min_pods": 12, "max_pods": 11}, 11)]
-)
-def test_it_trips_above_min_pods_and_max_pods(limits, allowed):
-    bench = Bench(**limits)
-    bench.expect(*pods(allowed))
-    assert bench.look() is None
-    bench.expect("one-more")
-    assert bench.look() is Turn.TRIPPED
-
-
 def test_evictions_and_due_pods_trip_it_together():
     bench = Bench()
     bench.evict(*pods(6))

@@ -79,7 +79,6 @@ class Bench:
         refused = self.refuse(namespace, policy)
         if refused is None:
             return 0.0
-        assert refused.until is not None
         return refused.until - self.seconds
 
 
@@ -92,15 +91,6 @@ def test_there_are_as_many_calls_as_slots():
     assert bench.refuse() is None
     bench.begin()
     assert bench.refuse("bank") == Refusal(CALLS, detail="4 calls are in progress")
-
-
-@pytest.mark.parametrize("settlement", Settlement)
-def test_a_call_that_ends_gives_its_slot_back(settlement):
-    bench = Bench(slots=2)
-    uid, _ = bench.begin(2)
-    bench.calls.settle(uid, settlement, bench.now)
-    assert bench.refuse() is None
-    assert bench.calls.in_flight == 1
 
 
 def test_a_call_that_ends_frees_all_policies_if_all_slots_were_used():
@@ -190,7 +180,6 @@ def test_a_lane_with_four_slow_calls_begins_no_other():
     assert bench.refuse() is None
     uid, *_ = bench.hang()
     refused = bench.refuse()
-    assert refused is not None
     assert (refused.whom, refused.key, refused.until) == (Whom.LANE, "lane/p/shop", None)
     assert refused.detail == "4 calls of namespace shop have had no answer for a second"
     assert bench.refuse("bank") is None

@@ -2,7 +2,6 @@
 
 import pytest
 
-from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from engine.script import play
@@ -46,7 +45,6 @@ COUNTED = {
     "one that is called for twice": ("call a, call a, stay a", "b", 1, True),
     "the pod itself, whose call may have been carried out": ("call a", "a", 1, True),
     "one that terminates, whoever made it": ("stops other", "a", 1, False),
-    "one that terminates as announced twice": ("stops other 300, stops other 1", "a", 2, True),
     "one that was not overdue": (f"stops other {0.5 - OVERDUE_SECONDS}", "a", 1, False),
     "one that is overdue": (f"stops other {-OVERDUE_SECONDS}", "a", 1, True),
     "one that is gone": ("stops other, gone other", "a", 1, True),
@@ -64,7 +62,6 @@ def test_a_refusal_names_the_node():
     bench = Bench()
     bench.call("a")
     refused = bench.refuse(pod("b"), 1, NOW)
-    assert refused is not None
     assert (refused.limit, refused.key, refused.until) == (NODE, key("n1"), None)
     assert refused.detail == "1 pod is being evicted from node n1, or terminating there"
 
@@ -82,7 +79,6 @@ def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
     departures.terminating("slow", "n1", NOW.wall + 60, NOW)
     departures.terminating("quick", "n1", NOW.wall + 30, NOW)
     refused = departures.refuse(pod("a"), 1, NOW)
-    assert refused is not None
     assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
 
 
@@ -99,7 +95,6 @@ def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
     departures.terminating("foreign", "n1", NOW.wall + 300, NOW)
     departures.terminating("foreign", "n1", NOW.wall + 1, NOW)
     refused = departures.refuse(pod("a"), 1, NOW)
-    assert refused is not None
     assert refused.until == NOW.monotonic + 1 + OVERDUE_SECONDS
     assert departures.refuse(pod("a"), 2, NOW) is None
 
@@ -110,7 +105,6 @@ def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
     departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
     stepped = Instant(NOW.wall + step, NOW.monotonic + 30)
     refused = departures.refuse(pod("a"), 1, stepped)
-    assert refused is not None
     assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
     overdue = Instant(stepped.wall, NOW.monotonic + 30 + OVERDUE_SECONDS)
     assert departures.refuse(pod("a"), 1, overdue) is None
@@ -140,23 +134,10 @@ def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
     assert (departures.refuse(pod("b"), 1, NOW) is not None) == counts
 
 
-def test_nothing_is_remembered_of_those_that_are_gone():
-    freed = Freed()
-    departures = Departures(freed)
-    departures.leave(pod("a"))
-    departures.terminating("a", "n1", NOW.wall, NOW)
-    departures.stay("a")
-    departures.terminating("a", "n1", None, NOW)
-    freed.take()
-    assert kept(departures, "a") == []
-    assert kept(departures, "n1") == []
-
-
 def test_a_pod_that_may_stop_for_years_counts_for_ten_minutes():
     departures = Departures(Freed())
     departures.terminating("a", "n1", NOW.wall + 1e7, NOW)
     refused = departures.refuse(pod("b"), 1, NOW)
-    assert refused is not None
     assert refused.until == NOW.monotonic + LONGEST_SECONDS + OVERDUE_SECONDS
 
 
@@ -166,5 +147,4 @@ def test_later_events_of_a_terminating_pod_prolong_nothing():
     later = Instant(NOW.wall + 100, NOW.monotonic + 100)
     departures.terminating("a", "n1", NOW.wall + 1e7, later)
     refused = departures.refuse(pod("b"), 1, later)
-    assert refused is not None
     assert refused.until == NOW.monotonic + LONGEST_SECONDS + OVERDUE_SECONDS

@@ -23,7 +23,6 @@ from taintwarden.engine.model import (
     ZoneHealth,
 )
 
-GUARDED = limited(guard=GuardSettings())
 LATER = Instant(1_700_000_000.0, 1_000.0)
 NEVER = (Window("0 0 29 2 *", 60),)
 """A window that opens on leap days."""
@@ -103,15 +102,6 @@ def reserved(bench: Bench, *uids: str) -> Bench:
 # -- each limit refuses -----------------------------------------------------------------------------------------------
 
 
-def test_a_closed_window_refuses_until_it_opens():
-    bench = Bench(msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 3_600),)))
-    refused = bench.refuse(bench.pod())
-    assert refused is not None
-    assert (refused.limit, refused.key) == (refusal.WINDOW, "")
-    assert refused.until is not None
-    assert LATER.wall + refused.until - LATER.monotonic == 1_704_067_200, "2024-01-01"
-
-
 def test_a_released_pod_passes_the_guard_and_full_zones():
     bench = Bench(limited(guard=GuardSettings(), zone_health=ZoneHealth(())))
     bench.zone("z1", 0, 9)
@@ -119,12 +109,6 @@ def test_a_released_pod_passes_the_guard_and_full_zones():
     bench.now = Instant(LATER.wall + 1, LATER.monotonic + 1)
     assert bench.ask(bench.pod(), released=True) == ""
     assert bench.ask(bench.pod("b")) == refusal.ZONE
-
-
-def test_a_guard_without_a_record_refuses():
-    bench = Bench(GUARDED)
-    assert bench.ask(bench.pod()) == refusal.GUARD
-    assert reserved(bench).ask(bench.pod()) == ""
 
 
 # -- together ----------------------------------------------------------------------------------------------------------

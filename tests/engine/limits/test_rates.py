@@ -23,10 +23,8 @@ from taintwarden.engine.model import (
     Pod,
     Policy,
     RateLimit,
-    Reclaim,
     Tolerations,
     WallTime,
-    ZoneHealth,
 )
 from work import steps
 
@@ -107,11 +105,6 @@ def test_the_overall_rate_has_a_burst_of_one_second(rate, burst):
     assert Bench(overall=rate).go() == burst
 
 
-def test_all_policies_share_the_overall_rate():
-    bench = Bench(limited(), limited("q"), overall=3.0)
-    assert [bench.go(2), bench.go(policy=limited("q"))] == [2, 1]
-
-
 @keyed
 def test_each_namespace_and_each_zone_has_a_bucket(given, other):
     bench = Bench(given)
@@ -145,16 +138,6 @@ def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before()
     bench.rates.admit(bench.request("bank"))
     bench.rates.reserve(bench.request("shop"))
     assert [bench.go(namespace="shop"), bench.go(namespace="bank")] == [0, 1]
-
-
-def test_before_a_hard_deadline_only_the_overall_rate_applies():
-    slow = {"per_namespace": RateLimit(0.001), "per_zone": RateLimit(0.001)}
-    given = limited(**slow, evictions_per_second=0.001, burst=1, zone_health=ZoneHealth((), evictions_per_second=0.001))
-    bench = Bench(msgspec.structs.replace(given, reclaim=Reclaim(120)), overall=4.0)
-    for number in range(3):
-        bench.zones.count(f"n{number}", {}, {"p": True})
-    assert bench.go(zone="none") == 4
-    assert bench.ask() == refusal.OVERALL_RATE
 
 
 # -- whom a rate refuses, and until when -------------------------------------------------------------------------------

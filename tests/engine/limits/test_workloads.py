@@ -162,7 +162,6 @@ def test_a_refusal_says_how_many_are_missing():
     bench.run(*"abcd")
     bench.gone("a")
     refused = bench.workloads.refuse(bench.pods["b"], PerWorkload("25%"), 0.0)
-    assert refused is not None
     assert (refused.limit, refused.until) == (WORKLOAD, None)
     assert refused.detail == "1 of 4 pods of ReplicaSet web is missing or being evicted, and at most 1 (25%) may be"
 
@@ -175,7 +174,6 @@ def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
     bench = Bench(owner("web", kind))
     bench.pod("a")
     refused = bench.workloads.refuse(bench.pods["a"], ONE, 0.0)
-    assert refused is not None
     assert (refused.limit, refused.detail) == (WORKLOAD, f"{kind} web is not known")
 
 
@@ -221,7 +219,6 @@ def indebted() -> Bench:
 def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
     bench = indebted()
     refused = bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
-    assert refused is not None
     assert refused.until == FORGIVEN_SECONDS
     bench.seconds = FORGIVEN_SECONDS
     assert bench.admits("b")
@@ -250,7 +247,6 @@ def test_a_controller_that_is_never_known_is_waited_for_a_minute_only():
     for name in "abcdefgh":
         bench.pod(name)
     refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
-    assert refused is not None
     assert (refused.limit, refused.until) == (WORKLOAD, UNKNOWN_SECONDS)
     assert bench.workloads.refuse(bench.pods["a"], ONE, refused.until) is None
 
@@ -273,7 +269,6 @@ def test_one_that_is_known_late_is_waited_for_anew_after_its_deletion():
     bench.run("b", wanted=2)
     bench.workloads.want(("shop", bench.of.uid), None)
     refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(500.0))
-    assert refused is not None
     assert refused.until == 500.0 + UNKNOWN_SECONDS
 
 

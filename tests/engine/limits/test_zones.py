@@ -161,10 +161,6 @@ def test_when_every_zone_is_full_no_pod_goes():
     assert bench.zones.all_full("p")
 
 
-def test_when_every_zone_is_full_released_pods_go():
-    assert Bench().fill(nodes=3, bad=3).refuse(released=True) is None
-
-
 def test_when_every_zone_is_full_pods_before_a_hard_deadline_go():
     bench = Bench(msgspec.structs.replace(limited(zone_health=HEALTH), reclaim=Reclaim(120)))
     assert bench.fill(nodes=3, bad=3).refuse() is None

@@ -16,7 +16,7 @@ from simulated.world import objects as world
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.decoding import decoding
-from taintwarden.controller.decoding.decoding import Decoder, PodIssue
+from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
@@ -66,16 +66,6 @@ class Order:
     """Of the node on which a write is based; -1: any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """What the machine reports: the name of the struct, and whom it is about."""
-
-    what: str
-    pod: str = ""
-    policy: str = ""
-    raw: Any = None
-
-
 class _Issues:
     """Takes what the guard store reports."""
 
@@ -97,10 +87,7 @@ class Engine:
         self._wall = wall
         self._monotonic = monotonic
         self.machine = Machine(source=Devices, **options)
-        self.issues: list[PodIssue] = []
-        self.reported: dict[str, int] = {}
-        """UIDs of pods about whose annotations something was reported."""
-        self._decoder = Decoder(lambda: self.now, self._issue)
+        self._decoder = Decoder(lambda: self.now)
         self._pending: list[events.Event] = []
         self._guards = GuardStore(self._pending.append, _Issues())  # type: ignore[arg-type]
         parts, drivers = (self._pending.append, Metrics()), frozenset((EVERY_DRIVER,))
@@ -119,24 +106,20 @@ class Engine:
         """Both clocks."""
         return Instant(WallTime(self._wall()), MonotonicTime(self._monotonic()))
 
-    def _issue(self, issue: PodIssue) -> None:
-        self.issues.append(issue)
-        self.reported[issue.uid] = self.reported.get(issue.uid, 0) + 1
-
     # -- steps ------------------------------------------------------------------------------------------------------
 
-    def step(self, *fed: events.Event) -> list[Order | Notice]:
-        """Feed events. Returns what the machine orders and reports, in order."""
-        out: list[Order | Notice] = []
+    def step(self, *fed: events.Event) -> list[Order]:
+        """Feed events. Returns what the machine orders, in order."""
+        out: list[Order] = []
         for event in fed:
             if isinstance(event, events.PodSeen):
                 self._newest = max(self._newest, event.pod.resource_version)
             elif isinstance(event, events.PodsListed):
                 self._newest = event.resource_version
-            out += map(_translated, self.machine.step(event, self.now))
+            out += filter(None, map(_ordered, self.machine.step(event, self.now)))
         return out
 
-    def wake(self) -> list[Order | Notice]:
+    def wake(self) -> list[Order]:
         """The time that ``wake_after`` returned has passed."""
         return self.step(events.Woke())
 
@@ -150,7 +133,7 @@ class Engine:
 
     # -- objects ------------------------------------------------------------------------------------------------------
 
-    def saw(self, kind: str, key: str, obj: Any, before: Any, *, listed: bool) -> list[Order | Notice]:
+    def saw(self, kind: str, key: str, obj: Any, before: Any, *, listed: bool) -> list[Order]:
         """An object is like this, or gone (None); ``before``: as this process knew it."""
         match kind:
             case "nodes":
@@ -173,7 +156,7 @@ class Engine:
             case _:
                 raise ValueError(kind)
 
-    def _device(self, kind: str, key: str, obj: Any, *, listed: bool) -> list[Order | Notice]:
+    def _device(self, kind: str, key: str, obj: Any, *, listed: bool) -> list[Order]:
         handler, stored = self._devices[kind], _DEVICES[kind]
         if obj is None:
             handler.lose(key)
@@ -185,7 +168,7 @@ class Engine:
                 handler.seen(found)
         return self._feed_pending()
 
-    def devices_known(self) -> list[Order | Notice]:
+    def devices_known(self) -> list[Order]:
         """Slices, claims and rules were listed."""
         return self.step(device_events.DevicesKnown(known=True))
 
@@ -201,7 +184,7 @@ class Engine:
             return events.PodSeen(pod)
         return events.PodGone(uid, obj.node, obj.stopping_until) if obj.node else None
 
-    def _workload(self, workload: world.Workload | None, *, gone: bool) -> list[Order | Notice]:
+    def _workload(self, workload: world.Workload | None, *, gone: bool) -> list[Order]:
         if workload is None or not is_watched(workload):
             return []
         key = (workload.namespace, workload.uid)
@@ -213,7 +196,7 @@ class Engine:
         self._replicas[key] = workload.replicas
         return self.step(events.WorkloadSeen(key, workload.replicas))
 
-    def listed(self, kind: str, known: Mapping[str, Any], version: int) -> list[Order | Notice]:
+    def listed(self, kind: str, known: Mapping[str, Any], version: int) -> list[Order]:
         """A list of a kind ended; ``known``: its objects. What it lacks was reported as gone before, but for these."""
         if kind == "nodes":
             return self.step(events.NodesListed(frozenset(known), version))
@@ -221,26 +204,26 @@ class Engine:
             return self.step(events.PodsListed({uid: pod.node for uid, pod in known.items()}, version))
         return []
 
-    def reached(self, version: int) -> list[Order | Notice]:
+    def reached(self, version: int) -> list[Order]:
         """The node stream has delivered everything up to a version."""
         return self.step(events.NodesReached(version))
 
-    def live(self, kind: str, *, live: bool) -> list[Order | Notice]:
+    def live(self, kind: str, *, live: bool) -> list[Order]:
         """Whether a stream is up to date."""
         of_devices = device_events.StreamChanged(kind, live)
         return self.step(of_devices if kind in _DEVICES else events.ViewChanged(kind, live))
 
-    def synced(self) -> list[Order | Notice]:
+    def synced(self) -> list[Order]:
         """Everything was listed once."""
         return self.step(events.Synced())
 
     # -- policies and profiles ----------------------------------------------------------------------------------------
 
-    def policies(self, stored: Iterable[world.Policy], *, changed: Iterable[str]) -> list[Order | Notice]:
+    def policies(self, stored: Iterable[world.Policy], *, changed: Iterable[str]) -> list[Order]:
         """These policies are stored; those named ``changed`` differ from what was known."""
         stored = list(stored)
         by_name = {one.name: one for one in stored}
-        out: list[Order | Notice] = []
+        out: list[Order] = []
         for name in changed:
             if name in by_name:
                 self._guards.seen(jsons.policy(by_name[name]))
@@ -260,7 +243,7 @@ class Engine:
             return parse_policy(jsons.policy(stored))
         return known[2]
 
-    def profile(self, key: str, stored: world.Profile | None) -> list[Order | Notice]:
+    def profile(self, key: str, stored: world.Profile | None) -> list[Order]:
         """A profile is stored like this, or gone. Only a new generation is an event, as in the profile store."""
         known = self._profiles.get(key)
         if stored is None:
@@ -272,9 +255,9 @@ class Engine:
         self._profiles[key] = parsed
         return self.step(events.ProfileSeen(parsed))
 
-    def lead(self, *, leading: bool, term: int) -> list[Order | Notice]:
+    def lead(self, *, leading: bool, term: int) -> list[Order]:
         """Leadership is gained, after the policies were read anew, or lost."""
-        out: list[Order | Notice] = []
+        out: list[Order] = []
         if leading:
             self._guards.restore()
             out += self._feed_pending()
@@ -282,13 +265,13 @@ class Engine:
         self._guards.lead(leading)
         return out + self._feed_pending()
 
-    def _feed_pending(self) -> list[Order | Notice]:
+    def _feed_pending(self) -> list[Order]:
         fed, self._pending[:] = list(self._pending), []
         return self.step(*fed)
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def settled(self, order: Order, code: int, body: bytes, retry_after: str = "") -> list[Order | Notice]:
+    def settled(self, order: Order, code: int, body: bytes, retry_after: str = "") -> list[Order]:
         """An eviction call was answered; code 0: it got no answer."""
         if code == 0:
             return self.step(events.Settled(order.key, Outcome.FAILED, "no answer"))
@@ -297,7 +280,7 @@ class Engine:
         result = outcome_of(read_refusal(code, body, retry_after))
         return self.step(events.Settled(order.key, result.outcome, result.message, result.retry_after))
 
-    def not_sent(self, order: Order) -> list[Order | Notice]:
+    def not_sent(self, order: Order) -> list[Order]:
         """An order was not carried out, since the lease is lost or the order stands no longer."""
         if order.what in ("evict", "delete"):
             return self.step(events.Settled(order.key, Outcome.NOT_SENT))
@@ -305,7 +288,7 @@ class Engine:
             return self.step(events.CheckFailed(order.key))
         return self.step(events.Written(order.raw, WriteOutcome.FAILED))
 
-    def written(self, order: Order, outcome: str, version: int) -> list[Order | Notice]:
+    def written(self, order: Order, outcome: str, version: int) -> list[Order]:
         """A write ended: done, gone, refused, outdated or failed. ``version``: of the node that it made."""
         return self.step(events.Written(order.raw, WriteOutcome(outcome), version))
 
@@ -314,16 +297,16 @@ class Engine:
         """The newest version that a pod brought: a read that begins now is at least as new."""
         return self._newest
 
-    def checked(self, name: str, obj: world.Node | None, begun_at: int) -> list[Order | Notice]:
+    def checked(self, name: str, obj: world.Node | None, begun_at: int) -> list[Order]:
         """A node was read. ``begun_at``: ``newest_version`` when the read began."""
         return self.step(events.NodeChecked(name, None if obj is None else obj.version, begun_at))
 
-    def check_failed(self, name: str) -> list[Order | Notice]:
+    def check_failed(self, name: str) -> list[Order]:
         """A node could not be read."""
         return self.step(events.CheckFailed(name))
 
 
-def _translated(command: commands.Command) -> Order | Notice:
+def _ordered(command: commands.Command) -> Order | None:
     match command:
         case commands.Evict():
             policy = command.verdict.policy.name
@@ -342,11 +325,7 @@ def _translated(command: commands.Command) -> Order | Notice:
         case commands.ClearGuardReset():
             return Order("reset", command, command.policy.name, command.policy.name, uid=command.policy.uid)
         case _:
-            pod, policy = getattr(command, "pod", None), getattr(command, "policy", None)
-            if policy is None and getattr(command, "verdict", None) is not None:
-                policy = command.verdict.policy  # type: ignore[union-attr]
-            uid = "" if pod is None else pod.uid
-            return Notice(type(command).__name__, uid, "" if policy is None else policy.name, command)
+            return None
 
 
 def is_watched(workload: world.Workload) -> bool:

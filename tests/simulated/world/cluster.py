@@ -186,7 +186,7 @@ class Cluster:
 
     def _free(self, node: str, pod: Pod, *, is_good: bool) -> list[str]:
         """The devices of a node that no claim has, and where the pod could stay."""
-        now, native = self._world.devices.now, pod.claim or ()
+        now, native = self._world.devices, pod.claim or ()
         taken = {device for claim in now.claims.values() for device in claim.devices}
         return [
             device
@@ -200,7 +200,7 @@ class Cluster:
         if pod.claim is None or not pod.node:
             return
         good = self._free(pod.node, pod, is_good=True) or self._free(pod.node, pod, is_good=False)
-        devices = good or self._world.devices.now.of_pool(pod.node)
+        devices = good or self._world.devices.of_pool(pod.node)
         if devices:
             device = self._noise.pick(devices, "allocated", pod.uid)
             claim = DeviceClaim(pod.namespace, pod.uid, (device,), pod.claim, (pod.uid,))

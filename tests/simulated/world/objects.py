@@ -1,7 +1,6 @@
 """The objects of a cluster, as plain frozen values. Times are seconds since 1970, as whoever wrote them saw them.
 
-``version`` is the resourceVersion. ``serial`` names one state of one object for ever: a restored etcd gives versions a
-second time, but never a serial.
+``version`` is the resourceVersion: a restored etcd gives it a second time.
 """
 
 from collections.abc import Mapping
@@ -21,12 +20,8 @@ class Taint:
     value: str = ""
     effect: str = "NoExecute"
     added: float | None = None
-    device: str = ""
-    """``pool/device`` that has it; empty: the node."""
     rule: str = ""
     """The DeviceTaintRule that adds it."""
-    native: "tuple[Toleration, ...]" = ()
-    """What the pod's claim tolerates, if a device has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +46,6 @@ class Node:
     history: str = ""
     """The annotation ``taintwarden.io/taint-history``."""
     version: int = 0
-    serial: int = 0
-    parts: tuple[int, ...] = ()
-    """Serials of the objects that say which taints devices have, where those are among ``taints``."""
-    unpublished: tuple[str, ...] = ()
-    """Devices that are in no slice: of their taints only those of rules are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +80,6 @@ class Pod:
     stopping_until: float | None = None
     """``deletionTimestamp``, which includes the grace period."""
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +87,6 @@ class Namespace:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +104,6 @@ class Workload:
     exists: bool = True
     """False: only its pods name it, as an owner that no API server has."""
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +122,6 @@ class Budget:
     generation: int = 1
     observed: int = 0
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +136,6 @@ class Policy:
     reset: str | None = None
     guard: Json | None = None
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +148,6 @@ class Profile:
     generation: int = 1
     created_at: float = 0.0
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +160,6 @@ class DeviceSlice:
     generation: int = 1
     slices: int = 1
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +172,6 @@ class DeviceClaim:
     tolerations: tuple[Toleration, ...]
     pods: tuple[str, ...]
     version: int = 0
-    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +183,6 @@ class TaintRule:
     pool: str | None = None
     device: str | None = None
     version: int = 0
-    serial: int = 0
 
     def selects(self, pool: str, device: str) -> bool:
         """Whether it adds its taint to a device."""

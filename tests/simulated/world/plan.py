@@ -39,7 +39,6 @@ class Plan:
         wake_seconds: of the processor, for one wake that the machine wants at once.
         replaced_within: the longest time until a controller replaces a pod.
         calm_seconds: how long the calm after the end lasts.
-        lifts: whether limits are lifted at the end.
         has_devices: whether operators follow devices.
 
     """
@@ -56,7 +55,6 @@ class Plan:
     wake_seconds: float = 0.0
     replaced_within: float = 3.0
     calm_seconds: float = 400.0
-    lifts: bool = True
     has_devices: bool = False
 
     def __str__(self) -> str:

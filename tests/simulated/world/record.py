@@ -5,7 +5,7 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 from simulated.world import jsons
-from simulated.world.adapter import Notice, Order, is_watched
+from simulated.world.adapter import Order, is_watched
 from simulated.world.agenda import EPOCH
 from simulated.world.law import Breach, Judge
 from simulated.world.server import Answer
@@ -92,9 +92,9 @@ class Record:
 
     def _devices(self) -> None:
         """Devices, their taints, and which pods have them."""
-        devices = self._world.devices.now
+        devices = self._world.devices
         for device in dict.fromkeys(devices.known):
-            taints, _, is_published = devices.taints(device)
+            taints, is_published = devices.taints(device)
             found = {
                 "isAbsent": not is_published,
                 "metadata": {"uid": device},
@@ -157,7 +157,7 @@ class Record:
             bool(weather.what) and set(weather.what) <= {"evict", "delete"} and weather.behaviour not in ("connect",)
         )
 
-    def ordered(self, replica: "Replica", order: Order) -> None:
+    def ordered(self, order: Order) -> None:
         """A call was decided on."""
         if order.what == "check":
             self._note("read", name=order.key, ended=False)
@@ -167,9 +167,6 @@ class Record:
             verb = "DELETE" if order.what == "delete" else "POST"
             self.look()
             self._note("order", id=number, policy=order.policy, pod=order.key, verb=verb)
-
-    def noticed(self, replica: "Replica", notice: Notice) -> None:
-        """Something is reported. Nothing is judged by it."""
 
     def sent(self, request: "Request") -> None:
         """A request goes out: what evicts is judged, and of the others there are not too many."""

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simulated.world.adapter import Engine, Notice, Order
+from simulated.world.adapter import Engine, Order
 from simulated.world.objects import Node
 from simulated.world.store import ALL_KINDS, KINDS
 from simulated.world.streams import BOOKMARK_SECONDS, RELIABLE, Stream
@@ -16,7 +16,7 @@ LONGEST_SLEEP_SECONDS = 60.0
 EVENTS_BETWEEN_WAKES = 8
 BEHIND_SECONDS = 0.5
 MOST_STEPS_AT_ONCE = 2_000
-Work = Callable[[], list[Order | Notice]]
+Work = Callable[[], list[Order]]
 
 
 class Replica:
@@ -38,7 +38,6 @@ class Replica:
         self.engine: Engine | None = None
         self.term = 0
         """Of the leadership that the machine knows of; 0: it does not lead."""
-        self.led_since = 0.0
         self.synced_at: float | None = None
         self.known: dict[str, dict[str, Any]] = {kind: {} for kind in ALL_KINDS}
         self.streams: dict[str, Stream] = {}
@@ -105,7 +104,7 @@ class Replica:
         if not waiting:
             self.post(self._engine.devices_known)
 
-    def _synced(self) -> list[Order | Notice]:
+    def _synced(self) -> list[Order]:
         self.synced_at = self.world.agenda.now
         self.world.lease.candidate(self)
         return [] if self.engine is None else self.engine.synced()
@@ -154,7 +153,7 @@ class Replica:
         """An object is like this, or gone."""
         self.post(lambda: self._take(kind, key, obj, listed=listed))
 
-    def _take(self, kind: str, key: str, obj: Any, *, listed: bool) -> list[Order | Notice]:
+    def _take(self, kind: str, key: str, obj: Any, *, listed: bool) -> list[Order]:
         assert self.engine is not None
         known = self.known[kind]
         before = known.get(key)
@@ -169,7 +168,7 @@ class Replica:
             return self.engine.profile(key, obj)
         return self.engine.saw(kind, key, obj, before, listed=listed)
 
-    def read_node(self, name: str, node: Node | None, begun_at: int) -> list[Order | Notice]:
+    def read_node(self, name: str, node: Node | None, begun_at: int) -> list[Order]:
         """A direct read of a node was answered. Only its version counts: the content comes through the stream."""
         return self._engine.checked(name, node, begun_at)
 
@@ -177,7 +176,7 @@ class Replica:
         """A complete list ended."""
         self.post(lambda: self._take_list(kind, objects, version))
 
-    def _take_list(self, kind: str, objects: dict[str, Any], version: int) -> list[Order | Notice]:
+    def _take_list(self, kind: str, objects: dict[str, Any], version: int) -> list[Order]:
         assert self.engine is not None
         known = self.known[kind]
         gone = [key for key in known if key not in objects]
@@ -185,7 +184,7 @@ class Replica:
             for key in gone:
                 del known[key]
             return self.engine.policies(known.values(), changed=[*objects, *gone])
-        out: list[Order | Notice] = []
+        out: list[Order] = []
         if kind in ("nodes", "pods"):
             for key in gone:
                 known.pop(key)
@@ -220,10 +219,10 @@ class Replica:
         """Leadership of this term was gained, or (0) lost."""
         self.post(lambda: self._lead(term))
 
-    def _lead(self, term: int) -> list[Order | Notice]:
+    def _lead(self, term: int) -> list[Order]:
         if term == self.term:
             return []
-        self.term, self.led_since = term, self.world.agenda.now
+        self.term = term
         self.world.record.look()
         return self._engine.lead(leading=bool(term), term=term)
 
@@ -313,13 +312,10 @@ class Replica:
         self.kill()
         self.world.agenda.after(1.0, self.start)
 
-    def _carry_out(self, out: list[Order | Notice]) -> None:
+    def _carry_out(self, out: list[Order]) -> None:
         life = self.life
         for one in out:
             if life != self.life:
                 return
-            if isinstance(one, Notice):
-                self.world.record.noticed(self, one)
-            else:
-                self.world.record.ordered(self, one)
-                self.world.wire.send(self, one)
+            self.world.record.ordered(one)
+            self.world.wire.send(self, one)

@@ -1,6 +1,5 @@
 """What the API server has stored, and what it had stored at every moment before: the truth that judges ask."""
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -28,11 +27,6 @@ class Past:
         self.times.append(at)
         self.states.append(state)
 
-    def at(self, moment: float) -> Any:
-        """The state at a moment, the last one if it changed several times then."""
-        index = bisect_right(self.times, moment)
-        return self.states[index - 1] if index else None
-
 
 class Store:
     """Objects by kind and key. No object is changed in place."""
@@ -48,7 +42,6 @@ class Store:
         self.restored: list[Callable[[], None]] = []
         """Called when the store was replaced by an older one."""
         self._agenda = agenda
-        self._serial = 0
         self._backup: tuple[int, dict[str, dict[str, Any]]] | None = None
 
     def get(self, kind: str, key: str) -> Any:
@@ -76,8 +69,7 @@ class Store:
     def _set(self, kind: str, key: str, obj: Any, version: int) -> Any:
         before = self.objects[kind].pop(key, None)
         if obj is not None:
-            self._serial += 1
-            obj = self.objects[kind][key] = replace(obj, version=version, serial=self._serial)
+            obj = self.objects[kind][key] = replace(obj, version=version)
         self._remember(kind, key, obj)
         self.log[kind].append((version, key, obj))
         for tell in self.changed:
@@ -107,9 +99,7 @@ class Store:
                 self._remember(kind, key, None)
             for key, obj in then.items():
                 if now.get(key) is not obj:
-                    self._serial += 1
-                    then[key] = replace(obj, serial=self._serial)
-                    self._remember(kind, key, then[key])
+                    self._remember(kind, key, obj)
             self.objects[kind] = then
             self.log[kind] = []
         for tell in self.restored:

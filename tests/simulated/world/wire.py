@@ -55,12 +55,6 @@ class Request:
     life: int
     order: Order
     verb: str
-    ordered_at: float
-    holds_lease: bool = False
-    sent_at: float = 0.0
-    term: int = 0
-    effects: int = 0
-    """How often the API server has carried it out."""
 
 
 class Wire:
@@ -69,8 +63,6 @@ class Wire:
     def __init__(self, world: "World") -> None:
         self.weather: list[Weather] = []
         self._world = world
-        self._ordered_at: dict[int, float] = {}
-        """id of an order -> when it was ordered."""
         self._counts: dict[tuple[str, ...], int] = {}
         self._slots: dict[tuple[str, int, str], tuple[list[int], deque[Callable[[], None]]]] = {}
 
@@ -83,7 +75,6 @@ class Wire:
 
     def send(self, replica: "Replica", order: Order) -> None:
         """Carry an order out, as the effector does."""
-        self._ordered_at[id(order)] = self._world.agenda.now
         if order.what in SLOTS:
             self._with_slot(replica, order)
         else:
@@ -208,7 +199,7 @@ class Wire:
         key = (order.what, order.key, verb)
         number = self._counts[key] = self._counts.get(key, 0) + 1
         bad = [one for one in self.weather if self._meets(one, replica, order, (*key, number))]
-        request = Request(replica, replica.life, order, verb, self._ordered_at[id(order)])
+        request = Request(replica, replica.life, order, verb)
         wait = self._between(0.0, 0.004, "connect", *key, number)
         wait += sum(one.seconds for one in bad if one.behaviour == "connect")
         question = (*key, number)
@@ -244,12 +235,11 @@ class Wire:
         if agenda.now < replica.frozen_until:
             agenda.at(replica.frozen_until, lambda: self._socket(request, effect, done, bad, question))
             return
-        request.holds_lease = self._world.lease.holds(replica)
-        if request.verb != "GET" and not _engine(replica).may_send(request.order, holds_lease=request.holds_lease):
+        holds_lease = self._world.lease.holds(replica)
+        if request.verb != "GET" and not _engine(replica).may_send(request.order, holds_lease=holds_lease):
             self._world.record.withheld(request)
             self._give_up(request, done)
             return
-        request.sent_at, request.term = agenda.now, replica.term
         self._world.record.sent(request)
         self._transmit(request, effect, done, bad, question)
 
@@ -281,7 +271,6 @@ class Wire:
                 done(found)
 
         def happen() -> None:
-            request.effects += 1
             self._world.record.begins(request)
             found = effect()
             self._world.record.effect(request, found)

@@ -5,7 +5,7 @@ from typing import Any
 
 from simulated.world.agenda import EPOCH, Agenda, Noise
 from simulated.world.cluster import Cluster
-from simulated.world.devices import DevicesOverTime
+from simulated.world.devices import Devices
 from simulated.world.happenings import HAPPENINGS
 from simulated.world.lease import Lease
 from simulated.world.plan import Plan
@@ -37,13 +37,12 @@ class World:
         self.agenda = Agenda()
         self.noise = Noise(plan.seed)
         self.store = Store(self.agenda)
-        self.devices = DevicesOverTime(self)
+        self.devices = Devices(self.store)
         self.cpu = Cpu(plan.event_seconds, plan.wake_seconds)
         self.api_skew = plan.api_skew
         self.writer_skew = plan.writer_skew
         self.is_frozen = False
         """Inputs happen no more."""
-        self.frozen_at = float("inf")
         self.record = Record(self)
         self.server = Server(self)
         self.cluster = Cluster(self)
@@ -101,7 +100,7 @@ class World:
 
     def freeze(self) -> None:
         """Inputs end, faults stop, and whoever is down comes back."""
-        self.is_frozen, self.frozen_at = True, self.agenda.now
+        self.is_frozen = True
         self.wire.clear_up()
         for uid in list(self.store.objects["workloads"]):
             self.store.change("workloads", uid, placing="good")
