@@ -24,13 +24,6 @@ def _terminal() -> Iterator[None]:
 
 
 @pytest.fixture
-def narrow() -> Iterator[int]:
-    """Output goes to a terminal of so many columns."""
-    with terminal(60):
-        yield 60
-
-
-@pytest.fixture
 def cli() -> Cli:
     """Run `taintwarden` with these arguments."""
 

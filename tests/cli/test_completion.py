@@ -94,9 +94,8 @@ def test_without_a_cluster_no_name_is_completed(complete_for_kubectl: Complete):
     assert complete_for_kubectl("pause", "", TAINTWARDEN_KUBECONFIG="/nonexistent") == [":4"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_script_for_a_shell(shell):
+def test_script_for_a_shell():
     """The one that is installed."""
-    environment = os.environ | {"_TAINTWARDEN_COMPLETE": f"{shell}_source"}
+    environment = os.environ | {"_TAINTWARDEN_COMPLETE": "zsh_source"}
     said = subprocess.run([EXECUTABLE], env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert "_TAINTWARDEN_COMPLETE" in said.stdout

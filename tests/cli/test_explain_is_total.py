@@ -48,7 +48,7 @@ HISTORY = st.lists(st.tuples(VALUES, st.integers(0, 5000)), min_size=1, max_size
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(TOLERATION, max_size=3),
     st.none() | st.lists(TOLERATION, max_size=3),

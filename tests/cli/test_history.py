@@ -6,6 +6,7 @@ import time
 import pytest
 
 from cli.policies import POLICIES, empty_cluster
+from cli.terminals import terminal
 from cli.world import policy
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at, exactly
@@ -83,9 +84,10 @@ async def test_a_tenants_event_says_nothing_of_what_belongs_to_no_namespace(clus
     assert "GuardArmed" not in [one["reason"] for one in told["happenings"]]
 
 
-async def test_a_narrow_terminal_loses_nothing(run, narrow):
-    shown = (await run("history")).stdout
-    assert max(map(len, shown.splitlines())) <= narrow
+async def test_a_narrow_terminal_loses_nothing(run):
+    with terminal(60):
+        shown = (await run("history")).stdout
+    assert max(map(len, shown.splitlines())) <= 60
     assert next(line[:20] for line in shown.splitlines() if line.startswith("20")).endswith("Z")
 
 

@@ -36,8 +36,6 @@ class Conditions:
     is_silent: bool = False
     """Nothing passes, without FIN or RST."""
     delay_seconds: float = 0.0
-    held_path: str = ""
-    """Watches of this path, such as /api/v1/nodes, deliver nothing. Reads and all other watches pass."""
     bytes_per_second: float = 0.0
     """Of all answers together; 0 for no limit."""
     error_share: float = 0.0
@@ -85,7 +83,6 @@ class Link:
         self._network = network
         self._random = random.Random(seed)
         self._connections: set[Connection] = set()
-        self._delivered: dict[str, bytearray] = {}
         self._throttle = asyncio.Lock()
         listen = asyncio.start_server(self._serve, LOOPBACK, 0, ssl=network.server_tls, limit=HEAD_BYTES)
         self._server = asyncio.run_coroutine_threadsafe(listen, network.loop).result(10)
@@ -123,16 +120,6 @@ class Link:
             return None
         return self._random.choice(ERRORS)
 
-    def note(self, watched: str, piece: bytes) -> None:
-        """Remember what watches of a path have delivered lately."""
-        delivered = self._delivered.setdefault(watched, bytearray())
-        delivered += piece
-        del delivered[:-CHUNK_BYTES]
-
-    def has_delivered(self, watched: str, text: str) -> bool:
-        """Whether watches of this path have lately delivered this text, for example a resourceVersion."""
-        return text.encode() in bytes(self._delivered.get(watched, b""))
-
     async def throttle(self, size: int) -> None:
         if self.conditions.bytes_per_second:
             async with self._throttle:
@@ -147,8 +134,6 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._upstream: asyncio.StreamWriter | None = None
-        self._watched = ""
-        """The path, while a watch is answered."""
         self._passes = asyncio.Event()
         self._passes.set()
         self._ended = asyncio.Event()
@@ -186,13 +171,9 @@ class Connection:
     async def _open(self) -> None:
         """Wait until this connection carries something."""
         await self._passes.wait()
-        while self._link.conditions.is_silent or self._is_held:
+        while self._link.conditions.is_silent:
             await asyncio.sleep(0.05)
         await self._passes.wait()
-
-    @property
-    def _is_held(self) -> bool:
-        return bool(self._watched) and self._watched == self._link.conditions.held_path
 
     async def _requests(self, upstream: asyncio.StreamWriter) -> None:
         while True:
@@ -204,11 +185,9 @@ class Connection:
                 self._writer.write(_written(error))
                 await self._writer.drain()
                 continue
-            line = head.split(b"\r\n", 1)[0].decode()
             if before := self._link.conditions.before:
-                await asyncio.to_thread(before, line)
+                await asyncio.to_thread(before, head.split(b"\r\n", 1)[0].decode())
             await asyncio.sleep(self._link.conditions.delay_seconds)
-            self._watched = _watched(line)
             upstream.write(head + body)
             await upstream.drain()
 
@@ -235,15 +214,7 @@ class Connection:
                     await self._link.throttle(len(piece))
                 await self._open()
                 self._writer.write(piece)
-                if self._watched:
-                    self._link.note(self._watched, piece)
                 await self._writer.drain()
-
-
-def _watched(line: str) -> str:
-    """The path that a request watches; empty for any other request."""
-    path, _, query = line.split(" ")[1].partition("?")
-    return path if "watch=" in query else ""
 
 
 def _length(head: bytes) -> int:

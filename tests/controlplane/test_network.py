@@ -3,7 +3,6 @@
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,11 +14,9 @@ import urllib3
 
 from controlplane.api_server import LOOPBACK
 from controlplane.certificates import Authority
-from controlplane.network import Link, Network, most_per_second
+from controlplane.network import Link, Network
 
 BODY = b"x" * 20_000
-LINES = [b"%d\n" % number for number in range(12)]
-NODES = "/api/v1/nodes"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -31,16 +28,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(BODY)))
         self.end_headers()
         self.wfile.write(BODY)
-
-    def do_GET(self) -> None:
-        """A watch whose events come one after another."""
-        self.send_response(200)
-        self.send_header("Connection", "close")
-        self.end_headers()
-        for line in LINES:
-            self.wfile.write(line)
-            self.wfile.flush()
-            time.sleep(0.01)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -80,10 +67,6 @@ def post(pool: urllib3.PoolManager, link: Link, seconds: float = 60) -> urllib3.
     return pool.request("POST", f"{link.url}/", body=b"hello", timeout=seconds)
 
 
-def watch(pool: urllib3.PoolManager, link: Link, path: str = NODES, seconds: float = 60) -> bytes:
-    return pool.request("GET", f"{link.url}{path}?limit=1&watch=true", timeout=seconds).data
-
-
 def test_requests_pass_and_are_counted(pool: urllib3.PoolManager, link: Link) -> None:
     assert [post(pool, link).data for _ in range(3)] == [BODY] * 3
     assert len(link.requests) == 3
@@ -105,51 +88,8 @@ def test_a_cut_ends_what_is_open(pool: urllib3.PoolManager, link: Link, tmp_path
     assert post(pool, link).data == BODY
 
 
-def test_what_is_lost_says_nothing_and_new_connections_work(pool: urllib3.PoolManager, link: Link) -> None:
-    post(pool, link)
-    link.lose()
-    with pytest.raises(urllib3.exceptions.TimeoutError):
-        post(pool, link, seconds=0.5)
-    assert post(pool, link).data == BODY
-
-
-def test_silence_holds_what_then_arrives(pool: urllib3.PoolManager, link: Link) -> None:
-    link.conditions.is_silent = True
-    began = time.monotonic()
-    threading.Timer(0.5, lambda: setattr(link.conditions, "is_silent", False)).start()
-    assert post(pool, link).data == BODY
-    assert time.monotonic() - began >= 0.5
-
-
-@pytest.mark.parametrize(
-    ("condition", "value", "seconds"),
-    [("delay_seconds", 0.2, 0.4), ("bytes_per_second", 40_000, 0.5)],
-    ids=["in each direction", "few bytes in a second"],
-)
-def test_an_answer_is_late(pool: urllib3.PoolManager, link: Link, condition: str, value: float, seconds: float) -> None:
-    setattr(link.conditions, condition, value)
-    began = time.monotonic()
-    assert post(pool, link).data == BODY
-    assert time.monotonic() - began >= seconds
-
-
 def test_errors_are_said_by_the_proxy(pool: urllib3.PoolManager, link: Link) -> None:
     link.conditions.error_share = 1.0
     answers = [post(pool, link) for _ in range(20)]
     assert {answer.status for answer in answers} == {500, 429, 504}
     assert all(answer.headers["Retry-After"] == "1" for answer in answers if answer.status == 429)
-
-
-def test_watches_of_a_path_are_held_until_they_are_released(pool: urllib3.PoolManager, link: Link) -> None:
-    link.conditions.held_path = NODES
-    with pytest.raises(urllib3.exceptions.TimeoutError):
-        watch(pool, link, seconds=0.5)
-    assert not link.has_delivered(NODES, "7\n")
-    assert watch(pool, link, "/api/v1/pods") == b"".join(LINES)
-    link.conditions.held_path = ""
-    assert watch(pool, link) == b"".join(LINES)
-    assert link.has_delivered(NODES, "7\n")
-
-
-def test_the_busiest_second_is_any_second() -> None:
-    assert most_per_second([0.0, 0.9, 1.5, 1.6, 1.7, 5.0], 0, 10) == 4

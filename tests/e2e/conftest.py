@@ -15,7 +15,6 @@ from controlplane import (
     Cluster,
     ControlPlane,
     MissingBinariesError,
-    Operator,
     Target,
     Webhook,
     WorkingCluster,
@@ -235,25 +234,3 @@ def create_policy(cluster: Cluster, namespace: str) -> Iterator[Callable[..., di
     for name in names:
         if cluster.find("taintevictionpolicies", name):
             cluster.delete("taintevictionpolicies", name)
-
-
-@pytest.fixture
-def start_operator(control_plane: Target, tmp_path: Path) -> Iterator[Callable[..., Operator]]:
-    """Start a `taintwarden run` with the shipped rights: start("--flag=1", name="second", wait_ready=False)."""
-    started: list[Operator] = []
-
-    def start(*args: str, name: str = "taintwarden", wait_ready: bool = True) -> Operator:
-        operator = Operator(control_plane.operator_kubeconfig(), tmp_path, args=args, name=name)
-        started.append(operator)
-        operator.start(wait_ready=wait_ready)
-        return operator
-
-    yield start
-    for operator in reversed(started):
-        operator.process.stop()
-
-
-@pytest.fixture
-def operator(start_operator: Callable[..., Operator]) -> Operator:
-    """One ready operator with the default settings."""
-    return start_operator()

@@ -3,8 +3,6 @@
 import copy
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +10,6 @@ import yaml
 from controlplane import Cluster, ControlPlane, Json, Operator, sleep_until, wait_until
 from controlplane.binaries import ROOT
 from controlplane.client import resource_path
-from controlplane.cluster import is_evicted
 from e2e.stories import (
     PATIENCE_SECONDS,
     POLICY_LABEL,
@@ -24,7 +21,6 @@ from e2e.stories import (
 )
 
 CRD = ROOT / "crds" / "taintevictionpolicies.yaml"
-OBSERVED_SECONDS = 8
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +43,14 @@ def test_it_outlives_a_reinstallation_of_the_definitions(
     finally:
         own_control_plane.apply_crds()
     with policies(cluster, {"reinstalled": {}}):
-        victim = Unreadable(cluster, operator, namespace).victim("evicted", "reinstalled")
-        cluster.wait_evicted(victim, namespace, PATIENCE_SECONDS)
+        cluster.wait_evicted(victim(cluster, namespace, "evicted", "reinstalled"), namespace, PATIENCE_SECONDS)
         cluster.patch("taintevictionpolicies", "reinstalled", {"spec": {"paused": True}})
         is_paused = lambda: conditions(cluster, "reinstalled").get("Enforcing", {}).get("reason") == "Paused"  # noqa: E731
         wait_until(is_paused, PATIENCE_SECONDS, "a change to be watched again")
     assert (operator.process.pid, operator.is_live()) == (pid, True)
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture
 def lenient_crd(own_control_plane: ControlPlane, operator: Operator) -> Iterator[None]:
     """A cluster that stores any policy, as one with an older or newer definition would.
 
@@ -84,71 +79,33 @@ def redefine(control_plane: ControlPlane, crd: Json, is_obeyed: Callable[[str], 
     wait_until(obeyed, PATIENCE_SECONDS, "the server to obey the definition")
 
 
-@dataclass
-class Unreadable:
-    """A policy, valid at first, and the pods it should evict."""
-
-    cluster: Cluster
-    operator: Operator
-    namespace: str
-    name: str = "unreadable"
-
-    def store(self, **spec: Any) -> None:
-        """Store what the definition as shipped would refuse."""
-        self.cluster.patch("taintevictionpolicies", self.name, {"spec": spec})
-
-    def accepted(self, status: str) -> Json:
-        """The condition Accepted once it is this."""
-
-        def found() -> Json | None:
-            condition = conditions(self.cluster, self.name).get("Accepted", {})
-            return condition if condition.get("status") == status else None
-
-        return wait_until(found, PATIENCE_SECONDS, f"Accepted to be {status}")
-
-    def victim(self, name: str, policy: str = "") -> str:
-        """Create a pod without a toleration on a tainted node that a policy selects."""
-        node = f"{self.namespace}-{name}"
-        self.cluster.create_node(node, {POLICY_LABEL: policy or self.name}, [taint("940")])
-        self.cluster.create_pod(name, self.namespace, node)
-        return name
+def victim(cluster: Cluster, namespace: str, name: str, policy: str) -> str:
+    """A pod without a toleration on a tainted node that a policy selects."""
+    node = f"{namespace}-{name}"
+    cluster.create_node(node, {POLICY_LABEL: policy}, [taint("940")])
+    cluster.create_pod(name, namespace, node)
+    return name
 
 
-class TestAPolicyThatCannotBeRead:
-    @pytest.fixture
-    def unreadable(
-        self, own_control_plane: ControlPlane, operator: Operator, lenient_crd: None, namespace: str
-    ) -> Iterator[Unreadable]:
-        unreadable = Unreadable(own_control_plane.client, operator, namespace)
-        with policies(unreadable.cluster, {unreadable.name: {}, "beside": {}}):
-            unreadable.accepted("True")
-            yield unreadable
+def accepted(cluster: Cluster, name: str, status: str) -> Json:
+    """The condition Accepted once it is this."""
 
-    def test_its_last_valid_version_stays_in_force(self, unreadable: Unreadable) -> None:
-        cluster = unreadable.cluster
-        unreadable.store(mode="Sometimes", taints=[{"key": "sla", "effects": ["Explode"]}])
-        refused = unreadable.accepted("False")
-        stored = cluster.get("taintevictionpolicies", unreadable.name)
+    def found() -> Json | None:
+        condition = conditions(cluster, name).get("Accepted", {})
+        return condition if condition.get("status") == status else None
+
+    return wait_until(found, PATIENCE_SECONDS, f"Accepted to be {status}")
+
+
+def test_the_last_valid_version_of_a_policy_stays_in_force(cluster: Cluster, lenient_crd: None, namespace: str) -> None:
+    name, wrong = "unreadable", {"mode": "Sometimes", "taints": [{"key": "sla", "effects": ["Explode"]}]}
+    with policies(cluster, {name: {}}):
+        accepted(cluster, name, "True")
+        stored = cluster.patch("taintevictionpolicies", name, {"spec": wrong})
+        refused = accepted(cluster, name, "False")
         assert (refused["reason"], refused["observedGeneration"]) == ("Invalid", stored["metadata"]["generation"])
         assert 'spec.mode: Invalid value: "Sometimes": must be one of Enforce, DryRun' in refused["message"]
         assert "spec.taints[0].effects[0]" in refused["message"]
-        assert "spec.mode" in wait_event(cluster, "default", unreadable.name, "InvalidPolicy")["note"]
-        assert conditions(cluster, unreadable.name)["Enforcing"]["status"] == "True"
-        cluster.wait_evicted(unreadable.victim("still-evicted"), unreadable.namespace, PATIENCE_SECONDS)
-
-    def test_without_a_valid_version_it_does_nothing_until_it_is_mended(self, unreadable: Unreadable) -> None:
-        """What was valid before is known to the process that saw it; another one starts from what is stored."""
-        cluster, namespace = unreadable.cluster, unreadable.namespace
-        unreadable.store(taints=[{"key": "sla", "efects": ["NoExecute"]}])
-        unreadable.operator.restart()
-        refused = unreadable.accepted("False")
-        assert "spec.taints[0].efects" in refused["message"]
-        assert "did you mean effects?" in refused["message"]
-        waits = unreadable.victim("waits")
-        cluster.wait_evicted(unreadable.victim("beside", "beside"), namespace, PATIENCE_SECONDS)
-        sleep_until(time.monotonic() + OBSERVED_SECONDS)
-        assert not is_evicted(cluster.get("pods", waits, namespace))
-        assert conditions(cluster, unreadable.name)["Enforcing"]["status"] == "False"
-        unreadable.store(taints=[{"key": "sla", "effects": ["NoExecute"]}])
-        cluster.wait_evicted(waits, namespace, PATIENCE_SECONDS)
-        unreadable.accepted("True")
+        assert "spec.mode" in wait_event(cluster, "default", name, "InvalidPolicy")["note"]
+        assert conditions(cluster, name)["Enforcing"]["status"] == "True"
+        cluster.wait_evicted(victim(cluster, namespace, "still-evicted", name), namespace, PATIENCE_SECONDS)

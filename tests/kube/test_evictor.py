@@ -272,79 +272,17 @@ async def test_a_delete_is_asked_for_again_after_its_condition() -> None:
 # -- against an API server with its own rules ---------------------------------------------------------------------
 
 
-def running(cluster: LocalCluster, name: str = "web-1") -> Pod:
-    cluster.create("pods", pod_body(name, labels={"app": "web"}, nodeName="n1"))
-    stored = cluster.store.get("pods", name, "default")
-    stored["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    cluster.store.update("pods", stored)
-    return Pod(stored["metadata"]["uid"], name, "n1", PodClass("default", {}, Tolerations()), 0.0, 1)
-
-
-def budget(cluster: LocalCluster, name: str, allowed: int, observed: int = 1) -> None:
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
-    cluster.create("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec})
-    stored = cluster.store.get("poddisruptionbudgets", name, "default")
-    counts = {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
-    stored["status"] = counts | {"observedGeneration": observed}
-    cluster.store.update("poddisruptionbudgets", stored)
-
-
-def is_leaving(cluster: LocalCluster, name: str = "web-1") -> bool:
-    found = [one for one in cluster.store.list("pods", "default") if one["metadata"]["name"] == name]
-    return not found or "deletionTimestamp" in found[0]["metadata"]
-
-
-@pytest.fixture
-def cluster() -> LocalCluster:
-    return LocalCluster()
-
-
-async def evict(cluster: LocalCluster, pod: Pod, **how: Any) -> Result:
+@pytest.mark.parametrize("delete", [False, True])
+@pytest.mark.parametrize("namesake", [False, True])
+async def test_a_pod_leaves_and_a_namesake_does_not(delete: bool, namesake: bool) -> None:
+    cluster = LocalCluster()
+    cluster.create("pods", pod_body("web-1", nodeName="n1"))
+    uid = cluster.store.get("pods", "web-1", "default")["metadata"]["uid"]
+    pod = Pod("before" if namesake else uid, "web-1", "n1", PodClass("default", {}, Tolerations()), 0.0, 1)
     async with cluster.serve() as server, wire.client(server.url) as client:
-        if how.pop("delete", False):
-            return await Evictor(client).delete(pod, None, "why", standing)
-        return await Evictor(client).evict(pod, how.get("grace"), standing)
-
-
-@pytest.mark.parametrize("delete", [False, True])
-async def test_a_pod_leaves(cluster: LocalCluster, delete: bool) -> None:
-    pod = running(cluster)
-    assert await evict(cluster, pod, delete=delete) == Result(Outcome.EVICTED)
-    assert is_leaving(cluster)
-
-
-@pytest.mark.parametrize("delete", [False, True])
-async def test_a_namesake_is_spared(cluster: LocalCluster, delete: bool) -> None:
-    running(cluster)
-    old = Pod("uid-of-the-one-before", "web-1", "n1", PodClass("default", {}, Tolerations()), 0.0, 1)
-    assert (await evict(cluster, old, delete=delete)).outcome is Outcome.GONE
-    assert not is_leaving(cluster)
-    conditions = cluster.store.get("pods", "web-1", "default")["status"]["conditions"]
-    assert [one["type"] for one in conditions] == ["Ready"]
-
-
-async def test_the_condition_of_a_deleted_pod_stands_beside_the_others(cluster: LocalCluster) -> None:
-    pod = running(cluster)
-    await evict(cluster, pod, delete=True)
-    [stored] = cluster.store.list("pods", "default")
-    assert {one["type"] for one in stored["status"]["conditions"]} == {"Ready", "DisruptionTarget"}
-
-
-@pytest.mark.parametrize(
-    ("budgets", "outcome", "retry_after"),
-    [
-        ({"web": {"allowed": 0}}, Outcome.BLOCKED, None),
-        ({"web": {"allowed": 1, "observed": 0}}, Outcome.BLOCKED, 10.0),
-        ({"web": {"allowed": 1}, "more": {"allowed": 1}}, Outcome.MISCONFIGURED, None),
-    ],
-    ids=["full", "not-observed", "two"],
-)
-async def test_a_budget_holds_a_pod(
-    cluster: LocalCluster, budgets: Any, outcome: Outcome, retry_after: float | None
-) -> None:
-    pod = running(cluster)
-    for name, counts in budgets.items():
-        budget(cluster, name, **counts)
-    result = await evict(cluster, pod)
-    assert (result.outcome, result.retry_after) == (outcome, retry_after)
-    assert not is_leaving(cluster)
+        act = Evictor(client)
+        result = await (act.delete(pod, None, "why", standing) if delete else act.evict(pod, None, standing))
+    assert result.outcome is (Outcome.GONE if namesake else Outcome.EVICTED)
+    stored = [one for one in cluster.store.list("pods", "default") if "deletionTimestamp" not in one["metadata"]]
+    assert len(stored) == namesake
+    assert not [one for one in stored if "DisruptionTarget" in str(one["status"])]

@@ -1,6 +1,7 @@
 """Nodes as the official client reads and writes them: what one node holds cannot hide the others."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,16 +9,27 @@ from aiohttp import web
 from kubernetes.aio import client
 
 from publisher.answering import Answers
+from taintwarden.serving.pairs import make_pair
 from taintwarden_publisher.cluster import Cluster, ClusterError, Written
 
 DEEP = '{"f:a":' * 20_000 + "{}" + "}" * 20_000
 NESTED = '{"metadata":{"name":"evil","managedFields":[{"fieldsV1":' + DEEP + "}]}}"
 
 
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One authority instead of all of the machine, which take longer to read than a test."""
+    path = tmp_path_factory.mktemp("authority") / "ca.crt"
+    path.write_bytes(make_pair(["localhost"], time.time()).certificate)
+    return str(path)
+
+
 @pytest.fixture
-async def cluster(prometheus: Answers) -> AsyncIterator[Cluster]:
+async def cluster(prometheus: Answers, authority: str) -> AsyncIterator[Cluster]:
     """Whose API server is a server that answers as a test wants it to."""
-    async with client.ApiClient(client.Configuration(host=prometheus.url)) as api:
+    configuration = client.Configuration(host=prometheus.url)
+    configuration.ssl_ca_cert = authority
+    async with client.ApiClient(configuration) as api:
         yield Cluster(api, "default")
 
 

@@ -133,7 +133,7 @@ CONTEXT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(PODS | PENDING, max_size=3),
     st.lists(WORKLOADS, max_size=3),
@@ -157,7 +157,6 @@ def test_answers_always(pods, workloads, taints, carried, policies, profiles, bu
     msgspec.json.encode(found)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(JSON.map(lambda one: json.dumps(one).encode()) | st.binary(max_size=30), max_size=3))
 def test_census_takes_anything(raw):
     inventory = Inventory(NOON)
