@@ -1,13 +1,15 @@
 """The command line in the process, and sample files to use it on."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from cli.policies import Run, running
 from cli.terminals import terminal
+from localcluster import LocalCluster
 from taintwarden_cli.main import main
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -39,6 +41,13 @@ def cli() -> Cli:
         return result
 
     return run
+
+
+@pytest.fixture
+async def run(cluster: LocalCluster, cli: Cli, tmp_path: Path) -> AsyncIterator[Run]:
+    """Run `taintwarden` with these arguments on the cluster of a module."""
+    async with running(cluster, cli, tmp_path) as run:
+        yield run
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
 """Taints of devices on the command line: they concern the pods that have the device, and no node."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from cli.devices import GPU_0, GPU_1, KEY, claim, for_devices, rule, serve, sick, slice_of
-from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.policies import POLICIES, Run, condition, empty_cluster, set_status
 from cli.world import Json, answers, explained, namespace, node, only_taint, pod, policy, reasons, taint
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
@@ -126,12 +124,6 @@ def cluster() -> LocalCluster:
         uid = f"web-{number}"
         cluster.store.create("pods", pod(metadata={"name": uid, "uid": uid, "ownerReferences": [owner]}))
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 def fill(cluster: LocalCluster, *kinds: str, gpu_0: list[Json] | None = None) -> None:

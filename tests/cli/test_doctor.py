@@ -1,7 +1,6 @@
 """`doctor` reads a cluster with whatever rights there are, and says what is wrong in tables, JSON and exit codes."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -57,12 +56,6 @@ def cluster() -> LocalCluster:
     set_status(cluster, conditions=FINE)
     hold_lease(cluster)
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 async def told(run: Run, *args: str) -> Json:

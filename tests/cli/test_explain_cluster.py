@@ -3,15 +3,14 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from pathlib import Path
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from cli.policies import Run, empty_cluster
 from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
-from definitions import define
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at
 
@@ -23,8 +22,7 @@ Explain = Callable[..., Coroutine[Any, Any, Result]]
 @pytest.fixture
 def cluster() -> LocalCluster:
     """A cluster in which shop/web has to leave node n1 in five minutes."""
-    cluster = LocalCluster(comparison_operators=True)
-    define(cluster)
+    cluster = empty_cluster()
     cluster.create("namespaces", namespace(team="shop"))
     cluster.create("nodes", node(taint("940")))
     cluster.store.create("pods", pod(GRACE))
@@ -32,15 +30,9 @@ def cluster() -> LocalCluster:
 
 
 @pytest.fixture
-async def explain(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Explain]:
+def explain(run: Run) -> Explain:
     """Run `explain pod` with these arguments on the cluster."""
-    async with cluster.serve() as server:
-        kubeconfig = str(server.write_kubeconfig(tmp_path / "kubeconfig"))
-
-        async def run(name: str = "shop/web", *args: str) -> Result:
-            return await asyncio.to_thread(cli, "explain", "pod", name, "--kubeconfig", kubeconfig, *args)
-
-        yield run
+    return lambda name="shop/web", *args: run("explain", "pod", name, *args)
 
 
 async def test_pod_of_a_cluster(cluster, explain):

@@ -1,12 +1,10 @@
 """`explain node` says which of its pods have to leave."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.policies import POLICIES, Run, empty_cluster
 from cli.test_plan import add_node, add_pod
 from cli.world import namespace, node, pod, policy, profile, snapshot, taint
 from localcluster import LocalCluster
@@ -31,12 +29,6 @@ def cluster() -> LocalCluster:
     add_pod(cluster, "other", "a1", canary="true")
     cluster.create(POLICIES, policy(timing={"violationGraceSeconds": 60}))
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 async def test_pods_of_a_node(run):

@@ -1,13 +1,11 @@
 """`guard reset` shows what is held, and why, asks, and annotates the policy that was looked at; nothing else."""
 
 import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
+from cli.policies import POLICIES, annotations, condition, empty_cluster, set_status, stored
 from cli.world import policy
 from localcluster import LocalCluster
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
@@ -32,12 +30,6 @@ def cluster() -> LocalCluster:
         conditions=[condition("GuardTripped", "True", "120 pods would leave", "MassEviction")],
     )
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 @pytest.fixture

@@ -1,11 +1,8 @@
 """What people type from habit with kubectl."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.policies import POLICIES, empty_cluster
 from cli.test_plan import add_node, add_pod
 from cli.world import namespace, policy
 from limits_off import LIMITS_OFF
@@ -21,12 +18,6 @@ def cluster() -> LocalCluster:
     add_pod(cluster, "web-0", "a1")
     cluster.create(POLICIES, policy(limits=LIMITS_OFF))
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 LEAVES, SILENT = 10, 11

@@ -2,12 +2,10 @@
 
 import json
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.policies import POLICIES, empty_cluster
 from cli.world import policy
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at, exactly
@@ -43,12 +41,6 @@ def cluster() -> LocalCluster:
     tell(cluster, "old", 7200)
     tell(cluster, "foreign", 1, reportingComponent="kubelet")
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 async def test_what_happened_comes_in_order_and_pods_of_a_minute_are_one_line(run):

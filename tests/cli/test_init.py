@@ -1,8 +1,5 @@
 """`init` prints a first policy for the taints of a cluster; `validate` accepts them, nothing is written."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -22,12 +19,6 @@ def cluster() -> LocalCluster:
     add_node(cluster, "a1", taint("970"), taint("", key="node.kubernetes.io/not-ready"))
     add_node(cluster, "b1", taint("980"), taint("x", key="nvidia.com/gpu", effect="NoSchedule"))
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 async def written(run: Run, *arguments: str) -> tuple[str, list[Json]]:

@@ -1,13 +1,11 @@
 """`pause` stops a policy whatever its mode, and `resume` sets it going again, whoever else writes it meanwhile."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from cli.policies import POLICIES, Run, annotations, condition, empty_cluster, running, set_status, stored
+from cli.policies import POLICIES, annotations, condition, empty_cluster, set_status, stored
 from cli.world import policy
 from localcluster import LocalCluster
 from taintwarden_cli.change.policies import PAUSED_BY_ANNOTATION
@@ -21,12 +19,6 @@ def cluster() -> LocalCluster:
     cluster = empty_cluster()
     cluster.create(POLICIES, policy())
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 def spec_of(cluster: LocalCluster, name: str = "sla") -> tuple[str, bool]:

@@ -1,12 +1,10 @@
 """`placement` removes labels only where nothing names them, and prints those of future nodes."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.policies import POLICIES, Run, empty_cluster, running
+from cli.policies import POLICIES, empty_cluster
 from cli.world import Json, policy
 from kube import wire
 from localcluster import LocalCluster
@@ -29,12 +27,6 @@ def cluster() -> LocalCluster:
     for name in ("a", "b", "c"):
         cluster.create("nodes", {"metadata": {"name": name, "labels": {"zone": name, **SLA}}})
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 def affinity(*expressions: Json) -> Json:

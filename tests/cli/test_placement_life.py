@@ -9,7 +9,7 @@ from simulated.life import Life
 from simulated.life.simulated import SimulatedTown
 from simulated.world.playing import FIRST_SEED, RUNS
 
-SEEDS = range(FIRST_SEED, FIRST_SEED + 5 * RUNS)
+SEEDS = range(FIRST_SEED, FIRST_SEED + 3 * RUNS)
 ACTS = 25
 
 

@@ -1,13 +1,11 @@
 """`plan` says what follows from changed taints: who goes and when, who is held by what, who has nowhere to go."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
-from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.policies import POLICIES, Run, condition, empty_cluster, set_status
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
@@ -56,12 +54,6 @@ def cluster() -> LocalCluster:
         add_pod(cluster, f"web-{number}")
     cluster.create(POLICIES, policy(limits={**NO_LIMITS, "evictionsPerSecond": 0.1, "burst": 1}))
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 async def planned(run: Run, *args: str) -> Json:

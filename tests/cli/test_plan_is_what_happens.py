@@ -19,7 +19,7 @@ from taintwarden_cli.rehearsal.plan import PlannedFate
 from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 
-CLUSTERS = 50
+CLUSTERS = 30
 HORIZON = 600.0
 CLOSE_SECONDS = 0.01
 """The clocks of both add up the same times in another order."""

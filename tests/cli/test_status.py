@@ -4,16 +4,15 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from io import StringIO
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from cli.policies import POLICIES, Run, condition, empty_cluster, running, set_status
+from cli.policies import POLICIES, condition, empty_cluster, set_status
 from cli.world import Json, namespace, node, policy, taint
 from localcluster import LocalCluster
 from taintwarden.controller.words.wording import guard_advice, held
@@ -60,12 +59,6 @@ def cluster() -> LocalCluster:
         set_status(cluster, name, conditions=FINE)
     set_status(cluster, "sla", **BUSY)
     return cluster
-
-
-@pytest.fixture
-async def run(cluster: LocalCluster, cli, tmp_path: Path) -> AsyncIterator[Run]:
-    async with running(cluster, cli, tmp_path) as run:
-        yield run
 
 
 @pytest.fixture

@@ -65,13 +65,6 @@ async def another_uid_in_a_patch_is_invalid(api: Api) -> None:
         assert (answer.status, answer.causes[0]["field"]) == (422, "metadata.uid")
 
 
-async def a_strategic_patch_replaces_tolerations(api: Api) -> None:
-    pod = await api.new_pod(tolerations=[{"key": "a", "operator": "Exists"}])
-    patch = {"spec": {"tolerations": [{"key": "b", "operator": "Exists"}]}}
-    answer = await api.request("PATCH", f"{api.pods}/{pod['metadata']['name']}", patch, content_type=STRATEGIC)
-    assert answer.status == 422
-
-
 async def a_patch_of_nothing_is_a_404(api: Api) -> None:
     answer = await api.request("PATCH", "/api/v1/nodes/nothing-here", {}, content_type=MERGE)
     assert answer.status == 404

@@ -25,7 +25,6 @@ OTHERWISE_IN_1_30 = {
     "custom-the_schema_is_enforced": "words a message otherwise",
     "deleting-a_bound_pod_waits_for_its_kubelet": "gives pods no generation",
     "pods-comparison_operators_need_their_gate": "does not know Gt and Lt",
-    "pods-tolerations_may_grow": "gives pods no generation",
     "writing-a_new_object_gets_identity_and_revision": "gives pods no generation",
     "writing-the_status_of_a_pod_may_carry_labels": "gives pods no generation",
 }

@@ -472,6 +472,18 @@ def test_the_order_in_a_lane_is_by_deadline_and_priority():
     assert [one for one in called("x", "w", "y", "z", priority=5) if one != "late"] == ["order"]
 
 
+def test_what_an_earlier_call_took_holds_others_at_once():
+    history = History({"perWorkload": {"maxUnavailable": 1}, "evictionsPerSecond": 1, "burst": 2})
+    history.object("workloads", "w", {"spec": {"replicas": 2}})
+    history.node("n")
+    for uid, more in (("x", {"owner": "w"}), ("y", {"owner": "w"}), ("z", {"priority": 5})):
+        history.pod(uid, **more)
+    history.at(100).node("n", "940")
+    history.at(103.9).call("x", gone=False)
+    history.call("z")
+    assert [one for one in history.breaches() if one != "late"] == []
+
+
 @pytest.mark.parametrize(("at", "found"), [(102, ["window"]), (605, []), (640, ["late"])])
 def test_a_window(at, found):
     opens = START - START % 3600 + 3600
@@ -732,6 +744,28 @@ def test_a_release_lets_exactly_the_held_go():
     more = many(history, "a", 60, prefix="s")
     history.at(180).call(more[0])
     assert history.breaches() == ["guard"]
+
+
+def test_a_release_counts_also_after_one_that_was_asked_of_a_former_leader():
+    history, first = wave(66)
+    history.at(140).policy(reset="1")
+    history.at(140.1).state(term=2)
+    history.at(141).policy()
+    history.at(160).policy(reset="2")
+    history.at(161).calls(*first)
+    assert history.breaches() == []
+
+
+def test_what_was_counted_in_a_rehearsal_counts():
+    """As it was counted, the smaller namespace is above half of the allowance; by now it is not."""
+    history, *_ = wave(60, 30)
+    for policy in (history.facts[1], history.facts[1] | {"at": START + 150}):
+        spec = policy["object"]["spec"] | ({"mode": "DryRun"} if policy["at"] == START else {})
+        history.facts.append(policy | {"object": policy["object"] | {"spec": spec}})
+    history.facts.remove(history.facts[1])
+    for index in range(10):
+        history.at(110).object("pods", f"b{index:03}", None)
+    assert history.breaches(400) == []
 
 
 def test_pods_that_wait_for_a_budget_do_not_count():

@@ -106,16 +106,6 @@ async def test_a_garbled_line_is_valid_json_with_wrong_types(cluster: LocalClust
         assert (await watch.expect("ADDED", "pod-b"))["metadata"]["uid"]
 
 
-async def test_a_garbled_item_of_a_list(cluster: LocalCluster, api: Api) -> None:
-    for name in ("pod-a", "pod-b"):
-        await api.new_pod(name)
-    cluster.faults.garble_list("pods")
-    first, second = (await api.get(api.pods))["items"]
-    assert first["metadata"]["ownerReferences"] == "none"
-    assert "ownerReferences" not in second["metadata"]
-    assert "ownerReferences" not in (await api.get(api.pods))["items"][0]["metadata"]
-
-
 async def test_a_watch_is_late(cluster: LocalCluster, api: Api) -> None:
     cluster.faults.delay_watch("pods", 0.05)
     async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:

@@ -14,8 +14,6 @@ from localcluster.store.selectors import from_object, matches, parse_fields, par
         ("!a", {"a": ""}, False),
         ("a in (x, y),b!=z", {"a": "y"}, True),
         ("a notin (x)", {}, True),
-        ("a>5", {"a": "6"}, True),
-        ("a<5", {"a": "six"}, False),
         ("example.com/a=b", {"example.com/a": "b"}, True),
         ("a=", {"a": ""}, True),
         ("a=", {}, False),
@@ -25,7 +23,7 @@ def test_labels(text: str, labels: dict[str, str], expected: bool) -> None:
     assert matches(parse_labels(text), labels) is expected
 
 
-@pytest.mark.parametrize("text", ["a=b=c", "a b", "a=!", "(a)"])
+@pytest.mark.parametrize("text", ["a=b=c", "a b", "a=!", "(a)", "a>5"])
 def test_bad_labels(text: str) -> None:
     with pytest.raises(ApiError) as refused:
         parse_labels(text)

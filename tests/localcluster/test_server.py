@@ -1,4 +1,4 @@
-"""Serving: tokens, kubeconfigs, documents, and serving again."""
+"""Serving: kubeconfigs, documents, what is refused, and serving again."""
 
 from pathlib import Path
 from typing import Any
@@ -7,21 +7,10 @@ import aiohttp
 import pytest
 import yaml
 
-from contract.api import MERGE, Api
+from contract.api import MERGE, Api, pod
 from localcluster import ApiError, LocalCluster
 
 ROOT = Path(__file__).parents[2]
-
-
-async def test_a_token_is_asked_for(tmp_path: Path) -> None:
-    cluster = LocalCluster(token="secret")
-    async with cluster.serve() as server, aiohttp.ClientSession() as session:
-        refused = await Api(session, server.url).request("GET", "/api/v1/nodes")
-        assert (refused.status, refused.reason) == (401, "Unauthorized")
-        config = yaml.safe_load(server.write_kubeconfig(tmp_path / "config").read_text())
-        token = config["users"][0]["user"]["token"]
-        headers = {"Authorization": f"Bearer {token}"}
-        assert (await Api(session, server.url, headers=headers).request("GET", "/api/v1/nodes")).status == 200
 
 
 async def test_a_kubeconfig_names_the_server(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -100,6 +89,7 @@ def test_in_process_writes_pass_admission(cluster: LocalCluster) -> None:
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/held", None),
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"dryRun": ["All"]}),
         ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free?dryRun=All", None),
+        ("PATCH", "/api/v1/namespaces/default/pods/a", {"spec": {"tolerations": []}}),
         ("POST", "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}}),
         ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/default/leases/free", {"metadata": {"finalizers": ["a/b"]}}),
     ],
@@ -109,6 +99,7 @@ async def test_what_is_not_served_is_refused(
 ) -> None:
     cluster.create("leases", {"metadata": {"name": "held", "finalizers": ["a/b"]}})
     cluster.create("leases", {"metadata": {"name": "free"}})
+    cluster.create("pods", pod("a"))
     path, _, query = path.partition("?")
     answer = await api.request(method, path, body, content_type=MERGE, **dict([query.split("=")] if query else ()))
     assert answer.status == 501

@@ -129,13 +129,13 @@ async def test_a_dry_run_that_would_change_too_many_nodes_is_one_all_the_same(st
     assert stage.value("taintwarden_publisher_stuck") == 0
 
 
-async def test_5000_nodes_that_fall_at_once_change_nothing_with_one_event(stage):
-    stage.cluster.has(*(node_object(f"n{index:04}", taint("980"), record=record("980")) for index in range(4998)))
+async def test_1000_nodes_that_fall_at_once_change_nothing_with_one_event(stage):
+    stage.cluster.has(*(node_object(f"n{index:04}", taint("980"), record=record("980")) for index in range(998)))
     stage.prometheus.says(vector(dict.fromkeys(stage.cluster.objects, 0)))
     await stage.play(maxChangedNodes="10%")
     assert stage.cluster.patches == []
     assert stage.reasons()["Publishing"] == "TooManyChanges"
-    assert "5000 nodes of 5000 would change within ten minutes" in stage.report.summary
+    assert "1000 nodes of 1000 would change within ten minutes" in stage.report.summary
     assert [one.reason for one in stage.changed if not one.status] == ["TooManyChanges"]
     await stage.play(maxChangedNodes="10%")
     assert stage.changed == []

@@ -277,7 +277,7 @@ async def test_both_versions_of_tls_are_spoken(server, api, port, version):
 async def test_a_compressed_body_is_not_unpacked(server, api, port):
     await server.keeper.look()
     connector = aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"]), force_close=True)
-    bomb = gzip.compress(b" " * 50 * 2**20)
+    bomb = gzip.compress(b" " * 5 * 2**20)
     async with aiohttp.ClientSession(connector=connector) as session:
         headers = {"Content-Encoding": "gzip"}
         url = f"https://{HOST}:{port}/validate"
@@ -307,27 +307,16 @@ async def test_idle_connections_make_room_for_whoever_asks(server, api, port):
             writer.transport.abort()
 
 
-IMPATIENT = ConnectionLimits(first_answer_seconds=0.2, tls=TlsLimits(handshake_seconds=1.0))
+IMPATIENT = ConnectionLimits(first_answer_seconds=0.2, tls=TlsLimits(handshake_seconds=0.3))
 
 
 @pytest.mark.parametrize("server", [IMPATIENT], indirect=True)
-@pytest.mark.parametrize("shakes_hands", [True, False])
-async def test_who_connects_and_says_nothing_is_not_waited_for(server, api, port, shakes_hands):
+@pytest.mark.parametrize("said", [None, b"", b"POST /validate HTTP/1.1\r\nX-A: "], ids=["no TLS", "nothing", "headers"])
+async def test_what_does_not_end_is_not_waited_for(server, api, port, said):
     await server.keeper.look()
-    more = {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME} if shakes_hands else {}
+    more = {} if said is None else {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME}
     reader, writer = await asyncio.open_connection(HOST, port, **more)
-    async with asyncio.timeout(60):
-        with contextlib.suppress(ConnectionError):
-            await reader.read()
-    writer.transport.abort()
-
-
-@pytest.mark.parametrize("server", [IMPATIENT], indirect=True)
-async def test_headers_that_do_not_end_are_not_waited_for(server, api, port):
-    await server.keeper.look()
-    tls = trusting(api.secret["ca.crt"])
-    reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
-    writer.write(b"POST /validate HTTP/1.1\r\nX-A: ")
+    writer.write(said or b"")
     async with asyncio.timeout(60):
         with contextlib.suppress(ConnectionError):
             await reader.read()

@@ -332,7 +332,11 @@ class Guard:
             return turn
         if now.monotonic >= self._narrows_at:
             self._narrow(now)
-        if not self._is_reported and now.monotonic >= self._settled_at:
+        if now.monotonic < self._settled_at:
+            return turn
+        if self.knows_causes and len(self._standing) == 1:
+            self._hold_only(*self._standing)
+        if not self._is_reported:
             self._unsaved = self._is_reported = True
             return Turn.TRIPPED
         return turn
@@ -357,8 +361,6 @@ class Guard:
                 return self._arm()
         if self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected, self.scope):
             self._hold_only(ALL)
-        if self.knows_causes and len(self._standing) == 1:
-            self._hold_only(*self._standing)
         return None
 
     def _hold(self, most: int) -> bool:
@@ -528,7 +530,8 @@ class Guard:
             return 0.0
         waits: list[float] = []
         if self.is_tripped:
-            waits += [] if self._is_reported else [self._settled_at - now.monotonic]
+            is_complete = self._is_reported and now.monotonic >= self._settled_at
+            waits += [] if is_complete else [self._settled_at - now.monotonic]
             waits += [self._narrows_at - now.monotonic] if self.scope == ALL else []
         if (far := self._far.next_at()) is not None:
             waits.append(far - self.settings.window_seconds - now.wall)

@@ -20,9 +20,9 @@ def natively(*objects):
     return alone(named("n1", taint("900")), *objects)
 
 
-def test_ten_thousand_pods_of_one_deployment_are_one_line():
-    found = natively(replicas(10_000, extended=[STRICT]))
-    assert [(str(one.subject), one.pods, one.template) for one in found] == [("Deployment shop/web", 10_000, True)]
+def test_a_thousand_pods_of_one_deployment_are_one_line():
+    found = natively(replicas(1_000, extended=[STRICT]))
+    assert [(str(one.subject), one.pods, one.template) for one in found] == [("Deployment shop/web", 1_000, True)]
 
 
 def test_pods_of_two_revisions_are_one_line():

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.guard.bench import Bench, pods, wave
-from taintwarden.engine.guard import ALL, NARROW_SECONDS
+from taintwarden.engine.guard import ALL, NARROW_SECONDS, Turn
 
 
 @pytest.mark.parametrize(("bank", "held"), [(1, False), (5, False), (6, True)])
@@ -89,6 +89,20 @@ def test_while_those_that_have_to_leave_are_of_one_namespace_it_holds_only_that(
     bench.forget("bank-9")
     bench.look()
     assert bench.guard.scope == "shop"
+
+
+@pytest.mark.parametrize(("late", "scope"), [((), "shop"), (("bank-0",), ALL)])
+def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
+    """Its pods come one by one: those of the namespace that comes first may be too many already."""
+    bench = Bench(settle_seconds=2)
+    bench.expect(*pods(11))
+    bench.look()
+    assert bench.guard.scope == ALL
+    bench.expect(*late, namespace="bank")
+    bench.advance(1)
+    assert bench.guard.next_look(bench.now) == pytest.approx(1.0)
+    assert bench.advance(1) is Turn.TRIPPED
+    assert bench.guard.scope == scope
 
 
 def test_while_causes_are_not_known_it_holds_all():

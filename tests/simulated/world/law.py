@@ -22,7 +22,7 @@ pair: [surely, perhaps].
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -37,15 +37,14 @@ from simulated.world.when import (
     Pod,
     Rules,
     State,
-    Toleration,
     carried_over,
     demands,
     duration,
     holds,
-    is_valid,
     matches,
     selects,
     tolerations_in,
+    valid,
 )
 
 TICK, MOMENT = 0.5, 0.2
@@ -67,6 +66,8 @@ ROUNDS, ROW_SECONDS = 3, 600.0
 OTHERS_PER_FAILING = 3
 OF_LANES = ("calls", "failing")
 """Rows that hold whole lanes, in whatever order their pods are."""
+OF_PARTS = ("zone", "zone-rate", "namespace-rate")
+"""Rates of a part of the policy's pods."""
 LIMITS: dict[str, Any] = {"evictionsPerSecond": 10.0, "burst": 20, "guard": {}, "bounce": {}, "perWorkload": {}}
 GUARD: dict[str, Any] = {"maxPercent": 20, "minPods": None, "maxPods": None, "windowSeconds": 600, "settleSeconds": 2}
 HEALTH: dict[str, Any] = {"unhealthy": (), "threshold": 0.55, "evictionsPerSecond": 1.0}
@@ -101,10 +102,8 @@ class Want:
     """Calls that failed; None: not known since another leads."""
     again: tuple[float, float] = (0.0, 0.0)
     """Since when it may be called again, and when it has to be."""
-    blocked: float | None = None
-    """Since when its budgets allow nothing, but for moments."""
-    allowed: float | None = None
-    """Since when they allow it."""
+    blocked: tuple[float, float] = (0.0, 0.0)
+    """Since when its budgets allow nothing, but for moments, and until when."""
     taints: int = 1
     passed: Counter[Any] = field(default_factory=Counter)
     """How many turns other lanes had while it was free."""
@@ -134,19 +133,18 @@ class Bucket:
         self.most, self.least = min(self.burst, (now - began + MOMENT / 2) * rate), 0.0
         self.since: float | None = None
         """Since when there surely is one."""
-        self.former = (0.0, 0.0)
-        """Its burst before, and until when that may count."""
+        self.known = 0.0
+        """When its limits are known."""
 
     def resize(self, rate: float, burst: float, now: float) -> None:
         """A changed limit is known within ``SEEN``; it adds no tokens."""
         self.fill(now)
         self.most += max(0.0, self.rate - rate) * SEEN
-        self.former = self.burst, now + SEEN
-        self.rate, self.burst, self.least, self.since = rate, burst, 0.0, None
+        self.rate, self.burst, self.least, self.since, self.known = rate, burst, 0.0, None, now + SEEN
 
     def fill(self, now: float) -> None:
         gained, self.at = max(0.0, now - self.at) * self.rate, max(now, self.at)
-        self.most = min(max(self.burst, self.former[0] if now < self.former[1] else 0.0), self.most + gained)
+        self.most = min(self.burst if now >= self.known else NEVER, self.most + gained)
         self.least = min(self.burst, self.least + gained)
         self.since = None if self.least < 1.0 else now if self.since is None else self.since
 
@@ -239,13 +237,29 @@ def limits_of(rules: Rules) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def allows(budget: Json) -> int:
+    """How many disruptions a budget allows."""
+    return int(budget.get("status", {}).get("disruptionsAllowed", 0))
+
+
+READ: Mapping[str, Callable[[Any], Any]] = {
+    "nodes": Node,
+    "devices": Node,
+    "pods": Pod,
+    "policies": Rules,
+    "profiles": lambda one: (one["spec"].get("podSelector") or {}, valid(one["spec"]["tolerations"])),
+    "namespaces": lambda one: one["metadata"].get("labels") or {},
+    "workloads": lambda one: one["spec"].get("replicas", 1),
+    "budgets": dict,
+    "claims": dict,
+}
+
+
 class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
-    def __init__(self, rules: Rules, released: Mapping[str, bool], now: float, counted_from: float) -> None:
+    def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
         self.settings, self.began = rules.limits["guard"], now
-        self.counted_from = counted_from
-        """What it counts at its beginning may have been counted since then, by a rehearsal."""
         self.people: list[tuple[float, int]] = []
         """Since when the policy could evict how many pods."""
         self.gone: list[tuple[float, str, str]] = []
@@ -261,10 +275,10 @@ class Guard:
         """When one of these two grew last."""
         self.tripped: float | None = None
         """Since when it may be tripped."""
-        self._may: dict[str, bool] = {}
-        """Namespace -> whether its pods may be held, since the last look."""
-        self.alone: dict[str, float] = {"": now} if counted_from < now else {}
-        """Namespace -> when it may have been the only one that is held; in a rehearsal any may have been."""
+        self.used = 0
+        """How many evictions of the window may count."""
+        self.alone: dict[str, float] = {}
+        """Namespace -> when it may have been the only one that is held."""
         self.only, self.single = "", now
         """The only one that is held, surely; and when pods of another one may have been due last."""
 
@@ -287,7 +301,7 @@ class Guard:
 
     def look(self, wants: Iterable[Want], now: float, blocked: Collection[str], *, well: bool) -> None:
         """Count anew."""
-        window, self._may = self.settings["windowSeconds"], {}
+        window, allowed = self.settings["windowSeconds"], self.allowance(now, least=True)
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         surely = {
             uid: one.pod.namespace
@@ -305,22 +319,25 @@ class Guard:
             self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - STALE or uid in past}
         for uid, one in wants.items():
             if one.due.early <= now + window + SEEN:
-                last, _, first = self.maybe.get(uid, (0.0, "", now if now - self.began >= SEEN else self.counted_from))
+                last, _, first = self.maybe.get(uid, (0.0, "", now))
                 self.grown[1] = self.grown[1] if last > now - SLACK else now
                 self.maybe[uid] = (now, one.pod.namespace, first)
         if self.held or (self.above is not None and now - self.above >= SEEN):
             self.held |= surely
             self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
-        if self.tripped is None and len({*self.maybe, *past}) > self.allowance(now, least=True):
+        self.used = len(self.past(now - window - SEEN, surely=False))
+        if self.tripped is None and len({*self.maybe, *past}) > allowed:
             self.tripped = now
             self.maybe = {uid: (now, name, now) for uid, name in past.items()} | self.maybe
         left = {self.held[uid] for uid in self.held if uid in wants}
         near = {name for uid, (_, name, _) in self.maybe.items() if uid in wants and self.tripped is not None}
         self.single = self.single if len(near) == 1 and self.held else now
-        others = [name for uid, (_, name, _) in self.maybe.items() if name != self.only]
+        counts = Counter(name for _, name, _ in self.maybe.values())
         if now - self.single >= SLACK:
             (self.only,) = near
-        elif self.tripped is None or len(others) > self.allowance(now, least=True) / 2:
+        elif not self.only and now - self.grown[1] >= 60.0 + SLACK:
+            self.only = max(counts, key=lambda name: (counts[name], name), default="")
+        if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > allowed / 2):
             self.only = ""
         for name in {*self.held.values(), *near}:
             rest = [uid for uid, other in self.held.items() if other != name]
@@ -338,17 +355,11 @@ class Guard:
         return not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
 
     def may_hold(self, namespace: str, now: float) -> bool:
-        """Whether it may be tripped, settle, or have no allowance left."""
-        if namespace in self._may:
-            return self._may[namespace]
+        """Whether it may be tripped, or have no allowance left."""
         allowed = self.allowance(now, least=True)
-        past = len(self.past(now - self.settings["windowSeconds"] - SEEN, surely=False))
-        counts = Counter(name for _, name, _ in self.maybe.values())
-        most = max(counts, key=lambda name: (counts[name], name), default="")
-        rest, is_quiet = counts.total() - counts[most], now - self.grown[1] >= 60.0 + SLACK or self.only == most
-        holds_it = namespace in (most, self.only) or not is_quiet or rest > allowed / 2 or past + 1 > allowed * 1.5
-        self._may[namespace] = past >= allowed if self.tripped is None else holds_it
-        return self._may[namespace]
+        if self.tripped is None:
+            return self.used >= allowed
+        return self.only in ("", namespace) or self.used + 1 > allowed * 1.5
 
     def evicted(self, pod: Pod, now: float) -> str:
         """A pod is gone. Returns what is wrong with that."""
@@ -381,18 +392,15 @@ class Judge:
         self.evicted: list[Call] = []
         self._nodes: dict[str, list[tuple[float, Node | None]]] = defaultdict(list)
         """States of nodes and devices."""
-        self._known: dict[str, tuple[Any, int, list[State]]] = {}
+        self._known: dict[str, tuple[Any, list[State]]] = {}
         self._pods: dict[str, list[tuple[float, Pod | None]]] = defaultdict(list)
         self._there: list[list[float]] = []
         """Times in which an operator follows nodes without a gap."""
         self._forgotten: dict[str, float] = {}
-        self._namespaces: dict[str, Json] = {}
-        self._profiles: dict[str, tuple[Json, tuple[Toleration, ...]]] = {}
-        self._workloads: dict[str, int] = {}
-        self._budgets: dict[str, Json] = {}
+        self._objects: dict[str, dict[str, Any]] = defaultdict(dict)
+        """Of other kinds, as they are now."""
         self._allowed: dict[str, float] = {}
         """Until when a budget allowed a disruption, or was not there."""
-        self._claims: dict[str, Json] = {}
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
         """When a pod that was due was so no longer; 0: it was not."""
         self._released: dict[str, dict[str, bool]] = defaultdict(dict)
@@ -455,71 +463,51 @@ class Judge:
         self._ticked = self._ticked if self.wants else self.now
 
     def on_object(self, fact: Json) -> None:
-        kind, name, obj = fact["kind"], fact["name"], fact["object"]
-        everyone = [uid for uid, states in self._pods.items() if states[-1][1] is not None]
-        concerned: list[str] = []
-        match kind:
-            case "nodes" | "devices":
-                self._nodes[name].append((self.now, None if obj is None else Node(obj)))
-                concerned = [u for u in everyone if name == self._pod(u).node or name in self._claims.get(u, ())]
-            case "pods":
-                self._pods[name].append((self.now, None if obj is None else Pod(obj)))
-                concerned = [name]
-            case "policies":
-                self._policy(name, obj)
-                concerned = everyone
-            case "profiles":
-                self._profiles.pop(name, None)
-                if obj is not None:
-                    found = tuple(one for one in tolerations_in(obj["spec"]["tolerations"]) if is_valid(one))
-                    self._profiles[name] = ((obj["spec"].get("podSelector") or {}).get("matchLabels", {}), found)
-                concerned = [uid for uid in everyone if self._pod(uid).namespace == name.split("/")[0]]
-            case "namespaces":
-                self._namespaces[name] = {} if obj is None else obj["metadata"].get("labels") or {}
-                concerned = [uid for uid in everyone if self._pod(uid).namespace == name]
-            case "workloads":
-                self._workloads.pop(name, None)
-                if obj is not None:
-                    self._workloads[name] = obj["spec"].get("replicas", 1)
-            case "budgets":
-                before = self._budgets.pop(name, None)
-                for one in (before, obj):
-                    if one is None or one.get("status", {}).get("disruptionsAllowed", 0) > 0:
-                        self._allowed[name] = self.now
-                if obj is not None:
-                    self._budgets[name] = obj
-            case "claims":
-                self._claims[name] = obj or {}
-                concerned = [name]
+        kind, name = fact["kind"], fact["name"]
+        found = None if fact["object"] is None else READ[kind](fact["object"])
+        concerned = [uid for uid, states in self._pods.items() if states[-1][1] is not None]
+        if kind in ("nodes", "devices"):
+            self._nodes[name].append((self.now, found))
+            concerned = [
+                u for u in concerned if name == self._pod(u).node or name in self._objects["claims"].get(u, ())
+            ]
+        elif kind == "pods":
+            self._pods[name].append((self.now, found))
+            concerned = [name]
+        elif kind == "policies":
+            self._policy(name, found)
+        else:
+            before = self._objects[kind].pop(name, None)
+            if found is not None:
+                self._objects[kind][name] = found
+            if kind == "budgets" and (before is None or found is None or max(allows(before), allows(found)) > 0):
+                self._allowed[name] = self.now
+            concerned = [name] if kind == "claims" else concerned if kind in ("profiles", "namespaces") else []
         self._changed |= dict.fromkeys(concerned)
         self._is_recounted &= kind not in ("nodes", "pods", "policies", "namespaces")
         self._is_zoned &= kind not in ("nodes", "policies")
         if kind in ("policies", "profiles", "namespaces"):
             self._rules_changed = self.now
 
-    def _policy(self, name: str, obj: Json | None) -> None:
+    def _policy(self, name: str, rules: Rules | None) -> None:
         before = self.policies.pop(name, None)
-        if obj is None:
+        if rules is None:
             return
-        rules = self.policies[name] = Rules(obj)
-        rules.limits = limits_of(rules)
-        same = before is not None and before.uid == rules.uid
-        if "guard" not in rules.limits:
-            self._guards.pop(rules.uid, None)
-        elif not same or before is None or rules.uid not in self._guards or before.spec != rules.spec:
-            counted_from = self.now if before is None or not same or before.enforces else 0.0
-            guard = Guard(rules, self._released[rules.uid], self.now, counted_from)
-            known = self._guards.get(rules.uid)
-            if known is not None and same:  # an edit: what left still counts
-                guard.gone, guard.people, guard.maybe = known.gone, known.people, known.maybe
-                if before is not None and before.limits.get("guard") == rules.limits["guard"]:
-                    guard.tripped = known.tripped
+        self.policies[name], rules.limits = rules, limits_of(rules)
+        guard = self._guards.pop(rules.uid, None)
+        if "guard" in rules.limits:
+            if guard is None:
+                guard = Guard(rules, self._released[rules.uid], self.now)
+            elif before is not None and before.spec != rules.spec:  # what it counted remains, and may fit now
+                guard.settings, guard.began, guard.held, guard.above = rules.limits["guard"], self.now, {}, None
             self._guards[rules.uid] = guard
         if before is not None and rules.reset != before.reset:  # it is asked for, or was granted
             self._release(rules)
-        for want in self.wants.values():
-            if want.rules.name == name:
-                want.rules = rules
+        for key, want in self.wants.items():
+            if key[0] == name:
+                if want.rules.enforces and not rules.enforces and want.due.early <= self.now + self.skew:
+                    self._ended[key] = self.now, want
+                want.rules, want.free, want.ready = rules, None, None
         if "policy-rate" not in rules.limits:
             self._buckets.pop(("policy-rate", (rules.uid,)), None)
 
@@ -527,9 +515,6 @@ class Judge:
         """A person releases what is held, or that was granted: what is held by then may be released, too."""
         guard, known, (zone, since) = self._guards.get(rules.uid), self._released[rules.uid], self._zone(rules.uid)
         if "release" not in rules.limits:
-            return
-        if not rules.enforces:  # who has to leave by a rehearsal is not judged
-            self._released[rules.uid] |= dict.fromkeys(self._pods, False)
             return
         self._look_at_guards()
         may_be_full = zone == "Full" or self.now - since < SLACK
@@ -560,7 +545,7 @@ class Judge:
             self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
             for rules in self.policies.values():
                 if rules.reset:  # it was asked of the one that led then
-                    self._released[rules.uid] = dict.fromkeys(self._released[rules.uid], False)
+                    self._released[rules.uid].update(dict.fromkeys(self._released[rules.uid], False))
             for guard in self._guards.values():
                 guard.grown[1], guard.only, guard.single = self.now, "", self.now
             for want in self.wants.values():
@@ -660,17 +645,13 @@ class Judge:
 
     def _states(self, name: str) -> list[State]:
         """The states of a node, with when an operator has seen each at the latest, and whether it surely has."""
-        raw, there = self._nodes[name], (len(self._there), self._there and self._there[-1][1])
-        known, number, found = self._known.get(name, ((), 0, []))
-        if (known, number) == (there, len(raw)):
-            return found
-        is_more = known == there and number == len(raw) - 1 and raw[-1][1] is not None and raw[-2][1] is not None
-        if is_more and raw[-1][1].uid == raw[-2][1].uid and "/" not in name:
-            begin, kept = len(raw) - 2, found[:-1]  # only the end of the last one is new
-        else:
-            last = raw[-1][1]
-            others = (i for i, (_, one) in enumerate(raw, 1) if one is None or last is None or one.uid != last.uid)
-            begin, kept = max((i for i in others if i < len(raw)), default=0), []
+        raw = self._nodes[name]
+        known = len(raw), len(self._there), self._there and self._there[-1][1]
+        if name in self._known and self._known[name][0] == known:
+            return self._known[name][1]
+        last = raw[-1][1]
+        others = (i for i, (_, one) in enumerate(raw, 1) if one is None or last is None or one.uid != last.uid)
+        begin = max((i for i in others if i < len(raw)), default=0)
         forgotten = max(self._forgotten.get(name, 0.0), self._forgotten.get("", 0.0))
         end, new = NEVER, []
         for at, node in reversed(raw[begin:]):
@@ -682,8 +663,8 @@ class Judge:
             sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in periods)
             new.append((at, seen, sure, node))
             end = at
-        self._known[name] = (there, len(raw), kept + new[::-1])
-        return self._known[name][2]
+        self._known[name] = known, new[::-1]
+        return self._known[name][1]
 
     def _pod(self, uid: str, at: float = NEVER) -> Pod:
         states = self._pods[uid]
@@ -703,14 +684,16 @@ class Judge:
         node = self._nodes[pod.node][-1][1] if pod.node in self._nodes else None
         if node is None or not pod.is_there:
             return
-        profiles = [one for name, one in sorted(self._profiles.items()) if name.startswith(f"{pod.namespace}/")]
+        profiles = [
+            one for name, one in sorted(self._objects["profiles"].items()) if name.startswith(f"{pod.namespace}/")
+        ]
         extended = pod.extended + tuple(
-            t for selector, found in profiles if matches(selector, pod.labels) for t in found
+            t for selector, found in profiles if matches(selector.get("matchLabels", {}), pod.labels) for t in found
         )
-        given = (list(self.policies.values()), pod, node, self._namespaces.get(pod.namespace), extended)
+        given = (list(self.policies.values()), pod, node, self._objects["namespaces"].get(pod.namespace), extended)
         bound = self._bound(uid, pod)
         yield from demands(*given, self._states(pod.node), bound)
-        for device, claimed in self._claims.get(uid, {}).items():
+        for device, claimed in self._objects["claims"].get(uid, {}).items():
             if device in self._nodes:
                 yield from demands(*given, carried_over(self._states(device)), bound, tolerations_in(claimed))
 
@@ -724,11 +707,10 @@ class Judge:
             taints: Counter[str] = Counter()
             for rules, one in self._demands(uid, pod) if pod is not None else ():
                 known = best.get(rules.name)
-                if rules.enforces:
-                    taints[rules.name] += 1
-                    if known is not None:
-                        one.early, one.late = min(one.early, known[1].early), min(one.late, known[1].late)
-                    best[rules.name] = (rules, one)
+                taints[rules.name] += 1
+                if known is not None:
+                    one.early, one.late = min(one.early, known[1].early), min(one.late, known[1].late)
+                best[rules.name] = (rules, one)
             for key in [key for key in self.wants if key[1] == uid and key[0] not in best]:
                 ended = self.wants.pop(key)
                 if uid in (released := self._released[ended.rules.uid]):  # who recovers is released no more
@@ -805,7 +787,7 @@ class Judge:
     def _budgets_of(self, pod: Pod) -> list[str]:
         return [
             name
-            for name, one in self._budgets.items()
+            for name, one in self._objects["budgets"].items()
             if name.startswith(f"{pod.namespace}/")
             and matches((one["spec"].get("selector") or {}).get("matchLabels", {}), pod.labels)
         ]
@@ -816,7 +798,7 @@ class Judge:
         return self._budgets_block(pod) and len(found) == 1 and self._allowed[found[0]] < since - SEEN
 
     def _budgets_block(self, pod: Pod) -> bool:
-        found = [self._budgets[name] for name in self._budgets_of(pod)]
+        found = [self._objects["budgets"][name] for name in self._budgets_of(pod)]
         if len(found) != 1 or pod.phase != "Running":
             return len(found) > 1
         status, spec = found[0].get("status", {}), found[0]["spec"]
@@ -824,23 +806,20 @@ class Judge:
         if not pod.ready and (spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy):
             return False
         is_old = status.get("observedGeneration", 0) < found[0]["metadata"].get("generation", 1)
-        return is_old or status.get("disruptionsAllowed", 0) <= 0
-
-    def _allowed_by(self, name: str) -> int:
-        return int(self._budgets[name].get("status", {}).get("disruptionsAllowed", 0))
+        return is_old or allows(found[0]) <= 0
 
     def _may_wait(self, wants: Sequence[Want]) -> set[str]:
         """UIDs of the pods that may wait for a budget: it allows none, or fewer than have to leave."""
         budgets = {want.pod.uid: self._budgets_of(want.pod) for want in wants}
         asked = Counter(name for names in budgets.values() for name in names)
-        few = {name for name in asked if self._allowed_by(name) < asked[name]}
+        few = {name for name in asked if allows(self._objects["budgets"][name]) < asked[name]}
         return {one.pod.uid for one in wants if few & {*budgets[one.pod.uid]} or self._budgets_block(one.pod)}
 
     def _is_blocked(self, want: Want) -> bool:
         """Whether budgets may hold a pod: for ever, or until it is deleted."""
-        if want.blocked is None:
+        if self.now - want.blocked[1] >= SLACK:
             return False
-        ends = max(want.blocked, want.due.late) + want.rules.budget_seconds + BUDGET_SECONDS * LATE
+        ends = max(want.blocked[0], want.due.late) + want.rules.budget_seconds + BUDGET_SECONDS * LATE
         return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
 
     def _leaving(self, *, surely: bool) -> set[str]:
@@ -863,9 +842,9 @@ class Judge:
         owner, share = want.pod.owner, want.rules.limits.get("workload")
         if owner is None or share is None or not want.pod.ready:
             return False
-        if owner["uid"] not in self._workloads:
+        if owner["uid"] not in self._objects["workloads"]:
             return None
-        wanted = self._workloads[owner["uid"]]
+        wanted = self._objects["workloads"][owner["uid"]]
         gone = self._leaving(surely=surely) | {call.want.pod.uid for call in self.evicted}
         ready = 0
         for uid, states in self._pods.items():
@@ -929,7 +908,7 @@ class Judge:
         rules, now, perhaps = want.rules, self.now, not surely
         if perhaps and not self._is_well(SLACK):
             yield "view", ""
-        if want.again[perhaps] > now and (perhaps or want.allowed is None):
+        if want.again[perhaps] > now and (perhaps or self._budgets_block(want.pod)):
             yield "budget", f"{want.again[0] - now:.1f} s before it may be called again"
         if perhaps and self._is_blocked(want):
             yield "budget", ""
@@ -992,10 +971,10 @@ class Judge:
         current = self.wants.get(key)
         deletes = verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None
         patience = want.rules.budget_seconds - 2 * SLACK
-        if deletes and (want.blocked is None or self.now - want.blocked < patience):
+        if deletes and (self.now - want.blocked[1] > SLACK or self.now - want.blocked[0] < patience):
             sentence = f"{want.pod.uid} was deleted before its budgets had refused it for long"
             self._breach("budget", want.pod.uid, sentence)
-        if current is not None and current.due.early <= self.now + self.skew:
+        if current is not None and current.rules.enforces and current.due.early <= self.now + self.skew:
             return
         if self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None:
             return
@@ -1043,10 +1022,11 @@ class Judge:
             if want is mine or want.ready is None or now - want.ready < SLACK or want.rules.uid != mine.rules.uid:
                 continue
             if now - self._reads.get(want.pod.node, 0.0) < SEEN or any(
-                name in ("zone", "zone-rate", "namespace-rate") and bucket.since is None
-                for name, bucket in self._buckets_of(want)
+                bucket.since is None for name, bucket in self._buckets_of(want) if name in OF_PARTS
             ):
                 continue
+            if any(row not in OF_LANES for row, _ in self._rows(want, surely=False)):
+                continue  # an earlier call took what it needs
             key = self._lane_of(want)
             if key == lane.key:
                 self._is_first(mine, want)
@@ -1079,20 +1059,18 @@ class Judge:
     def _tick(self) -> None:
         now = self.now
         for want in self.wants.values():
-            blocks = self._budgets_block(want.pod)
-            want.allowed = None if blocks else now if want.allowed is None else want.allowed
-            if blocks:
-                want.blocked = now if want.blocked is None else want.blocked
-            elif want.allowed is not None and now - want.allowed >= SLACK:
-                want.blocked = None
+            since, last = want.blocked
+            if self._budgets_block(want.pod):
+                want.blocked = since if now - last < SLACK + 4 * TICK else now, now
         self._look_at_guards()
-        self._due_lanes = {self._lane_of(want) for want in self.wants.values() if want.due.early <= now}
+        enforced = [want for want in self.wants.values() if want.rules.enforces]
+        self._due_lanes = {self._lane_of(want) for want in enforced if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
         in_air |= {uid for uid, until in self._former.items() if until > now}
         if sum(lane.fast(now) for lane in self._lanes.values()) >= self.slots:
             self._full_at = now
         self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
-        for want in self.wants.values():
+        for want in enforced:
             is_due = want.due.late <= now and want.pod.uid not in in_air
             row = next(self._rows(want, surely=False), ("", ""))[0] if is_due else ""
             self.rows[row] += 1
@@ -1123,7 +1101,7 @@ class Judge:
                 count = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
                 if not guard.people or guard.people[-1][1] != count:
                     guard.people.append((self.now, count))
-            if not rules.enforces:
+            if not rules.acts:
                 continue
             wants = [one for one in self.wants.values() if one.rules.uid == rules.uid]
             guard.look(wants, self.now, self._may_wait(wants), well=self._is_well(SEEN))
@@ -1132,4 +1110,4 @@ class Judge:
     def _could(self, rules: Rules, pod: Pod) -> bool:
         states = self._nodes.get(pod.node)
         node = states[-1][1] if states else None
-        return node is not None and selects(rules, pod, node, self._namespaces.get(pod.namespace))
+        return node is not None and selects(rules, pod, node, self._objects["namespaces"].get(pod.namespace))

@@ -49,19 +49,24 @@ def moment(text: str | None) -> float | None:
     return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
+FIELDS = {
+    "key": "",
+    "operator": "",
+    "value": "",
+    "effect": "",
+    "tolerationSeconds": None,
+    "violationGraceSeconds": None,
+}
+
+
 def tolerations_in(entries: Iterable[Json]) -> tuple[Toleration, ...]:
-    return tuple(
-        Toleration(
-            one.get("key", ""),
-            one.get("operator") or "Equal",
-            one.get("value", ""),
-            one.get("effect", ""),
-            one.get("tolerationSeconds"),
-            one.get("violationGraceSeconds"),
-            tuple(one.get("values", ())),
-        )
-        for one in entries
-    )
+    found = ((Toleration(*(one.get(name, default) for name, default in FIELDS.items())), one) for one in entries)
+    return tuple(t._replace(operator=t.operator or "Equal", values=tuple(one.get("values", ()))) for t, one in found)
+
+
+def valid(entries: Iterable[Json]) -> tuple[Toleration, ...]:
+    """Those of an annotation or a profile that count."""
+    return tuple(one for one in tolerations_in(entries) if is_valid(one))
 
 
 class Node:
@@ -100,7 +105,7 @@ class Pod:
             given = json.loads(self.marks.get("taintwarden.io/tolerations", "[]"))
         except ValueError:
             given = []
-        self.extended = tuple(one for one in tolerations_in(given) if is_valid(one))
+        self.extended = valid(given)
 
     @property
     def is_there(self) -> bool:
@@ -118,7 +123,7 @@ class Rules:
         self.spec, self.name, self.uid = spec, meta["name"], meta.get("uid", "")
         self.rank = (moment(meta.get("creationTimestamp")) or 0.0, self.name)
         self.enforces = spec.get("mode", "Enforce") == "Enforce" and not spec.get("paused")
-        self.acts = not spec.get("paused")
+        self.acts = spec.get("mode") != "Paused" and not spec.get("paused")
         self.taints = [(one["key"], tuple(one.get("effects", ("NoExecute",)))) for one in spec.get("taints", ())]
         self.devices = [(one["key"], tuple(one.get("effects", ("NoExecute",)))) for one in spec.get("devices", ())]
         self.nodes, self.pods, self.namespaces = (

@@ -12,8 +12,8 @@ The steps of a request: `http` (path, media type, faults) -> `operations` (creat
 
 Differences from a real server (it is simpler, and less strict only where this list states it):
 
-- no authorization, admission webhooks, quotas, priority and fairness, TLS, aggregated discovery, gzip, JSON patch,
-  lists of metadata only; no protobuf, which `kubectl create namespace NAME` requires (`kubectl create -f` does not)
+- no authentication, authorization, admission webhooks, quotas, priority and fairness, TLS, aggregated discovery, gzip,
+  JSON patch, lists of metadata only, protobuf
 - of kubectl what the quick start does: no schemas, tables of pods and nodes only
 - of workloads and volumes clients read what the store was given; there are no service accounts and PriorityClasses
 - every watch receives a write at once; a list is never stale

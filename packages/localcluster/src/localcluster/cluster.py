@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
 from aiohttp import web
 
 from localcluster.controllers.disruption import DisruptionController
@@ -15,14 +16,13 @@ from localcluster.controllers.kubelet import Kubelet
 from localcluster.faults import Faults
 from localcluster.http.app import Application
 from localcluster.http.handlers import Handlers
-from localcluster.http.kubeconfig import write_kubeconfig
 from localcluster.http.streams import Streams
 from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Target
 from localcluster.operations.deleting import DeleteOptions, Deleter
 from localcluster.operations.evicting import Evictor
 from localcluster.operations.writing import Writer
-from localcluster.store.store import Clock, Store, utc_now
+from localcluster.store.store import Store
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -30,14 +30,24 @@ _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 class Server:
     """A cluster that is being served."""
 
-    def __init__(self, port: int, token: str | None) -> None:
+    def __init__(self, port: int) -> None:
         self.port = port
-        self.token = token
         self.url = f"http://127.0.0.1:{port}"
 
     def write_kubeconfig(self, path: str | Path) -> Path:
-        """Write a kubeconfig whose only context, `local`, is this server."""
-        return write_kubeconfig(Path(path), self.url, self.token)
+        """Write a kubeconfig whose only context, `local`, is this server; only its owner can read it."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "local",
+            "clusters": [{"name": "local", "cluster": {"server": self.url}}],
+            "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
+            "users": [{"name": "local", "user": {}}],
+        }
+        path = Path(path)
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config))
+        return path
 
 
 class LocalCluster:
@@ -52,18 +62,13 @@ class LocalCluster:
         self,
         *,
         comparison_operators: bool = False,
-        history_limit: int = 20_000,
-        faults: Faults | None = None,
-        token: str | None = None,
-        clock: Clock = utc_now,
         bookmark_seconds: float = 60.0,
         disruption: bool = False,
         kubelet: bool = False,
         termination_seconds: float | None = None,
     ) -> None:
-        self.faults = faults or Faults()
-        self.token = token
-        self.store = Store(history_limit=history_limit, clock=clock)
+        self.faults = Faults()
+        self.store = Store()
         self.registry = Registry(self.store, comparison_operators=comparison_operators)
         self.disruption = DisruptionController(self.store) if disruption else None
         self.kubelet = (
@@ -73,19 +78,15 @@ class LocalCluster:
         self._deleter = Deleter(self.store)
         self._evictor = Evictor(self.store, self._deleter, self.registry.named("pods"))
         self._streams = Streams(self.store, self.faults, bookmark_seconds=bookmark_seconds)
-        handlers = Handlers(self.store, self.registry, self.faults)
-        self._application = Application(self.registry, handlers, self._streams, self.faults, token)
+        handlers = Handlers(self.store, self.registry)
+        self._application = Application(self.registry, handlers, self._streams, self.faults)
         for name in _NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
-
-    def application(self) -> web.Application:
-        """The server as an aiohttp application, for a caller that serves it itself, with TLS for example."""
-        return self._application.build()
 
     @asynccontextmanager
     async def serve(self, port: int = 0) -> AsyncIterator[Server]:
         """Serve on 127.0.0.1 until the block is left, then end open watches. Port 0 selects a free port."""
-        runner = web.AppRunner(self.application(), shutdown_timeout=1.0, access_log=None)
+        runner = web.AppRunner(self._application.build(), shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)
         controllers = [one for one in (self.disruption, self.kubelet) if one is not None]
@@ -93,7 +94,7 @@ class LocalCluster:
             await site.start()
             for controller in controllers:
                 controller.start()
-            yield Server(runner.addresses[0][1], self.token)
+            yield Server(runner.addresses[0][1])
         finally:
             for controller in controllers:
                 await controller.stop()

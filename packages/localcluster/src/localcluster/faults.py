@@ -34,11 +34,6 @@ class Request:
     status: int = 0
     agent: str = ""
 
-    @property
-    def is_watch(self) -> bool:
-        """Whether it is a watch."""
-        return "watch=1" in self.query or "watch=true" in self.query
-
 
 @dataclass
 class Fault:
@@ -77,7 +72,6 @@ class Faults:
         self._faults: list[Fault] = []
         self._watch_faults: list[WatchFault] = []
         self._delays: dict[str, float] = {}
-        self._garbled_lists: dict[str, int] = {}
 
     # Called by tests
 
@@ -120,10 +114,6 @@ class Faults:
         """The object of the next watch line is valid JSON that no client can decode as its kind."""
         self._watch_faults.append(WatchFault(resource, times, "garble"))
 
-    def garble_list(self, resource: str, *, times: int = 1) -> None:
-        """The same for the first object of the next page of a list."""
-        self._garbled_lists[resource] = times
-
     def delay_watch(self, resource: str, seconds: float) -> None:
         """From now on watch lines of a resource are sent late; 0 ends it."""
         self._delays[resource] = seconds
@@ -135,7 +125,6 @@ class Faults:
         self._faults.clear()
         self._watch_faults.clear()
         self._delays.clear()
-        self._garbled_lists.clear()
 
     def count(self, method: str = "*", path: str = ".*") -> int:
         """How many requests of the log match."""
@@ -167,11 +156,10 @@ class Faults:
         """Seconds by which lines are delayed."""
         return self._delays.get(resource, 0.0)
 
-    def strike_list(self, resource: str) -> bool:
-        """Whether the next page is garbled."""
-        left = self._garbled_lists.get(resource, 0)
-        self._garbled_lists[resource] = max(left - 1, 0)
-        return left > 0
+
+_GARBLED = b'"labels":["no","map"],"annotations":7,"ownerReferences":"none","deletionTimestamp":{}'
 
 
-GARBLED = b'"labels":["no","map"],"annotations":7,"ownerReferences":"none","deletionTimestamp":{}'
+def garbled(body: bytes) -> bytes:
+    """Valid JSON in which the metadata has types that no client expects."""
+    return body.replace(b'"metadata":{', b'"metadata":{' + _GARBLED + b",", 1)

@@ -1,4 +1,4 @@
-"""The HTTP application: authentication, faults, the request log, and the handler of each path.
+"""The HTTP application: faults, the request log, and the handler of each path.
 
 Forbidden here: what an operation does.
 """
@@ -28,7 +28,6 @@ class Application:
     handlers: Handlers
     streams: Streams
     faults: Faults
-    token: str | None
 
     def build(self) -> web.Application:
         """A new aiohttp application (aiohttp binds each to one event loop)."""
@@ -47,8 +46,6 @@ class Application:
     async def _guarded(self, request: web.Request) -> web.StreamResponse | None:
         """The response; None if the connection was cut."""
         try:
-            if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
-                raise ApiError(401, "Unauthorized", "Unauthorized")
             for fault in self.faults.strike(request.method, request.path):
                 if not await _suffer(fault, request):
                     return None

@@ -1,6 +1,6 @@
 """One request: from its target, verb and parameters to an operation and a response.
 
-Forbidden here: faults, authentication, watches; see `app` and `streams`.
+Forbidden here: faults, watches; see `app` and `streams`.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,6 @@ from typing import Any
 from aiohttp import web
 
 from localcluster.errors import ApiError, bad_request, not_served
-from localcluster.faults import GARBLED, Faults
 from localcluster.http import media, tables
 from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Object, Resource, Target
@@ -27,9 +26,8 @@ _APPLY = "apply-patch+yaml"
 class Handlers:
     """Everything except watches."""
 
-    def __init__(self, store: Store, registry: Registry, faults: Faults) -> None:
+    def __init__(self, store: Store, registry: Registry) -> None:
         self._store = store
-        self._faults = faults
         self._writer = Writer(store)
         self._deleter = Deleter(store)
         self._evictor = Evictor(store, self._deleter, registry.named("pods"))
@@ -65,7 +63,7 @@ class Handlers:
     def _list(self, query: Mapping[str, str], target: Target, *, as_table: bool) -> web.Response:
         resource = target.resource
         collection = self._store.collection(resource.plural)
-        if "resourceVersionMatch" in query or resource.view:
+        if "resourceVersionMatch" in query or resource.renamed:
             raise not_served("resourceVersionMatch, and lists of events in events.k8s.io")
         found = page(
             collection,
@@ -84,8 +82,6 @@ class Handlers:
     def _encoded(self, resource: Resource, entries: list[Entry], metadata: Object) -> bytes:
         """A list of stored bytes. Items of built-in kinds carry no kind and no apiVersion, custom ones do."""
         bodies = [entry.body for entry in entries]
-        if bodies and self._faults.strike_list(resource.plural):
-            bodies[0] = garbled(bodies[0])
         if resource.custom:
             prefix = resource.prefix
             bodies = [prefix + body[1:] for body in bodies]
@@ -131,12 +127,7 @@ def _deletion_status(resource: Resource, value: Object) -> Object:
 
 def body_of(resource: Resource, entry: Entry) -> bytes:
     """One object in the form of its version."""
-    return encode(resource.shown(entry.decoded())) if resource.view else resource.prefix + entry.body[1:]
-
-
-def garbled(body: bytes) -> bytes:
-    """Valid JSON in which the metadata has types that no client expects."""
-    return body.replace(b'"metadata":{', b'"metadata":{' + GARBLED + b",", 1)
+    return encode(resource.shown(entry.decoded())) if resource.renamed else resource.prefix + entry.body[1:]
 
 
 def selection_of(query: Mapping[str, str], target: Target, fields: Mapping[str, Any]) -> Selection:

@@ -1,12 +1,11 @@
 """Bodies and media types: the content of a request, and the form of its response.
 
-Requests are JSON or YAML, responses are JSON, as objects or tables. No protobuf. Forbidden here: kinds.
+Requests are JSON, responses are JSON, as objects or tables. Forbidden here: kinds.
 """
 
 from typing import Any
 
 import msgspec
-import yaml
 from aiohttp import web
 
 from localcluster.errors import ApiError, bad_request
@@ -22,22 +21,14 @@ def check_accept(accept: str) -> None:
 
 
 async def body_of(request: web.Request) -> Any:
-    """The decoded body, None if it is empty. Raises 400, 413 or 415."""
-    try:
-        raw = await request.read()
-    except web.HTTPRequestEntityTooLarge as error:
-        text = "Request entity too large: limit is 3145728"
-        raise ApiError(413, "RequestEntityTooLarge", text) from error
-    if not raw.strip():
-        return None
-    kind = request.content_type
-    if kind.endswith(("protobuf", "cbor")):
-        accepted = "application/json, application/yaml"
-        text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    """The decoded body, None if it is empty. Raises 400 or 415."""
+    raw = await request.read()
+    if request.content_type.endswith(("protobuf", "cbor")):
+        text = "the body of the request was in an unknown format - accepted media types include: application/json"
         raise ApiError(415, "UnsupportedMediaType", text)
     try:
-        return yaml.safe_load(raw) if "yaml" in kind else decode_json(raw)
-    except (msgspec.DecodeError, yaml.YAMLError, ValueError) as error:
+        return decode_json(raw) if raw.strip() else None
+    except (msgspec.DecodeError, ValueError) as error:
         raise bad_request(f"couldn't decode the request body: {error}") from error
 
 

@@ -10,22 +10,13 @@ from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Target
 
 
-def group_version(path: str) -> tuple[str, str, list[str]]:
-    """API group, version and the rest of a path under `/api` or `/apis`. Raises a 404."""
-    parts = [unquote(part) for part in path.strip("/").split("/")]
-    if parts[0] == "api" and len(parts) >= 2:
-        return "", parts[1], parts[2:]
-    if parts[0] == "apis" and len(parts) >= 3:
-        return parts[1], parts[2], parts[3:]
-    raise no_such_path()
-
-
 def parse(path: str, registry: Registry) -> Target:
-    """The target of a path. Raises a 404 for one that no resource is served at."""
-    group, version, rest = group_version(path)
+    """The target of a path under `/api/VERSION` or `/apis/GROUP/VERSION`. Raises a 404 if nothing is served there."""
+    api, *parts = [unquote(part) for part in path.strip("/").split("/")]
+    group, version, *rest = ["", *parts] if api == "api" else parts
     namespace = ""
     if len(rest) >= 3 and rest[0] == "namespaces" and not (group == "" and rest[2] in {"status", "finalize"}):
-        namespace, rest = rest[1], rest[2:]
+        _, namespace, *rest = rest
     if not rest or len(rest) > 3:
         raise no_such_path()
     resource = registry.find(group, version, rest[0])

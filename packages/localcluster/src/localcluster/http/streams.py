@@ -11,9 +11,9 @@ from typing import Any
 from aiohttp import web
 
 from localcluster.errors import ApiError, Cause, bad_request, invalid, not_served
-from localcluster.faults import Faults
+from localcluster.faults import Faults, garbled
 from localcluster.http import media
-from localcluster.http.handlers import garbled, selection_of
+from localcluster.http.handlers import selection_of
 from localcluster.kinds.resource import Resource, Target
 from localcluster.store.store import Store
 from localcluster.store.watching import Watcher, error_line
@@ -44,7 +44,7 @@ class Streams:
         collection = self._store.collection(resource.plural)
         selection = selection_of(query, target, collection.fields)
         revision = _revision(query)
-        if resource.view:
+        if resource.renamed:
             raise not_served(f"watches of {resource.plural} in {resource.group}")
         watcher = Watcher(self._store, collection, selection, resource.prefix)
         response = web.StreamResponse(

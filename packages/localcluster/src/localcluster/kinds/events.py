@@ -1,6 +1,6 @@
 """Events: one store, two API groups, and the rules of each.
 
-Stored as core/v1; `events.k8s.io/v1` is a view with other names. Rules: `ValidateEventCreate` and
+Stored as core/v1; in `events.k8s.io/v1` fields have other names. Rules: `ValidateEventCreate` and
 `ValidateEventUpdate` of `kubernetes/pkg/apis/core/validation/events.go`. Forbidden here: time to live.
 """
 
@@ -10,7 +10,7 @@ from localcluster.errors import Cause, required, wrong
 from localcluster.kinds.names import label_name
 from localcluster.kinds.resource import Object, Strategy
 
-_RENAMED = {
+RENAMED = {
     "regarding": "involvedObject",
     "note": "message",
     "reportingController": "reportingComponent",
@@ -19,7 +19,6 @@ _RENAMED = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-_BACK = {core: new for new, core in _RENAMED.items()}
 
 _REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 SELECTABLE = {
@@ -29,18 +28,6 @@ SELECTABLE = {
     "source": ("source", "component"),
     "type": ("type",),
 }
-
-
-class EventView:
-    """`events.k8s.io/v1`."""
-
-    def from_stored(self, value: Object) -> Object:
-        """Convert the core field names to the new ones."""
-        return {_BACK.get(name, name): item for name, item in value.items()}
-
-    def to_stored(self, value: Object) -> Object:
-        """Convert the new field names to the core ones."""
-        return {_RENAMED.get(name, name): item for name, item in value.items()}
 
 
 class EventStrategy(Strategy):

@@ -1,4 +1,4 @@
-"""Pods: defaults, admission, what may change, how they are deleted.
+"""Pods: defaults, admission, how they are deleted.
 
 Rules: `kubernetes/pkg/registry/core/pod/strategy.go`, `apis/core/validation`, the admission plugins
 DefaultTolerationSeconds and Priority. Containers are checked for name and image only. Forbidden here: eviction.
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from localcluster.errors import Cause, forbidden, refused, required, unsupported, wrong
+from localcluster.errors import Cause, forbidden, not_served, required, unsupported, wrong
 from localcluster.kinds.names import label_problems
 from localcluster.kinds.resource import Object, Strategy, keep
-from localcluster.kinds.tolerations import add_defaults, check_added_only, check_tolerations
+from localcluster.kinds.tolerations import add_defaults, check_tolerations
 
 SELECTABLE: Mapping[str, tuple[str, ...]] = {
     "spec.nodeName": ("spec", "nodeName"),
@@ -24,11 +24,6 @@ SELECTABLE: Mapping[str, tuple[str, ...]] = {
     "status.nominatedNodeName": ("status", "nominatedNodeName"),
 }
 
-_MUTABLE = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
 _SPEC_DEFAULTS: Mapping[str, Any] = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
@@ -36,11 +31,6 @@ _SPEC_DEFAULTS: Mapping[str, Any] = {
     "schedulerName": "default-scheduler",
     "securityContext": {},
     "enableServiceLinks": True,
-}
-_CONTAINER_DEFAULTS: Mapping[str, Any] = {
-    "resources": {},
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File",
 }
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
@@ -56,10 +46,12 @@ class PodStrategy(Strategy):
     def prepare_create(self, value: Object) -> None:
         """Defaults, default tolerations, priority; a new pod is Pending."""
         spec = value.setdefault("spec", {})
-        _default_spec(spec)
+        for name, default in _SPEC_DEFAULTS.items():
+            if spec.get(name) is None:
+                spec[name] = deepcopy(default)
         _admit_priority(value["metadata"].get("name", ""), spec)
         add_defaults(spec)
-        value["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        value["status"] = {"phase": "Pending"}
 
     def prepare_status(self, value: Object, old: Object) -> None:
         """Conditions always have their times; the spec does not change."""
@@ -69,31 +61,24 @@ class PodStrategy(Strategy):
             condition.setdefault("lastTransitionTime", None)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """The status does not change; new tolerations get defaults as on creation."""
+        """Only metadata changes: of the rules for changes of the spec nothing is known here."""
         keep(value, old, "status")
-        spec = value.setdefault("spec", {})
-        _default_spec(spec)
-        for name in ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount", "nodeName"):
-            if name in old["spec"]:
-                spec.setdefault(name, old["spec"][name])
-        add_defaults(spec)
+        if value.get("spec") != old["spec"]:
+            raise not_served("changes of the spec of a pod")
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Validate the spec alone, then its changes."""
-        spec = value.get("spec") or {}
+        """Containers, restart policy and tolerations of a new pod."""
+        if old is not None:
+            return []
+        spec = value["spec"]
         causes = _check_containers(spec)
-        if spec.get("restartPolicy") not in {"Always", "OnFailure", "Never"}:
-            causes.append(
-                unsupported("spec.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
-            )
-        tolerations = spec.get("tolerations") or []
-        allowed = self._comparison_operators or (old is not None and _uses_comparison(old))
-        causes += check_tolerations(tolerations, "spec.tolerations", comparison_operators=allowed)
-        if old is not None and spec != old["spec"]:
-            causes += check_added_only(tolerations, old["spec"].get("tolerations") or [], "spec.tolerations")
-            if _munged(spec, old["spec"]) != old["spec"]:
-                causes.append(refused("spec", _MUTABLE))
-        return causes
+        allowed = ("Always", "OnFailure", "Never")
+        if spec["restartPolicy"] not in allowed:
+            causes.append(unsupported("spec.restartPolicy", spec["restartPolicy"], allowed))
+        operators = self._comparison_operators
+        return causes + check_tolerations(
+            spec.get("tolerations") or [], "spec.tolerations", comparison_operators=operators
+        )
 
 
 def _admit_priority(name: str, spec: Object) -> None:
@@ -108,18 +93,6 @@ def _admit_priority(name: str, spec: Object) -> None:
         )
         raise forbidden("pods", "", name, why)
     spec.update(priority=0, preemptionPolicy="PreemptLowerPriority")
-
-
-def _default_spec(spec: Object) -> None:
-    for name, default in _SPEC_DEFAULTS.items():
-        if spec.get(name) is None:
-            spec[name] = deepcopy(default)
-    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
-        for name, default in _CONTAINER_DEFAULTS.items():
-            container.setdefault(name, deepcopy(default))
-        image = container.get("image", "")
-        latest = ":" not in image.rpartition("/")[2] or image.endswith(":latest")
-        container.setdefault("imagePullPolicy", "Always" if latest and "@" not in image else "IfNotPresent")
 
 
 def _check_containers(spec: Object) -> list[Cause]:
@@ -138,36 +111,6 @@ def _check_containers(spec: Object) -> list[Cause]:
             if not container.get("image"):
                 causes.append(required(f"{path}.image"))
     return causes
-
-
-def _uses_comparison(pod: Object) -> bool:
-    return any(one.get("operator") in {"Gt", "Lt"} for one in pod["spec"].get("tolerations") or ())
-
-
-def _munged(new: Object, old: Object) -> Object:
-    """The new spec with all mutable fields set to their old values."""
-    munged = deepcopy(new)
-    for name in ("tolerations", "activeDeadlineSeconds", "schedulingGates"):
-        keep(munged, old, name)
-    if old.get("terminationGracePeriodSeconds", 0) < 0 and munged.get("terminationGracePeriodSeconds") == 1:
-        munged["terminationGracePeriodSeconds"] = old["terminationGracePeriodSeconds"]
-    for field in ("containers", "initContainers"):
-        for container, was in zip(munged.get(field) or (), old.get(field) or (), strict=False):
-            container["image"] = was.get("image")
-            container["imagePullPolicy"] = was.get("imagePullPolicy", container.get("imagePullPolicy"))
-    return munged
-
-
-def qos_class(spec: Object) -> str:
-    """BestEffort, Burstable or Guaranteed."""
-    resources = [container.get("resources") or {} for container in spec.get("containers") or []]
-    if not any(one.get("requests") or one.get("limits") for one in resources):
-        return "BestEffort"
-    for one in resources:
-        limits = one.get("limits") or {}
-        if not {"cpu", "memory"} <= limits.keys() or (one.get("requests") or limits) != limits:
-            return "Burstable"
-    return "Guaranteed"
 
 
 def grace_seconds(pod: Object, asked: int | None) -> int:

@@ -109,9 +109,7 @@ def _built_in(store: Store, *, comparison_operators: bool) -> Iterator[Resource]
     event = {"short_names": ("ev",), "fields": events.SELECTABLE}
     yield core("events", "Event", shapes.CORE_EVENT, strategy=events.EventStrategy(strict=False), **event)
     strict = events.EventStrategy(strict=True)
-    yield grouped(
-        "events.k8s.io/v1", "events", "Event", shapes.EVENT, strategy=strict, view=events.EventView(), **event
-    )
+    yield grouped("events.k8s.io/v1", "events", "Event", shapes.EVENT, strategy=strict, renamed=events.RENAMED, **event)
     yield grouped(
         "policy/v1",
         "poddisruptionbudgets",

@@ -5,7 +5,7 @@ Forbidden here: particular kinds.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from localcluster.errors import Cause
 from localcluster.kinds.schema import Schema
@@ -41,18 +41,6 @@ class Strategy:
         return []
 
 
-class View(Protocol):
-    """Another version's form of stored objects."""
-
-    def from_stored(self, value: Object) -> Object:
-        """The object in the form of this version."""
-        ...
-
-    def to_stored(self, value: Object) -> Object:
-        """The object in the stored form."""
-        ...
-
-
 @dataclass(frozen=True)
 class Resource:
     """One resource of one API group and version."""
@@ -70,7 +58,7 @@ class Resource:
     read_only: bool = False  # clients read what the store is given: no rules of writes are known here
     strategy: Strategy = field(default_factory=Strategy)
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    view: View | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)  # fields of this version -> as they are stored
 
     @property
     def api_version(self) -> str:
@@ -89,7 +77,8 @@ class Resource:
 
     def shown(self, value: Object) -> Object:
         """A whole object of this version from a stored value."""
-        body = self.view.from_stored(value) if self.view else value
+        names = {stored: name for name, stored in self.renamed.items()}
+        body = {names.get(name, name): item for name, item in value.items()}
         return {"kind": self.kind, "apiVersion": self.api_version, **body}
 
 

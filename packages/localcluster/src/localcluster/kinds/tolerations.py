@@ -1,14 +1,14 @@
 """Taints and tolerations as the API server sees them: syntax, never whether one tolerates the other.
 
-Rules and wording: `ValidateTolerations`, `validateNodeTaints` and `validateOnlyAddedTolerations` of
-`kubernetes/pkg/apis/core/validation`. Forbidden here: the operators of this project's own engine.
+Rules and wording: `ValidateTolerations` and `validateNodeTaints` of `kubernetes/pkg/apis/core/validation`.
+ Forbidden here: the operators of this project's own engine.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.errors import Cause, duplicate, refused, required, unsupported, wrong
+from localcluster.errors import Cause, duplicate, required, unsupported, wrong
 from localcluster.kinds.names import label_name, value_problems
 
 Object = dict[str, Any]
@@ -70,18 +70,6 @@ def _check_integer(value: str, field: str) -> list[Cause]:
 
 def _check_effect(effect: str, field: str) -> list[Cause]:
     return [] if effect in _EFFECTS else [unsupported(field, effect, _EFFECTS)]
-
-
-def check_added_only(new: Sequence[Object], old: Sequence[Object], path: str) -> list[Cause]:
-    """A pod's tolerations may grow and change their seconds, nothing else."""
-    have = [_without_seconds(toleration) for toleration in new]
-    if all(_without_seconds(toleration) in have for toleration in old):
-        return []
-    return [refused(path, "existing toleration can not be modified except its tolerationSeconds")]
-
-
-def _without_seconds(toleration: Object) -> Object:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds" and value not in {"", None}}
 
 
 def check_taints(taints: Sequence[Object], path: str) -> list[Cause]:

@@ -33,7 +33,7 @@ def decode(resource: Resource, body: Any, *, patched: str | None = None) -> Obje
     if not isinstance(value.setdefault("metadata", {}), dict):
         raise bad_request(f"{resource.kind}.metadata: expected an object")
     _omit_empty(value, custom=resource.custom)
-    return resource.view.to_stored(value) if resource.view else value
+    return {resource.renamed.get(name, name): item for name, item in value.items()}
 
 
 def _check_type(resource: Resource, body: Object) -> None:

@@ -62,7 +62,7 @@ class Evictor:
         allowed = status.get("disruptionsAllowed", 0)
         if len(status.get("disruptedPods") or {}) > _DISRUPTED_MAX:
             raise not_served("evictions while a budget has that many disruptedPods")
-        if allowed == 0:
+        if allowed <= 0:
             healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
             text = f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
             raise too_many_requests(_VIOLATES, [("DisruptionBudget", text)])
@@ -71,8 +71,6 @@ class Evictor:
     def _decrement(self, budget: Object, status: Object, pod_name: str) -> None:
         now = timestamp(self._store.clock())
         status["disruptionsAllowed"] -= 1
-        if status["disruptionsAllowed"] == 0:
-            _set_insufficient(status, budget["metadata"].get("generation", 0), now)
         status["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod_name: now}
         budget["status"] = status
         self._store.update("poddisruptionbudgets", budget)
@@ -113,16 +111,3 @@ def _unhealthy_may_go(budget: Object, status: Object) -> bool:
         return True
     desired = status.get("desiredHealthy", 0)
     return bool(status.get("currentHealthy", 0) >= desired > 0)
-
-
-def _set_insufficient(status: Object, generation: int, now: str) -> None:
-    condition = {
-        "type": "DisruptionAllowed",
-        "status": "False",
-        "reason": "InsufficientPods",
-        "message": "",
-        "observedGeneration": generation,
-        "lastTransitionTime": now,
-    }
-    others = [one for one in status.get("conditions") or () if one.get("type") != "DisruptionAllowed"]
-    status["conditions"] = [*others, condition]

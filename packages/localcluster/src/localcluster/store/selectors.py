@@ -12,7 +12,7 @@ from localcluster.errors import bad_request
 
 
 class Requirement(NamedTuple):
-    """`key operator values`; operators are those of label selectors: in, notin, exists, !, gt, lt."""
+    """`key operator values`; operators are those of label selectors: in, notin, exists, !."""
 
     key: str
     operator: str
@@ -27,26 +27,16 @@ class Requirement(NamedTuple):
             return value is None or value not in self.values
         if self.operator == "exists":
             return value is not None
-        if self.operator == "!":
-            return value is None
-        return _ordered(value, self.operator, self.values[0])
-
-
-def _ordered(value: str | None, operator: str, bound: str) -> bool:
-    try:
-        left, right = int(value or ""), int(bound)
-    except ValueError:
-        return False
-    return left > right if operator == "gt" else left < right
+        return value is None
 
 
 Selector = tuple[Requirement, ...]
 
 _PART = re.compile(r",(?![^()]*\))")
 _SET = re.compile(r"^\s*(\S+)\s+(in|notin)\s+\(([^()]*)\)\s*$")
-_BINARY = re.compile(r"^\s*([^\s!=<>]+)\s*(==|=|!=|>|<)\s*(\S*)\s*$")
+_BINARY = re.compile(r"^\s*([^\s!=<>]+)\s*(==|=|!=)\s*(\S*)\s*$")
 _UNARY = re.compile(r"^\s*(!?)\s*([^\s!=<>(),]+)\s*$")
-_OPERATORS = {"==": "in", "=": "in", "!=": "notin", ">": "gt", "<": "lt"}
+_OPERATORS = {"==": "in", "=": "in", "!=": "notin"}
 
 
 def parse_labels(text: str) -> Selector:

@@ -5,7 +5,6 @@ nothing else: a write of a caller is trusted, as if a component of the cluster h
 admission. All of it is synchronous, so every write is atomic. Forbidden here: rules of a kind, HTTP, waiting.
 """
 
-import random
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,6 @@ from localcluster.store.entries import Change, Entry, Key, Object, encode, selec
 Clock = Callable[[], datetime]
 
 FIRST_REVISION = 100  # so that a client can request a revision that is too old
-_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def utc_now() -> datetime:
@@ -110,8 +108,6 @@ class Store:
         value = _without_kind(value)
         meta = dict(value.get("metadata") or {})
         value["metadata"] = meta
-        if not meta.get("name") and meta.get("generateName"):
-            meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))  # noqa: S311 names, no secrets
         key = self._key(collection, meta)
         if key in collection.entries:
             raise already_exists(collection.name, collection.group, meta["name"])
@@ -176,7 +172,7 @@ class Store:
 
     def _key(self, collection: Collection, meta: Object) -> Key:
         if not meta.get("name"):
-            raise bad_request("name or generateName is required")
+            raise bad_request("name is required")
         if not collection.namespaced:
             meta.pop("namespace", None)
             return "", meta["name"]
