@@ -19,7 +19,7 @@ Run = Callable[..., Coroutine[Any, Any, Result]]
 def empty_cluster() -> LocalCluster:
     """One that knows policies and profiles."""
     cluster = LocalCluster(comparison_operators=True)
-    define(cluster)
+    define(cluster, POLICIES, "tolerationprofiles")
     return cluster
 
 

@@ -109,8 +109,3 @@ def test_a_difference_would_be_seen(base):
 def test_every_release_has_the_same_names(rendered):
     """So a second operator, which would act on the same policies, is refused."""
     assert by_key(chart(release="another")).keys() == rendered.keys()
-
-
-def test_another_namespace_is_named_everywhere():
-    assert not [key(one) for one in chart(namespace="ops") if NAMESPACE in str(one)]
-    assert {one["metadata"]["namespace"] for one in chart(namespace="ops") if "namespace" in one["metadata"]} == {"ops"}
