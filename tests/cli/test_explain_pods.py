@@ -132,8 +132,7 @@ async def test_a_node_that_is_not_there_is_one_line(run):
 async def test_of_the_pods_that_ended_those_that_something_keeps_are_named(cluster, run):
     for name in ("web-0", "other"):
         cluster.store.modify("pods", name, "shop", lambda one: one.update(status={"phase": "Succeeded"}))
-    ends = {"deletionTimestamp": "2026-01-31T11:00:00Z", "finalizers": ["example.com/kept"]}
-    cluster.store.modify("pods", "web-0", "shop", lambda one: one["metadata"].update(ends))
+    cluster.store.mark_deleted("pods", cluster.store.entry("pods", "web-0", "shop"), grace_seconds=60)
     shown = (await run("explain", "node", "a1")).stdout
     assert ("shop/web-0" in shown, "it is terminating" in shown, "shop/other" in shown) == (True, True, False)
 
