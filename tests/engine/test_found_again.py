@@ -342,8 +342,7 @@ def decided(rig: Rig) -> dict[str, object]:
     """What follows from the state of the cluster."""
     world = rig.world
     zones, guards = world.limiter.zones, world.limiter.guards.by_policy
-    # Of pods that opt out, a profile that goes is not looked at: they are not evicted.
-    not_by_it = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.EXEMPT)
+    not_by_it = (Phase.IN_FLIGHT, Phase.LEAVING)
     return {
         "zones": {name: table for name in zones._zones if (table := zones.table(name))},
         "claims": {

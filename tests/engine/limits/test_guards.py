@@ -168,6 +168,14 @@ def test_the_lane_is_asked_again_when_its_namespace_is_held_no_more():
     assert bench.freed.take() == ["lane/p/shop", "record/p"]
 
 
+def test_the_lane_is_asked_again_when_its_guard_is_switched_off():
+    bench = Bench()
+    bench.expect(11)
+    bench.freed.take()
+    bench.guards.configure((limited(),), bench.now)
+    assert bench.freed.take() == ["lane/p/shop", "record/p"]
+
+
 # -- how calls end -----------------------------------------------------------------------------------------------------
 
 

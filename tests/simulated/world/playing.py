@@ -18,7 +18,7 @@ from simulated.world.plan import Happening, Plan
 from simulated.world.themes import draw
 from simulated.world.world import World
 
-RUNS = int(os.environ.get("SIMULATED_RUNS", "2"))
+RUNS = int(os.environ.get("SIMULATED_RUNS", "4"))
 FIRST_SEED = int(os.environ.get("SIMULATED_SEED", "0"))
 EXPENSIVE = {"budgets": 2, "webhooks": 2, "zones": 2, "histories": 2, "values": 4, "marks": 2, "dead_nodes": 2}
 """Themes of which so many times fewer histories are played."""

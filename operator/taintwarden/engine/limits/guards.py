@@ -55,6 +55,9 @@ class Guards(Limit):
                     guard.restore(self._records.pop(name), now)
             guard.change(settings)
             self.by_policy[name] = guard
+        for name, guard in known.items():
+            if guard.scope != ALL:  # what holds a whole policy is asked again anyway
+                self._free(name, guard.scope)
         gone = (guard for name, guard in known.items() if guard is not self.by_policy.get(name))
         self._gone += [guard for guard in gone if not guard.forget_some(0)]
         self._records = {
