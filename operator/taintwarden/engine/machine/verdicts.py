@@ -196,7 +196,8 @@ class Verdicts:
         Each with its verdict.
         """
         judged, policies = list(state.judged.values()), self.select(state)
-        acting = ((taint, self.evaluator.acting_on(taint, policies)) for taint, _ in state.taints())
+        own = (taint for taint, _ in state.taints() if taint.origin is None)  # of devices only what pods there have
+        acting = ((taint, self.evaluator.acting_on(taint, policies)) for taint in own)
         if any(by is not None and is_invalid(taint.value, by[1].value_type) for taint, by in acting):
             judged.append(self._evaluate(state, _NO_POD, policies))
         found: dict[str, TaintVerdict] = {}
