@@ -5,9 +5,7 @@ limited; beyond that the least useful one is closed for the next.
 """
 
 import asyncio
-import contextlib
 import errno
-import os
 import socket
 import ssl
 from collections import OrderedDict
@@ -264,9 +262,9 @@ def listen(host: str, port: int) -> list[socket.socket]:
     flags = socket.AI_PASSIVE
     addresses = dict.fromkeys(socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags))
     missing: OSError | None = None
-    for family, kind, protocol, _, address in addresses:
+    for family, _, _, _, address in addresses:
         try:
-            found.append(_listening(family, kind, protocol, address))
+            found.append(socket.create_server(address, family=family, backlog=BACKLOG))
         except OSError as error:
             if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
                 for one in found:
@@ -275,21 +273,6 @@ def listen(host: str, port: int) -> list[socket.socket]:
             missing = error  # the machine has no IPv6, or no IPv4
     if missing is not None and not found:
         raise missing
+    for one in found:
+        one.setblocking(False)  # noqa: FBT003 - that is how it is called
     return found
-
-
-def _listening(family: int, kind: int, protocol: int, address: object) -> socket.socket:
-    made = socket.socket(family, kind, protocol)
-    try:
-        made.setblocking(False)  # noqa: FBT003 - that is how it is called
-        if os.name == "posix":
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:  # the other family has a socket of its own
-            with contextlib.suppress(OSError):
-                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind(address)  # type: ignore[arg-type] # as getaddrinfo gave it
-        made.listen(BACKLOG)
-    except OSError:
-        made.close()
-        raise
-    return made

@@ -1,6 +1,6 @@
 """/livez, /readyz and /metrics over plain HTTP, for the kubelet and Prometheus."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -14,8 +14,6 @@ LIMITS = ConnectionLimits(most=64, accept_interval_seconds=0.005, takes_bodies=F
 millisecond of the event loop that evicts.
 """
 STOP_SECONDS = 1.0
-
-Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class ProbeServer:
@@ -46,14 +44,14 @@ class ProbeServer:
             return _answer(dead() or unready())
 
         app = web.Application(client_max_size=1)
-        app.add_routes([web.get("/livez", _once(livez)), web.get("/readyz", _once(readyz))])
+        app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz)])
         if not settings.metrics_port:
             exposition = Exposition(metrics)
 
             async def scrape(_: web.Request) -> web.Response:
                 return await exposition.response()
 
-            app.add_routes([web.get("/metrics", _once(scrape))])
+            app.add_routes([web.get("/metrics", scrape)])
         self._server = HttpServer(
             app,
             "--http-port",
@@ -61,6 +59,7 @@ class ProbeServer:
             shutdown_timeout=STOP_SECONDS,
             lingering_time=0.0,  # no body is waited for
         )
+        self._server.end_after_answers()  # one request each: the limit on connections is one on requests
 
     async def start(self) -> None:
         """Listen.
@@ -78,14 +77,3 @@ class ProbeServer:
 
 def _answer(problem: str) -> web.Response:
     return web.Response(text=problem + "\n" if problem else "ok\n", status=503 if problem else 200)
-
-
-def _once(handler: Handler) -> Handler:
-    """One request for each connection, so that the limit on connections is one on requests."""
-
-    async def handle(request: web.Request) -> web.Response:
-        response = await handler(request)
-        response.force_close()
-        return response
-
-    return handle

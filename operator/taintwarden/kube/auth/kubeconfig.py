@@ -40,7 +40,6 @@ class Plugin(msgspec.Struct, frozen=True):
     command: tuple[str, ...]
     api_version: str
     environment: tuple[tuple[str, str], ...] = ()
-    folder: str = ""
     hint: str = ""
     """The hint to show if the program is missing."""
     cluster: Mapping[str, Any] | None = None
@@ -220,9 +219,9 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
     if not isinstance(arguments, list) or not all(one.get("name") for one in variables):
         msg = "exec has args that are no list, or an env without names"
         raise ValueError(msg)
-    command, folder = str(given["command"]), str(user.get(_FOLDER, "."))
+    command = str(given["command"])
     if os.sep in command:  # as client-go: a path is relative to the kubeconfig, a name is searched for
-        command = str(Path(folder, command))
+        command = str(Path(user.get(_FOLDER, "."), command))
     described = {"server": server} | {
         name: cluster[name]
         for name in ("tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
@@ -232,7 +231,6 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
         (command, *map(str, arguments)),
         str(given.get("apiVersion") or "client.authentication.k8s.io/v1"),
         tuple((str(one["name"]), str(one.get("value", ""))) for one in variables),
-        folder,
         str(given.get("installHint") or ""),
         described if given.get("provideClusterInfo") else None,
     )
