@@ -134,13 +134,17 @@ async def test_of_the_pods_that_ended_those_that_something_keeps_are_named(clust
         cluster.store.modify("pods", name, "shop", lambda one: one.update(status={"phase": "Succeeded"}))
     cluster.store.mark_deleted("pods", cluster.store.entry("pods", "web-0", "shop"), grace_seconds=60)
     shown = (await run("explain", "node", "a1")).stdout
-    assert ("shop/web-0" in shown, "it is terminating" in shown, "shop/other" in shown) == (True, True, False)
+    assert ("shop/web-0" in shown, "Leaving     0 of 1 pod, and 1 not gone yet" in shown, "shop/other" in shown) == (
+        True,
+        True,
+        False,
+    )
 
 
 def test_a_pod_that_terminates_is_not_said_to_stay():
     ending = pod(metadata={"deletionTimestamp": "2026-01-31T11:00:00Z"})
     told = table(explain_pods(snapshot(ending, node(taint()), policy()), "n1", Gates()))
-    assert ("No action   1 pod: it is terminating" in told, "Staying" in told) == (True, False)
+    assert ("Ending      1 pod: it is terminating" in told, "Staying" in told) == (True, False)
 
 
 def test_a_profile_by_which_pods_of_a_node_stay_is_named():

@@ -123,17 +123,21 @@ def test_huge_toleration_seconds_mean_very_late():
 
 
 @pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        ("2026-01-31T12:00:20Z", ", and its grace period ends at 2026-01-31T12:00:20Z, in 20s"),
+        ("2026-01-31T11:00:00Z", ", and its grace period ended at 2026-01-31T11:00:00Z, 1h ago"),
+        ("soon", ""),
+    ],
+)
+def test_pod_that_terminates(ends, reason):
+    answer = explained(pod(metadata={"deletionTimestamp": ends}), BAD_NODE, policy())
+    assert (answer.fate, answer.reason, answer.taints) == (Fate.TERMINATES, f"it is terminating{reason}", [])
+
+
+@pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (
-            {"metadata": {"deletionTimestamp": "2026-01-31T12:00:20Z"}},
-            "it is terminating, and its grace period ends at 2026-01-31T12:00:20Z, in 20s",
-        ),
-        (
-            {"metadata": {"deletionTimestamp": "2026-01-31T11:00:00Z"}},
-            "it is terminating, and its grace period ended at 2026-01-31T11:00:00Z, 1h ago",
-        ),
-        ({"metadata": {"deletionTimestamp": "soon"}}, "it is terminating"),
         ({"status": {"phase": "Succeeded"}}, "it has finished: its phase is Succeeded"),
         ({"status": {"phase": "Failed"}}, "it has finished: its phase is Failed"),
         ({"annotations": {"kubernetes.io/config.mirror": "x"}}, "it is a mirror pod, which only its node can remove"),

@@ -56,7 +56,7 @@ class Guards(Limit):
             guard.change(settings)
             self.by_policy[name] = guard
         for name, guard in known.items():
-            if guard.scope != ALL:  # what holds a whole policy is asked again anyway
+            if guard.scope != ALL:  # a change of policies frees what holds all of one
                 self._free(name, guard.scope)
         gone = (guard for name, guard in known.items() if guard is not self.by_policy.get(name))
         self._gone += [guard for guard in gone if not guard.forget_some(0)]

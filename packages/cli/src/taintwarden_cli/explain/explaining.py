@@ -70,7 +70,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
     answer = PodExplanation(
         at=rfc3339.at(snapshot.now),
         pod=PodReference(meta.namespace, meta.name, meta.uid, obj.spec.node_name),
-        fate=Fate.NOT_ACTED_ON,
+        fate=Fate.NOT_ACTED_ON if obj.metadata.deletion_timestamp is None else Fate.TERMINATES,
         reason=untouchable(obj, snapshot.now),
         problem=snapshot.operator_problem or None,
         policies=list(_policies(evaluation)),

@@ -77,13 +77,16 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("Node", answer.node, "bold")
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
-    lines.add("Leaving", f"{answer.leaving} of {wording.pods(len(answer.pods))}", "bold red" if answer.leaving else "")
+    leaving = f"{answer.leaving} of {wording.pods(len(answer.pods))}"
+    if ending := sum(one.fate is Fate.TERMINATES for one in answer.pods):
+        leaving += f", and {ending} not gone yet"
+    lines.add("Leaving", leaving, "bold red" if answer.leaving else "")
     for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
         lines.add("Reclaim", Times(answer.at).within(end), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
-    for label, fate in (("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
+    for label, fate in (("Ending", Fate.TERMINATES), ("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
         for why in _counted(_why_it_stays(one) for one in answer.pods if one.fate is fate):
             lines.add(label, why)
     for why in _counted(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):

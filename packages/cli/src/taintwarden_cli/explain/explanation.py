@@ -22,6 +22,8 @@ class Fate(StrEnum):
     """Only policies that do not evict would: in mode DryRun or Paused, or of an operator with --dry-run."""
     PENDING = "Pending"
     """It is not bound to a node yet."""
+    TERMINATES = "Terminates"
+    """It was deleted, and is not gone yet."""
     NOT_ACTED_ON = "NotActedOn"
     """The operator never acts on such a pod."""
 

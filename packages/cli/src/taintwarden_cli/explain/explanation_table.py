@@ -19,6 +19,7 @@ FATES = {
     Fate.LEAVES: ("leaves", "bold red"),
     Fate.WOULD_LEAVE: ("would leave", "bold yellow"),
     Fate.PENDING: ("Pending: not bound to a node yet", "bold yellow"),
+    Fate.TERMINATES: ("terminates", "bold yellow"),
     Fate.NOT_ACTED_ON: ("no action: the operator never acts on it", "bold green"),
 }
 _VERDICTS = {
@@ -83,7 +84,7 @@ def _head(answer: PodExplanation) -> Lines:
             lines.add("Profile", profile.name)
     for note in answer.notes:
         lines.add("Note", note, "yellow")
-    if answer.fate not in (Fate.NOT_ACTED_ON, Fate.PENDING) and not answer.taints:
+    if answer.fate not in (Fate.TERMINATES, Fate.NOT_ACTED_ON, Fate.PENDING) and not answer.taints:
         lines.add("Taints", "the node has none")
     return lines
 
