@@ -5,13 +5,14 @@ The rule that matters: a leader stops *acting* when it has not renewed for some 
 """
 
 import asyncio
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from taintwarden.engine.model import Int64
+from taintwarden.engine.rfc3339 import exactly
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.answers import decoded
@@ -176,7 +177,7 @@ class Lease:
         if lease is None or lease.spec is None or lease.spec.holder_identity != self._identity:
             return True
         lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
-        lease.spec.renew_time = _now()
+        lease.spec.renew_time = exactly(time.time())
         return await self._write("PUT", f"{self._path}/{self._name}", lease)
 
     async def _sleep(self) -> None:
@@ -255,11 +256,7 @@ class Lease:
         return LeaseSpec(
             holder_identity=self._identity,
             lease_duration_seconds=self._timings.lasts,
-            acquire_time=spec.acquire_time if mine else _now(),
-            renew_time=_now(),
+            acquire_time=spec.acquire_time if mine else exactly(time.time()),
+            renew_time=exactly(time.time()),
             lease_transitions=transitions if mine else transitions + 1 if transitions < MAX_TRANSITIONS else 0,
         )
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -5,9 +5,9 @@ increases instead.
 """
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +16,7 @@ import structlog
 
 from taintwarden.api.types import POLICY_KIND
 from taintwarden.engine.model import Int64
+from taintwarden.engine.rfc3339 import exactly
 from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.event_queue import MAX_QUEUED, EventQueue
 from taintwarden.kube.errors import ApiError, KubeError
@@ -209,7 +210,7 @@ class Recorder:
             if error.code != 409:
                 raise
             count = await self._count(f"{path}/{name}") + 1
-            series = {"series": {"count": count, "lastObservedTime": _now()}}
+            series = {"series": {"count": count, "lastObservedTime": exactly(time.time())}}
             await self._client.request("PATCH", f"{path}/{name}", body=series, content_type=MERGE_PATCH)
 
     async def _count(self, path: str) -> int:
@@ -223,7 +224,7 @@ class Recorder:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
-            "eventTime": _now(),
+            "eventTime": exactly(time.time()),
             "reportingController": "taintwarden.io/taintwarden",
             "reportingInstance": self._instance[:128],
             "action": message.action,
@@ -238,7 +239,3 @@ def event_name(message: Message) -> str:
     """A name that is the same for the same saying about the same object, and legal."""
     content = f"{message.subject.uid}\0{message.reason}\0{message.text()}".encode("utf-8", "replace")
     return f"{message.subject.name[:200].rstrip('-.')}.{blake2b(content, digest_size=8).hexdigest()}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
