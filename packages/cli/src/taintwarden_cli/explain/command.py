@@ -43,8 +43,8 @@ Exit codes:
 
 JSON has: at, pod, fate (Stays, Leaves, WouldLeave, Pending, Terminates, NotActedOn), reason, problem,
 remedy (of a pending pod), waitsFor, nodeEnd, policy, deadline, secondsLeft, claims[] (of other policies: policy, mode,
-reason, deadline, secondsLeft, waitsFor), taints[] (key, value, effect, source, device, rule, verdict, reason, policy, mode,
-otherPolicies, tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft),
+reason, deadline, secondsLeft, waitsFor), taints[] (key, value, effect, source, device, rule, verdict, reason, policy,
+mode, otherPolicies, tolerations, judgedValue, addedAt, since, clockRecorded, graceSeconds, deadline, secondsLeft),
 policies[], profiles[], budgets[], budgetsProblem, nodes[] (of a pending pod: name, refusals), scheduler (its own
 reason), invalidTolerations[], ignoredValues[], notes[]. Times are RFC 3339 in UTC; what does not apply is null.
 """
