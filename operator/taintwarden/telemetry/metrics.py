@@ -174,7 +174,10 @@ class Metrics:
         )
         """The gauges that are set for each policy."""
         self.evictions = Counter(
-            "taintwarden_evictions", "Eviction calls by outcome, and dry-run.", ["policy", "outcome"], registry=operator
+            "taintwarden_evictions",
+            "Eviction calls by outcome, dry-run, and past-budget: a deletion in spite of a PodDisruptionBudget.",
+            ["policy", "outcome"],
+            registry=operator,
         )
         self.cancelled = Counter(
             "taintwarden_evictions_cancelled",

@@ -161,8 +161,9 @@ class Budgets(Limit):
     def violated(self, request: EvictionRequest) -> tuple[str, ...]:
         """The budgets that do not allow a pod which is deleted in spite of them; empty for one that is evicted."""
         pod = request.pod
-        is_allowed = self.refuses_since(pod) is None and self.refuse(pod, request.now.monotonic) is None
-        return () if is_allowed or not request.deletes else tuple(map(str, self.of(pod.shared)))
+        if not request.deletes or (self.refuses_since(pod) is None and self.refuse(pod, request.now.monotonic) is None):
+            return ()
+        return tuple(map(str, self.of(pod.shared)))
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the request against the budget until its status includes it."""
