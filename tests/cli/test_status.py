@@ -9,14 +9,15 @@ from functools import partial
 from io import StringIO
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from cli.policies import POLICIES, condition, empty_cluster, set_status
 from cli.world import Json, namespace, node, policy, taint
 from localcluster import LocalCluster
-from taintwarden.controller.words.wording import guard_advice, held
-from taintwarden.engine.reported_status import LimitStatus
+from taintwarden.controller.words.wording import guard_advice, held, leaving
+from taintwarden.engine.reported_status import LimitStatus, StuckPod
 from taintwarden.engine.rfc3339 import at, exactly
 from taintwarden_cli.rehearsal import liveness
 from taintwarden_cli.rehearsal.session import ClusterError
@@ -185,9 +186,11 @@ async def test_a_pod_that_should_have_ended_for_as_long_as_its_alert_waits_calls
     cluster, run, now, seconds, code
 ):
     stuck = {"namespace": "shop", "name": "web-0", "node": "a1", "since": at(now - seconds)}
-    set_status(cluster, "spot", conditions=FINE, leaving=1, stuck=[stuck])
+    says = leaving(1, [msgspec.convert(stuck, StuckPod)])
+    set_status(cluster, "spot", conditions=[*FINE, condition("Progressing", "True", says)], leaving=1, stuck=[stuck])
     result = await run("status", "spot")
-    assert (result.exit_code, "shop/web-0 on a1 should have ended" in result.stdout) == (code, code == 10)
+    assert (result.exit_code, "Problem" in result.stdout) == (code, code == 10)
+    assert result.stdout.count("shop/web-0 on a1 should have ended") == 1
 
 
 async def test_a_budget_that_can_never_allow_calls_for_nobody_where_nothing_is_evicted(cluster, run):

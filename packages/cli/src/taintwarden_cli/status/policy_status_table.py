@@ -92,7 +92,8 @@ def _head(policy: PolicySummary, times: Times) -> Lines:
 
 def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times)
-    lines.add("Now", None if policy.is_paused or policy.progress == policy.problem else times.within(policy.progress))
+    now = policy.progress.removesuffix(policy.problem).removesuffix("; ")
+    lines.add("Now", None if policy.is_paused else times.within(now))
     status, guard = policy.status, policy.status.guard
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
     lines.add("Nodes", evicting)
