@@ -91,12 +91,22 @@ def what_a_budget_blocks_for_too_long_is_deleted(scene: Scene) -> None:
     # Nothing orders the watch of budgets and that of nodes: the pod stays until its budget is known.
     pod, tainted = blocked_pod(scene, tolerates_seconds=2)
     scene.leaves(pod, tainted, 2 + TIMEOUT_SECONDS)
+    in_spite_of_its_budget(scene, pod)
+
+
+def in_spite_of_its_budget(scene: Scene, pod: PodRef) -> None:
+    """Event, status and metric call the deletion so."""
+    told = f"Deleted in spite of PodDisruptionBudget {scene.namespace}/web-budget from "
+    assert scene.event(pod, "Evicted")["note"].startswith(told)
+    wait_until(lambda: scene.status().get("pastBudgets") == 1, PATIENCE_SECONDS, "the status to count it")
+    assert scene.operator.metric("taintwarden_evictions_total", policy=scene.policy, outcome="past-budget") == 1
 
 
 @STORIES.under(FORCING)
 def deleting_asks_no_budget(scene: Scene) -> None:
     pod, tainted = blocked_pod(scene)
     scene.leaves(pod, tainted)
+    in_spite_of_its_budget(scene, pod)
     conditions = {one["type"]: one for one in scene.watch.last(pod.uid)["status"]["conditions"]}
     condition = conditions["DisruptionTarget"]
     assert (condition["status"], condition["reason"]) == ("True", "DeletionByTaintwarden")
