@@ -73,10 +73,15 @@ def now(monkeypatch) -> float:
 async def test_one_line_for_each_policy(run):
     result = await run("status")
     header, sla, spot = result.stdout.splitlines()
-    assert header.split() == ["POLICY", "MODE", "ACCEPTED", "PENDING", "BLOCKED", "EVICTED", "GUARD", "LIMIT"]
-    assert sla.split() == ["sla", "Enforce", "True", "12", "3", "1234", "armed", "workload"]
-    assert spot.split() == ["spot", "Enforce", "True", "0", "0", "0", "armed", "-"]
+    assert header.split() == ["POLICY", "MODE", "PENDING", "BLOCKED", "EVICTED", "LEAVING", "GUARD", "LIMIT"]
+    assert sla.split() == ["sla", "Enforce", "12", "3", "1234", "0", "armed", "workload"]
+    assert spot.split() == ["spot", "Enforce", "0", "0", "0", "0", "armed", "-"]
     assert result.exit_code == 0
+
+
+async def test_pods_that_terminate_are_seen_at_once(cluster, run):
+    set_status(cluster, "spot", leaving=7)
+    assert (await run("status")).stdout.splitlines()[2].split()[-3] == "7"
 
 
 async def test_deletions_in_spite_of_budgets_are_told_apart(cluster, run):

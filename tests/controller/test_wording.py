@@ -9,7 +9,7 @@ from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine.claim_views import SETTLING
 from taintwarden.engine.model import Gates, Toleration, Tolerations
-from taintwarden.engine.reported_status import LimitStatus, ReclaimStatus
+from taintwarden.engine.reported_status import LimitStatus, ReclaimStatus, StuckPod
 
 DUE = "2023-11-14T22:13:20Z"
 
@@ -164,3 +164,11 @@ def test_the_end_of_a_node_ahead(end, told):
 def test_the_end_of_a_node_that_has_passed(missed, more):
     end = ReclaimStatus("b1", "2023-11-14T22:13:18Z", pods=1, at_risk=1, missed=missed)
     assert node_end(end, 1_700_000_000.0) == f"node b1 counts as gone since 2023-11-14T22:13:18Z{more}"
+
+
+@pytest.mark.parametrize(
+    ("listed", "others"), [(1, "Z: a"), (3, "Z (and 2 more pods): a"), (10, "Z (and at least 9 more pods): a")]
+)
+def test_of_pods_that_should_have_ended_a_status_lists_the_first_ten(listed: int, others: str) -> None:
+    stuck = StuckPod("shop", "web-0", "n1", "2026-01-01T00:00:00Z")
+    assert others in wording.not_ended([stuck] * listed)

@@ -13,7 +13,7 @@ from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import BadNodes
 from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
-from taintwarden.engine.reported_status import InvalidTaint, LimitStatus, ReclaimStatus, StuckPod
+from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, ReclaimStatus, StuckPod
 
 TOO_MANY = "too many would be evicted"
 """Why a guard has tripped."""
@@ -80,7 +80,8 @@ def not_ended(stuck: Sequence[StuckPod]) -> str:
     """Which pod should have ended, and what keeps pods from that; empty: none."""
     if not stuck:
         return ""
-    first, others = stuck[0], f" (and {several(len(stuck) - 1, 'more pod')})" if len(stuck) > 1 else ""
+    least = "at least " * (len(stuck) == MAX_STUCK)  # the status lists no more
+    first, others = stuck[0], f" (and {least}{several(len(stuck) - 1, 'more pod')})" if len(stuck) > 1 else ""
     why = "a finalizer, a volume, or a kubelet that does not answer keeps it"
     return f"{first.namespace}/{first.name} on {first.node} should have ended at {first.since}{others}: {why}"
 

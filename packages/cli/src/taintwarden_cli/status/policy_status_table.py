@@ -23,7 +23,6 @@ from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 from taintwarden_cli.status.policy_status import ARMED, TRIPPED, ZONES_FULL, PolicySummary, StatusSummary
 
-_ACCEPTED = {"True": "green", "False": "bold red", "Unknown": "yellow"}
 _GUARDS = {TRIPPED: "bold red", ZONES_FULL: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 LATE_SECONDS = 30.0
@@ -56,7 +55,7 @@ def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
 
 
 def _overview(found: StatusSummary) -> RenderableType:
-    header = ("POLICY", "MODE", "ACCEPTED", "PENDING", "BLOCKED", "EVICTED", "GUARD", "LIMIT")
+    header = ("POLICY", "MODE", "PENDING", "BLOCKED", "EVICTED", "LEAVING", "GUARD", "LIMIT")
     return rows(header, map(_row, found.policies))
 
 
@@ -65,10 +64,10 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
     return (
         policy.name,
         _mode(policy),
-        Text(policy.accepted, style=_ACCEPTED.get(policy.accepted, "")),
         _number(status.pending),
         _number(status.blocked),
         f"{status.evicted}{f' ({status.past_budgets} past budgets)' if status.past_budgets else ''}",
+        Text(str(status.leaving), style="bold red") if status.stuck else _number(status.leaving),
         Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
         status.limited_by or "-",
     )
