@@ -251,15 +251,6 @@ def test_beside_the_extender_no_node_affinity_is_added_to_pods(stage):
     assert (stage.paths(obj), stage.mutate(obj).warnings) == (["/spec/tolerations"], ())
 
 
-def test_beside_the_extender_no_node_affinity_is_added_to_volumes(stage):
-    text = msgspec.json.encode({"required": AFFINITY}).decode()
-    volume = {"metadata": {"name": "a", "annotations": {"taintwarden.io/node-affinity": text}}, "spec": {}}
-    kind = {"group": "", "version": "v1", "kind": "PersistentVolume"}
-    assert stage.mutate(volume, asked_kind=kind).patch
-    stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
-    assert stage.mutate(volume, asked_kind=kind) == AdmissionResponse()
-
-
 REQUIRED, PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
 TERM = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 
@@ -279,11 +270,6 @@ def test_affinity_that_is_none_is_left_as_it_is(stage, terms):
         asked = {"group": "apps", "version": "v1", "kind": kind}
         assert stage.validate(template, asked_kind=asked).refusals == ()
         assert stage.mutate(template, asked_kind=asked).patch == ()
-    volume = {
-        "metadata": {"name": "v", "annotations": {"taintwarden.io/node-affinity": newer()}},
-        "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
-    }
-    assert stage.mutate(volume, asked_kind={"group": "", "version": "v1", "kind": "PersistentVolume"}).patch == ()
 
 
 @pytest.mark.parametrize("affinity", [7, [], {"nodeAffinity": "x"}, {"nodeAffinity": {PREFERRED: {"a": 1}}}], ids=str)

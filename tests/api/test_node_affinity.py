@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.api.annotations import MAX_CHARACTERS, MAX_FAULTS
-from taintwarden.api.node_affinity import parse_node_affinity, parse_volume_affinity
+from taintwarden.api.node_affinity import parse_node_affinity
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 
 PATH = "metadata.annotations[taintwarden.io/node-affinity]"
@@ -33,16 +33,6 @@ def test_every_field_arrives():
         ((NodeRequirement("kubelet", NodeOperator.SEMVER_GT, ("1.31.99",)),),),
         (Preference(7, (NodeRequirement("ssd", NodeOperator.EXISTS),)),),
     )
-
-
-def test_a_volume_writes_it_as_volumes_do():
-    text = json.dumps({"required": {"nodeSelectorTerms": [{"matchExpressions": [NEWER]}]}})
-    assert parse_volume_affinity(text) == (parse_node_affinity(json.dumps(required(NEWER)))[0], ())
-
-
-def test_a_volume_requires_something():
-    affinity, (error,) = parse_volume_affinity("{}")
-    assert (affinity, str(error)) == (NOWHERE, f"{PATH}.required: Required value: must be given")
 
 
 @pytest.mark.parametrize("nothing", [{}, {REQUIRED: None}, {PREFERRED: []}])

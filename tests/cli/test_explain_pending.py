@@ -1,8 +1,5 @@
 """What `explain` says of a pod that is not bound yet: which nodes may not get it, and why."""
 
-import json
-from typing import Any
-
 import pytest
 
 from cli.placed import (
@@ -11,7 +8,6 @@ from cli.placed import (
     EXISTS,
     LISTS,
     NOT_THERE,
-    NUMBER,
     PLACES,
     annotated,
     named,
@@ -84,27 +80,6 @@ def test_the_affinity_of_a_profile():
     given["spec"] = {"podSelector": given["spec"]["podSelector"], "nodeAffinity": required}
     answer = explained(pending(), given, named("a", **{DRIVER: "v3.9"}))
     assert refusals(answer)["a"].startswith("the node affinity of profile gold does not match")
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [(json.dumps({"required": newer("3.27.0")}), "does not match"), ("", "is invalid, so no node matches")],
-)
-def test_the_affinity_of_a_volume(text, told):
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "disk", "namespace": "shop"},
-        "spec": {"volumeName": "v"},
-    }
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": "v", "annotations": annotated(text)},
-    }
-    using = {"nodeName": "", "volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]}
-    answer = explained(pending(spec=using), claim, volume, named("a", **{DRIVER: "v3.9"}))
-    assert refusals(answer)["a"].startswith(f"the node affinity of PersistentVolume v {told}")
 
 
 def required(*expressions: Json) -> Json:
@@ -186,7 +161,7 @@ def test_an_affinity_of_an_earlier_profile():
     tight, loose = (profile("p", {**ABOVE, "value": value}, app="web") for value in ("990", "950"))
     web = owned(pending())
     answer = explained(stored(web, PLACES, tight), named("a", shut("980"), **says("980")), PLACES, loose, INJECTED)
-    assert answer.reason.endswith("what placement has written for it, or for its volume, does not match")
+    assert answer.reason.endswith("what placement has written for it does not match")
     assert answer.remedy.startswith(f"{AGAIN}; if that does not help, use integers")
 
 
@@ -226,45 +201,6 @@ def test_what_could_not_be_written_and_can_be_now():
 def test_an_affinity_that_nothing_evaluates_refuses_no_node():
     """The webhook was away, so the pod may be anywhere."""
     answer = explained(NEEDS, numbered(**{DRIVER: "v3.9"}), LISTS, INJECTED)
-    assert refusals(answer) == {"a": ""}
-
-
-def disk(**spec: Any) -> list[Json]:
-    claim = {"metadata": {"name": "disk", "namespace": "shop"}, "spec": {"volumeName": "v"}}
-    volume = {"metadata": {"name": "v", "annotations": annotated({"required": newer("3.27.0")})}, "spec": spec}
-    return [
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim},
-        {"apiVersion": "v1", "kind": "PersistentVolume", **volume},
-    ]
-
-
-WRITTEN = {"matchExpressions": [{"key": NUMBER, "operator": "Gt", "values": ["30027000000001"]}]}
-USING = {"nodeName": "", "volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]}
-
-
-@pytest.mark.parametrize(("labels", "fits"), [({DRIVER: "v3.28.0"}, True), ({DRIVER: "v3.9.0"}, False)])
-def test_of_a_volume_the_stored_affinity_counts(labels, fits):
-    bound = disk(nodeAffinity={"required": {"nodeSelectorTerms": [WRITTEN]}})
-    answer = explained(owned(pending(spec=USING)), *bound, numbered(**labels), LISTS, INJECTED)
-    assert (refusals(answer)["a"] == "") == fits
-
-
-def test_a_volume_that_names_a_label_which_no_policy_lists():
-    bound = disk(nodeAffinity={"required": {"nodeSelectorTerms": [WRITTEN]}})
-    answer = explained(owned(pending(spec=USING)), *bound, named("a", **NEW), policy(), INJECTED)
-    assert refusals(answer)["a"].startswith("the node affinity of PersistentVolume v does not match")
-    assert "list the label under versionLabels of a policy" in answer.remedy
-
-
-def test_a_volume_that_needs_another_node():
-    needs = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
-    bound = disk(nodeAffinity={"required": {"nodeSelectorTerms": [needs]}})
-    answer = explained(owned(pending(spec=USING)), *bound, named("a", zone="a"), LISTS, INJECTED)
-    assert "the node affinity of its volume does not match" in answer.reason
-
-
-def test_an_annotation_of_a_volume_that_nothing_evaluates_refuses_no_node():
-    answer = explained(owned(pending(spec=USING)), *disk(), numbered(**{DRIVER: "v3.9"}), LISTS, INJECTED)
     assert refusals(answer) == {"a": ""}
 
 

@@ -39,11 +39,6 @@ def pod(*expressions: Json, name: str = "web", **status: Any) -> Json:
     return {"metadata": {"name": name, "namespace": "shop"}, "spec": spec, "status": status}
 
 
-def volume(*expressions: Json) -> Json:
-    required = affinity(*expressions)["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    return {"metadata": {"name": "disk"}, "spec": {"nodeAffinity": {"required": required}}}
-
-
 def ours(cluster: LocalCluster) -> dict[str, dict[str, str]]:
     nodes = {name: cluster.store.get("nodes", name)["metadata"]["labels"] for name in ("a", "b", "c")}
     return {name: {one: text for one, text in labels.items() if "taintwarden" in one} for name, labels in nodes.items()}
@@ -53,12 +48,10 @@ async def test_it_says_how_many_name_the_labels_of_a_label(run, cluster):
     for name in ("a", "b"):
         cluster.store.modify("nodes", name, "", lambda node: node["metadata"]["labels"].update({NUMBER: "1"}))
     cluster.create("pods", pod(ABOVE, NEWER))
-    cluster.store.create("persistentvolumes", volume(NEWER))
     shown = (await run("placement", "remove", DRIVER, "--yes")).stdout
-    assert [line.split() for line in shown.splitlines()][1:4] == [
+    assert [line.split() for line in shown.splitlines()][1:3] == [
         ["Nodes", "2"],
         ["Pods", "1:", "shop/web"],
-        ["Volumes", "1:", "disk"],
     ]
 
 
@@ -89,17 +82,17 @@ async def test_labels_of_other_keys_stay(cluster):
     assert ours(cluster)["a"] == other
 
 
-@pytest.mark.parametrize("kind", ["pods", "persistentvolumes", "deployments", "daemonsets", "cronjobs"])
+@pytest.mark.parametrize("kind", ["pods", "deployments", "daemonsets", "cronjobs"])
 async def test_what_something_names_is_not_removed(run, cluster, kind):
     template = {"metadata": {}, "spec": pod(ABOVE)["spec"]}
     workload = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": template}}
     cron_job = {**workload, "spec": {"jobTemplate": {"spec": {"template": template}}}}
-    made = {"pods": pod(ABOVE), "persistentvolumes": volume(ABOVE), "cronjobs": cron_job}
+    made = {"pods": pod(ABOVE), "cronjobs": cron_job}
     cluster.store.create(kind, made.get(kind, workload))
     result = await run("placement", "remove", "sla", "--yes")
     assert (result.exit_code, ours(cluster)["a"]) == (1, SLA)
     assert "the labels are in use" in result.stderr
-    assert any(name in result.stdout for name in ("shop/web", "disk"))
+    assert "shop/web" in result.stdout
 
 
 async def test_what_something_names_is_removed_by_force(run, cluster):

@@ -1,17 +1,15 @@
-"""The latest version of every object of a stream."""
+"""What is known of every node of a stream."""
 
-import msgspec
 import pytest
 
 from controller import deletion, deliver, node_object
 from taintwarden.kube.wire.kinds import Identity, NodeObject
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_placement.mirror import Mirror
-from taintwarden_placement.scheduling.objects import ClaimObject
 
 
 @pytest.fixture
-def mirror() -> Mirror[NodeObject, dict[str, str]]:
+def mirror() -> Mirror[dict[str, str]]:
     return Mirror("nodes", Metrics(), lambda one: one.metadata.labels)
 
 
@@ -39,12 +37,6 @@ def test_changes_and_deletions(mirror):
     assert (mirror.get("a"), mirror.get("b")) == (None, {})
 
 
-def test_an_object_that_says_nothing_of_interest_is_none():
-    mirror = Mirror("nodes", Metrics(), lambda one: one.metadata.labels or None)
-    deliver(mirror, node_object("a"), node_object("b", labels={"x": "y"}), node_object("b"))
-    assert len(mirror) == 0
-
-
 def test_each_change_is_told():
     told: list[str] = []
     mirror = Mirror("nodes", Metrics(), lambda one: one.metadata.name, lambda: told.append(str(len(mirror))))
@@ -57,12 +49,3 @@ def test_a_deletion_of_which_only_the_name_is_known(mirror):
     assert mirror.lost(Identity(name="a"))
     assert mirror.get("a") is None
     assert not mirror.lost(Identity())
-
-
-def test_objects_of_namespaces_and_those_of_which_nothing_is_needed():
-    mirror = Mirror("persistentvolumeclaims", Metrics(), lambda one: one.spec.volume_name or None)
-    claim = {"metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv-1"}}
-    deliver(mirror, msgspec.convert(claim, ClaimObject))
-    assert mirror.get("shop/data") == "pv-1"
-    deliver(mirror, msgspec.convert(claim | {"spec": {}}, ClaimObject))
-    assert len(mirror) == 0

@@ -1,6 +1,5 @@
 """One workload of each kind of owner, with a key and nodes of its own, and what is seen of it."""
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,10 +22,7 @@ APPS = {
     Owner.DEPLOYMENT: "deployment",
     Owner.DAEMON_SET: "daemonset",
     Owner.BARE: "bare",
-    Owner.VOLUME: "volume",
 }
-AFFINITY = "taintwarden.io/node-affinity"
-SIZE = {"storage": "1Gi"}
 
 
 class Ground(Protocol):
@@ -91,8 +87,6 @@ class Household:
         if self.client.find("taintevictionpolicies", self.name):
             self.client.delete("taintevictionpolicies", self.name)
         self.client.remove_namespace(self.name)
-        if self.client.find("persistentvolumes", self.name):
-            self.client.delete("persistentvolumes", self.name)
         self._remove_nodes()
 
     def _remove_nodes(self) -> None:
@@ -137,7 +131,6 @@ class Household:
             Owner.DEPLOYMENT: lambda app: self._workload("deployments", app, replicas=2),
             Owner.DAEMON_SET: lambda app: self._workload("daemonsets", app),
             Owner.BARE: self.bare,
-            Owner.VOLUME: self._with_volume,
         }
         makes[owner](app)
 
@@ -149,34 +142,6 @@ class Household:
         """A pod without an owner."""
         template = self.template(name, bound)
         self.client.create("pods", {**template, "metadata": {**template["metadata"], "name": name}}, self.name)
-
-    def _with_volume(self, app: str) -> None:
-        term = {"matchExpressions": [{"key": DRIVER, "operator": "SemverGt", "values": ["1.5.0"]}]}
-        affinity = '{"required": {"nodeSelectorTerms": [' + json.dumps(term) + "]}}"
-        claim = f"data-{app}-0"
-        spec = {
-            "capacity": SIZE,
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "none",
-            "hostPath": {"path": "/"},
-            "claimRef": {"namespace": self.name, "name": claim},
-        }
-        metadata = {"name": self.name, "annotations": {AFFINITY: affinity}}
-        self.client.create("persistentvolumes", {"metadata": metadata, "spec": spec})
-        claim_spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": SIZE}}
-        self._claim(claim, claim_spec | {"volumeName": self.name})
-        template = [{"metadata": {"name": "data"}, "spec": claim_spec}]
-        self._workload("statefulsets", app, replicas=1, serviceName=app, volumeClaimTemplates=template)
-
-    def _claim(self, name: str, spec: Json) -> None:
-        """A claim that is bound to its volume as the controller for volumes writes it, which does not run here."""
-        metadata = {"name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-        claim = self.client.create("persistentvolumeclaims", {"metadata": metadata, "spec": spec}, self.name)
-        reference = {"claimRef": {"uid": claim["metadata"]["uid"]}}
-        self.client.patch("persistentvolumes", self.name, {"spec": reference})
-        self.client.patch("persistentvolumes", self.name, {"status": {"phase": "Bound"}}, subresource="status")
-        status = {"status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": SIZE}}
-        self.client.patch("persistentvolumeclaims", name, status, self.name, subresource="status")
 
     # -- what is seen -------------------------------------------------------------------------------------------------
 

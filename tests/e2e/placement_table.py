@@ -7,13 +7,11 @@ from enum import StrEnum
 
 
 class Owner(StrEnum):
-    """What creates a pod. A Job and a StatefulSet without a volume are as a Deployment here."""
+    """What creates a pod. A Job and a StatefulSet are as a Deployment here."""
 
     DEPLOYMENT = "Deployment"
     DAEMON_SET = "DaemonSet"
     BARE = "no owner"
-    VOLUME = "with a volume"
-    """A StatefulSet whose volume has node affinity with versions."""
 
 
 class Event(StrEnum):

@@ -15,8 +15,6 @@ from e2e.extender_scenes import SchedulingScene, configuration, installed, servi
 from e2e.stories import taint
 
 SLA, KUBELET = "node.kubernetes.io/sla", "node.kubernetes.io/kubelet-version"
-KERNEL = "node.kubernetes.io/kernel-version"
-BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -64,37 +62,6 @@ def compares(operator: str, value: object, key: str = SLA, effect: str = "NoSche
 def required(key: str, operator: str, *values: str) -> Json:
     terms = [{"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-
-
-def test_kep_5721_story_4_a_volume_needs_a_new_kernel(scene):
-    scene.node("old", **{KERNEL: "5.4.0"})
-    volume = database_with_volume(scene)
-    scene.wait_pending("database", f"the node affinity of PersistentVolume {volume} does not match")
-    new = scene.node("new", **{KERNEL: "5.15.0"})
-    scene.wait_placed("database", new)
-
-
-def database_with_volume(scene: SchedulingScene) -> str:
-    """A pod whose claim names a volume that needs a new kernel; returns the name of the volume."""
-    volume = f"{scene.namespace}-pv"
-    terms = {"nodeSelectorTerms": required(KERNEL, "SemverGt", "5.10.0").popitem()[1]["nodeSelectorTerms"]}
-    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": waiting_class(scene)}
-    spec = {**common, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}}
-    annotations = {"taintwarden.io/node-affinity": json.dumps({"required": terms})}
-    scene.cluster.create("persistentvolumes", {"metadata": {"name": volume, "annotations": annotations}, "spec": spec})
-    request = {**common, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume}
-    metadata = {"name": "data", "annotations": BOUND}
-    scene.cluster.create("persistentvolumeclaims", {"metadata": metadata, "spec": request}, scene.namespace)
-    mounted = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
-    scene.pod("database", spec=mounted)
-    return volume
-
-
-def waiting_class(scene: SchedulingScene) -> str:
-    name = f"{scene.namespace}-waiting"
-    body = {"metadata": {"name": name}, "provisioner": "none", "volumeBindingMode": "WaitForFirstConsumer"}
-    scene.cluster.create("storage.k8s.io/v1/storageclasses", body)
-    return name
 
 
 def test_preferred_versions_are_chosen_where_there_is_a_choice(scene):

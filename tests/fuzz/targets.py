@@ -17,7 +17,7 @@ from api import policy_cases, profile_cases
 from kube.scripted import ScriptedClient
 from kube.wire_format import enveloped, framed, labels, message
 from scheduling.scene import ABOVE, NEWER, Scene, node, pod_json, preferred, required, sla, terms
-from taintwarden.api.node_affinity import parse_node_affinity, parse_volume_affinity
+from taintwarden.api.node_affinity import parse_node_affinity
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
@@ -72,11 +72,9 @@ def versions(data: bytes) -> None:
 
 
 def affinities(data: bytes) -> None:
-    """The annotation with node affinity, of pods and of volumes."""
-    text = data.decode("utf-8", "surrogateescape")
-    for parse in (parse_node_affinity, parse_volume_affinity):
-        _, faults = parse(text)
-        told(faults)
+    """The annotation with node affinity."""
+    _, faults = parse_node_affinity(data.decode("utf-8", "surrogateescape"))
+    told(faults)
 
 
 def schedulers(data: bytes) -> None:

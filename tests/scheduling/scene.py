@@ -5,17 +5,15 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.api.node_affinity import parse_volume_affinity
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
-from taintwarden_placement.scheduling.demands import Demands
+from taintwarden_placement.scheduling.demands import Demands, UnboundPod
 from taintwarden_placement.scheduling.extender import SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
-from taintwarden_placement.scheduling.objects import UnboundPod
 
 READ = NodeReader()
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
@@ -37,7 +35,7 @@ def preferred(weight: int, *expressions: Any) -> dict[str, Any]:
 
 
 def pod_json(
-    *, tolerations: Any = None, affinity: Any = None, native: Any = (EXISTS,), volumes: Any = (), **labels: str
+    *, tolerations: Any = None, affinity: Any = None, native: Any = (EXISTS,), **labels: str
 ) -> dict[str, Any]:
     given = {"tolerations": tolerations, "node-affinity": affinity}
     texts = {
@@ -46,15 +44,11 @@ def pod_json(
         if value is not None
     }
     metadata = {"name": "web", "namespace": "shop", "labels": labels, "annotations": texts}
-    return {"metadata": metadata, "spec": {"tolerations": list(native), "volumes": list(volumes)}}
+    return {"metadata": metadata, "spec": {"tolerations": list(native)}}
 
 
 def pod(**parts: Any) -> UnboundPod:
     return msgspec.convert(pod_json(**parts), UnboundPod)
-
-
-def claimed(name: str) -> dict[str, Any]:
-    return {"name": "data", "persistentVolumeClaim": {"claimName": name}}
 
 
 def node(*taints: Taint, **labels: str) -> NodeFacts:
@@ -71,11 +65,9 @@ class Scene:
 
     def __init__(self, gates: Gates | None = None, *, shows_values: bool = True, **bounds: int) -> None:
         self.nodes: dict[str, NodeFacts] = {}
-        self.claims: dict[str, str] = {}
-        self.volumes: dict[str, Any] = {}
         self.profiles = Profiles()
         self.counted: list[tuple[str, int]] = []
-        self.demands = Demands(Decoder(system_clock), self.profiles, self.claims.get, self.volumes.get)
+        self.demands = Demands(Decoder(system_clock), self.profiles)
         self.decisions = Decisions(gates or Gates(), **bounds)
         self.now = 100.0
         self.node_changes = NodeChanges(lambda: MonotonicTime(self.now))
@@ -88,6 +80,3 @@ class Scene:
 
     def profile(self, profile: Profile) -> None:
         self.profiles.put(profile.namespace, profile.name, profile)
-
-    def volume(self, name: str, affinity: Any) -> None:
-        self.volumes[name] = parse_volume_affinity(affinity if isinstance(affinity, str) else json.dumps(affinity))

@@ -30,9 +30,9 @@ from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.admission.injection import NO_NODE, additions
 from taintwarden_placement.admission.placing import ConcerningPolicies
 from taintwarden_placement.node_labels import node_labels, version_labels
+from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.extender import Args, PreemptionArgs
 from taintwarden_placement.scheduling.feasibility import Demand
-from taintwarden_placement.scheduling.objects import UnboundPod
 
 KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)

@@ -1,8 +1,8 @@
-"""From a pod, its profiles and its volumes to what is demanded of a node."""
+"""From a pod and its profiles to what is demanded of a node."""
 
 import pytest
 
-from scheduling.scene import ABOVE, NEWER, Scene, claimed, pod, required, terms
+from scheduling.scene import ABOVE, NEWER, Scene, pod, required
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement
 from taintwarden.engine.model import Profile, Toleration
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
@@ -45,36 +45,10 @@ def test_profiles_that_select_it(scene):
     assert sources(scene, app="db") == []
 
 
-def test_the_volume_of_a_bound_claim(scene):
-    scene.volume("pv-1", {"required": terms(NEWER)})
-    scene.claims["shop/data"] = "pv-1"
-    assert sources(scene, volumes=[claimed("data")]) == [("PersistentVolume pv-1", KUBELET)]
-
-
-def test_the_claim_of_an_ephemeral_volume_has_the_name_of_the_pod(scene):
-    scene.volume("pv-1", {"required": terms(NEWER)})
-    scene.claims["shop/web-scratch"] = "pv-1"
-    ephemeral = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
-    assert sources(scene, volumes=[ephemeral]) == [("PersistentVolume pv-1", KUBELET)]
-
-
-@pytest.mark.parametrize("volume", [claimed("unbound"), claimed("plain"), {"name": "tmp", "emptyDir": {}}])
-def test_other_volumes_demand_nothing(scene, volume):
-    scene.claims["shop/plain"] = "pv-without-annotation"
-    assert sources(scene, volumes=[volume]) == []
-
-
 def test_what_cannot_be_read_matches_nowhere_and_says_why(scene):
     (found,) = scene.demands.of(pod(affinity="{")).affinities
     assert found.affinity == NOWHERE
     assert found.fault.startswith("metadata.annotations[taintwarden.io/node-affinity]: Invalid value: ")
-
-
-def test_a_fault_of_a_volume_names_the_volume(scene):
-    scene.volume("pv-1", "[]")
-    scene.claims["shop/data"] = "pv-1"
-    (found,) = scene.demands.of(pod(volumes=[claimed("data")])).affinities
-    assert (found.source, found.affinity) == ("PersistentVolume pv-1", NOWHERE)
 
 
 def test_the_text_of_faults_is_bounded(scene):

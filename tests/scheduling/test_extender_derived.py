@@ -10,8 +10,8 @@ from taintwarden.engine.model import Effect, Mode, NodeInfo, Policy, SourceKind,
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.scheduling.decisions import NodeReader
+from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.extender import Args, SchedulerExtender
-from taintwarden_placement.scheduling.objects import UnboundPod
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
 NEWER = {"key": "kubelet", "operator": "SemverGt", "value": "1.35.0"}

@@ -1,11 +1,11 @@
 """Node affinity with versions: the annotation ``taintwarden.io/node-affinity``, and a profile's ``nodeAffinity``.
 
-Its shape is that of Kubernetes' own: ``spec.affinity.nodeAffinity`` for pods, ``spec.nodeAffinity`` for volumes.
-It is valid or invalid as a whole: a requirement that is left out would let a pod onto nodes that it must not use.
+Its shape is that of ``spec.affinity.nodeAffinity``. It is valid or invalid as a whole: a requirement that is left out
+would let a pod onto nodes that it must not use.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from msgspec import UNSET, Meta
 
@@ -36,9 +36,7 @@ MAX_VALUES = 32
 MAX_VALUE_LENGTH = 128
 """Labels have at most 63 characters, so nothing longer is meant."""
 _TERM = '{"matchExpressions": [{"key": "example.com/kubelet", "operator": "SemverGt", "values": ["1.31.99"]}]}'
-_REQUIRED = f'{{"nodeSelectorTerms": [{_TERM}]}}'
-_POD_EXAMPLE = f'write for example {{"requiredDuringSchedulingIgnoredDuringExecution": {_REQUIRED}}}'
-_VOLUME_EXAMPLE = f'write for example {{"required": {_REQUIRED}}}'
+_EXAMPLE = f'write for example {{"requiredDuringSchedulingIgnoredDuringExecution": {{"nodeSelectorTerms": [{_TERM}]}}}}'
 
 
 class NodeRequirementSpec(Spec, frozen=True):
@@ -101,27 +99,19 @@ class NodeAffinitySpec(Spec, frozen=True):
     ] = ()
 
 
-class VolumeNodeAffinitySpec(Spec, frozen=True):
-    """A PersistentVolume's node affinity."""
-
-    required: NodeSelectorSpec
-
-
 Parsed = tuple[NodeAffinity, tuple[FieldError, ...]]
 """The affinity, ``NOWHERE`` if there are errors, and the errors."""
-AnySpec = TypeVar("AnySpec", NodeAffinitySpec, VolumeNodeAffinitySpec)
 
 
 def parse_node_affinity(text: str) -> Parsed:
     """The annotation of a pod."""
-    read, errors = _read(text, NodeAffinitySpec, _POD_EXAMPLE)
-    return (NOWHERE, errors) if read is None else (node_affinity(read), ())
-
-
-def parse_volume_affinity(text: str) -> Parsed:
-    """The annotation of a PersistentVolume."""
-    read, errors = _read(text, VolumeNodeAffinitySpec, _VOLUME_EXAMPLE)
-    return (NOWHERE, errors) if read is None else (NodeAffinity(_terms(read.required)), ())
+    given, fault = read_json(text, PATH, _EXAMPLE)
+    if fault is None and not isinstance(given, dict):
+        fault = FieldError(PATH, given, "must be a JSON object", _EXAMPLE)
+    if fault is not None:
+        return NOWHERE, (fault,)
+    read, errors = decode(given, NodeAffinitySpec, PATH)
+    return (NOWHERE, bounded(list(errors), 0, PATH, len(errors))) if read is None else (node_affinity(read), ())
 
 
 def node_affinity(read: NodeAffinitySpec) -> NodeAffinity:
@@ -132,16 +122,6 @@ def node_affinity(read: NodeAffinitySpec) -> NodeAffinity:
         None if required is None else _terms(required),
         tuple(Preference(one.weight, _term(one.preference)) for one in preferred),
     )
-
-
-def _read(text: str, wanted: type[AnySpec], example: str) -> tuple[AnySpec | None, tuple[FieldError, ...]]:
-    given, fault = read_json(text, PATH, example)
-    if fault is not None:
-        return None, (fault,)
-    if not isinstance(given, dict):
-        return None, (FieldError(PATH, given, "must be a JSON object", example),)
-    read, errors = decode(given, wanted, PATH)
-    return read, bounded(list(errors), 0, PATH, len(errors))
 
 
 def _terms(selector: NodeSelectorSpec) -> tuple[Term, ...]:

@@ -73,12 +73,6 @@ class SpreadObject(msgspec.Struct, rename="camel"):
     match_label_keys: list[str] = []
 
 
-class ClaimReference(msgspec.Struct, gc=False, rename="camel"):
-    """``spec.volumes[].persistentVolumeClaim``."""
-
-    claim_name: str = ""
-
-
 class Present(msgspec.Struct, gc=False):
     """A source of a volume, of which only matters that it is there."""
 
@@ -92,9 +86,6 @@ class EmptyDir(msgspec.Struct, gc=False):
 class PodVolume(msgspec.Struct, rename="camel"):
     """``spec.volumes[]``."""
 
-    name: str = ""
-    persistent_volume_claim: ClaimReference | None = None
-    ephemeral: Present | None = None
     empty_dir: EmptyDir | None = None
     host_path: Present | None = None
 

@@ -1,23 +1,20 @@
 """The composition root of ``taintwarden scheduler-extender``: answers schedulers, in a process of its own.
 
-It reads nodes, policies, profiles and volumes, and manages its own certificate. It can change nothing else in the
+It reads nodes, policies and profiles, and manages its own certificate. It can change nothing else in the
 cluster, and without it schedulers schedule as before.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
-from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.controller.clock import Clock, system_clock
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.controller.decoding.remembered import Remembered
 from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.model import Policy
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
-from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.admission.known import Known
@@ -26,7 +23,6 @@ from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, Nod
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
-from taintwarden_placement.scheduling.objects import CLAIMS, VOLUMES, ClaimObject, VolumeObject
 from taintwarden_placement.served import Followed, ServedApp, serve, unreported
 from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden_placement.serving.https_server import HttpsServer
@@ -46,30 +42,25 @@ class ExtenderApp(ServedApp):
     def __init__(self, settings: ExtenderSettings, connection: Connection, clock: Clock = system_clock) -> None:
         self.known = Known()
         self._node_changes = NodeChanges(lambda: clock().monotonic)
-        self._parse_volume = Remembered(parse_volume_affinity)
         super().__init__(Process.EXTENDER, settings, connection, clock)
 
     def follow(self) -> Followed:
-        """Nodes, profiles, and what leads from a pod to the node affinity of its volumes."""
+        """Nodes, policies and profiles."""
         feed = self.known.feed
         self._reader = NodeReader()
-        self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
-        self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
-        self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
+        self._nodes = Mirror[NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
         profiles = ProfileStore(feed, unreported)
         return {
             POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, unreported)),
             NODES: self._nodes,
             PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
-            CLAIMS: self._claims,
-            VOLUMES: self._volumes,
         }
 
     def serve(self) -> HttpsServer:
         """Requests of schedulers."""
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
-        demands = Demands(Decoder(self._clock), self.known.profiles, self._claims.get, self._volumes.get)
+        demands = Demands(Decoder(self._clock), self.known.profiles)
         decisions = Decisions(self.settings.gates)
         is_closed = self.settings.webhook_client_ca is not None
         extender = SchedulerExtender(
@@ -96,12 +87,6 @@ class ExtenderApp(ServedApp):
             for stream in self._streams:
                 if stream.name == NODES.name:
                     stream.list_again()
-
-    def _affinity(self, volume: VolumeObject) -> Parsed | None:
-        annotations = volume.metadata.annotations
-        if annotations is None or annotations.node_affinity is None:
-            return None
-        return self._parse_volume(annotations.node_affinity)
 
     def _refused(self, reason: str, nodes: int) -> None:
         self.metrics.extender_refusals.labels(reason).inc(nodes)

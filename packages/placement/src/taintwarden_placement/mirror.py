@@ -1,4 +1,4 @@
-"""The latest version of every object of a stream, by name, for a process that decides nothing about them itself."""
+"""What is known of every node, by name, for a process that evicts nothing."""
 
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
@@ -6,19 +6,17 @@ from typing import Generic, TypeVar
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.kube.wire.kinds import Identity, NodeObject
 from taintwarden.telemetry.metrics import Metrics
-from taintwarden_placement.scheduling.objects import ClaimObject, VolumeObject
 
-Named = TypeVar("Named", NodeObject, ClaimObject, VolumeObject)
 Value = TypeVar("Value")
 
 
-class Mirror(StreamHandler[Named], Generic[Named, Value]):
-    """Stores what is needed of each object.
+class Mirror(StreamHandler[NodeObject], Generic[Value]):
+    """Stores what is needed of each node.
 
     Args:
         resource: whose stream it receives.
         metrics: counts restarts and faults.
-        read: what is needed of an object; None if nothing is.
+        read: what is needed of a node.
         changed: told when something may have changed.
 
     """
@@ -27,12 +25,12 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         self,
         resource: str,
         metrics: Metrics,
-        read: Callable[[Named], Value | None],
+        read: Callable[[NodeObject], Value],
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(resource, lambda _: None, metrics)
         self._on_change = changed
-        self._read: Callable[[Named], Value | None] = read
+        self._read: Callable[[NodeObject], Value] = read
         self._values: dict[str, Value] = {}
         self._of_list: dict[str, Value] = {}
 
@@ -40,26 +38,21 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         return len(self._values)
 
     def get(self, key: str) -> Value | None:
-        """What is known of the object with this name; ``namespace/name`` where there are namespaces."""
+        """What is known of the node with this name."""
         return self._values.get(key)
 
-    def key(self, obj: Named) -> str:
-        """As of ``get``."""
-        if isinstance(obj, ClaimObject):
-            return f"{obj.metadata.namespace}/{obj.metadata.name}"
+    def key(self, obj: NodeObject) -> str:
+        """Its name."""
         return obj.metadata.name
 
     def key_of(self, what: Identity) -> str | None:
-        """Objects are known by name."""
+        """Nodes are known by name."""
         return str(what) if what.name else None
 
-    def see(self, key: str, obj: Named) -> None:
-        """An object, which may be new. Until a list is complete, what was known before it counts."""
-        values, value = self._of_list if self._is_listing else self._values, self._read(obj)
-        if value is None:
-            values.pop(key, None)
-        else:
-            values[key] = value
+    def see(self, key: str, obj: NodeObject) -> None:
+        """A node, which may be new. Until a list is complete, what was known before it counts."""
+        values = self._of_list if self._is_listing else self._values
+        values[key] = self._read(obj)
         if not self._is_listing:
             self._on_change()
 
@@ -69,7 +62,7 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         self._on_change()
 
     def compare(self, listed: Mapping[str, None], version: int) -> None:
-        """Exactly the objects of the list exist."""
+        """Exactly the nodes of the list exist."""
         self._values, self._of_list = self._of_list, {}
         self._on_change()
 

@@ -99,16 +99,15 @@ def reset(**given: object) -> None:
 _REMOVE_HELP = f"""Remove the labels of KEY from all nodes: the key of a taint, or of a label that was listed under
 versionLabels.
 
-It first lists the pods, templates and PersistentVolumes whose node affinity names these labels. While there are any it
-refuses: a pod that runs would not match its own node any more, and a kubelet that restarts ends it at once, with the
-reason NodeAffinity; a Pending pod, and every pod that uses the volume, would find no node. Restart the workloads, so
-that they lose the affinity, and try again. --force removes the labels all the same.
+It first lists the pods and templates whose node affinity names these labels. While there are any it refuses: a pod that
+runs would not match its own node any more, and a kubelet that restarts ends it at once, with the reason NodeAffinity;
+a Pending pod would find no node. Restart the workloads, so that they lose the affinity, and try again. --force removes
+the labels all the same.
 
 It refuses while a policy places by the key, in any mode. On a terminal it asks before it does so; scripts pass --yes.
 It does not need the operator, and can be repeated after an interruption.
 
-It needs the rights to list nodes, pods, persistentvolumes, taintevictionpolicies, and all kinds of workloads, and to
-patch nodes.
+It needs the rights to list nodes, pods, taintevictionpolicies, and all kinds of workloads, and to patch nodes.
 
 \b
 Examples:
@@ -139,7 +138,7 @@ def placement() -> None:
 
 @placement.command(help=_REMOVE_HELP, short_help="Remove the labels of a key from all nodes.")
 @click.argument("key")
-@click.option("--force", is_flag=True, help="Remove them although pods, templates or volumes name them.")
+@click.option("--force", is_flag=True, help="Remove them although pods or templates name them.")
 @yes_option
 @cluster_options
 def remove(**given: object) -> None:

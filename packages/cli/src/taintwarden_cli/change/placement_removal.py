@@ -15,7 +15,7 @@ from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec, PlacedVolume
+from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec
 from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.rehearsal import named
 from taintwarden_cli.rehearsal.session import ClusterError, Session
@@ -25,7 +25,6 @@ from taintwarden_placement.admission.annotated_objects import pod_in
 from taintwarden_placement.admission.checking import look, mapping
 from taintwarden_placement.node_labels import neutral_labels, node_labels
 from taintwarden_placement.node_labels.names import Kept, keys_of
-from taintwarden_placement.scheduling.objects import VOLUMES
 
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5
@@ -94,7 +93,7 @@ class Uses:
         self.policies: list[str] = []
         """Policies that place by it, or repeat its version, each with its mode unless that is Enforce."""
         self.nodes: set[str] = set()
-        self.users: dict[str, list[str]] = {"Pods": [], "Templates": [], "Volumes": []}
+        self.users: dict[str, list[str]] = {"Pods": [], "Templates": []}
         """The objects whose node affinity names the labels."""
 
     def add_policy(self, stored: Mapping[str, Any]) -> None:
@@ -116,11 +115,6 @@ class Uses:
         """A pod that has not finished."""
         if self._are_in(pod.spec.place.labels):
             self.users["Pods"].append(f"{pod.metadata.namespace}/{pod.metadata.name}")
-
-    def add_volume(self, volume: PlacedVolume) -> None:
-        """A PersistentVolume."""
-        if self._are_in(volume.place.labels):
-            self.users["Volumes"].append(volume.metadata.name)
 
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
         """An object with a pod template. One that a controller manages has the template of that."""
@@ -158,7 +152,6 @@ async def read_uses(session: Session, key: str) -> Uses:
         stored_policies(session),
         read(NODES.path, NodeObject, NODES.name, found.add_node),
         read(PODS.path, PlacedPod, PODS.name, found.add_pod, NOT_FINISHED),
-        read(VOLUMES.path, PlacedVolume, VOLUMES.name, found.add_volume),
         *templates,
     )
     for policy in stored:

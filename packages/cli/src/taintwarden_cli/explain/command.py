@@ -19,8 +19,8 @@ With -f no cluster is asked: the files hold the Pod, its Node, the TaintEviction
 if a policy asks for its labels, the Namespace; if one has devices, ResourceSlices, ResourceClaims and DeviceTaintRules.
 
 For a pod that is Pending it states which nodes may not get it and why: taints that it does not tolerate, and node
-affinity of the pod or its volumes that does not match. It computes what the webhook would write now, compares that
-with the pod, and says what to do. That needs the right to list nodes.
+affinity that does not match. It computes what the webhook would write now, compares that with the pod, and says what
+to do. That needs the right to list nodes.
 
 \b
 Examples:

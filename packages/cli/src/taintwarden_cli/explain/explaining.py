@@ -321,5 +321,3 @@ def _unread(evaluation: Evaluation) -> Iterator[str]:
             yield f"policy {policy.name}: {wording.devices_unknown(snapshot.devices_problem)}"
     for subject, why in snapshot.unreadable:
         yield f"{subject} cannot be read and counts as absent: {why}"
-    if problem := snapshot.problems.get(Source.VOLUMES):
-        yield f"its volumes are not considered: {problem}"

@@ -43,9 +43,9 @@ a folder, its .yaml, .yml and .json files are checked. 0950 without quotes is a 
 
 Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templates of Deployments, StatefulSets,
 DaemonSets, ReplicaSets, Jobs and CronJobs, and of any other kind that contains pod templates, such as Rollouts,
-RayClusters and JobSets (the annotations, and native tolerations that an API server may refuse); and the annotation of
-PersistentVolumes. Other objects are counted and ignored, TaintPublishers too: only the API server checks them. Lists
-are unfolded. Render the templates of a Helm chart first.
+RayClusters and JobSets (the annotations, and native tolerations that an API server may refuse). Other objects are
+counted and ignored, TaintPublishers too: only the API server checks them. Lists are unfolded. Render the templates of
+a Helm chart first.
 
 \b
 Examples:

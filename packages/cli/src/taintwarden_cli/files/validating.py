@@ -58,7 +58,7 @@ class FileReport(msgspec.Struct, rename="camel"):
     files: int = 0
     objects: int = 0
     checked: int = 0
-    """Policies, profiles, pods, pod templates and volumes."""
+    """Policies, profiles, pods and pod templates."""
     ignored: dict[str, int] = {}
     errors: int = 0
     warnings: int = 0

@@ -8,11 +8,10 @@ import msgspec
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
 from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, PodObject
 from taintwarden_cli.rehearsal.manifests import BadInput, Document
-from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
-from taintwarden_placement.scheduling.objects import ClaimObject
 
 T = TypeVar("T")
 DEVICES_GROUP = "resource.k8s.io"
@@ -35,9 +34,7 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
     pod = pods[-1]
     pod.metadata.namespace = namespace
     budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
-    claims = [_convert(one, ClaimObject) for one in _of_kind(documents, "", "PersistentVolumeClaim")]
-    named: list[BudgetObject | ClaimObject] = [*budgets, *claims]
-    for one in named:
+    for one in budgets:
         one.metadata.namespace = one.metadata.namespace or "default"
     namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
     return Snapshot(
@@ -47,8 +44,6 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         namespaces=namespaces,
         policies=[_named(one)[0] for one in _of_kind(documents, GROUP, POLICY_KIND)],
         budgets=budgets,
-        claims=claims,
-        volumes=[_convert(one, PlacedVolume) for one in _of_kind(documents, "", "PersistentVolume")],
         slices=[_convert(one, SliceObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceSlice")],
         device_claims=[_convert(one, DeviceClaimObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceClaim")],
         taint_rules=[_convert(one, TaintRuleObject) for one in _of_kind(documents, DEVICES_GROUP, "DeviceTaintRule")],

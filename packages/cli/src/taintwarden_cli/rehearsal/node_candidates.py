@@ -1,18 +1,17 @@
 """Which nodes may get a pod, and why the others may not: by the scheduler's rules for taints and labels, and by ours.
 
-Not considered: resources, ports, affinity to pods, topology spread, the places of volumes other than by labels.
+Not considered: resources, ports, affinity to pods, topology spread, the places of volumes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
-from taintwarden.api.node_affinity import Parsed, parse_volume_affinity
 from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint, Toleration, Tolerations
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta
-from taintwarden_cli.rehearsal.places import Place, PlacedPod, PlacedVolume, labels_of
+from taintwarden_cli.rehearsal.places import Place, PlacedPod, labels_of
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.injection import NO_NODE
@@ -21,9 +20,8 @@ from taintwarden_placement.admission.placing import Restrictions, acting, restri
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.node_labels.names import is_mirror_label
 from taintwarden_placement.node_labels.wanted import placed_keys, published_labels
-from taintwarden_placement.scheduling.demands import Demands, claim_of
+from taintwarden_placement.scheduling.demands import Demands, UnboundPod
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
-from taintwarden_placement.scheduling.objects import UnboundPod
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"
@@ -40,8 +38,6 @@ class ObstacleKind(StrEnum):
     """The labels of the node do not say what its taints say."""
     PLACEMENT = "placement"
     """What placement has written matches the node no longer, or cannot say what the pod tolerates."""
-    VOLUME = "volume"
-    """The node affinity of its volume does not match."""
     TAINT = "taint"
     """A taint is not tolerated."""
     AFFINITY = "affinity"
@@ -68,7 +64,6 @@ class Candidate:
     Args:
         demand: what it demands, with extended tolerations and node affinity.
         place: what the scheduler reads in its ``nodeSelector`` and node affinity.
-        volumes: those that its claims are bound to, with node affinity.
         wanted: what placement would write now.
         candidates: what it is one of.
 
@@ -78,7 +73,6 @@ class Candidate:
         self,
         demand: Demand,
         place: Place,
-        volumes: Sequence[PlacedVolume],
         wanted: Restrictions,
         candidates: "Candidates",
     ) -> None:
@@ -94,9 +88,6 @@ class Candidate:
         self._own = Place(selector, place.terms).without(is_mirror_label).judge(gates)
         """Without what placement has written."""
         self._place = place.judge(gates)
-        self._volumes = [
-            (one.place, one.place.judge(gates, f"PersistentVolume {one.metadata.name}")) for one in volumes
-        ]
         self._labels = place.labels
 
     def tolerates(self, taint: Taint) -> bool:
@@ -121,28 +112,23 @@ class Candidate:
         if own := self._own.refusal((), labels):
             yield Obstacle(ObstacleKind.AFFINITY, own.reason)
         elif refused is None and (placed := self._place.refusal((), labels)):  # otherwise it is said already
-            yield self._of_placement(node, placed.reason, self._place, self._labels)
-        for place, judge in self._volumes:
-            if missed := judge.refusal((), labels):
-                yield self._of_placement(node, missed.reason, judge, place.labels)
+            yield self._of_placement(node, placed.reason)
 
     def preferences(self, node: Node) -> Preferences:
         """How well the node suits."""
         return self._judge.preferences([taint for taint, _ in node.taints], node.labels)
 
-    def _of_placement(self, node: Node, mismatch: str, judge: Judge, named: Sequence[str]) -> Obstacle:
-        """A node that does not match. ``named``: the labels that are compared."""
+    def _of_placement(self, node: Node, mismatch: str) -> Obstacle:
+        """A node that does not match by its labels of placement."""
         if self.is_impossible:
             told = f"{mismatch}: what restricts it to nodes could not be written when it was created"
             return Obstacle(ObstacleKind.IMPOSSIBLE, told)
-        if not any(map(is_mirror_label, named)):
-            return Obstacle(ObstacleKind.VOLUME, mismatch)
         wanted = self._candidates.wanted(node)
-        if judge.refusal((), wanted.on(labels_of(node))) is None:
+        if self._place.refusal((), wanted.on(labels_of(node))) is None:
             differing = ", ".join(
                 f"{label} is {node.labels.get(label, 'not there')} and should be {value}"
                 for label, value in wanted.labels.items()
-                if label in named and node.labels.get(label) != value
+                if label in self._labels and node.labels.get(label) != value
             )
             return Obstacle(ObstacleKind.LABELS, f"{mismatch}: {NOT_LABELLED}: {differing}")
         faults = [*(f"{subject}: {why}" for subject, why in wanted.faults), *self.wanted.warnings]
@@ -161,15 +147,10 @@ class Candidates:
 
     def __init__(self, snapshot: Snapshot, taught: Rehearsal, gates: Gates) -> None:
         self.gates = gates
-        self._claims = {
-            f"{one.metadata.namespace}/{one.metadata.name}": one.spec.volume_name for one in snapshot.claims
-        }
-        self._volumes = {one.metadata.name: one for one in snapshot.volumes}
         self._taught = taught
         self._published = published_labels(taught.policies)
         self._by_labels = bool(self._published or placed_keys(taught.policies))
-        annotated = _annotated(snapshot, by_labels=self._by_labels)
-        self._demands = Demands(taught.decoder, _indexed(taught.profiles), self._claims.get, annotated.get)
+        self._demands = Demands(taught.decoder, _indexed(taught.profiles))
 
     def wanted(self, node: Node) -> NodeLabels:
         """The labels of placement that a node should have."""
@@ -178,12 +159,12 @@ class Candidates:
     def of(self, pod: PlacedPod) -> Candidate:
         """What a pod demands."""
         pod_class = self._taught.decoder.pod_class(pod)
-        return self._candidate(self._demands.of(pod), pod.spec.place, pod_class, self._bound(pod))
+        return self._candidate(self._demands.of(pod), pod.spec.place, pod_class)
 
     def of_class(
         self, pod_class: PodClass, place: Place, node_affinity: str | None, natives: tuple[Toleration, ...]
     ) -> Candidate:
-        """What pods of a class demand that require these labels, with this annotation; their volumes are not known.
+        """What pods of a class demand that require these labels, with this annotation.
 
         ``natives``: native tolerations that they get in addition.
         """
@@ -192,25 +173,18 @@ class Candidates:
         own = self._taught.view.tolerations_of(pod_class)
         tolerations = msgspec.structs.replace(own, native=(*own.native, *natives))
         demand = Demand(tolerations, self._demands.of(UnboundPod(metadata)).affinities)
-        return self._candidate(demand, place, pod_class, ())
+        return self._candidate(demand, place, pod_class)
 
-    def _candidate(
-        self, demand: Demand, place: Place, pod_class: PodClass, volumes: Sequence[PlacedVolume]
-    ) -> Candidate:
+    def _candidate(self, demand: Demand, place: Place, pod_class: PodClass) -> Candidate:
         policies = acting(
             self._taught.policies, pod_class, self._taught.view.namespace_labels(pod_class.namespace)
         ).placing
         wanted = restrictions(demand, policies, self._published, self.gates)
-        found = Candidate(demand, place, volumes, wanted, self)
+        found = Candidate(demand, place, wanted, self)
         is_written = found.is_impossible or merge(required := place.required(), wanted.affinities)[0] is required
         if self._by_labels and not is_written:  # nothing evaluates its affinities then
-            return Candidate(Demand(demand.tolerations), place, volumes, wanted, self)
+            return Candidate(Demand(demand.tolerations), place, wanted, self)
         return found
-
-    def _bound(self, pod: PlacedPod) -> list[PlacedVolume]:
-        names = (claim_of(volume, pod) for volume in pod.spec.volumes)
-        bound = (self._claims.get(f"{pod.metadata.namespace}/{name}") for name in names if name)
-        return [self._volumes[name] for name in bound if name and name in self._volumes]
 
 
 def _indexed(profiles: tuple[Profile, ...]) -> Profiles:
@@ -218,12 +192,3 @@ def _indexed(profiles: tuple[Profile, ...]) -> Profiles:
     for profile in profiles:
         found.put(profile.namespace, profile.name, profile)
     return found
-
-
-def _annotated(snapshot: Snapshot, *, by_labels: bool) -> Mapping[str, Parsed]:
-    """The annotations of volumes, which only the scheduler extender evaluates. Otherwise their own affinity counts."""
-    if by_labels:
-        return {}
-    texts = ((one.metadata.name, one.metadata.annotations) for one in snapshot.volumes)
-    given = {name: ours.node_affinity for name, ours in texts if ours is not None}
-    return {name: parse_volume_affinity(text) for name, text in given.items() if text is not None}

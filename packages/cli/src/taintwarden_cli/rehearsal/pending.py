@@ -80,7 +80,7 @@ def _told(
         case ObstacleKind.IMPOSSIBLE:
             return "what restricts it to nodes could not be written when it was created, and can be now", again
         case ObstacleKind.PLACEMENT:
-            why = "what placement has written for it, or for its volume, does not match"
+            why = "what placement has written for it does not match"
             return f"{why}: {faults}" if faults else why, f"{again}; if that does not help, {express}"
         case ObstacleKind.NATIVE if not is_injected:
             step = f"add a native Exists to the template, or label the namespace {INJECT}=true, then {again}"
@@ -92,9 +92,6 @@ def _told(
         case ObstacleKind.LABELS:
             why = "labels of placement do not say what the taints of the node say"
             return why, "look at the operator, which writes them: taintwarden doctor"
-        case ObstacleKind.VOLUME:
-            why = "the node affinity of its volume does not match, and Kubernetes does not change that"
-            return why, "label a node so that it matches, or use another volume"
     if not any(one.kind is ObstacleKind.TAINT for found in obstacles.values() for one in found):
         return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
     if candidate.demand.tolerations.extended:

@@ -1,4 +1,4 @@
-"""What pods and volumes require of the labels of nodes, by ``nodeSelector`` and required ``nodeAffinity``."""
+"""What pods require of the labels of nodes, by ``nodeSelector`` and required ``nodeAffinity``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +8,8 @@ import msgspec
 from taintwarden.engine.affinity import NodeAffinity, NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Gates, Node
 from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus
+from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.feasibility import Demand, Judge, Sourced
-from taintwarden_placement.scheduling.objects import UnboundPod, VolumeObject
 
 NAME_FIELD = "metadata.name"
 """Of ``matchFields``: the name of a node, which stands for a label here."""
@@ -100,26 +100,6 @@ class PlacedSpec(PodSpec, rename="camel"):
         required = self.affinity and self.affinity.node_affinity and self.affinity.node_affinity.required
         terms = required.node_selector_terms if required else None
         return Place(tuple(sorted(self.node_selector.items())), terms)
-
-
-class _VolumeAffinity(msgspec.Struct):
-    required: _NodeSelector | None = None
-
-
-class _VolumeSpec(msgspec.Struct, rename="camel"):
-    node_affinity: _VolumeAffinity | None = None
-
-
-class PlacedVolume(VolumeObject):
-    """A v1 PersistentVolume as commands read it."""
-
-    spec: _VolumeSpec = msgspec.field(default_factory=_VolumeSpec)
-
-    @property
-    def place(self) -> Place:
-        """Its requirements on node labels, which the scheduler evaluates for the pods that use it."""
-        required = self.spec.node_affinity and self.spec.node_affinity.required
-        return Place((), required.node_selector_terms if required else None)
 
 
 class _ToldCondition(ObjectCondition):

@@ -14,7 +14,7 @@ from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObjec
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
-from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import (
@@ -29,8 +29,6 @@ from taintwarden_cli.rehearsal.sources import (
     identity,
 )
 from taintwarden_devices.objects import DEVICES_PATH, DeviceClaimObject, SliceObject, TaintRuleObject
-from taintwarden_placement.scheduling.demands import claim_of
-from taintwarden_placement.scheduling.objects import VOLUMES, ClaimObject
 
 MAX_BUDGETS = 500
 FIELDS: dict[Source, tuple[str, type[Any]]] = {
@@ -38,7 +36,6 @@ FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.PODS: ("pods", PlacedPod),
     Source.NAMESPACES: ("namespaces", NamespaceObject),
     Source.BUDGETS: ("budgets", BudgetObject),
-    Source.VOLUMES: ("volumes", PlacedVolume),
     Source.SLICES: ("slices", SliceObject),
     Source.DEVICE_CLAIMS: ("device_claims", DeviceClaimObject),
     Source.TAINT_RULES: ("taint_rules", TaintRuleObject),
@@ -196,13 +193,6 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     async def nodes() -> None:
         found.nodes = await _nodes_for(session, pod)
 
-    async def volumes() -> None:
-        """The scheduler checks them before a pod is bound."""
-        try:
-            found.claims, found.volumes = await _volumes_of(session, pod) if pod.is_pending else ([], [])
-        except ClusterError as error:
-            problems[Source.VOLUMES] = str(error)
-
     async def of_namespace() -> None:
         """Labels of the namespace; few policies select by them."""
         try:
@@ -228,7 +218,6 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
 
     *_, found.policies, profiles = await asyncio.gather(
         nodes(),
-        volumes(),
         of_namespace(),
         budgets(),
         stored_policies(session),
@@ -273,21 +262,6 @@ async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
         return []
     node = await session.read(f"{NODES.path}/{quote(pod.spec.node_name, safe='')}", NodeObject, NODES.name)
     return [] if node is None else [node]
-
-
-async def _volumes_of(session: Session, pod: PlacedPod) -> tuple[list[ClaimObject], list[PlacedVolume]]:
-    """The claims of a pod that are bound, and their volumes, which may have node affinity of ours."""
-    claims, volumes = list[ClaimObject](), list[PlacedVolume]()
-    space = f"/api/v1/namespaces/{quote(pod.metadata.namespace, safe='')}/persistentvolumeclaims"
-    for name in filter(None, (claim_of(volume, pod) for volume in pod.spec.volumes)):
-        claim = await session.read(f"{space}/{quote(name, safe='')}", ClaimObject, "persistentvolumeclaims")
-        if claim is None or not claim.spec.volume_name:
-            continue
-        path = f"{VOLUMES.path}/{quote(claim.spec.volume_name, safe='')}"
-        volume = await session.read(path, PlacedVolume, VOLUMES.name)
-        claims.append(claim)
-        volumes += [] if volume is None else [volume]
-    return claims, volumes
 
 
 async def stored_policies(session: Session) -> list[dict[str, Any]]:

@@ -7,10 +7,9 @@ import msgspec
 
 from taintwarden.api.status import PolicyStatus
 from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, WorkloadObject
-from taintwarden_cli.rehearsal.places import PlacedPod, PlacedVolume
+from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.sources import DEVICES, Source, Subject
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
-from taintwarden_placement.scheduling.objects import ClaimObject
 
 
 class Snapshot(msgspec.Struct):
@@ -39,9 +38,6 @@ class Snapshot(msgspec.Struct):
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
     """Controllers of pods by the plural of their kind."""
     budgets: Sequence[BudgetObject] = ()
-    claims: Sequence[ClaimObject] = ()
-    """Those of a pod that is explained, and their volumes."""
-    volumes: Sequence[PlacedVolume] = ()
     slices: Sequence[SliceObject] = ()
     device_claims: Sequence[DeviceClaimObject] = ()
     taint_rules: Sequence[TaintRuleObject] = ()

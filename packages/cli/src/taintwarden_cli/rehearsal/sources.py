@@ -7,7 +7,6 @@ import msgspec
 
 from taintwarden.kube.wire.resources import BUDGETS, CONTROLLERS, NAMESPACES, NODES, PODS
 from taintwarden_devices.objects import CLAIMS, SLICES, TAINT_RULES
-from taintwarden_placement.scheduling.objects import VOLUMES
 
 
 class Subject(msgspec.Struct, frozen=True, order=True):
@@ -52,7 +51,6 @@ class Source(StrEnum):
     PODS = "pods"
     NAMESPACES = "namespaces"
     BUDGETS = "poddisruptionbudgets"
-    VOLUMES = "persistentvolumes"
     SLICES = "resourceslices"
     DEVICE_CLAIMS = "resourceclaims"
     TAINT_RULES = "devicetaintrules"
@@ -94,7 +92,6 @@ OBJECTS = {
     Source.NAMESPACES: Listing(NAMESPACES.path, "", "Namespace"),
     Source.BUDGETS: Listing(BUDGETS.path, "policy", "PodDisruptionBudget"),
     Source.PODS: Listing(PODS.path, "", "Pod", f"{PODS.field_selector},{NOT_FINISHED}"),
-    Source.VOLUMES: Listing(VOLUMES.path, "", "PersistentVolume"),
     Source.SLICES: Listing(SLICES.path, "resource.k8s.io", "ResourceSlice"),
     Source.DEVICE_CLAIMS: Listing(CLAIMS.path, "resource.k8s.io", "ResourceClaim"),
     Source.TAINT_RULES: Listing(TAINT_RULES.path, "resource.k8s.io", "DeviceTaintRule"),

@@ -7,14 +7,13 @@ from typing import Any
 from msgspec import UNSET
 
 from taintwarden.api.decode import nearest
-from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_volume_affinity
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
 from taintwarden.engine.model import Profile
 from taintwarden.fields.field_errors import FieldError, InvalidObject, join
-from taintwarden_placement.admission.checking import FaultSeverity, Found, check_annotation_names, look
-from taintwarden_placement.admission.pod_review import cautions, check_affinity, check_owner, check_pod
+from taintwarden_placement.admission.checking import FaultSeverity, Found, look
+from taintwarden_placement.admission.pod_review import cautions, check_owner, check_pod
 
 TEMPLATES: dict[tuple[str, str], str] = {
     ("", "Pod"): "",
@@ -38,7 +37,6 @@ class ObjectRole(StrEnum):
     POLICY = "policy"
     PROFILE = "profile"
     POD = "pod"
-    VOLUME = "volume"
     STRANGER = "stranger"
     """Of our group, and no kind of it; or nothing that Kubernetes would take."""
     OTHER = "other"
@@ -51,9 +49,7 @@ def subject_of(group: str, kind: str) -> ObjectRole:
         return ObjectRole.POLICY if kind == POLICY_KIND else ObjectRole.PROFILE
     if not kind or (group == GROUP and kind != PUBLISHER_KIND):  # its rules are those of another package
         return ObjectRole.STRANGER
-    if (group, kind) in TEMPLATES:
-        return ObjectRole.POD
-    return ObjectRole.VOLUME if (group, kind) == ("", "PersistentVolume") else ObjectRole.OTHER
+    return ObjectRole.POD if (group, kind) in TEMPLATES else ObjectRole.OTHER
 
 
 def check_object(
@@ -81,9 +77,6 @@ def check_object(
             yield from _check_template(obj, path, pod_in(obj, group, kind), profiles, **flags)
             if path:
                 yield from check_owner(obj, path)
-        case ObjectRole.VOLUME:
-            yield from check_annotation_names(obj, (AFFINITY_ANNOTATION,))
-            yield from check_affinity(look(obj, "metadata", "annotations", AFFINITY_ANNOTATION), parse_volume_affinity)
         case ObjectRole.STRANGER:
             yield FaultSeverity.ERROR, _strange(kind)
         case ObjectRole.OTHER:

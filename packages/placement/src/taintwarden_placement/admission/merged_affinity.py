@@ -1,4 +1,4 @@
-"""Requirements and preferences about nodes, merged into the affinity that a pod or a volume brings."""
+"""Requirements and preferences about nodes, merged into the affinity that a pod brings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, product
@@ -39,17 +39,8 @@ class _Affinity(msgspec.Struct, rename="camel"):
 
 def is_affinity(given: object) -> bool:
     """Whether it has the types of a pod's affinity, or is none. An API server stores no other."""
-    return _has_type(given, _Affinity)
-
-
-def is_selector(given: object) -> bool:
-    """The same of a node selector."""
-    return _has_type(given, _Selector)
-
-
-def _has_type(given: object, type_: type) -> bool:
     try:
-        msgspec.convert(given, type_ | None)
+        msgspec.convert(given, _Affinity | None)
     except msgspec.ValidationError:
         return False
     return True

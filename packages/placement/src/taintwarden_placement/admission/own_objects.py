@@ -39,7 +39,7 @@ def check_change(
     subject = subject_of(group, kind)
     if subject in (ObjectRole.POLICY, ObjectRole.PROFILE):
         return _check_own(obj, old, group, kind)
-    if subject not in (ObjectRole.POD, ObjectRole.VOLUME):
+    if subject is not ObjectRole.POD:
         return ALLOWED
     template = pod_in(obj, group, kind)
     # The template of a DaemonSet has been completed before: its controller reads it.

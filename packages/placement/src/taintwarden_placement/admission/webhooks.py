@@ -19,14 +19,13 @@ from taintwarden_placement.admission.own_objects import INJECT, check_change, is
 from taintwarden_placement.admission.placing import acting
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.templates import complete_template
-from taintwarden_placement.admission.volume_review import inject_volume
 from taintwarden_placement.node_labels.wanted import published_labels
+from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.feasibility import Demand
-from taintwarden_placement.scheduling.objects import UnboundPod
 
 _UNPLACED = f"{AFFINITY_PATH}: has no effect on pods that are not injected: label the namespace {INJECT}=true"
 _MIRROR = "kubernetes.io/config.mirror"
-_POD, _DAEMON_SET, _VOLUME = ("", "Pod"), ("apps", "DaemonSet"), ("", "PersistentVolume")
+_POD, _DAEMON_SET = ("", "Pod"), ("apps", "DaemonSet")
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
@@ -56,7 +55,7 @@ class AdmissionWebhooks:
         decoder: makes engine values of pods.
         demand_of: what a pod demands of nodes.
         gates: which operators may match at all.
-        by_extender: schedulers ask the extender, so that pods and volumes need no node affinity.
+        by_extender: schedulers ask the extender, so that pods need no node affinity.
 
     """
 
@@ -106,15 +105,10 @@ class AdmissionWebhooks:
         return msgspec.structs.replace(found, warnings=tuple(warnings))
 
     def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
-        """What a pod, a volume or the template of a DaemonSet gets before it is stored."""
+        """What a pod or the template of a DaemonSet gets before it is stored."""
         if request.object is None:
             return AdmissionResponse()
         kind = (request.kind.group, request.kind.kind)
-        if kind == _VOLUME:
-            if self._by_extender:
-                return AdmissionResponse()
-            published = published_labels(self._known.policies)
-            return inject_volume(request.object, request.old_object, published, self._gates)
         if kind not in (_POD, _DAEMON_SET):
             return AdmissionResponse()
         if left_alone := _too_large(pod_in(request.object, *kind)):

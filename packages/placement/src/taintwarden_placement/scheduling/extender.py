@@ -11,10 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts
-from taintwarden_placement.scheduling.demands import Demands
+from taintwarden_placement.scheduling.demands import Demands, UnboundPod
 from taintwarden_placement.scheduling.feasibility import Demand, Judge, Preferences, RefusalCause
 from taintwarden_placement.scheduling.node_changes import NodeChanges
-from taintwarden_placement.scheduling.objects import UnboundPod
 
 MAX_SCORE = 10
 """``MaxExtenderPriority``."""
