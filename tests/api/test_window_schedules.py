@@ -137,20 +137,15 @@ def test_all_wrong_fields_are_named():
 @pytest.mark.parametrize(
     ("schedule", "said"),
     [
-        ("", "must have five fields, and has 0"),
-        ("0 2 * *", "must have five fields, and has 4"),
-        ("0 0 2 * * *", "there are no seconds; write 0 2 * * *"),
-        ("*/5 0 2 * * *", "there are no seconds; write for example"),
-        ("0 0 2 * * * 2027", "must have five fields, and has 7"),
-        ("@daily", "write 0 0 * * *"),
-        ("@Weekly ", "write 0 0 * * 0"),
-        ("@every 1h", "write for example"),
-        ("@reboot", "write for example"),
-        ("TZ=Asia/Tokyo 0 2 * * *", "write 0 2 * * * and set timeZone to Asia/Tokyo"),
-        ("CRON_TZ=UTC 0 2 * * *", "write 0 2 * * * and set timeZone to UTC"),
+        ("", "and has 0"),
+        ("0 2 * *", "and has 4"),
+        ("0 0 2 * * *", "and has 6"),
+        ("@daily", "and has 1"),
+        ("TZ=Asia/Tokyo 0 2 * * *", "and has 6"),
     ],
 )
-def test_what_other_crons_understand_is_refused_with_what_to_write(schedule, said):
+def test_a_schedule_has_five_fields(schedule, said):
+    assert "must have five fields" in schedule_fault(schedule)
     assert said in schedule_fault(schedule)
 
 
@@ -167,42 +162,6 @@ def test_no_schedule_at_all_ends_the_check(text):
 @given(st.lists(st.text(alphabet="0123456789*/,-#LW", min_size=1, max_size=5), min_size=5, max_size=5))
 def test_no_five_fields_end_the_check(fields):
     list(check_windows((Written(" ".join(fields), "1s"),)))
-
-
-# -- windows that never close -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("schedule", "longest", "too_long"),
-    [
-        ("0 0 * * *", "23h59m59s", "24h"),
-        ("0 2 * * *", "23h59m59s", "744h"),
-        ("*/5 * * * *", "4m59s", "5m"),
-        ("* * * * *", "59s", "1m"),
-        ("0 9-17 * * *", "15h59m59s", "16h"),
-        ("0 0,12 * * *", "11h59m59s", "12h"),
-        ("0 1,23 * * *", "21h59m59s", "22h"),
-        ("0 0 * * MON-FRI", "71h59m59s", "72h"),
-        ("0 0 1 * *", "743h59m59s", "744h"),
-        ("0 0 * * MON#1", "744h", ""),
-        ("0 0 29 2 *", "744h", ""),
-        ("0 0 1-28 * TUE,FRI", "73h", ""),  # closes after 28 March 2025 only
-        ("0 0 * 2 MON#5", "744h", ""),
-    ],
-)
-def test_a_window_must_close_before_it_opens_again(schedule, longest, too_long):
-    assert faults(Written(schedule, longest)) == []
-    if too_long:
-        said = fault(schedule=schedule, duration=too_long)
-        assert said.startswith(f'[0].duration: Invalid value: "{too_long}": never closes')
-
-
-def test_a_window_that_is_longer_than_some_gaps_may_still_close():
-    assert faults(Written("0 2,3 * * *", "5h")) == []
-
-
-def test_whether_it_closes_is_asked_of_sound_windows_only():
-    assert len(faults(Written("60 * * * *", "744h"))) == 1
 
 
 # -- zones ------------------------------------------------------------------------------------------------------------
@@ -225,11 +184,6 @@ def test_a_name_of_the_database_is_a_zone(name):
         ("Berlin", "did you mean Europe/Berlin?"),
         ("New York", "did you mean America/New_York?"),
         ("utc", "did you mean UTC?"),
-        ("Local", "the zone of a machine is not known here: write for example Europe/Berlin or UTC"),
-        ("CEST", "an abbreviation does not say when clocks change"),
-        ("Z", "an abbreviation does not say when clocks change"),
-        ("UTC+1", "an offset does not say when clocks change"),
-        ("+01:00", "an offset does not say when clocks change"),
         ("", "write for example Europe/Berlin or UTC"),
         ("Nowhere/Xyzzyx", "write for example Europe/Berlin or UTC"),
     ],
@@ -257,24 +211,6 @@ def test_no_zone_at_all_ends_the_check(name):
 def test_every_fault_of_every_window_is_found():
     found = faults(Written(), Written("60 2 * * *", "1d", "CEST"))
     assert [error.split(":")[0] for error in found] == ["[1].schedule", "[1].duration", "[1].timeZone"]
-
-
-def test_the_same_window_twice_is_refused():
-    (said,) = faults(Written(duration="4h"), Written("0 3 * * *"), Written(duration="240m"))
-    assert said == '[2]: Invalid value: "0 2 * * *": says the same as [0]; remove it'
-
-
-def test_two_durations_for_the_same_times_are_refused():
-    (said,) = faults(Written(duration="4h"), Written(duration="2h"))
-    assert said == '[1].duration: Invalid value: "2h": [0] opens at the same times for 4h; keep one of the two'
-
-
-def test_spaces_and_case_make_no_other_schedule():
-    assert len(faults(Written("0 2 * * mon"), Written("0  2 * * MON "))) == 1
-
-
-def test_the_same_schedule_in_another_zone_is_another_window():
-    assert faults(Written(), Written(time_zone="UTC")) == []
 
 
 def test_windows_may_overlap():

@@ -5,15 +5,15 @@ A window opens at the times that Debian's cron would run a job:
 * A schedule whose minute and hour both name times (``30 2 * * *``) opens once for each of them. A time that the clock
   skips in spring opens right after the skip; a time that occurs twice in autumn opens at its first occurrence.
 * A schedule with a star at the start of minute or hour (``*/15 2 * * *``) opens whenever the local time matches: never
-  at skipped times, twice at times that occur twice.
+  at skipped times, twice at times that occur twice. Where clocks change at midnight, or by other than an hour, the
+  library may err on that day by the change.
 
 It stays open for a duration of real time, regardless of changes of the local time.
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
@@ -21,8 +21,6 @@ from cronsim import CronSim
 from taintwarden.engine.limits.protocol import EvictionRequest, Limit
 from taintwarden.engine.limits.refusal import WINDOW, Refusal
 from taintwarden.engine.model import Instant, Policy, Window, later
-
-_DAY_SECONDS = 86_400
 
 
 class EvictionWindows(Limit):
@@ -92,46 +90,13 @@ class _Schedule:
     """The times that a cron expression names in a time zone, in whole seconds since the epoch."""
 
     def __init__(self, expression: str, time_zone: str) -> None:
-        minute, hour, *_ = expression.split()
         self._expression = expression
         self._zone = ZoneInfo(time_zone)
-        self._names_times = not minute.startswith("*") and not hour.startswith("*")
 
     def after(self, moment: int) -> float:
         """The first time later than ``moment``; infinity if there is none within 50 years."""
-        return self._named_time_after(moment) if self._names_times else self._match_after(moment)
-
-    def _named_time_after(self, moment: int) -> float:
         for opens in CronSim(self._expression, datetime.fromtimestamp(moment, self._zone)):
             # In the second occurrence of a repeated hour, the library returns times of the first.
             if opens.timestamp() > moment:
                 return opens.timestamp()
         return math.inf
-
-    def _match_after(self, moment: int) -> float:
-        """Search between one change of the UTC offset and the next, where any zone has a fixed offset.
-
-        Across a change the library steps by whole hours: it misses half an hour if clocks shift by 30 minutes, and
-        returns a midnight that was skipped.
-        """
-        while True:
-            offset = self._offset(moment + 1)
-            opens = next(CronSim(self._expression, datetime.fromtimestamp(moment, timezone(offset))), None)
-            if opens is None:
-                return math.inf
-            change = self._change(moment + 1, int(opens.timestamp()))
-            if change is None:
-                return opens.timestamp()
-            moment = change - 1
-
-    def _change(self, since: int, until: int) -> int | None:
-        """The first second, ``until`` included, with another offset than at ``since``."""
-        offset = self._offset(since)
-        for start in range(since, until, _DAY_SECONDS):
-            day = range(start, min(start + _DAY_SECONDS, until) + 1)
-            if self._offset(day[-1]) != offset:
-                return day[bisect_left(day, True, key=lambda moment: self._offset(moment) != offset)]  # noqa: FBT003
-        return None
-
-    def _offset(self, moment: int) -> timedelta:
-        return datetime.fromtimestamp(moment, self._zone).utcoffset() or timedelta()
