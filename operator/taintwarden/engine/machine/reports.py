@@ -172,7 +172,8 @@ class Reports:
         for leaving in self._world.limiter.departures.due.values():
             for name in leaving.policies:
                 tallies[name].leave(leaving, now)
-        bouncing = self._world.limiter.bounces.bouncing(now.monotonic)
+        uses, bounces = self._world.verdicts.uses, self._world.limiter.bounces
+        bouncing = bounces.bouncing(now.monotonic) if uses.bounce else Counter[str]()
         return [
             self._report(policy, tallies[policy.name], bouncing[policy.name], now)
             for policy in self._world.verdicts.policies
@@ -187,7 +188,7 @@ class Reports:
             pod = self._world.cluster.pod(claim.node, claim.uid)
             is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
             tally.add(claim, pod, now, is_released=is_released)
-            if (end := self._reclaims.end_of(claim)) is not None:
+            if claim.policy.reclaim is not None and (end := self._reclaims.end_of(claim)) is not None:
                 tally.end(end)
             if phase in (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT):
                 continue  # nothing refuses it yet
@@ -201,7 +202,8 @@ class Reports:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
     def _report(self, policy: Policy, tally: "_Tally", bouncing: int, now: Instant) -> PolicyReport:
-        name, zones = policy.name, self._world.limiter.zones
+        name = policy.name
+        zones = self._world.limiter.zones if policy.limits.zone_health is not None else None
         first = [claim for *_, claim in nsmallest(NEXT_PODS, tally.first)]
         soonest = (one for one in first if one.is_standing and self._views.is_standing(one))
         views = map(self._views.view, soonest)
@@ -227,7 +229,7 @@ class Reports:
                 limited_by=limits[0].limit if limits else None,
                 limits=limits,
                 blocked_budgets=tally.most_blocking(),
-                zones=_worst(zones.table(name)),
+                zones=() if zones is None else _worst(zones.table(name)),
                 reclaims=tally.by_end(),
                 next_pods=tuple(_next_pod(view, now) for view in views if view is not None),
             ),
@@ -241,7 +243,7 @@ class Reports:
                 if one.source is not None
             ),
             blocked_by=dict(tally.blocked_by),
-            all_zones_full=zones.all_full(name),
+            all_zones_full=zones is not None and zones.all_full(name),
             bouncing=bouncing,
             guard=self.guard(name, now),
             blind=tuple(sorted(self._world.blind)),
