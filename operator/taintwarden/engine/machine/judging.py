@@ -51,6 +51,8 @@ class Judging:
         """Namespace -> nodes where its pods are to be evaluated again."""
         self._rests_until: dict[str, MonotonicTime] = {}
         """Namespace -> when its pods may be evaluated again."""
+        self._relabelled: set[str] = set()
+        """Of the namespaces with shares those whose pods other policies may evict than before."""
 
     # -- what waits to be evaluated -------------------------------------------------------------------------------
 
@@ -91,11 +93,13 @@ class Judging:
         if self._world.synced:
             self._nodes.update(dict.fromkeys(names))
 
-    def namespace_again(self, namespace: str) -> None:
+    def namespace_again(self, namespace: str, *, is_relabelled: bool = False) -> None:
         """The pods of a namespace may have other verdicts, or guards have to count them again by other budgets."""
         nodes = self._world.cluster.namespaces.get(namespace)
         if nodes and self._world.synced:
             self._shares.setdefault(namespace, {}).update(dict.fromkeys(nodes))
+            if is_relabelled:
+                self._relabelled.add(namespace)
 
     def advance(self, budget: int) -> None:
         """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
@@ -139,11 +143,14 @@ class Judging:
                     state.judged.pop(pod.shared, None)
                 for pod in pods:
                     self.judge(state, pod)
-                world.verdicts.count_again(state)
+                if namespace in self._relabelled:
+                    world.verdicts.count_again(state)
+                    done += len(state.pods)
                 self._conclude(state)
         if nodes:
             self._shares[namespace] = nodes  # behind the others
         else:
+            self._relabelled.discard(namespace)
             self._rests_until[namespace] = later(world.now.monotonic, world.timings.profile_rest)
             world.limiter.freed.add(share_key(namespace))
         return done
