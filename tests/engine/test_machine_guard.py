@@ -57,6 +57,30 @@ def open_guard(rig: Rig, name: str = "p") -> bool:
     return rig.world.limiter.guards.by_policy[name].is_tripped
 
 
+# -- what counts -------------------------------------------------------------------------------------------------------
+
+
+def test_pods_that_are_deleted_in_spite_of_their_budgets_trip_it_before_the_first_of_them_is():
+    spec = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
+    rig = crowd(guarded(spec, settle_seconds=2), 8)
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.store(50)
+    assert not open_guard(rig)
+    rig.store(20)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_a_few_that_are_deleted_in_spite_of_their_budgets_do_not():
+    spec = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
+    rig = crowd(guarded(spec), 3)
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.store(70)
+    assert sorted(calls(rig)) == ["p0", "p1", "p2"]
+
+
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 

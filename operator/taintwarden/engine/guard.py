@@ -1,7 +1,7 @@
 """The mass-eviction guard of one policy: what it counts, what it holds, and what survives a restart.
 
 * For each namespace it counts the pods evicted in the last window and those due within the next. Pods that wait for a
-  PodDisruptionBudget count as far as it allows them.
+  PodDisruptionBudget count as far as it allows them, and once they are deleted in spite of it.
 * If the sum is above the allowance, the guard trips, before the first eviction of the wave, and holds the policy.
 * What it counted is fixed and can only grow, since values are repaired node by node. If it has not grown for a minute,
   and all namespaces but the largest are together within half of the allowance, it holds only the largest.

@@ -316,12 +316,44 @@ class Judging:
         if claim.grounds.exempt or guard.has_taken(pod.uid) or self._is_being_evicted(pod):
             return
         since = max(pod.bound_at, claim.verdict.counts_from)
-        deletes = claim.policy.eviction.method is Method.DELETE
-        budget = "" if deletes else self._world.limiter.budgets.name_of(pod)
+        budget = "" if self.deletes(claim, pod) else self._world.limiter.budgets.name_of(pod)
         was_released = pod.uid in guard.released
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, since, budget), self._world.now)
         if pod.uid in guard.released and not was_released and claim.phase in (Phase.READY, Phase.BLOCKED):
             self._world.queues.wait(claim)  # a person released it under another leader: it changes its lane
+
+    def deletes(self, claim: Claim, pod: Pod) -> bool:
+        """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
+        if claim.policy.eviction.method is not Method.EVICT_THEN_DELETE:
+            return claim.policy.eviction.method is Method.DELETE
+        at = self.deleted_at(claim, pod)
+        return at is not None and self._world.now.monotonic >= at
+
+    def deleted_at(self, claim: Claim, pod: Pod) -> MonotonicTime | None:
+        """When a pod that its budgets block is deleted instead, if its policy specifies that.
+
+        If the node will be removed, that is early enough for the pod to stop gracefully.
+        """
+        settings, now, refused_at = claim.policy.eviction, self._world.now, claim.budget_refused_at
+        since = self._world.limiter.budgets.refuses_since(pod)
+        if settings.method is not Method.EVICT_THEN_DELETE or since is None or refused_at is None:
+            return None
+        blocked_since = max(since, refused_at, self._world.led_since, now.monotonic_at(claim.due_at))
+        at, hard_at = later(blocked_since, settings.pdb_timeout_seconds), claim.grounds.hard_at
+        if hard_at is None:
+            return at
+        last = later(now.monotonic_at(hard_at), -claim.grace_seconds(pod))
+        return min(at, max(blocked_since, last))
+
+    def waits_for_deletion(self, claim: Claim, pod: Pod) -> bool:
+        """Whether its guard counts a pod only now that it is deleted in spite of its budgets: others may follow."""
+        guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
+        known = None if guard is None else guard.near.get(claim.uid)
+        if guard is None or known is None or not known.budget or not self.deletes(claim, pod):
+            return False
+        claim.postpone(later(self._world.now.monotonic, guard.settings.settle_seconds))
+        self._expect(guard, claim, pod)
+        return True
 
     def _is_being_evicted(self, pod: Pod) -> bool:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""
