@@ -78,6 +78,16 @@ def test_profiles_of_one_name_in_two_namespaces_are_two(store):
     assert set(store.observed) == {"bank/a"}
 
 
+def test_a_deletion_that_names_its_namespace_is_searched_for_among_no_others(store):
+    """A tenant creates and deletes profiles before they count, and others have thousands."""
+    store.load([stored("a", namespace="bank")])
+    store.told()
+    store.gone("shop/b", "uid-a")
+    assert store.told() == []
+    store.gone("a", "uid-a")  # its namespace could not be read
+    assert store.told() == ["bank/a gone"]
+
+
 def test_only_what_changed_is_told(store):
     store.load([stored("a"), stored("b")])
     store.told()

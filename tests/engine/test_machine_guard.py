@@ -57,6 +57,30 @@ def open_guard(rig: Rig, name: str = "p") -> bool:
     return rig.world.limiter.guards.by_policy[name].is_tripped
 
 
+# -- what counts -------------------------------------------------------------------------------------------------------
+
+
+def test_pods_that_are_deleted_in_spite_of_their_budgets_trip_it_before_the_first_of_them_is():
+    spec = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
+    rig = crowd(guarded(spec, settle_seconds=2), 8)
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.store(50)
+    assert not open_guard(rig)
+    rig.store(20)
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_a_few_that_are_deleted_in_spite_of_their_budgets_do_not():
+    spec = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
+    rig = crowd(guarded(spec), 3)
+    rig.budget(allowed=0)
+    spoil(rig)
+    rig.store(70)
+    assert sorted(calls(rig)) == ["p0", "p1", "p2"]
+
+
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
@@ -505,3 +529,25 @@ def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():
     rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
     rig.store()
     assert len(calls(rig)) == 8
+
+
+def test_calls_that_are_answered_after_a_change_of_leaders_count():
+    rig = Rig(limited(guard=msgspec.structs.replace(SETTINGS, min_pods=5)))
+    for number in range(25):
+        rig.pod(f"p{number}", gt(), node=f"n{number}")
+    for number in range(5):
+        rig.node(f"n{number}", "sla=940")
+    rig.store()
+    in_the_air = calls(rig)
+    record = rig.world.limiter.guards.by_policy["p"].record(rig.now)
+    rig.process(events.LeadershipChanged(leading=False, term=1), events.GuardRestored("p", record))
+    rig.process(events.LeadershipChanged(leading=True, term=2))
+    rig.advance(1)
+    for name in in_the_air:
+        rig.settle(name)
+        rig.gone(name, f"n{name[1:]}")
+    for number in range(5, 9):
+        rig.node(f"n{number}", "sla=940")
+    rig.store()
+    assert len(in_the_air) == 5
+    assert calls(rig) == in_the_air

@@ -151,6 +151,22 @@ def test_what_concerns_all_pods_of_a_namespace_each_of_which_is_its_own_class(ev
     assert is_alike(measured)
 
 
+@pytest.mark.parametrize("event", OF_A_NAMESPACE.values(), ids=OF_A_NAMESPACE)
+def test_what_concerns_a_namespace_that_has_one_pod_among_many_on_each_node(event: events.Event) -> None:
+    def measured(others: int) -> int:
+        selecting = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}}, guard=GUARD)
+        rig = Rig(selecting, slice_size=AT_ONCE)
+        rig.feed(events.NamespaceSeen("ns0", {"team": "a"}), events.BudgetSeen(pdb(allowed=10**6)))
+        for node in range(AT_ONCE):
+            rig.node(f"n{node}", "sla=980")
+            for number in range(others // AT_ONCE):
+                namespace = f"ns{number}"
+                rig.feed(events.PodSeen(rig.make_pod(f"p{node}-{number}", node=f"n{node}", namespace=namespace)))
+        return longest(rig, event)
+
+    assert is_alike(measured)
+
+
 def test_many_namespaces_change_at_once() -> None:
     def measured(namespaces: int) -> int:
         rig = waiting(GUARDED, namespaces, namespaces=namespaces)

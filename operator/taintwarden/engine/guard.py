@@ -1,7 +1,7 @@
 """The mass-eviction guard of one policy: what it counts, what it holds, and what survives a restart.
 
 * For each namespace it counts the pods evicted in the last window and those due within the next. Pods that wait for a
-  PodDisruptionBudget count as far as it allows them.
+  PodDisruptionBudget count as far as it allows them, and once they are deleted in spite of it.
 * If the sum is above the allowance, the guard trips, before the first eviction of the wave, and holds the policy.
 * What it counted is fixed and can only grow, since values are repaired node by node. If it has not grown for a minute,
   and all namespaces but the largest are together within half of the allowance, it holds only the largest.
@@ -10,8 +10,8 @@
 * Unreleased, at most the allowance leaves within a window, 1.5 times of it where the guard holds one namespace.
 
 Every eviction is reserved in the stored record by the pod's UID before its call is made: after a restart those of the
-pods that are gone count as evicted, and no others. Pods are counted as they come and go, so what a check costs depends
-on what has changed since the last one.
+pods that are gone, or go within a minute, count as evicted, and no others: calls of before may be carried out late.
+Pods are counted as they come and go, so what a check costs depends on what has changed since the last one.
 """
 
 from collections import Counter
@@ -38,6 +38,8 @@ SLOTS = 20
 NARROW_SECONDS = 60.0
 """How long a wave has not grown until the guard holds only the largest namespace."""
 SMALLEST_RESERVATION, MAX_RESERVED = 10, 512
+UNSURE_SECONDS = 60.0
+"""How long a call of another process may still be carried out: it has 30 s, and the watch shows it later."""
 ALL = OTHERS = ""
 """The scope of a guard that holds all pods of its policy; and where those are counted whose namespace is not stored."""
 
@@ -176,8 +178,9 @@ class Guard:
         """UID -> namespace of the evictions that the stored record has."""
         self._wanted: dict[str, str] = {}
         """The same of those that the next record should have."""
-        self.unsure: tuple[tuple[str, str], ...] = ()
-        """Evictions that another process reserved, and may have made: UID and namespace."""
+        self.unsure: dict[str, str] = {}
+        """UID -> namespace of the evictions that another process reserved, and may have made."""
+        self._unsure_until = MonotonicTime(0.0)
         self._stored_reset = ""
         self._quota, self._released_at = 0, 0.0
         """How many released pods of a restored record are not identified yet, and when they were released."""
@@ -303,6 +306,7 @@ class Guard:
             self._begin_slot(now)
             self._past.note(self._slot, namespace)
             self._taken[uid] = self._slot, namespace
+        self.unsure.pop(uid, None)
         self.rest(uid)
 
     def settle(self, uid: str, *, stays: bool) -> None:
@@ -538,6 +542,7 @@ class Guard:
             is_complete = self._is_reported and now.monotonic >= self._settled_at
             waits += [] if is_complete else [self._settled_at - now.monotonic]
             waits += [self._narrows_at - now.monotonic] if self.scope == ALL else []
+        waits += [self._unsure_until - now.monotonic] if self.unsure else []
         if (far := self._far.head()) is not None:
             waits.append(far.at - self.settings.window_seconds - now.wall)
         if (ends := self._past.first_ends_at()) is not None:
@@ -572,7 +577,7 @@ class Guard:
 
     def may_take(self, uid: str) -> bool:
         """Whether the stored record reserves the eviction of this pod."""
-        return uid in self._reserved
+        return uid in self._reserved or uid in self.unsure
 
     def want(self, uid: str, namespace: str) -> bool:
         """The next record should reserve the eviction of this pod. Returns whether it will: it has a bounded size."""
@@ -589,7 +594,7 @@ class Guard:
     def _room(self) -> int:
         """How many more evictions there may be in this window than were made or are reserved."""
         factor = 1.0 if self.scope == ALL else 1.5
-        return int(self.allowance() * factor) - self.evicted() - len(self._reserved)
+        return int(self.allowance() * factor) - self.evicted() - len(self._reserved) - len(self.unsure)
 
     def used_up_until(self) -> MonotonicTime | None:
         """When the first evictions leave the window, if as many as may be are in it."""
@@ -625,7 +630,7 @@ class Guard:
             self.cause,
             tuple(sorted(self.counted().items())) if self.halts else (),
             tuple(self._certain(now)),
-            (*self.unsure, *in_the_air, *self._reserved.items(), *self._wanted.items()),
+            (*self.unsure.items(), *in_the_air, *self._reserved.items(), *self._wanted.items()),
             released,
             self._released_at if released else None,
             self.reset,
@@ -646,7 +651,8 @@ class Guard:
             for namespace, number in pods:
                 self._past.note(now.monotonic_at(min(at, latest)), namespace, number)
         self._past.let_time_pass(later(now.monotonic, -self.settings.window_seconds))
-        self._reserved, self._wanted, self.unsure, self._taken = {}, {}, record.reserved, {}
+        self._reserved, self._wanted, self.unsure, self._taken = {}, {}, dict(record.reserved), {}
+        self._unsure_until = later(now.monotonic, UNSURE_SECONDS)
         self.tripped_at = None if record.tripped_at is None else WallTime(min(record.tripped_at, now.wall))
         self.cause, self.reset, self._stored_reset = record.cause, record.reset, record.reset
         self._is_reported = bool(record.cause)
@@ -665,14 +671,20 @@ class Guard:
 
     def made(self, existing: Container[str]) -> list[str]:
         """Namespaces of the evictions that another process reserved and made: their pods are gone."""
-        return [namespace for uid, namespace in self.unsure if uid not in existing]
+        return [namespace for uid, namespace in self.unsure.items() if uid not in existing]
 
-    def resolve(self, existing: Container[str], now: Instant) -> None:
-        """All pods are known: what another process reserved was evicted if the pod is gone, and whom it released."""
+    def resolve(self, existing: Container[str], leaving: Container[str], now: Instant) -> None:
+        """All pods are known: what another process reserved was evicted if the pod is gone, and whom it released.
+
+        ``leaving``: the pods that have to leave, whose calls of before may be carried out yet.
+        """
         self._begin_slot(now)
         for namespace in self.made(existing):
             self._past.note(self._slot, namespace)
-        self.unsure = ()
+        if self.unsure:
+            left = self.unsure.items() if now.monotonic < self._unsure_until else ()
+            self.unsure = {uid: namespace for uid, namespace in left if uid in existing and uid in leaving}
+            self._offer()
         self._quota = 0 if self.knows_causes else self._quota
 
     def change(self, settings: GuardSettings) -> None:

@@ -109,7 +109,7 @@ class Bench:
     def resolve(self, *existing: str) -> Turn | None:
         """All pods are known, with those that have to leave."""
         self.guard.know_causes(known=True)
-        self.guard.resolve(existing, self.now)
+        self.guard.resolve(existing, self.guard.near, self.now)
         return self.look()
 
 

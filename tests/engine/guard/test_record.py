@@ -3,7 +3,7 @@
 import pytest
 
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
-from taintwarden.engine.guard import ALL, NARROW_SECONDS, OTHERS, GuardRecord, Turn
+from taintwarden.engine.guard import ALL, NARROW_SECONDS, OTHERS, UNSURE_SECONDS, GuardRecord, Turn
 
 
 def test_what_changes_is_stored_and_nothing_else():
@@ -61,6 +61,40 @@ def test_reserved_evictions_of_pods_that_are_gone_count():
     assert other.guard.record(other.now).reserved == ()
     other.resolve("b")
     assert other.guard.evicted() == 2
+
+
+def test_reserved_evictions_that_are_carried_out_late_count_for_a_minute():
+    bench = Bench()
+    bench.reserve("a", "b", "c", "d")
+    other = bench.restart()
+    other.expect("a", "b", "c", "d")
+    other.resolve("a", "b", "c", "d")
+    assert (other.guard.evicted(), other.guard.may_take("b")) == (0, True)
+    other.guard.forget("a")
+    other.resolve("b", "c", "d")
+    assert other.guard.evicted() == 1
+    other.call("b")
+    other.resolve("c", "d")
+    assert other.guard.evicted() == 2, "counted once"
+    assert dict(other.guard.record(other.now).reserved) == {"b": "shop", "c": "shop", "d": "shop"}
+    other.advance(UNSURE_SECONDS)
+    other.resolve("c", "d")
+    other.resolve("d")
+    assert (other.guard.evicted(), other.guard.may_take("d")) == (2, False)
+
+
+def test_reservations_of_before_leave_no_more_room_than_there_is():
+    bench = Bench()
+    bench.reserve(*pods(6))
+    other = bench.restart()
+    other.expect(*pods(6))
+    other.resolve(*pods(6))
+    assert other.want(*pods(10, "more-")) == 4
+    other.store()
+    assert other.want("one-more") == 0
+    other.advance(UNSURE_SECONDS)
+    other.resolve(*pods(6))
+    assert other.want("one-more") == 1
 
 
 def test_reserved_evictions_remain_in_the_record_until_pods_are_known():
@@ -151,7 +185,7 @@ def test_released_pods_that_are_not_known_yet_remain_in_the_record():
     bench.release()
     other = bench.restart()
     other.expect(*pods(4))
-    other.guard.resolve(lambda _: True, other.now)
+    other.guard.resolve((), (), other.now)
     record = other.guard.record(other.now)
     assert (record.released, record.released_at) == (11, WALL)
     other.expect(*pods(11))

@@ -90,9 +90,9 @@ class Store(ABC, Generic[T]):
 
     def gone(self, key: str, uid: str) -> None:
         """An object was deleted."""
-        if key not in self._known:  # its namespace could not be read, perhaps
+        if key not in self._known and "/" not in key:  # its namespace could not be read, perhaps
             key = next((key for key, known in self._known.items() if known.uid == uid), "")
-        if key:
+        if key in self._known:
             self._forget(key)
             self._publish()
 

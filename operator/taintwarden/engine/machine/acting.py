@@ -16,7 +16,7 @@ from taintwarden.engine.machine.queues import LaneGroup
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.source import BLIND_KEY
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, Pod, Policy, later
+from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy, later
 from taintwarden.engine.outcomes import Outcome
 
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
@@ -177,6 +177,9 @@ class Acting:
                 world.command(*self._freshness.check(claim))
                 continue
             lane = world.queues.lane_of(claim)
+            if self._judging.waits_for_deletion(claim, pod):
+                world.queues.wait(claim)
+                continue
             request = self._request(claim, pod, others_could_go=world.queues.number_of_turns(refused) > 1)
             refusal = world.limiter.admit(request)
             if refusal is None:
@@ -208,34 +211,11 @@ class Acting:
             tuple(claim.grounds.due(pod.bound_at, world.now.wall)),
             world.cluster.labels(claim.node),
             world.now,
-            deletes=policy.eviction.method is not Method.EVICT and self._deletes(claim, pod),
+            deletes=self._judging.deletes(claim, pod),
             released=world.limiter.guards.is_released(policy.name, claim.uid),
             others_could_go=others_could_go,
             cordoned_at=world.cluster.nodes[claim.node].cordoned_at,
         )
-
-    def _deletes(self, claim: Claim, pod: Pod) -> bool:
-        """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
-        if claim.policy.eviction.method is Method.DELETE:
-            return True
-        at = self._deleted_at(claim, pod)
-        return at is not None and self._world.now.monotonic >= at
-
-    def _deleted_at(self, claim: Claim, pod: Pod) -> MonotonicTime | None:
-        """When a pod that its budgets block is deleted instead, if its policy specifies that.
-
-        If the node will be removed, that is early enough for the pod to stop gracefully.
-        """
-        settings, now, refused_at = claim.policy.eviction, self._world.now, claim.budget_refused_at
-        since = self._world.limiter.budgets.refuses_since(pod)
-        if settings.method is not Method.EVICT_THEN_DELETE or since is None or refused_at is None:
-            return None
-        blocked_since = max(since, refused_at, self._world.led_since, now.monotonic_at(claim.due_at))
-        at, hard_at = later(blocked_since, settings.pdb_timeout_seconds), claim.grounds.hard_at
-        if hard_at is None:
-            return at
-        last = later(now.monotonic_at(hard_at), -claim.grace_seconds(pod))
-        return min(at, max(blocked_since, last))
 
     def _refuse(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
         """A limit refuses it that does not concern all pods of its lane. Report once what takes longer."""
@@ -248,7 +228,7 @@ class Acting:
             guard.unreserve(claim.uid)
         if is_budget:
             claim.hold_by_budget(world.now.monotonic)
-            deleted_at = self._deleted_at(claim, pod)
+            deleted_at = self._judging.deleted_at(claim, pod)
             if deleted_at is not None:
                 self._asks.schedule(claim.key, deleted_at)
             if before is None or before.limit != BUDGET:
@@ -456,7 +436,7 @@ class Acting:
             return
         if event.outcome.row.by_budget:
             claim.hold_by_budget(now)
-            deleted_at = self._deleted_at(claim, pod)
+            deleted_at = self._judging.deleted_at(claim, pod)
             if deleted_at is not None and deleted_at > now:
                 retry_at = min(retry_at, deleted_at)
         claim.fail(event.outcome, event.message, now, retry_at)

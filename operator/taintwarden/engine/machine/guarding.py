@@ -117,7 +117,7 @@ class Guarding:
                 self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
-        guard.resolve(existing(self._world, guard), self._world.now)
+        guard.resolve(existing(self._world, guard), self._world.claims.evictees, self._world.now)
         for uid in guard.let_pass(most):
             claim = self._world.claims.get(f"{uid}/{policy.name}")
             if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
@@ -258,9 +258,11 @@ class Guarding:
 
 def existing(world: World, guard: Guard) -> Container[str]:
     """UIDs of the pods that are still there of those whose evictions another process reserved."""
-    uids = dict(guard.unsure).keys()
-    nodes = world.cluster.nodes.values() if uids else ()
-    return {uid for state in nodes for uid in uids & state.pods.keys()}
+    evictees = (world.claims.evictees.get(uid) for uid in guard.unsure)
+    found = {one.uid for one in evictees if one is not None and world.cluster.pod(one.node, one.uid) is not None}
+    others = guard.unsure.keys() - found
+    nodes = world.cluster.nodes.values() if others else ()
+    return found | {uid for state in nodes for uid in others & state.pods.keys()}
 
 
 def bad_nodes(world: World, guard: Guard, policy: Policy) -> BadNodes:

@@ -311,4 +311,4 @@ class Intake:
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         """A namespace has these labels, or is gone (None)."""
         if self._world.verdicts.set_namespace(name, labels):
-            self._judging.namespace_again(name)
+            self._judging.namespace_again(name, is_relabelled=True)

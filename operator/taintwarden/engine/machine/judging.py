@@ -51,6 +51,8 @@ class Judging:
         """Namespace -> nodes where its pods are to be evaluated again."""
         self._rests_until: dict[str, MonotonicTime] = {}
         """Namespace -> when its pods may be evaluated again."""
+        self._relabelled: set[str] = set()
+        """Of the namespaces with shares those whose pods other policies may evict than before."""
 
     # -- what waits to be evaluated -------------------------------------------------------------------------------
 
@@ -91,11 +93,13 @@ class Judging:
         if self._world.synced:
             self._nodes.update(dict.fromkeys(names))
 
-    def namespace_again(self, namespace: str) -> None:
+    def namespace_again(self, namespace: str, *, is_relabelled: bool = False) -> None:
         """The pods of a namespace may have other verdicts, or guards have to count them again by other budgets."""
         nodes = self._world.cluster.namespaces.get(namespace)
         if nodes and self._world.synced:
             self._shares.setdefault(namespace, {}).update(dict.fromkeys(nodes))
+            if is_relabelled:
+                self._relabelled.add(namespace)
 
     def advance(self, budget: int) -> None:
         """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
@@ -139,11 +143,14 @@ class Judging:
                     state.judged.pop(pod.shared, None)
                 for pod in pods:
                     self.judge(state, pod)
-                world.verdicts.count_again(state)
+                if namespace in self._relabelled:
+                    world.verdicts.count_again(state)
+                    done += len(state.pods)
                 self._conclude(state)
         if nodes:
             self._shares[namespace] = nodes  # behind the others
         else:
+            self._relabelled.discard(namespace)
             self._rests_until[namespace] = later(world.now.monotonic, world.timings.profile_rest)
             world.limiter.freed.add(share_key(namespace))
         return done
@@ -309,12 +316,44 @@ class Judging:
         if claim.grounds.exempt or guard.has_taken(pod.uid) or self._is_being_evicted(pod):
             return
         since = max(pod.bound_at, claim.verdict.counts_from)
-        deletes = claim.policy.eviction.method is Method.DELETE
-        budget = "" if deletes else self._world.limiter.budgets.name_of(pod)
+        budget = "" if self.deletes(claim, pod) else self._world.limiter.budgets.name_of(pod)
         was_released = pod.uid in guard.released
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, since, budget), self._world.now)
         if pod.uid in guard.released and not was_released and claim.phase in (Phase.READY, Phase.BLOCKED):
             self._world.queues.wait(claim)  # a person released it under another leader: it changes its lane
+
+    def deletes(self, claim: Claim, pod: Pod) -> bool:
+        """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
+        if claim.policy.eviction.method is not Method.EVICT_THEN_DELETE:
+            return claim.policy.eviction.method is Method.DELETE
+        at = self.deleted_at(claim, pod)
+        return at is not None and self._world.now.monotonic >= at
+
+    def deleted_at(self, claim: Claim, pod: Pod) -> MonotonicTime | None:
+        """When a pod that its budgets block is deleted instead, if its policy specifies that.
+
+        If the node will be removed, that is early enough for the pod to stop gracefully.
+        """
+        settings, now, refused_at = claim.policy.eviction, self._world.now, claim.budget_refused_at
+        since = self._world.limiter.budgets.refuses_since(pod)
+        if settings.method is not Method.EVICT_THEN_DELETE or since is None or refused_at is None:
+            return None
+        blocked_since = max(since, refused_at, self._world.led_since, now.monotonic_at(claim.due_at))
+        at, hard_at = later(blocked_since, settings.pdb_timeout_seconds), claim.grounds.hard_at
+        if hard_at is None:
+            return at
+        last = later(now.monotonic_at(hard_at), -claim.grace_seconds(pod))
+        return min(at, max(blocked_since, last))
+
+    def waits_for_deletion(self, claim: Claim, pod: Pod) -> bool:
+        """Whether its guard counts a pod only now that it is deleted in spite of its budgets: others may follow."""
+        guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
+        known = None if guard is None else guard.near.get(claim.uid)
+        if guard is None or known is None or not known.budget or not self.deletes(claim, pod):
+            return False
+        claim.postpone(later(self._world.now.monotonic, guard.settings.settle_seconds))
+        self._expect(guard, claim, pod)
+        return True
 
     def _is_being_evicted(self, pod: Pod) -> bool:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""
