@@ -231,6 +231,12 @@ def test_a_pod_that_a_restored_store_brings_back_may_be_evicted_again(case: Case
     assert restored(case, 20, "940", "web").breaches() == {}
 
 
+def test_what_a_restored_store_brings_back_is_missing_no_more(case: Case) -> None:
+    names = case.pods(10, "rs")
+    case.played("value 5 940; evict 9 web-0; evict 9 web-1; evict 24 web-0; evict 24 web-1")
+    assert restored(case, 20, "940", *names).breaches() == {}
+
+
 @pytest.mark.parametrize(
     ("events", "found"),
     [

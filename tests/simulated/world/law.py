@@ -861,7 +861,7 @@ class Judge:
         if owner["uid"] not in self._objects["workloads"]:
             return None
         wanted = self._objects["workloads"][owner["uid"]]
-        gone = self._leaving(surely=surely) | {call.want.pod.uid for call in self.evicted}
+        gone = self._leaving(surely=surely) | self._done
         ready = 0
         for uid, states in self._pods.items():
             index = bisect_right(states, at, key=lambda one: one[0]) - 1
