@@ -70,7 +70,7 @@ def _say(run: Run) -> None:
     counts = ", ".join(f"{name} {count}" for name, count in verdict.breaches().items()) or "nothing"
     print(
         f"  {verdict.evictions} evictions ({verdict.unjudged} more not judged), found: {counts}; "
-        f"stalest {verdict.stalest_seconds:.2f} s, latest {verdict.latest_seconds:.1f} s, "
+        f"latest {verdict.latest_seconds:.1f} s, "
         f"settled in {verdict.settled_seconds:.0f} s, {run.seconds:.0f} s in all"
     )
     if run.measured:

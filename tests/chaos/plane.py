@@ -61,20 +61,19 @@ class Plane(ControlPlane):
         finally:
             self.continue_store()
 
-    def restore_store(self) -> tuple[float, int]:
-        """Go back to the copy, the API server killed. Returns when that began, and to which revision it went back."""
+    def restore_store(self) -> float:
+        """Go back to the copy, the API server killed. Returns when that began."""
         began = time.time()
         self.stop_api_server(kill=True)
         self.etcd.kill()
         shutil.rmtree(self.folder / "etcd")
         shutil.copytree(self._copy, self.folder / "etcd")
         self._start_store()
-        revision = self.revision()
         self.start_api_server()
         # As Kubernetes' instructions for a restore say: its controllers may rely on what is not stored any more.
         self._budgets.stop()
         self._budgets.start()
-        return began, revision
+        return began
 
     def revision(self) -> int:
         """The newest revision in the store."""

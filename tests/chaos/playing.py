@@ -11,8 +11,8 @@ from pathlib import Path
 
 from chaos.faults import FAULTS, Fault, Scene
 from chaos.judge import Judge, Verdict
+from chaos.judge.facts import Between, Subject
 from chaos.judge.judge import Tolerance
-from chaos.judge.rules import Subject
 from chaos.plane import Plane
 from chaos.replicas import LEASE, Replicas
 from chaos.world import Scale, World
@@ -87,8 +87,8 @@ def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
     settled = time.time()
     time.sleep(QUIET_SECONDS)  # nothing may happen any more
     end = time.time()
-    tolerance = Tolerance(fault.staleness_seconds, fault.in_flight)
-    verdict = scene.judge.verdict(begin, end, settled if not left else end, tolerance)
+    unwell = [Between(begin, frozen + fault.bound_seconds)] if fault.hinders else []
+    verdict = scene.judge.verdict(begin, end, Tolerance(fault.staleness_seconds, fault.in_flight, unwell))
     verdict.settled_seconds = settled - frozen
     verdict.calls_per_second = scene.replicas.most_calls_per_second(begin, end)
     for pod in left:

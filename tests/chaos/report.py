@@ -23,7 +23,6 @@ HEADS = (
     "calls/s",
     "latest (s)",
     "no leader (s)",
-    "stalest (s)",
     "settled (s)",
 )
 
@@ -49,7 +48,7 @@ def _row(fault: str, runs: Sequence[Run]) -> list[str]:
 
     counts = [total(column) for column in ("evictions", "lost", "wrong", "early", "doubled", "over", "not_leader")]
     calls = str(max(one.calls_per_second for one in found) or "")
-    times = [most(f"{column}_seconds") for column in ("latest", "leaderless", "stalest", "settled")]
+    times = [most(f"{column}_seconds") for column in ("latest", "leaderless", "settled")]
     return [f"`{fault}`", str(len(runs)), *counts, calls, *times]
 
 

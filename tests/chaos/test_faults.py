@@ -28,7 +28,7 @@ def run(seed: int, **counts: float) -> Run:
 
 
 def test_counts_are_added_and_times_are_the_longest() -> None:
-    lines = table([run(1, evictions=10, lost=1, stalest_seconds=0.5), run(2, evictions=5, stalest_seconds=0.25)])
+    lines = table([run(1, evictions=10, lost=1, latest_seconds=0.5), run(2, evictions=5, latest_seconds=0.25)])
     row = [cell.strip() for cell in lines.splitlines()[-1].split("|")]
     assert row[1:5] == ["`cut`", "2", "15", "1"]
     assert "0.5" in row

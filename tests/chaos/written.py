@@ -11,11 +11,11 @@ Json = dict[str, Any]
 OPERATOR = "system:serviceaccount:taintwarden-system:taintwarden"
 ADMIN = "admin"
 POLICY: Json = {
-    "metadata": {"name": "values"},
+    "metadata": {"name": "values", "uid": "uid-values"},
     "spec": {
         "taints": [{"key": "sla"}],
         "timing": {"violationGraceSeconds": 3},
-        "limits": {"evictionsPerSecond": 10, "burst": 10},
+        "limits": {"evictionsPerSecond": 10, "burst": 10, "guard": {"maxPercent": 100}},
     },
 }
 
@@ -70,7 +70,7 @@ class Log:
         """A pod on the node n, Ready at once."""
         toleration = {"key": "sla", "operator": "Gt", "value": str(wants), "effect": "NoExecute"}
         toleration |= {} if grace is None else {"violationGraceSeconds": grace}
-        owners = [{"kind": "ReplicaSet", "name": owner, "controller": True}] if owner else []
+        owners = [{"kind": "ReplicaSet", "name": owner, "uid": f"uid-{owner}", "controller": True}] if owner else []
         metadata = {
             "uid": f"uid-{next(self._uids)}",
             "name": name,
@@ -81,11 +81,12 @@ class Log:
         }
         body = {"metadata": metadata, "spec": {"nodeName": "n"}}
         self.write(at, "create", "pods", name, body, namespace="team", code=201)
-        ready = {"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        ready = body | {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         self.write(at + 0.02, "patch", "pods/status", name, ready, namespace="team")
 
     def replicas(self, at: float, name: str, number: int) -> None:
-        self.write(at, "create", "replicasets", name, {"spec": {"replicas": number}}, namespace="team", code=201)
+        body = {"metadata": {"uid": f"uid-{name}"}, "spec": {"replicas": number}}
+        self.write(at, "create", "replicasets", name, body, namespace="team", code=201)
 
     def lease(self, at: float, holder: str, by: str = "", name: str = "taintwarden-system/taintwarden") -> None:
         body = {"spec": {"holderIdentity": holder}}

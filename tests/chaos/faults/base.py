@@ -41,6 +41,8 @@ class Fault:
     """How many calls may arrive at once that were sent apart."""
     bound_seconds: ClassVar[float] = 60
     """After so long every pod that has to leave has left."""
+    hinders: ClassVar[bool] = True
+    """Whether it may make evictions late while it lasts, and until that bound."""
     excused: ClassVar[Mapping[str, str]] = {}
     """Counts of the verdict for which zero is not promised, with the reason."""
 
@@ -68,3 +70,4 @@ class Nothing(Fault):
     """No fault: what the others are compared with."""
 
     name = "none"
+    hinders = False

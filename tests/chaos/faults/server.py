@@ -79,8 +79,7 @@ class StoreRestored(Fault):
     def tick(self, scene: Scene, elapsed_seconds: float) -> None:
         if elapsed_seconds > 12 and not self._restored:
             self._restored = True
-            began, revision = scene.plane.restore_store()
-            scene.judge.restored(revision, began)
+            scene.judge.restored(scene.plane.restore_store())
             scene.world.rewrite()
 
 

@@ -1,6 +1,7 @@
-"""The judge: what happened, by the API server's audit log and objects; nothing of the product, nothing of the world.
+"""The law of the simulated world, judging what happened by the API server's audit log and objects.
 
-Forbidden here: every import but the standard library, the official `kubernetes` client, and modules of this package.
+Forbidden here: every import but the standard library, the official `kubernetes` client, `simulated.world.law` with what
+it needs, and modules of this package.
 """
 
 from chaos.judge.judge import Judge

@@ -32,7 +32,9 @@ def audit_policy() -> Json:
         "rules": [
             rule("", "nodes", "pods/eviction", received=True),
             rule("", "pods", "pods/status"),
-            rule("apps", "replicasets"),
+            rule("", "namespaces"),
+            rule("apps", "replicasets", "statefulsets"),
+            rule("policy", "poddisruptionbudgets", "poddisruptionbudgets/status"),
             rule("coordination.k8s.io", "leases"),
             rule("taintwarden.io", POLICIES),
             rule("apiextensions.k8s.io", DEFINITIONS, verbs=[*WRITES, "get"]),

@@ -12,11 +12,13 @@ LEASE_SECONDS = 15.0
 """How long a Lease lasts after its last renewal."""
 
 
-class Renewal(NamedTuple):
-    """One write of the Lease that succeeded."""
+class Term(NamedTuple):
+    """A time in which one replica held the Lease."""
 
-    at: float
+    since: float
+    until: float
     holder: str
+    number: int
 
 
 class Leading:
@@ -27,34 +29,40 @@ class Leading:
     """
 
     def __init__(self, leases: Sequence[Record], where: str) -> None:
-        self._names: dict[str, list[Renewal]] = defaultdict(list)
+        self._names: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        self.renewals: list[float] = []
+        self.terms: list[Term] = []
         for record in sorted(leases, key=lambda one: one.completed):
-            if (holder := _holder(record)) and record.credential:
-                self._names[record.credential].append(Renewal(record.completed, holder))
-        writes = [one for one in leases if f"{one.namespace}/{one.name}" == where and "spec" in one.answer]
-        self.renewals = sorted(Renewal(one.completed, _holder(one)) for one in writes if one.verb != "delete")
+            holder, at = (record.answer.get("spec") or {}).get("holderIdentity") or "", record.completed
+            if holder and record.credential:
+                self._names[record.credential].append((at, holder))
+            if f"{record.namespace}/{record.name}" == where and "spec" in record.answer and record.verb != "delete":
+                self._renewed(at, holder)
 
-    def led(self, credential: str, received: float, completed: float) -> bool:
-        """Whether a request was the leader's: it held the Lease at some moment of it."""
-        name = self._name(credential, completed)
-        first = bisect_right(self.renewals, received, key=lambda renewal: renewal.at) - 1
-        last = bisect_right(self.renewals, completed, key=lambda renewal: renewal.at)
-        held = [one for one in self.renewals[max(first, 0) : last] if one.holder == name]
-        return bool(name) and any(received - one.at <= LEASE_SECONDS for one in held)
+    def _renewed(self, at: float, holder: str) -> None:
+        last = self.terms[-1] if self.terms else Term(0.0, 0.0, "", 0)
+        if last.until > at:
+            self.terms[-1] = last._replace(until=at)
+        if not holder:
+            return
+        self.renewals.append(at)
+        if last.holder == holder:
+            self.terms[-1] = last._replace(until=at + LEASE_SECONDS)
+        else:
+            self.terms.append(Term(at, at + LEASE_SECONDS, holder, last.number + 1))
 
-    def _name(self, credential: str, at: float) -> str:
-        """Who used this token then; a replica that has not written anything yet has the first name that it writes."""
-        names = self._names.get(credential)
-        if not names:
-            return ""
-        return names[max(0, bisect_right(names, at, key=lambda renewal: renewal.at) - 1)].holder
+    def term(self, at: float) -> Term | None:
+        """Whose term it was."""
+        index = bisect_right(self.terms, at, key=lambda one: one.since) - 1
+        return self.terms[index] if index >= 0 and at < self.terms[index].until else None
+
+    def name(self, record: Record) -> str:
+        """Who sent this; a replica that has not written anything yet has the first name that it writes."""
+        names = self._names.get(record.credential)
+        at = min(record.completed, record.received)
+        return names[max(0, bisect_right(names, at, key=lambda one: one[0]) - 1)][1] if names else ""
 
     def longest_gap(self, begin: float, end: float) -> float:
         """The longest time without a renewal between two moments: for so long at most no replica led."""
-        times = [one.at for one in self.renewals if begin <= one.at <= end and one.holder]
-        times = [begin, *times, end]
+        times = [begin, *(at for at in self.renewals if begin <= at <= end), end]
         return max(later - earlier for earlier, later in pairwise(times))
-
-
-def _holder(record: Record) -> str:
-    return (record.answer.get("spec") or {}).get("holderIdentity") or ""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-COUNTS = ("lost", "wrong", "early", "doubled", "over", "not_leader", "restless")
+COUNTS = ("lost", "wrong", "early", "doubled", "over", "not_leader")
 """Where zero is promised, unless a fault says why not."""
 
 
@@ -11,22 +11,19 @@ class Verdict:
     """Counts, and for each thing that should not be a sentence that says what was seen."""
 
     evictions: int = 0
-    """Accepted by the API server, and judged."""
+    """Accepted by the API server, and judged. All other calls are judged, too."""
     unjudged: int = 0
     """Accepted, of pods whose creation was never answered and which nothing else names."""
     lost: int = 0
-    """Pods that had to leave and were still there at the end of the bound."""
+    """Pods that had to leave and were still there at the end of the bound, or, without a fault, while nothing held."""
     wrong: int = 0
     """Evictions of pods that might stay, also by the truth of the stated staleness before."""
     early: int = 0
     doubled: int = 0
-    """Evictions of a pod that had been evicted already."""
+    """Calls for a pod of which an answer said that it leaves, or is gone."""
     over: int = 0
-    """Over a rate, the guard, or what a workload may miss; and deletions, which no budget sees."""
+    """Calls that a row of the law surely held; deletions, which no budget sees; turns that were not theirs."""
     not_leader: int = 0
-    restless: int = 0
-    """Calls for evictions after every pod that had to leave had left."""
-    stalest_seconds: float = 0.0
     latest_seconds: float = 0.0
     leaderless_seconds: float = 0.0
     calls_per_second: int = 0

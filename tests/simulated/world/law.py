@@ -5,12 +5,13 @@ A history is a list of facts in the order of their times, each a mapping with ``
 object   ``kind``, ``name`` and the ``object`` as the API server stores it; None: it is gone. Kinds: nodes, pods (named
          by UID), policies, profiles, namespaces, workloads (by UID), budgets; devices (``pool/device``, with taints in
          the spec as nodes have, and ``isAbsent`` while they are in no slice) and claims (by UID of the pod: for each
-         device the tolerations)
+         device the tolerations). Of a node with ``since`` when it may have been so before
 state    ``leader`` and its ``term``; ``there``: it follows nodes without a gap, and what it saw is kept; ``well``:
          nothing else hinders it
 forgot   what was kept of the node ``name``, or of all (""), is lost
 read     the node ``name`` is read, or that has ``ended``
-order    a call was decided on: ``id``, ``policy``, ``pod`` (UID) and ``verb``; without it, when ``call`` says so
+order    a call was decided on: ``id``, ``policy`` (without it: any), ``pod`` (UID) and ``verb``; without it, when
+         ``call`` says so
 call     it went out: the same, and ``by`` whom; or it will not, if it is ``withheld``
 effect   the API server carried out the call ``id``
 answer   the ``code`` (0: none came), the ``body`` and ``retry_after`` of the answer to the call ``id``
@@ -148,12 +149,12 @@ class Bucket:
         self.least = min(self.burst, self.least + gained)
         self.since = None if self.least < 1.0 else now if self.since is None else self.since
 
-    def take(self, now: float) -> bool:
-        """Whether there was one to take."""
+    def take(self, now: float, held: int) -> bool:
+        """Whether there was one to take, or calls that were ``held`` had taken theirs before."""
         self.fill(now)
         self.most, self.least = self.most - 1.0, max(0.0, self.least - 1.0)
         self.since = self.since if self.least >= 1.0 else None
-        was_there, self.most = self.most > -0.2, max(self.most, -0.2)
+        was_there, self.most = self.most > -0.2 - held, max(self.most, -0.2 - held)
         return was_there
 
 
@@ -378,11 +379,15 @@ class Judge:
         slots: for calls.
         overall: evictions per second, over all policies.
         skew: seconds by which clocks may differ.
+        stale: how old what an operator acts on may be that is not well.
+        held: so many calls that went out apart may arrive at once.
 
     """
 
-    def __init__(self, *, slots: int = 10, overall: float = 50.0, skew: float = 0.0) -> None:
-        self.slots, self.skew = slots, skew + 0.05
+    def __init__(
+        self, *, slots: int = 10, overall: float = 50.0, skew: float = 0.0, stale: float = STALE, held: int = 0
+    ) -> None:
+        self.slots, self.skew, self.oldest, self.held = slots + held, skew + 0.05, stale, held
         self.breaches: list[Breach] = []
         self.now = 0.0
         self.policies: dict[str, Rules] = {}
@@ -414,6 +419,8 @@ class Judge:
         """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
         self._leader, self._term, self._well = "", 0, 0.0
         """Who leads, and since when all is well; NEVER: it is not."""
+        self._done: set[str] = set()
+        """UIDs of pods that an answer says to be gone, or to leave."""
         self._former: dict[str, float] = {}
         """UIDs of pods that are called for since an earlier term, and until when that may be."""
         self._server, self._pause = Tries(5.0), [0.0, 0.0]
@@ -466,7 +473,7 @@ class Judge:
         found = None if fact["object"] is None else READ[kind](fact["object"])
         concerned = [uid for uid, states in self._pods.items() if states[-1][1] is not None]
         if kind in ("nodes", "devices"):
-            self._nodes[name].append((self.now, found))
+            self._nodes[name].append((fact.get("since", self.now), found))
             concerned = [
                 u for u in concerned if name == self._pod(u).node or name in self._objects["claims"].get(u, ())
             ]
@@ -554,6 +561,7 @@ class Judge:
 
     def on_forgot(self, fact: Json) -> None:
         self._forgotten[fact["name"]] = self.now
+        self._done = self._done if fact["name"] else set()
         self._known.clear()
 
     def on_read(self, fact: Json) -> None:
@@ -561,19 +569,22 @@ class Judge:
 
     def on_order(self, fact: Json) -> None:
         self._settle()
-        key = (fact["policy"], fact["pod"])
+        key = (fact.get("policy") or self._whose(fact["pod"]), fact["pod"])
         want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1] or self._once_wanted(key)
         if want is None:
-            self._breach("right", fact["pod"], f"{fact['policy']} called for {fact['pod']}, which it never had to")
+            self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
         call = Call(want, lane, self.now, self._term, want.due.taint.key)
+        if fact.get("by", self._leader) != self._leader:
+            self.calls[fact["id"]] = call
+            return  # it knows nothing of the leader's calls
         for row, sentence in self._rows(want, surely=True):
             self._breach(row, want.pod.uid, f"{want.rules.name} called for {want.pod.uid} {sentence}")
         self._turns(call)
         self.calls[fact["id"]] = lane.air[fact["id"]] = call
         for name, bucket in self._buckets_of(want):
-            was_there = bucket.take(self.now)
+            was_there = bucket.take(self.now, self.held)
             if name == "zone" and self.now - self._zone(want.rules.uid, *want.zone)[1] < SLACK:
                 bucket.most = bucket.burst  # the state of the zone may not be known yet: nothing was taken
             elif not was_there:
@@ -615,6 +626,7 @@ class Judge:
             return
         self._answered(fact["id"], call)
         whom, lane, want, now = whose(fact["code"], fact.get("body", "")), call.lane, call.want, self.now
+        self._done |= {want.pod.uid} if whom == "done" or fact["code"] == 404 else set()
         asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
         if whom == "pod":
             want.again = now + 5.0 * EARLY, now + max(BUDGET_SECONDS * LATE, asked)
@@ -731,6 +743,11 @@ class Judge:
 
     # -- what rows need -----------------------------------------------------------------------------------------------
 
+    def _whose(self, uid: str) -> str:
+        """The policy that may have called for a pod; one that wants it, or did, if none may."""
+        known = [name for name, of in (*self.wants, *self._ended) if of == uid]
+        return next((one for one in (*known, *self.policies) if self._may_call((one, uid))), known[0] if known else "")
+
     def _lane_of(self, want: Want) -> tuple[str, str, bool]:
         return want.rules.uid, want.pod.namespace, want.rules.reclaim is not None
 
@@ -844,7 +861,7 @@ class Judge:
         if owner["uid"] not in self._objects["workloads"]:
             return None
         wanted = self._objects["workloads"][owner["uid"]]
-        gone = self._leaving(surely=surely) | {call.want.pod.uid for call in self.evicted}
+        gone = self._leaving(surely=surely) | self._done
         ready = 0
         for uid, states in self._pods.items():
             index = bisect_right(states, at, key=lambda one: one[0]) - 1
@@ -953,7 +970,7 @@ class Judge:
         if most is not None and (is_seen or not surely) and self._stopping(pod.node, surely=surely) >= most:
             yield "node", f"though {most} pods of {pod.node} terminate"
         if "workload" in limits:
-            long_ago = () if not surely or self._is_well(STALE) else (now - 5.0, now - STALE)
+            long_ago = () if not surely or self._is_well(STALE) else (now - self.oldest / 2, now - self.oldest)
             lacks = [
                 self._lacks(want, at, surely=surely)
                 for at in (now, now - SEEN, *((now - 0.5, *long_ago) if surely else ()))
@@ -967,20 +984,32 @@ class Judge:
         """Whether the pod had to leave, by anything that the operator may have known when the call went out."""
         want = call.want
         key = (want.rules.name, want.pod.uid)
+        if key[1] in self._done:
+            self._breach("twice", key[1], f"{key[0]} called once more for {key[1]}")
+            return
         current = self.wants.get(key)
         deletes = verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None
         patience = want.rules.budget_seconds - 2 * SLACK
-        if deletes and (self.now - want.blocked[1] > SLACK or self.now - want.blocked[0] < patience):
+        is_refused = self.now - want.blocked[1] <= SLACK and self.now - want.blocked[0] >= patience
+        if verb == "DELETE" and (want.rules.method == "Evict" or (deletes and not is_refused)):
             sentence = f"{want.pod.uid} was deleted before its budgets had refused it for long"
             self._breach("budget", want.pod.uid, sentence)
-        if current is not None and current.rules.enforces and current.due.early <= self.now + self.skew:
-            return
-        if self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None:
+        if self._may_call(key):
             return
         if self._pods[want.pod.uid][-1][1] is None and not self._is_well(STALE):
             return  # a silent stream says for long that it is there, and the call finds that it is gone
-        early = "" if current is None else f" for {current.due.early - self.now:.1f} s"
-        self._breach("right", key[1], f"{key[0]} called for {key[1]}, which need not leave{early}")
+        if current is None or not current.rules.enforces:
+            self._breach("right", key[1], f"{key[0]} called for {key[1]}, which need not leave")
+        else:
+            wait = current.due.early - self.now
+            self._breach("early", key[1], f"{key[0]} called for {key[1]}, which need not leave for {wait:.1f} s")
+
+    def _may_call(self, key: tuple[str, str]) -> bool:
+        """Whether a pod has to leave by a policy, or had to as long ago as an operator may know it."""
+        want = self.wants.get(key)
+        if want is not None and want.rules.enforces and want.due.early <= self.now + self.skew:
+            return True
+        return self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None
 
     def _once_wanted(self, key: tuple[str, str]) -> Want | None:
         """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another.
@@ -1012,7 +1041,7 @@ class Judge:
     def _stale(self) -> float:
         """How old what the operator knows may be now."""
         is_known = self._is_well(STALE) and self.now - self._rules_changed > STALE
-        return SEEN if is_known else STALE
+        return SEEN if is_known else self.oldest
 
     def _turns(self, call: Call) -> None:
         """Whether it was this lane's turn, and this pod's in it."""
