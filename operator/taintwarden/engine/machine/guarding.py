@@ -6,7 +6,7 @@ from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
-from taintwarden.engine.guard import Guard, Turn
+from taintwarden.engine.guard import ALL, Guard, Turn
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
@@ -129,7 +129,9 @@ class Guarding:
                 guard.cause, examples = self._explain(policy, guard)
                 counts = (guard.expected(), guard.evicted(), guard.population(), guard.allowance())
                 bad = bad_nodes(self._world, guard, policy)
-                self._world.report(commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts))
+                is_narrow = guard.scope != ALL
+                held = commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts, is_narrow)
+                self._world.report(held)
             case None:
                 pass
 
