@@ -384,6 +384,13 @@ def test_what_a_guard_counts_and_which_nodes_are_bad_is_told_without_its_advice(
     assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds evictions: {says}"
 
 
+def test_which_namespace_a_guard_holds_is_said_once():
+    says = "since 2026-07-01T11:59:00Z it holds namespace shop only: 12 pods due, 3 are allowed"
+    held = listed(limit="guard", message="it holds namespace shop only")
+    held["status"]["conditions"] = [condition("GuardTripped", "True", f"{says}. {guard_advice('sla')}")]
+    assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds evictions: {says}"
+
+
 RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))
 
 

@@ -175,11 +175,23 @@ async def test_old_numbers_are_told_as_old(cluster, run, looks, now):
 NEVER = {"maxUnavailable": 0}
 
 
+BLOCKED_LONG = "2 pods wait: PodDisruptionBudget shop/web allows no disruption now"
+
+
 @pytest.mark.parametrize(
-    ("spec", "problem"), [(NEVER, "which never allows an eviction: maxUnavailable is 0"), ({}, "")]
+    ("spec", "seconds", "problem"),
+    [
+        (NEVER, 0, "which never allows an eviction: maxUnavailable is 0"),
+        (NEVER, 1900, "which never allows an eviction: maxUnavailable is 0"),
+        ({}, 1900, BLOCKED_LONG),
+        ({}, 0, ""),
+    ],
 )
-async def test_a_budget_that_can_never_allow_calls_for_a_person_at_once(cluster, run, spec, problem):
+async def test_a_budget_that_can_never_allow_calls_for_a_person_at_once(cluster, run, now, spec, seconds, problem):
     cluster.create("namespaces", namespace())
+    message = "PodDisruptionBudget shop/web allows no disruption now"
+    limits = [{"limit": "budget", "pods": 2, "since": at(now - seconds), "message": message}]
+    set_status(cluster, "sla", **BUSY | {"limits": limits})
     cluster.create("poddisruptionbudgets", {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec})
     result = await run("status", "sla", "-o", "json")
     told = json.loads(result.stdout)["policies"][0]["problem"]
@@ -196,6 +208,15 @@ async def test_a_pod_that_should_have_ended_for_as_long_as_its_alert_waits_calls
     result = await run("status", "spot")
     assert (result.exit_code, "Problem" in result.stdout) == (code, code == 10)
     assert result.stdout.count("shop/web-0 on a1 should have ended") == 1
+
+
+async def test_the_worst_of_several_problems_is_named(cluster, run, now):
+    stuck = {"namespace": "shop", "name": "web-0", "node": "a1", "since": at(now - 400)}
+    tripped = condition("GuardTripped", "True", "no pod is evicted", "MassEviction")
+    guard = {"trippedAt": at(now - 60), "cause": "taint sla=900"}
+    set_status(cluster, "spot", conditions=[FINE[0], tripped], guard=guard, leaving=1, stuck=[stuck])
+    told = json.loads((await run("status", "spot", "-o", "json")).stdout)["policies"][0]["problem"]
+    assert told == "its guard has tripped: no pod is evicted"
 
 
 async def test_a_budget_that_can_never_allow_calls_for_nobody_where_nothing_is_evicted(cluster, run):

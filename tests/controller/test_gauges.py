@@ -24,7 +24,6 @@ FULL = PolicyReport(
     policy(),
     ReportedStatus(
         pending=9,
-        retained=3,
         evicting_nodes=2,
         leaving=6,
         limits=(LimitStatus("policy-rate", 5, ""), LimitStatus("budget", 3, "")),
@@ -37,6 +36,7 @@ FULL = PolicyReport(
     ),
     bouncing=4,
     stuck_pods=2,
+    invalid_taints=3,
     blocked_by={"refused": 1},
     guard=guard(GuardRecord(NOW, "taint sla", (("shop", 120),))),
 )
@@ -112,8 +112,8 @@ def test_whether_devices_are_known(measured, devices, value):
     assert measured.value("devices_known") == value
 
 
-def test_retained_pods_and_zones_that_are_all_full(measured):
-    assert (measured.value("retained_pods"), measured.value("all_zones_full")) == (3, 0)
+def test_invalid_taints_and_zones_that_are_all_full(measured):
+    assert (measured.value("invalid_taints"), measured.value("all_zones_full")) == (3, 0)
     measured.gauges.measure([replace(FULL, all_zones_full=True)])
     assert measured.value("all_zones_full") == 1
 

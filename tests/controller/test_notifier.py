@@ -408,10 +408,11 @@ def test_guard_tripped(told):
             {"waiting": 1, "evicted": 0, "population": 1, "limit": 0},
             "No pod is evicted: 1 pod due in the next 10m, 0 are allowed. Still bad",
         ),
+        ({"of_one_namespace": True}, "It holds one namespace only: 3 evicted"),
         ({"halts": False}, "It holds nothing (action Report): 3 evicted"),
         ({"policy": policy(uid="uid-sla", mode=Mode.DRY_RUN)}, f"{REHEARSAL}It holds nothing: 3 evicted"),
     ],
-    ids=["one pod too many", "it only reports", "it rehearses"],
+    ids=["one pod too many", "one namespace", "it only reports", "it rehearses"],
 )
 def test_what_a_guard_says_that_it_holds(told, more, begins):
     told.notice(tripped(**more))

@@ -45,7 +45,7 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_missed_deadlines_total{instance="a", policy="sla", reason="not-evicted"}': "4x80",
     'taintwarden_missed_deadlines_total{instance="a", policy="tried", reason="not-evicted"}': "0+1x80",
     'taintwarden_bouncing_workloads{instance="a", policy="sla"}': "0x80",
-    'taintwarden_retained_pods{instance="a", policy="sla"}': "0x40 3x1 0x40",
+    'taintwarden_invalid_taints{instance="a", policy="sla"}': "0x40 3x1 0x40",
     'taintwarden_profiles{instance="a", accepted="true"}': "2x80",
     'taintwarden_profiles{instance="a", accepted="false"}': "0x80",
     # The webhook renews its certificate with 30 of 90 days left, and one call in a rollout had no answer.
@@ -124,7 +124,7 @@ CASES = [
     Case(
         "TaintwardenWorkloadBounces", {f"taintwarden_bouncing_workloads{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}
     ),
-    Case("TaintwardenInvalidTaintValue", {f"taintwarden_retained_pods{POLICY % 'a'}": "0x9 5x60"}, {"policy": "sla"}),
+    Case("TaintwardenInvalidTaintValue", {f"taintwarden_invalid_taints{POLICY % 'a'}": "0x9 5x60"}, {"policy": "sla"}),
     Case(
         "TaintwardenPolicyNotAccepted",
         {'taintwarden_policy_accepted{instance="a", policy="tried"}': "1x9 0x60"},

@@ -188,3 +188,13 @@ def test_the_invalid_taint_that_affects_most_pods_comes_first():
         rig.node(node, "sla=high")
     [report] = rig.view.report(rig.now)
     assert [(one.node, one.pods) for one in report.status.invalid_taints] == [("n2", 3), ("n1", 1), ("n3", 1)]
+
+
+@pytest.mark.parametrize(("effect", "retained"), [("Hold", 1), ("Evict", 0)])
+def test_an_invalid_taint_counts_whatever_it_means_for_pods(effect, retained):
+    rig = Rig(policy("a", timing={"onInvalidValue": effect}))
+    rig.node("n1", "sla=high")
+    rig.pod("web", gt())
+    rig.node("n1", "sla=high")
+    [entry] = rig.view.report(rig.now)
+    assert (entry.invalid_taints, entry.status.retained) == (1, retained)

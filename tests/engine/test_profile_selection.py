@@ -90,6 +90,20 @@ def test_a_pod_that_is_due_waits_until_its_namespace_is_evaluated_again(value, l
     assert sorted(stage.evictions()) == sorted(stage.claimed()) == sorted(leaves)
 
 
+@pytest.mark.parametrize(("namespace", "is_cause"), [("shop", True), ("bank", False)])
+def test_a_wave_is_the_doing_of_a_profile_of_its_own_namespace(namespace, is_cause):
+    stage = Stage(limited(guard=GuardSettings(max_percent=20, min_pods=2, settle_seconds=2)))
+    stage.node("n1", "sla=980")
+    for number in range(10):
+        stage.pod(f"p{number}", gt("950"))
+    stage.node("n1", "sla=940")
+    stage.advance(1)
+    stage.give("fast", gt("930"), namespace=namespace, app="web")
+    stage.advance(5)
+    (opened,) = stage.take(commands.GuardTripped)
+    assert opened.cause.startswith(f"TolerationProfile {namespace}/fast was created") is is_cause
+
+
 def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
     stage = Stage(limited(guard=GuardSettings(max_percent=20, min_pods=2, settle_seconds=2)))
     stage.give("fast", gt("900"))

@@ -68,9 +68,9 @@ NOW = (
         width=4,
     ),
     Panel(
-        "Pods judged by an old value",
-        "The value of a taint is invalid.",
-        ((f"sum(max by (policy) (taintwarden_retained_pods{OF_POLICIES}))", ""),),
+        "Invalid taints",
+        "Taints of nodes whose values cannot be compared.",
+        ((f"sum(max by (policy) (taintwarden_invalid_taints{OF_POLICIES}))", ""),),
         width=4,
         limit=1,
     ),

@@ -131,9 +131,9 @@ class Metrics:
             ["policy"],
             registry=operator,
         )
-        self.retained = Gauge(
-            "taintwarden_retained_pods",
-            "Pods that are judged by the last valid value, or stay, since the value of a taint is invalid.",
+        self.invalid_taints = Gauge(
+            "taintwarden_invalid_taints",
+            "Taints of nodes whose values cannot be compared, whatever onInvalidValue says.",
             ["policy"],
             registry=operator,
         )
@@ -168,7 +168,7 @@ class Metrics:
             self.policy_mode,
             self.policy_accepted,
             self.devices_known,
-            self.retained,
+            self.invalid_taints,
             self.zones_full,
             self.zone_state,
         )
@@ -199,7 +199,8 @@ class Metrics:
         )
         self.missed_deadlines = Counter(
             "taintwarden_missed_deadlines",
-            "Pods that had not stopped gracefully when their node was gone: not-evicted, grace-cut, or exempt.",
+            "Pods that were on their node when it was gone (not-evicted, exempt), or had less time to stop than they "
+            "ask for (grace-cut).",
             ["policy", "reason"],
             registry=operator,
         )

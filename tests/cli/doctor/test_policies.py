@@ -4,7 +4,7 @@ import pytest
 
 from cli.doctor.scene import asking, named
 from cli.policies import condition
-from cli.world import pod, policy, profile, taint, toleration
+from cli.world import budget, pod, policy, profile, taint, toleration
 
 problem, wide, idle = map(asking, ("policy-problem", "policy-too-wide", "policy-never-acts"))
 STATUS = {"observedGeneration": 1}
@@ -72,6 +72,23 @@ def limit(name: str):
 def test_policy_that_is_valid_and_has_a_problem_is_not_called_invalid(stored, why):
     (found,) = problem(stored)
     assert (found.severity, found.message.startswith(why)) == ("error", True), found.message
+
+
+STUCK = {"namespace": "shop", "name": "web-0", "node": "a1", "since": "2026-01-31T11:00:00Z"}
+
+
+def test_the_remedy_is_one_for_the_problem_that_is_named():
+    (stuck,), (halted,) = problem(hindered(stuck=[STUCK])), problem(hindered(stuck=[STUCK], guard=GUARD))
+    assert (stuck.message[:10], stuck.remedy) == ("shop/web-0", "taintwarden status sla; docs/runbooks/pods-stuck.md")
+    assert (halted.message[:10], halted.remedy[:21]) == ("its guard ", "taintwarden pause sla")
+
+
+@pytest.mark.parametrize(("spec", "found"), [({"maxUnavailable": 0}, 0), ({"minAvailable": 1}, 1)])
+def test_a_wait_for_a_budget_that_never_allows_is_found_once(spec, found):
+    since = {"since": "2026-01-31T11:00:00Z", "message": "PodDisruptionBudget shop/web allows no disruption now"}
+    blocked = [{"namespace": "shop", "name": "web", "pods": 3}]
+    waiting = hindered(limits=[limit("budget") | since], blockedBudgets=blocked)
+    assert len(problem(waiting, budget("web", **spec))) == found
 
 
 def test_a_node_that_ended_with_pods_leads_to_its_own_section():

@@ -72,7 +72,7 @@ class Gauges:
             self._begin(name)
         for mode in Mode:
             metrics.policy_mode.labels(name, mode).set(mode is entry.policy.mode)
-        metrics.retained.labels(name).set(status.retained)
+        metrics.invalid_taints.labels(name).set(entry.invalid_taints)
         metrics.zones_full.labels(name).set(entry.all_zones_full)
         metrics.pending.labels(name).set(status.pending)
         metrics.evicting_nodes.labels(name).set(status.evicting_nodes)

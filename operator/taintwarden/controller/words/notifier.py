@@ -251,7 +251,8 @@ def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds, n.bad)
-    text, is_paused = wording.tripped(policy, counted, "", halts=n.halts), policy.mode is Mode.PAUSED
+    scope = "one namespace" if n.of_one_namespace else ""  # its name is not public
+    text, is_paused = wording.tripped(policy, counted, scope, halts=n.halts), policy.mode is Mode.PAUSED
     advice = wording.guard_advice(policy.name, paused=is_paused)
     begins = "" if is_paused else _mode(policy)  # what it says of a paused policy says so
     note = f"{begins}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"

@@ -195,12 +195,12 @@ def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
     """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
 
     While its policy is paused it counts no pods that are due, and knows of no nodes.
-    ``scope``: the namespace that it holds; empty: all pods. ``halts``: its action is not Report.
+    ``scope``: what it holds only, a namespace; empty: all pods. ``halts``: its action is not Report.
     """
     if policy.mode is Mode.PAUSED:
         return "no pod is evicted, as the policy is paused"
     holds = halts and policy.mode is not Mode.DRY_RUN
-    effect = f"no pod of namespace {scope} is evicted, others are" if scope else "no pod is evicted"
+    effect = f"it holds {scope} only" if scope else "no pod is evicted"
     if not holds:
         effect = "it holds nothing" if halts or policy.mode is Mode.DRY_RUN else "it holds nothing (action Report)"
     window = duration(guard.window_seconds)

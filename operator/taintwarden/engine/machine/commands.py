@@ -202,7 +202,7 @@ class GuardTripped(msgspec.Struct, frozen=True):
 
     ``waiting`` pods have to leave within the window, besides ``evicted`` ones that count already, of ``population``;
     ``limit`` is how many may; ``bad`` are the nodes that make pods leave; ``examples`` are some of these pods.
-    ``halts``: no pod is evicted until it is armed again.
+    ``halts``: no pod is evicted until it is armed again, or none ``of_one_namespace``.
     """
 
     policy: Policy
@@ -214,6 +214,7 @@ class GuardTripped(msgspec.Struct, frozen=True):
     bad: BadNodes
     examples: tuple[str, ...]
     halts: bool
+    of_one_namespace: bool = False
 
 
 class GuardArmed(msgspec.Struct, frozen=True):

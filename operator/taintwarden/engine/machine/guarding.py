@@ -6,7 +6,7 @@ from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
-from taintwarden.engine.guard import Guard, Turn
+from taintwarden.engine.guard import ALL, Guard, Turn
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
@@ -37,8 +37,8 @@ class Guarding:
         self._outbox = outbox
         self._generations: dict[str, tuple[str, int, float]] = {}
         """Policy -> its UID and generation, and since when that is in force."""
-        self._profile_change = ("", 0.0)
-        """The last change of a profile that changed what pods tolerate, and when it happened."""
+        self._profile_changes: dict[str, tuple[str, float]] = {}
+        """Namespace -> the last change of a profile that changed what pods tolerate, and when: only recent ones."""
         self.resets: dict[str, str] = {}
         """Policy -> the request for a reset."""
         self.halted: dict[str, None] = {}
@@ -87,9 +87,10 @@ class Guarding:
             return False
         return not (policy.devices and problem) or (bool(policy.taints) and problem != NOT_LISTED)
 
-    def profile_changed(self, change: str) -> None:
-        """A change of a profile changed what pods tolerate."""
-        self._profile_change = (change, self._world.now.wall)
+    def profile_changed(self, namespace: str, change: str) -> None:
+        """A change of a profile changed what pods of its namespace tolerate."""
+        recent = {name: known for name, known in self._profile_changes.items() if self._is_new(known[1])}
+        self._profile_changes = recent | {namespace: (change, self._world.now.wall)}
 
     def leadership_changed(self) -> None:
         """A requested release applies only to the process that led then, and to the pods that it held then."""
@@ -129,7 +130,9 @@ class Guarding:
                 guard.cause, examples = self._explain(policy, guard)
                 counts = (guard.expected(), guard.evicted(), guard.population(), guard.allowance())
                 bad = bad_nodes(self._world, guard, policy)
-                self._world.report(commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts))
+                is_narrow = guard.scope != ALL
+                held = commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts, is_narrow)
+                self._world.report(held)
             case None:
                 pass
 
@@ -217,7 +220,8 @@ class Guarding:
     def _explain(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, ...]]:
         """The cause of a wave in one sentence, and some of its pods, for the taint that affects the most pods.
 
-        If a policy or a profile changed recently and the taint has had its value for longer, the change is the cause.
+        If a policy, or a profile of a namespace that it counts, changed recently and the taint has had its value for
+        longer, the change is the cause.
         """
         nodes, pods = self._world.cluster.nodes, Counter[str]()
         for node in islice(guard.nodes, MAX_EXAMPLES):
@@ -234,7 +238,7 @@ class Guarding:
         before = f", {values[1] or 'no value'} before" if len(values) > 1 else ""
         where = f"{len(places)} nodes, such as" if len(places) > 1 else "1 node:"
         sentence = f"taint {name} on {where} {taint} on {state.name}{before}"
-        change = self._newest_change(policy)
+        change = self._newest_change(policy, guard)
         if change is not None and history.held_since < change[1]:
             sentence = f"{change[0]}; {sentence}"
         near = islice(guard.near.values(), MAX_EXAMPLES)
@@ -245,11 +249,12 @@ class Guarding:
         evictee = self._world.claims.evictees.get(uid)
         return None if evictee is None else self._world.cluster.pod(evictee.node, uid)
 
-    def _newest_change(self, policy: Policy) -> tuple[str, float] | None:
-        """The latest recent change of a policy or profile, and when it happened."""
+    def _newest_change(self, policy: Policy, guard: Guard) -> tuple[str, float] | None:
+        """The latest recent change of a policy, or of a profile for pods that count, and when it happened."""
         _, generation, since = self._generations[policy.name]
         how = "was created" if generation == 1 else f"changed to generation {generation}"
-        what, at = max((f"the policy {how}", since), self._profile_change, key=lambda change: change[1])
+        of_profiles = (self._profile_changes[name] for name in guard.counted() if name in self._profile_changes)
+        what, at = max([(f"the policy {how}", since), *of_profiles], key=lambda change: change[1])
         return (what, at) if self._is_new(at) else None
 
     def _is_new(self, at: float) -> bool:

@@ -305,7 +305,7 @@ class Intake:
         """A profile changed, or is gone (None)."""
         if self._world.verdicts.set_profile(namespace, name, profile):
             how = "was deleted" if profile is None else "was created or changed"
-            self._guarding.profile_changed(f"TolerationProfile {namespace}/{name} {how}")
+            self._guarding.profile_changed(namespace, f"TolerationProfile {namespace}/{name} {how}")
             self._judging.namespace_again(namespace)
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:

@@ -112,6 +112,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """Pods that it leaves on nodes that will be removed."""
     stuck_pods: int = 0
     """Of the pods that terminate, those that should have ended."""
+    invalid_taints: int = 0
+    """Taints whose values cannot be compared, of which the status names some."""
     sources: tuple[SourceReport, ...] = ()
     """In the order of the policy."""
     blocked_by: Mapping[str, int] = {}
@@ -237,6 +239,7 @@ class Reports:
             released=tally.released,
             exempt=tally.exempt,
             stuck_pods=len(tally.stuck),
+            invalid_taints=len(tally.invalid),
             sources=tuple(
                 SourceReport(one.key, str(one.source), tally.found[one.source])
                 for one in policy.taints

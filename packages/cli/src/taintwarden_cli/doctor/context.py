@@ -12,8 +12,8 @@ from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfig
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
-from taintwarden_cli.status.lasting import FullBudget
-from taintwarden_cli.status.policy_status import PolicySummary, summarize
+from taintwarden_cli.status.lasting import FullBudget, why_none
+from taintwarden_cli.status.policy_status import PolicySummary, is_of_budgets, summarize
 from taintwarden_placement.admission.own_objects import INJECT
 
 OURS = "taintwarden.io"
@@ -57,6 +57,11 @@ class Context:
         """The status of each policy, summarized."""
         stored = [one for one in self.snapshot.policies if named(one)[1]]
         return summarize(stored, (), self.snapshot.now).policies
+
+    def waits_in_vain(self, policy: PolicySummary) -> bool:
+        """Whether its problem is only that it waits for budgets that never allow: they have a check of their own."""
+        budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
+        return is_of_budgets(policy) and all(isinstance(one, FullBudget) and why_none(one) for one in budgets)
 
     @property
     def running(self) -> Iterator[PodGroup]:

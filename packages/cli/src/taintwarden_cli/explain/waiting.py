@@ -46,8 +46,8 @@ def _refused_any(policy: str, status: PolicyStatus) -> str:
 
 def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
     """Of a guard, also what it counts and which nodes are bad, without the advice."""
-    says = wording.without_advice(status.says("GuardTripped", "True"), policy)
-    detail = "; ".join(filter(None, (message, says if limit == GUARD else "")))
+    says = wording.without_advice(status.says("GuardTripped", "True"), policy) if limit == GUARD else ""
+    detail = "; ".join(filter(None, ("" if message in says else message, says)))
     return wording.waiting(limit, policy, detail)
 
 

@@ -18,7 +18,7 @@ from taintwarden.fields.field_errors import InvalidObject
 from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus, NodeObject
 from taintwarden.kube.wire.resources import NODES
 from taintwarden_cli.rehearsal.session import ClusterError, Session
-from taintwarden_cli.status.policy_status import PolicySummary
+from taintwarden_cli.status.policy_status import PolicySummary, is_of_budgets
 
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains whose controllers set and remove the taint, so that its value means nothing else."""
@@ -54,6 +54,12 @@ def why_never(budget: FullBudget) -> str:
     if spec.min_available is not None and status is not None and 0 < status.expected_pods <= status.desired_healthy:
         return f"minAvailable is {spec.min_available} of {status.expected_pods} pods"
     return ""
+
+
+def why_none(budget: FullBudget) -> str:
+    """The same, and that its controller fails."""
+    fails = budget.status.problem if budget.status is not None else ""
+    return cannot_compute(fails) if fails else why_never(budget)
 
 
 def of_system(key: str) -> bool:
@@ -95,15 +101,16 @@ def invalid_values(policy: PolicySummary) -> str:
 
 
 async def add_problems(session: Session, stored: Iterable[Mapping[str, Any]], found: Sequence[PolicySummary]) -> None:
-    """Add them to the summaries of policies that have no problem. What may not be read is left out."""
+    """Add them to policies without a problem, or with one of budgets. What may not be read is left out."""
     policies = list(_valid(stored))
     fine = {one.name: one for one in found if not one.problem}
-    evicting = (one for one in policies if one.name in fine and one.mode is Mode.ENFORCE)
-    respecting = [fine[one.name] for one in evicting if one.eviction.method is Method.EVICT]
+    waiting = fine | {one.name: one for one in found if is_of_budgets(one)}
+    evicting = (one for one in policies if one.name in waiting and one.mode is Mode.ENFORCE)
+    respecting = [waiting[one.name] for one in evicting if one.eviction.method is Method.EVICT]
     idle = [one for one in policies if one.name in fine and not fine[one.name].status.evicting_nodes]
     try:
         for summary in respecting:
-            summary.problem = await _never_allowing(session, summary.status.blocked_budgets)
+            summary.problem = await _never_allowing(session, summary.status.blocked_budgets) or summary.problem
     except ClusterError:
         pass
     try:
@@ -130,8 +137,7 @@ async def _never_allowing(session: Session, blocking: Iterable[BlockedBudget]) -
         space, name = quote(one.namespace, safe=""), quote(one.name, safe="")
         path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets/{name}"
         budget = await session.read(path, FullBudget, "poddisruptionbudgets")
-        fails = budget.status.problem if budget is not None and budget.status is not None else ""
-        if budget is not None and (why := cannot_compute(fails) if fails else why_never(budget)):
+        if budget is not None and (why := why_none(budget)):
             wait = "waits" if one.pods == 1 else "wait"
             return f"{pods(one.pods)} {wait} for PodDisruptionBudget {one}, which never allows an eviction: {why}"
     return ""

@@ -12,8 +12,9 @@ from taintwarden.api.status import ConditionStatus, PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine import rfc3339
-from taintwarden.engine.limits.refusal import DELAYS
+from taintwarden.engine.limits.refusal import BUDGET, DELAYS
 from taintwarden.engine.model import Mode, OnInvalidValue
+from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import Liveness
 
@@ -91,11 +92,6 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
         but = f" but {wording.pods(released)} that a reset released" if released else ""
         return f"every zone is Full, so nothing is evicted{but}"
 
-    @property
-    def is_halted(self) -> bool:
-        """Whether its newest version is in effect, and its guard or its zones stop it."""
-        return self.accepted == "True" and self.guard in (TRIPPED, ZONES_FULL)
-
 
 class StatusSummary(msgspec.Struct, rename="camel"):
     """The policies, by name. ``at`` is the time of reading, ``reported_at`` that of the operator's last report."""
@@ -166,17 +162,26 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
     more = f" (and {wording.several(len(ends) - 1, 'more node')})" if len(ends) > 1 else ""
     yield wording.node_end(ends[0], now) + more if ends else ""
     enforcing = status.condition("Enforcing")
-    yield wording.not_ended([one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS])
-    yield _refused(status, now, enforces=enforcing is None or enforcing.status is ConditionStatus.TRUE)
     if Mode.DRY_RUN not in (policy.mode, enforcing.reason if enforcing is not None else ""):
-        if policy.guard == TRIPPED:
-            counted = wording.without_advice(status.says("GuardTripped", "True"), policy.name)
-            yield "its guard has tripped" + (f": {counted}" if counted else "")
-        elif policy.guard == ZONES_FULL:
-            yield policy.all_zones_full
+        yield why_halted(policy)
+    yield long_stuck(status, now)
+    yield _refused(status, now, enforces=enforcing is None or enforcing.status is ConditionStatus.TRUE)
     if unknown := status.says("DevicesKnown", "False"):
         yield f"condition DevicesKnown is False: {unknown}"
     yield status.says("SourcesFound", "False")
+
+
+def why_halted(policy: PolicySummary) -> str:
+    """That its guard or its zones stop it; empty: they do not."""
+    if policy.guard == TRIPPED:
+        counted = wording.without_advice(policy.status.says("GuardTripped", "True"), policy.name)
+        return "its guard has tripped" + (f": {counted}" if counted else "")
+    return policy.all_zones_full if policy.guard == ZONES_FULL else ""
+
+
+def long_stuck(status: PolicyStatus, now: float) -> str:
+    """Which pods should have ended long ago; empty: none."""
+    return wording.not_ended([one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS])
 
 
 def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
@@ -186,6 +191,15 @@ def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
         if delay is None or (delay.needs_evictions and not enforces):
             continue
         if now - (one.since_at or now) >= delay.may_last_seconds:
-            wait = "waits" if one.pods == 1 else "wait"
-            return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.message)}"
+            return _wait_for(one)
     return ""
+
+
+def _wait_for(one: LimitStatus) -> str:
+    wait = "waits" if one.pods == 1 else "wait"
+    return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.message)}"
+
+
+def is_of_budgets(policy: PolicySummary) -> bool:
+    """Whether its problem is that budgets have blocked pods for long."""
+    return policy.problem in [_wait_for(one) for one in policy.status.limits if one.limit == BUDGET]

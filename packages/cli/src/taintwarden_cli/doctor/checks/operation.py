@@ -9,6 +9,7 @@ from taintwarden_cli.doctor.context import Context, is_ours
 from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_DEVICES
 from taintwarden_cli.rehearsal.liveness import liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
+from taintwarden_cli.status.policy_status import long_stuck, why_halted
 from taintwarden_placement.admission.own_objects import INJECT
 
 POLICY = "TaintEvictionPolicy"
@@ -51,16 +52,18 @@ def not_running(context: Context) -> Iterator[Found]:
 )
 def policy_problem(context: Context) -> Iterator[Found]:
     """What ``status`` says, with the next command."""
-    known = {one.name: one for one in context.summaries}
+    known = {one.name: one for one in context.summaries if not context.waits_in_vain(one)}
     for name in sorted({*known, *context.policy_problems}):
         one, invalid = known.get(name), context.policy_problems.get(name)
-        section = "a-limit-holds-them"
+        page = "troubleshooting.md#a-limit-holds-them"
         if one is not None and any(end.at_risk or end.missed for end in one.status.reclaims):
-            section = "pods-were-killed-with-their-node"
-        remedy = f"taintwarden status {name}; docs/troubleshooting.md#{section}"
+            page = "troubleshooting.md#pods-were-killed-with-their-node"
+        elif one is not None and one.problem == long_stuck(one.status, context.snapshot.now):
+            page = "runbooks/pods-stuck.md"
+        remedy = f"taintwarden status {name}; docs/{page}"
         if invalid or (one is not None and one.accepted == "False"):
             remedy = f"correct it: kubectl edit taintevictionpolicy {name}"
-        elif one is not None and one.is_halted:
+        elif one is not None and one.problem == why_halted(one) != "":
             remedy = (
                 f"taintwarden pause {name}; correct the cause; taintwarden plan --enforce {name}; then taintwarden "
                 f"resume {name}"
