@@ -52,23 +52,10 @@ class Metrics:
             registry=operator,
         )
         self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=operator)
-        self.lease_age = Gauge(
-            "taintwarden_lease_age_seconds",
-            "Seconds since this replica renewed the Lease; 0 where it does not hold it.",
-            registry=operator,
-        )
         self.stale_view = Gauge(
             "taintwarden_stale_view",
             "1 while this replica does not know all of the cluster: before the first lists, or while cut off.",
             registry=operator,
-        )
-        self.complete_view = Gauge(
-            "taintwarden_complete_view_timestamp_seconds",
-            "When this replica last knew all of the cluster, in seconds since 1970; 0 if it never did.",
-            registry=operator,
-        )
-        self.sync_seconds = Gauge(
-            "taintwarden_sync_seconds", "Seconds from the start until everything was listed.", registry=operator
         )
         self.pending = Gauge(
             "taintwarden_pending_evictions",
@@ -214,12 +201,6 @@ class Metrics:
             "How long due pods waited for a limit before they were evicted.",
             ["limit"],
             buckets=_WAIT,
-            registry=operator,
-        )
-        self.evaluations = Counter(
-            "taintwarden_evaluations",
-            "Distinct evaluations of a taint value with a set of tolerations; pods that share them count once.",
-            ["operator", "result"],
             registry=operator,
         )
         self.invalid_values = Counter(
