@@ -23,7 +23,7 @@ from taintwarden.controller.clock import Clock
 from taintwarden.controller.decoding import bounds
 from taintwarden.controller.decoding.node_values import values_of
 from taintwarden.controller.decoding.remembered import Remembered
-from taintwarden.controller.decoding.selecting import Spreads, label_selector
+from taintwarden.controller.decoding.selecting import label_selector, spread
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import (
@@ -33,7 +33,6 @@ from taintwarden.engine.model import (
     PodClass,
     Policy,
     SchedulingGroup,
-    SpreadConstraint,
     Taint,
     Toleration,
     Tolerations,
@@ -112,7 +111,6 @@ class Decoder:
         self._on_issue = on_issue
         self._max_reports = max_reports
         self._interner = Interner()
-        self._spreads = Spreads()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
         """Keeps shapes known while their pods exist. Without pods they are forgotten: every Job has a new one."""
         self._reported: OrderedDict[str, bytes] = OrderedDict()
@@ -166,9 +164,6 @@ class Decoder:
         opting = _opting_out(annotations)
         opted = opt_outs(opting.__getitem__) if opting else NONE
         labels = bounds.labels(obj)
-        spread: tuple[SpreadConstraint, ...] = ()
-        if spec.topology_spread_constraints:
-            spread = self._spreads.of(owner.uid if owner else "", bounds.spread(obj), labels)
         return self._interner.pod_class(
             intern(meta.namespace),
             labels,
@@ -179,7 +174,7 @@ class Decoder:
             do_not_disrupt=opted.disruptions,
             protected_seconds=opted.protected_seconds,
             owner=owner,
-            spread=spread,
+            spread=spread(bounds.spread(obj), labels),
             grace_seconds=spec.termination_grace_period_seconds,
             local_storage=spec.has_local_storage,
             group=_group(obj),
