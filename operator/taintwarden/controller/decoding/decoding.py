@@ -278,16 +278,6 @@ def is_ready(obj: PodObject) -> bool:
     return False
 
 
-def desired_replicas(obj: WorkloadObject) -> int:
-    """The number of desired pods of a ReplicaSet, StatefulSet or ReplicationController."""
-    return obj.spec.replicas
-
-
-def desired_on_nodes(obj: WorkloadObject) -> int:
-    """The number of desired pods of a DaemonSet: one for each matching node."""
-    return obj.status.desired_number_scheduled
-
-
 def desired_parallelism(obj: WorkloadObject) -> int:
     """The number of desired pods of a Job at one time, as its controller computes it (``manageJob``)."""
     spec, status = obj.spec, obj.status

@@ -11,7 +11,7 @@ from typing import Any, Generic
 import structlog
 
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.decoding.times import moment, readable
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Pod
@@ -180,17 +180,9 @@ class PodHandler(StreamHandler[PodObject]):
             self.complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return None
         if pod is None and obj.spec.node_name:
-            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, _terminates_at(obj)))
+            terminates_at = readable(obj.metadata.deletion_timestamp, moment)
+            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, terminates_at))
         return pod
-
-
-def _terminates_at(obj: PodObject) -> float | None:
-    if obj.metadata.deletion_timestamp is None:
-        return None
-    try:
-        return moment(obj.metadata.deletion_timestamp)
-    except ValueError:
-        return None
 
 
 class NodeHandler(StreamHandler[NodeObject]):

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from taintwarden.controller.decoding.times import latest_moment
+from taintwarden.controller.decoding.times import readable
 from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import Event
@@ -295,10 +295,4 @@ def _tolerations(given: Iterable[DeviceTolerationObject]) -> tuple[Toleration, .
 
 def _taint(obj: DeviceTaintObject) -> DeviceTaint:
     """A taint. A ``timeAdded`` that is not a time counts as not set."""
-    added_at = None
-    if obj.time_added is not None:
-        try:
-            added_at = latest_moment(obj.time_added)
-        except ValueError:
-            added_at = None
-    return DeviceTaint(obj.key, obj.value, obj.effect, added_at)
+    return DeviceTaint(obj.key, obj.value, obj.effect, readable(obj.time_added))
