@@ -7,7 +7,6 @@ decide. Nothing is decided here but whether the lease is still held.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
 import structlog
@@ -88,12 +87,8 @@ class Effector:
         self._spawn_minor = spawn_minor
         self._max_complaints = max_complaints
         self._reads = asyncio.Semaphore(NODE_READS)
-        self._slots: dict[type, AbstractAsyncContextManager[object]] = {
-            commands.SaveHistory: asyncio.Semaphore(HISTORY_WRITES),
-        }
-        """Limits how many such writes are in progress."""
-        self._complaints: OrderedDict[str, tuple[str, ...]] = OrderedDict()
-        """Key of a write -> why it failed, as it was logged."""
+        self._history_writes = asyncio.Semaphore(HISTORY_WRITES)
+        self._complaints = Complaints()
 
     def carry_out(self, order: commands.Order) -> None:
         """Start the call; never waits."""
@@ -136,8 +131,7 @@ class Effector:
     async def _write(self, order: commands.Write) -> None:
         outcome, version = WriteOutcome.DONE, UNKNOWN_VERSION
         try:
-            async with self._slots.get(type(order), nullcontext()):
-                stored = await self._store(order)
+            stored = await self._store(order)
         except Fenced:
             outcome = WriteOutcome.FAILED
         except KubeError as error:
@@ -158,7 +152,8 @@ class Effector:
         """
         match order:
             case commands.SaveHistory():
-                return await save_history(self._client, order, self._fence(order))
+                async with self._history_writes:
+                    return await save_history(self._client, order, self._fence(order))
             case commands.SaveGuard():
                 return UNKNOWN_VERSION if await self._save_guard(order) else None
             case commands.ClearGuardReset():
