@@ -345,15 +345,6 @@ def test_the_same_faults_in_another_text_are_no_news(decoder, issues):
     assert len(issues) == 1
 
 
-def test_what_is_remembered_of_reports_is_bounded(issues):
-    decoder = Decoder(Clock(), issues.append, max_reports=3)
-    for number in (*range(10), 7, 8, 9):
-        decoder.pod(extended({"key": number}, uid=str(number)))
-    assert len(issues) == 10
-    decoder.pod(extended({"key": 6}, uid="6"))
-    assert len(issues) == 11
-
-
 def test_hostile_annotations_leave_little_behind(decoder, issues):
     tracemalloc.start()
     for number in range(15):

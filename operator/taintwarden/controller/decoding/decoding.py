@@ -1,7 +1,6 @@
 """From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from sys import intern
@@ -20,6 +19,7 @@ from taintwarden.api.opt_outs import (
 )
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding import bounds
 from taintwarden.controller.decoding.node_values import values_of
 from taintwarden.controller.decoding.remembered import Remembered
@@ -94,26 +94,18 @@ class Decoder:
     Args:
         clock: for what has no time.
         on_issue: gets values of pods that cannot be used, once while they do not change.
-        max_reports: the number of pods whose reported errors are stored.
 
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        on_issue: Callable[[PodIssue], None] = lambda _: None,
-        *,
-        max_reports: int = MAX_REMEMBERED_REPORTS,
-    ) -> None:
+    def __init__(self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None) -> None:
         self.sources: frozenset[ValueSource] = frozenset()
         """What is read of nodes beside their taints."""
         self._clock = clock
         self._on_issue = on_issue
-        self._max_reports = max_reports
         self._interner = Interner()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
         """Keeps shapes known while their pods exist. Without pods they are forgotten: every Job has a new one."""
-        self._reported: OrderedDict[str, bytes] = OrderedDict()
+        self._complaints = Complaints(MAX_REMEMBERED_REPORTS)
         self._parse = Remembered(parse_tolerations)
 
     def pod(self, obj: PodObject) -> Pod | None:
@@ -229,14 +221,8 @@ class Decoder:
     def _report(self, issue: PodIssue) -> None:
         """Report the errors of a pod, unless they were reported already."""
         faults = "\n".join(map(str, (*issue.errors, *issue.ignored)))
-        seen = blake2b(faults.encode("utf-8", "replace"), digest_size=16).digest()
-        if self._reported.get(issue.uid) == seen:
-            self._reported.move_to_end(issue.uid)
-            return
-        if len(self._reported) >= self._max_reports:
-            self._reported.popitem(last=False)
-        self._reported[issue.uid] = seen
-        self._on_issue(issue)
+        if self._complaints.is_new(issue.uid, blake2b(faults.encode("utf-8", "replace"), digest_size=16).digest()):
+            self._on_issue(issue)
 
 
 def _group(obj: PodObject) -> SchedulingGroup | None:

@@ -10,6 +10,7 @@ from typing import Any, Generic
 
 import structlog
 
+from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.times import moment, readable
 from taintwarden.controller.loop import Feed
@@ -43,7 +44,7 @@ class StreamHandler(ABC, Generic[Object]):
         """Keys of the objects that a list names, while it is read."""
         self._is_listing = False
         """Whether a list has begun and did not end. Until then no change is delivered."""
-        self._complaints: dict[str, str] = {}
+        self._complaints = Complaints()
         metrics.undecodable.labels(resource)
         for reason in WATCH_ENDS:
             metrics.watch_restarts.labels(resource, reason)
@@ -120,10 +121,7 @@ class StreamHandler(ABC, Generic[Object]):
     def complain(self, name: str, reason: str) -> None:
         """Count it always, log it once."""
         self.metrics.undecodable.labels(self.resource).inc()
-        if self._complaints.get(name) != reason:
-            if len(self._complaints) > 1_000:
-                self._complaints.clear()
-            self._complaints[name] = reason
+        if self._complaints.is_new(name, reason):
             log.warning("object-undecodable", resource=self.resource, name=name, reason=reason)
 
 
