@@ -7,8 +7,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
+from collections.abc import Coroutine
 from typing import Any, Self
 
 import msgspec
@@ -33,7 +32,6 @@ from taintwarden.controller.words.policy_changes import PolicyChanges
 from taintwarden.engine.limits.calls import MAX_SLOW
 from taintwarden.engine.machine import Machine, Timings, events
 from taintwarden.engine.model import Policy
-from taintwarden.health import Health
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.evictor import Evictor
@@ -43,24 +41,9 @@ from taintwarden.kube.calls.recorder import Recorder
 from taintwarden.kube.errors import ApiError, Unreachable, Untrusted
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.watching import StreamTimings
-from taintwarden.kube.wire.resources import (
-    BUDGETS,
-    CONTROLLERS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    Resource,
-)
-from taintwarden.leadership import Leadership
-from taintwarden.plugin import (
-    LABELLER,
-    TAINT_SOURCE,
-    Labeller,
-    LabellerPlugin,
-    SourceFollowing,
-    SourcePlugin,
-    installed,
-)
+from taintwarden.kube.wire.kinds import CustomObject
+from taintwarden.kube.wire.resources import BUDGETS, CONTROLLERS, NAMESPACES, NODES, PODS, Resource
+from taintwarden.plugin import LABELLER, TAINT_SOURCE, LabellerPlugin, SourcePlugin, installed
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import Settings
@@ -113,7 +96,9 @@ class App:
         self._clock = clock = CheckedClock(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
-        self._metrics_server: MetricsServer | None = None
+        self._taking_over: asyncio.Task[None] | None = None
+        self._events_dropped = 0
+        """What the metric has counted."""
         gates = settings.gates
         source: SourcePlugin | None = installed(TAINT_SOURCE)
         labeller: LabellerPlugin | None = installed(LABELLER)
@@ -142,7 +127,7 @@ class App:
             name=LEASE_NAME,
             identity=settings.identity,
             monotonic=lambda: clock().monotonic,
-            on_change=lambda held: self.leadership.changed(held),  # noqa: PLW0108 - it does not exist yet
+            on_change=self.lease_changed,
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
             timings=timings.lease,
         )
@@ -190,18 +175,15 @@ class App:
             **{resource: WorkloadHandler(resource.name, *parts) for resource in CONTROLLERS},
         }
         self.following = Following(self.client, handlers, timings.streams, self._task)
-        self._source: SourceFollowing | None = None
+        self._source = self._labeller = None
         if source is not None:
             self._source = source.new_following(self.client, *parts, timings.streams, self._task)
-        self._labeller: Labeller | None = None
         if labeller is not None:
             self._labeller = labeller.Labeller(self.client, lambda: self.lease.held, self.notifier.report, self._task)
-        self.leadership = Leadership(settings.identity, self.metrics, self._prepare, self._lead, self._task)
-        self.health = Health(
-            self.machine.view, self.following, self.lease, self.recorder, self.metrics, clock, lambda: self.failure
+        self._servers = (
+            ProbeServer(settings, unready=self.unready, dead=self.dead, metrics=self.exposition),
+            MetricsServer(settings, self.client, self.exposition, clock),
         )
-        health = self.health
-        self._probes = ProbeServer(settings, unready=health.unready, dead=health.dead, metrics=health.exposition)
 
     @classmethod
     async def connect(cls, settings: Settings, timings: AppTimings = AppTimings()) -> Self:  # noqa: B008 - it is frozen
@@ -215,7 +197,7 @@ class App:
         await app.client.__aenter__()
         try:
             for resource in (POLICIES, PROFILES):
-                await app._first_answer(partial(check_definition, app.client, resource))
+                await app._see_definition(resource)
         except BaseException:
             await app.client.__aexit__()
             raise
@@ -225,10 +207,8 @@ class App:
         """Begin to follow the cluster; lead and decide as soon as everything is known."""
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
-        await self._probes.start()
-        if settings.metrics_port:
-            self._metrics_server = MetricsServer(settings, self.client, self.health.exposition, self._clock)
-            await self._metrics_server.start()
+        for server in self._servers:
+            await server.start()
         log.info("operator-started", identity=settings.identity, server=self.connection.server)
         if settings.dry_run:
             log.warning("dry-run", effect="no policy evicts, whatever its mode")
@@ -251,9 +231,8 @@ class App:
         await self.recorder.flush(self._timings.stop_seconds)
         for call in self._calls:
             call.cancel()
-        await self._probes.stop()
-        if self._metrics_server is not None:
-            await self._metrics_server.stop()
+        for server in self._servers:
+            await server.stop()
         await self.client.__aexit__()
         log.info("operator-stopped", identity=self.settings.identity)
 
@@ -263,9 +242,7 @@ class App:
         await self.following.all_listed()
         self._feed(events.Synced())
         memory.release_unused()
-        seconds = self._clock().monotonic - began
-        self.metrics.sync_seconds.set(seconds)
-        log.info("synced", seconds=round(seconds, 3), nodes=len(self.machine.view.nodes))
+        log.info("synced", seconds=round(self._clock().monotonic - began, 3), nodes=len(self.machine.view.nodes))
         self._task(self.loop.run())
         self._task(self.status.run())
         self._task(self.lease.run())
@@ -279,15 +256,15 @@ class App:
         if reads_more:
             self.following.read_again(NODES)
 
-    async def _first_answer(self, ask: Callable[[], Awaitable[None]]) -> None:
-        """An answer of a server that may have to get ready first: after its own start, or for a new definition.
+    async def _see_definition(self, resource: Resource[CustomObject]) -> None:
+        """See that a kind is served. The server may have to get ready first: after its start, or for the definition.
 
         A node that has just booted may not reach it yet: its pods start before the rules of its Services are there.
         """
         ends_at = self._clock().monotonic + self._timings.starting_seconds
         while True:
             try:
-                return await ask()
+                return await check_definition(self.client, resource)
             except (ApiError, Unreachable, CredentialsError) as error:
                 is_refusal = isinstance(error, ApiError) and error.code != 429 and error.code < 500
                 if is_refusal or isinstance(error, Untrusted) or self._clock().monotonic >= ends_at:
@@ -320,12 +297,24 @@ class App:
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
-    async def _prepare(self) -> None:
+    def lease_changed(self, held: bool) -> None:  # noqa: FBT001 - a callback's one argument
+        """The lease was acquired or lost."""
+        log.info("leadership-gained" if held else "leadership-lost", identity=self.settings.identity)
+        self.metrics.leader.set(held)
+        if self._taking_over is not None:
+            self._taking_over.cancel()
+        if held:
+            self._taking_over = self._task(self._take_over())
+        else:
+            self._lead(leading=False)
+
+    async def _take_over(self) -> None:
         """Read the policies again: their status has what the previous leader has written of the guards."""
         await self.following.list_again(POLICIES)
         self.guards.restore()
+        self._lead(leading=True)
 
-    def _lead(self, leading: bool) -> None:  # noqa: FBT001 - a callback's one argument
+    def _lead(self, *, leading: bool) -> None:
         self._feed(events.LeadershipChanged(leading, self.lease.term))
         self.guards.lead(leading)
         self.issues.lead(leading)
@@ -338,6 +327,30 @@ class App:
         if self._labeller is not None:  # first: replacements of evicted pods are placed by labels
             self._labeller.take(event)
         self.loop.feed(event)
+
+    # -- what probes and metrics say -----------------------------------------------------------------------------------
+
+    def unready(self) -> str:
+        """Why this replica may not decide; empty if it may."""
+        view = self.machine.view
+        if not view.is_synced:
+            return "the cluster is not fully known yet"
+        if view.is_blind:
+            return f"disconnected from the API server, so no pod is evicted: {', '.join(self.following.cut_off)}"
+        if self.lease.held and not view.is_leading:
+            return "leading, but not deciding yet"
+        return "" if self.lease.is_led else "no replica leads, so no pod is evicted"
+
+    def dead(self) -> str:
+        """Why the process has to be started again; empty if it works."""
+        return f"a task failed: {self.failure}" if self.failure else ""
+
+    def exposition(self) -> bytes:
+        """The metrics, as of now."""
+        self.metrics.events_dropped.inc(self.recorder.dropped - self._events_dropped)
+        self._events_dropped = self.recorder.dropped
+        self.metrics.stale_view.set(not self.machine.view.is_synced or self.machine.view.is_blind)
+        return self.metrics.exposition()
 
 
 async def run(settings: Settings, timings: AppTimings = AppTimings()) -> BaseException | None:  # noqa: B008 - it is frozen

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from controller import GT_950, NOW, Clock, budget_object, node_object, pod_object, workload_object
 from taintwarden.controller.decoding import decoding
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
+from taintwarden.controller.handlers.keyed_handlers import DESIRED
 from taintwarden.engine.model import Owner, SchedulingGroup, SpreadConstraint, Taint, Toleration
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import version_number
@@ -344,15 +345,6 @@ def test_the_same_faults_in_another_text_are_no_news(decoder, issues):
     assert len(issues) == 1
 
 
-def test_what_is_remembered_of_reports_is_bounded(issues):
-    decoder = Decoder(Clock(), issues.append, max_reports=3)
-    for number in (*range(10), 7, 8, 9):
-        decoder.pod(extended({"key": number}, uid=str(number)))
-    assert len(issues) == 10
-    decoder.pod(extended({"key": 6}, uid="6"))
-    assert len(issues) == 11
-
-
 def test_hostile_annotations_leave_little_behind(decoder, issues):
     tracemalloc.start()
     for number in range(15):
@@ -396,12 +388,12 @@ def test_what_an_owner_calls_its_kind_is_not_kept_for_ever(decoder):
 
 @pytest.mark.parametrize(("spec", "expected"), [({"replicas": 4}, 4), ({"replicas": 0}, 0), ({}, 1)])
 def test_a_replica_set_wants_its_replicas(spec, expected):
-    assert decoding.desired_replicas(workload_object(status={"desiredNumberScheduled": 9}, **spec)) == expected
+    assert DESIRED["replicasets"](workload_object(status={"desiredNumberScheduled": 9}, **spec)) == expected
 
 
 @pytest.mark.parametrize(("status", "expected"), [({"desiredNumberScheduled": 9}, 9), ({}, 0)])
 def test_a_daemon_set_wants_a_pod_on_each_node_that_fits(status, expected):
-    assert decoding.desired_on_nodes(workload_object(status=status)) == expected
+    assert DESIRED["daemonsets"](workload_object(status=status)) == expected
 
 
 @pytest.mark.parametrize(

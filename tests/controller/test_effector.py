@@ -330,17 +330,6 @@ async def test_a_write_that_fails_for_long_is_complained_about_once_for_each_rea
     assert len(logs) == 3
 
 
-async def test_complaints_are_forgotten_before_they_fill_memory():
-    stage = Stage(default=lambda _: refusal(500), max_complaints=3)
-    orders = [commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)]
-    with capture_logs() as logs:
-        await stage.carry_out(*orders)
-        await stage.carry_out(*orders[7:])
-        assert len(logs) == 10
-        await stage.carry_out(orders[6])
-    assert len(logs) == 11
-
-
 async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
     def lose(_: Call) -> Any:
         stage.lease.held = False

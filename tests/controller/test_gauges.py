@@ -9,7 +9,6 @@ from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import DevicesReport, GuardReport, Machine, PolicyReport
 from taintwarden.engine.model import GuardAction
-from taintwarden.engine.operators import Operator
 from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
 from taintwarden.telemetry.metrics import Metrics
 
@@ -65,14 +64,6 @@ def test_each_limit_and_budget_tells_how_many_it_holds(measured):
     assert measured.value("limited_evictions", limit="policy-rate") == 5
     assert measured.value("limited_evictions", limit="budget") == 3
     assert measured.value("budget_blocked_evictions", budget="shop/web") == 3
-
-
-@pytest.mark.parametrize("operator", list(Operator))
-def test_evaluations_by_each_operator_have_a_series_from_the_start(operator):
-    metrics = Metrics()
-    Gauges(metrics, Machine().view)
-    labels = {"operator": operator, "result": "tolerated"}
-    assert metrics.registry.get_sample_value("taintwarden_evaluations_total", labels) == 0
 
 
 @pytest.mark.parametrize(("limit", "waited"), [("policy-rate", 0.0), ("failing", 0.0), ("denied", None)])

@@ -7,7 +7,7 @@ import pytest
 from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import Notifier
-from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
+from taintwarden.controller.words.policy_changes import ChangeKind
 from taintwarden.engine.model import Gates
 from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.calls.recorder import Message
@@ -87,11 +87,11 @@ def test_the_faults_of_each_object_are_kept(told, kept):
 
 
 def test_a_change_of_a_policy_is_told_by_who_leads_then(told, kept):
-    change = PolicyChange("p", "u", ChangeKind.PAUSED, "by ann")
-    kept.policy_change(change)
+    change = ("p", "u", ChangeKind.PAUSED, "by ann")
+    kept.policy_change(*change)
     kept.lead(True)
     assert told.messages == []
-    kept.policy_change(change)
+    kept.policy_change(*change)
     assert told.said == ["p: by ann"]
 
 

@@ -11,7 +11,7 @@ from controller import NOW, pod, policy, verdict
 from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import ROWS, Notifier
-from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
+from taintwarden.controller.words.policy_changes import ChangeKind
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import (
@@ -448,7 +448,7 @@ def test_a_change_of_a_policy(told):
     for kind, reason in zip(ChangeKind, ("PolicyPaused", "PolicyResumed", "PolicyChanged"), strict=True):
         told.events.clear()
         with capture_logs() as told.logs:
-            told.issues.policy_change(PolicyChange("sla", "uid-sla", kind, "Paused by ann at noon"))
+            told.issues.policy_change("sla", "uid-sla", kind, "Paused by ann at noon")
         assert (told.log["event"], told.log["kind"]) == ("policy-changed", kind)
         assert told.event == event(NORMAL, reason, "Change", "Paused by ann at noon", OUR_POLICY)
 

@@ -15,19 +15,16 @@ class Rig:
 
     def __init__(self) -> None:
         self.told: Told = []
-        self.generation = 0
-        self.changes = PolicyChanges(lambda one: self.told.append((one.kind, one.note)))
+        self.changes = PolicyChanges(lambda _name, _uid, kind, note: self.told.append((kind, note)))
 
-    def see(self, uid: str = "u", by: str = "", **spec: Any) -> Told:
+    def see(self, by: str = "", **spec: Any) -> Told:
         """What the next version tells."""
-        self.generation += 1
-        return self.again(uid, by, **spec)
+        return self.stored(spec, by)
 
-    def again(self, uid: str = "u", by: str = "", **spec: Any) -> Told:
+    def stored(self, spec: object, by: str = "") -> Told:
         annotations = {PAUSED_BY_ANNOTATION: by} if by else {}
-        meta = {"name": "sla", "uid": uid, "generation": self.generation, "annotations": annotations}
         self.told.clear()
-        self.changes.seen({"metadata": meta, "spec": spec})
+        self.changes.seen({"metadata": {"name": "sla", "uid": "u", "annotations": annotations}, "spec": spec})
         return list(self.told)
 
 
@@ -71,16 +68,6 @@ def test_a_pause_by_a_file_names_nobody(rig):
     assert told == [("paused", "spec.paused is set"), ("edited", "spec.mode is Enforce, it was DryRun")]
 
 
-def test_a_status_is_no_change(rig):
-    assert rig.again(mode="Enforce") == []
-
-
-def test_a_namesake_was_not_changed(rig):
-    assert rig.see(uid="other", mode="Enforce") == []
-    rig.changes.gone("sla")
-    assert rig.see(uid="other", mode="DryRun") == []
-
-
 def test_long_values_and_many_fields_are_cut(rig):
     [(_, told)] = rig.see(**{f"f{number}": "x" * 200 for number in range(20)})
     assert f"and {22 - MAX_FIELDS} more fields" in told
@@ -88,23 +75,14 @@ def test_long_values_and_many_fields_are_cut(rig):
 
 
 def test_a_spec_may_be_encoded_still(rig):
-    rig.generation += 1
-    meta = {"name": "sla", "uid": "u", "generation": rig.generation}
-    rig.changes.seen(
-        {"metadata": meta, "spec": msgspec.Raw(b'{"mode": "Enforce", "limits": {"guard": {"minPods": 5}}}')}
-    )
-    assert rig.told == [("edited", "spec.mode is Enforce, it was DryRun")]
+    told = rig.stored(msgspec.Raw(b'{"mode": "Enforce", "limits": {"guard": {"minPods": 5}}}'))
+    assert told == [("edited", "spec.mode is Enforce, it was DryRun")]
 
 
 def test_a_spec_of_the_wrong_type_has_no_fields(rig):
-    rig.generation += 1
-    rig.changes.seen({"metadata": {"name": "sla", "uid": "u", "generation": rig.generation}, "spec": "nonsense"})
-    assert [kind for kind, _ in rig.told] == ["edited"]
+    assert [kind for kind, _ in rig.stored("nonsense")] == ["edited"]
 
 
 def test_a_spec_that_cannot_be_decoded_has_no_fields(rig):
-    rig.generation += 1
-    meta = {"name": "sla", "uid": "u", "generation": rig.generation}
-    rig.changes.seen({"metadata": meta, "spec": msgspec.Raw(b"{")})
-    assert [kind for kind, _ in rig.told] == ["edited"]
+    assert [kind for kind, _ in rig.stored(msgspec.Raw(b"{"))] == ["edited"]
     assert rig.see(mode="Enforce") == [("edited", "spec.mode is Enforce, it was not set")]

@@ -8,7 +8,7 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.controller.stores import policy_store
 from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.controller.stores.policy_store import PolicyStore
-from taintwarden.controller.words.policy_changes import PolicyChange, PolicyChanges
+from taintwarden.controller.words.policy_changes import PolicyChanges
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Mode, Policy
 
@@ -338,20 +338,36 @@ def test_the_guard_of_a_policy_that_contradicted_another_one_knows_again_what_wa
 # -- what edits change ------------------------------------------------------------------------------------------------
 
 
-def following(told: list[PolicyChange]) -> PolicyStore:
-    return PolicyStore(lambda _: None, lambda *_: None, changes=PolicyChanges(told.append))
+def following(told: list[tuple[str, ...]]) -> PolicyStore:
+    return PolicyStore(lambda _: None, lambda *_: None, changes=PolicyChanges(lambda *change: told.append(change)))
 
 
 def test_what_an_edit_changed_is_told():
-    told: list[PolicyChange] = []
+    told: list[tuple[str, ...]] = []
     store = following(told)
     store.seen(stored("a", "DryRun"))
     store.seen(stored("a", "Enforce", generation=2))
-    assert [(one.name, one.note) for one in told] == [("a", "spec.mode is Enforce, it was DryRun")]
+    assert told == [("a", "uid-a", "edited", "spec.mode is Enforce, it was DryRun")]
+
+
+def test_a_status_is_no_change():
+    told: list[tuple[str, ...]] = []
+    store = following(told)
+    store.seen(stored("a", "DryRun"))
+    store.seen(stored("a", "DryRun") | {"status": {"pending": 1}})
+    assert told == []
+
+
+def test_a_namesake_was_not_changed():
+    told: list[tuple[str, ...]] = []
+    store = following(told)
+    store.seen(stored("a", "DryRun"))
+    store.seen(stored("a", "Enforce", uid="other"))
+    assert told == []
 
 
 def test_a_policy_that_was_deleted_is_compared_with_nothing():
-    told: list[PolicyChange] = []
+    told: list[tuple[str, ...]] = []
     store = following(told)
     store.seen(stored("a", "DryRun"))
     store.gone("a", "uid-a")

@@ -126,10 +126,10 @@ async def test_without_a_leader_no_replica_is_ready(scene: Whole) -> None:
     scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, lasts=1, renew_deadline=1.0))
     refused = scene.faults.answer(400, method="POST", path="/leases", times=1_000_000)
     app = await scene.start()
-    await scene.until(lambda: app.health.unready() == "no replica leads, so no pod is evicted")
+    await scene.until(lambda: app.unready() == "no replica leads, so no pod is evicted")
     refused.times = 0
     await scene.until(lambda: app.machine.view.is_leading)
-    assert app.health.unready() == ""
+    assert app.unready() == ""
 
 
 async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
@@ -212,7 +212,7 @@ async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole, monk
     scene.taint("n1", "970")
     await until(lambda: scene.killed)
     assert scene.killed == [signal.SIGTERM]
-    assert "boom" in app.health.dead()
+    assert "boom" in app.dead()
     scene.killed.clear()
 
 

@@ -85,8 +85,8 @@ async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led
     guarded.cluster.store.update("taintevictionpolicies", policy | {"status": {"guard": written}})
     await asyncio.sleep(0.2)
     assert evicted(app) == 0
-    app.leadership.changed(held=False)
-    app.leadership.changed(held=True)
+    app.lease_changed(held=False)
+    app.lease_changed(held=True)
     await guarded.until(lambda: app.machine.view.is_leading)
     assert evicted(app) == 7
 

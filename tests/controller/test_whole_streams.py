@@ -55,7 +55,7 @@ async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> 
     for fault in refused.values():
         struck = fault.struck
         await scene.until(lambda fault=fault, struck=struck: fault.struck > struck)
-        assert app.health.unready() == "the cluster is not fully known yet"
+        assert app.unready() == "the cluster is not fully known yet"
         fault.times = 0
     await scene.until(lambda: app.machine.view.is_leading)
 
@@ -64,13 +64,13 @@ async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Wh
     scene.timings = replace(TIMINGS, streams=replace(TIMINGS.streams, gap=0.1))
     app = await leads(scene)
     for resource in FOLLOWED:
-        await scene.until(lambda: not app.health.unready())
+        await scene.until(lambda: not app.unready())
         away = scene.faults.answer(503, path=f"/{resource}$", times=1_000_000)
         scene.cluster.drop_watches(resource)
         await scene.until(lambda away=away: away.struck >= 2)
-        await scene.until(lambda resource=resource: app.health.unready().endswith(f"no pod is evicted: {resource}"))
+        await scene.until(lambda resource=resource: app.unready().endswith(f"no pod is evicted: {resource}"))
         away.times = 0
-        await scene.until(lambda: not app.health.unready())
+        await scene.until(lambda: not app.unready())
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["listed", "watched"])
@@ -91,5 +91,5 @@ async def test_a_budget_that_cannot_be_read_holds_its_namespace_until_it_is_gone
 
 
 def _undecodable(app: App) -> float:
-    found = re.search(rb'undecodable_objects_total\{resource="poddisruptionbudgets"\} (\S+)', app.health.exposition())
+    found = re.search(rb'undecodable_objects_total\{resource="poddisruptionbudgets"\} (\S+)', app.exposition())
     return float(found[1]) if found else 0.0

@@ -149,7 +149,8 @@ class Whole:
                 task.cancel()
             _, stuck = await asyncio.wait(tasks, timeout=PATIENCE_SECONDS)
             assert not stuck, stuck
-        await app._probes.stop()
+        for server in app._servers:
+            await server.stop()
         await app.client.__aexit__()
         for lease in self.cluster.store.list("leases"):
             if lease["spec"]["holderIdentity"] == app.settings.identity:

@@ -43,14 +43,14 @@ class Devices(Rig):
         return Node("n1", "uid-n1", {}, (), self.version(), history)
 
     def slice(self, name: str = "s", found: Slice | None = None, **devices: Taints) -> None:
-        self.process(device_events.SliceSeen(name, found or slice_of(**devices)))
+        self.process(device_events.SliceChanged(name, found or slice_of(**devices)))
 
     def rule(self, name: str = "r", *, value: str = "bad", effect: str = "NoExecute", **selected: Any) -> None:
-        self.process(device_events.TaintRuleSeen(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
+        self.process(device_events.TaintRuleChanged(name, TaintRule(DeviceTaint(KEY, value, effect), **selected)))
 
     def claim(self, *uids: str, device: DeviceId = GPU_0, tolerations: Any = (), key: str = "shop/c") -> None:
         found = DeviceClaim((DeviceUse(device, tuple(tolerations)),), frozenset(f"uid-{uid}" for uid in uids))
-        self.process(device_events.ClaimSeen(key, found))
+        self.process(device_events.ClaimChanged(key, found))
 
     def with_device(self, taints: Taints, *tolerations: Toleration, **more: Any) -> Self:
         """The pod ``a`` has the device ``gpu-0``, which has these taints, by a claim with these tolerations."""

@@ -193,7 +193,7 @@ async def test_slices_of_those_drivers_are_kept_that_policies_name(driver, kept)
     server = Server()
     server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
     followed = await following(server, of_driver(driver))
-    assert len([one for one in followed.events if isinstance(one, device_events.SliceSeen)]) == kept
+    assert len([one for one in followed.events if isinstance(one, device_events.SliceChanged)]) == kept
     await followed.end()
 
 
@@ -204,7 +204,7 @@ async def test_a_policy_that_names_another_driver_has_everything_listed_again():
     followed = await following(server, of_driver("other"))
     await followed.change(of_driver("other"), of_driver("d"))
     await asyncio.sleep(2)
-    assert len([one for one in followed.events if isinstance(one, device_events.SliceSeen)]) == 1
+    assert len([one for one in followed.events if isinstance(one, device_events.SliceChanged)]) == 1
     await followed.end()
 
 

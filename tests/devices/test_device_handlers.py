@@ -175,21 +175,22 @@ def test_a_claim_by_which_no_pod_has_a_device_means_nothing(claim):
 
 
 class Fed:
-    def __init__(self, kind: type[DeviceHandler[Any]], *more: Any) -> None:
+    def __init__(self, kind: type[DeviceHandler[Any, Any]], *more: Any) -> None:
         self.events: list[Event] = []
         self.metrics = Metrics()
         self.handler = kind("things", self.events.append, self.metrics, *more)
 
     @property
     def kinds(self) -> list[str]:
-        return [type(one).__name__ for one in self.events]
+        """The kind of each event, and whether its object is gone."""
+        return [type(one).__name__ + " gone" * (getattr(one, "found", 0) is None) for one in self.events]
 
 
 def test_a_slice_that_says_the_same_again_is_not_passed_on():
     fed = Fed(SliceHandler, EVERY)
     for _ in range(3):
         fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
-    assert fed.kinds == ["SliceSeen"]
+    assert fed.kinds == ["SliceChanged"]
 
 
 def test_what_a_list_does_not_name_is_gone():
@@ -198,7 +199,7 @@ def test_what_a_list_does_not_name_is_gone():
     fed.handler.list_began()
     fed.handler.listed([])
     fed.handler.list_ended("7")
-    assert fed.events[1:] == [device_events.TaintRuleGone("r")]
+    assert fed.events[1:] == [device_events.TaintRuleChanged("r", None)]
 
 
 @pytest.mark.parametrize(
@@ -242,8 +243,8 @@ def test_an_allocation_that_cannot_be_read_is_counted_and_allocates_nothing(stat
     for one in unread:
         fed.handler.undecodable(one.identity, one.reason)
     fed.handler.list_ended("7")
-    assert [type(one).__name__ for one in fed.events] == ["ClaimSeen", "ClaimSeen", "ClaimGone"]
-    assert fed.events[-1] == device_events.ClaimGone("shop/c")
+    assert fed.kinds == ["ClaimChanged", "ClaimChanged", "ClaimChanged gone"]
+    assert fed.events[-1] == device_events.ClaimChanged("shop/c", None)
     assert fed.metrics.registry.get_sample_value("taintwarden_undecodable_objects_total", {"resource": "things"}) == 1
 
 
@@ -349,14 +350,14 @@ def test_a_slice_that_grows_beyond_what_its_node_may_have_is_gone():
     fed.handler.seen(of_node(0))
     fed.handler.seen(large(MAX_OF_A_NODE // 128))
     fed.handler.seen(of_node(1))
-    assert fed.kinds == ["SliceSeen", "SliceGone", "SliceSeen"]
+    assert fed.kinds == ["SliceChanged", "SliceChanged gone", "SliceChanged"]
 
 
 def test_a_slice_that_is_written_again_counts_once():
     fed = Fed(SliceHandler, EVERY)
     for number in range(10):
         fed.handler.seen(large(20 + number % 2))
-    assert fed.kinds == ["SliceSeen"] * 10
+    assert fed.kinds == ["SliceChanged"] * 10
 
 
 def test_a_slice_that_names_another_node_now_takes_of_that_nodes_room():
@@ -364,7 +365,7 @@ def test_a_slice_that_names_another_node_now_takes_of_that_nodes_room():
     fed.handler.seen(large(30))  # as much as its node may have, but for 127
     fed.handler.seen(of_node(0, "other"))
     fed.handler.seen(slice_object(*DEVICES, name="other-0", node="n1"))
-    assert fed.kinds == ["SliceSeen", "SliceSeen", "SliceGone"]
+    assert fed.kinds == ["SliceChanged", "SliceChanged", "SliceChanged gone"]
 
 
 def test_slices_of_no_node_are_all_kept():

@@ -75,7 +75,7 @@ def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
     rig.pod("a")
     rig.rule(value="good", driver=DRIVER)
     [pod] = rig.view.pods("n1")
-    rule = device_events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"), driver=DRIVER))
+    rule = device_events.TaintRuleChanged("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"), driver=DRIVER))
     found = []
     for event in (rule, device_events.DevicesKnown(known=False)):
         rig.feed(event)
@@ -113,7 +113,7 @@ def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
     asked = []
     taints = DeviceInventory.taints
     monkeypatch.setattr(DeviceInventory, "taints", lambda self, *args: asked.append(rig.now) or taints(self, *args))
-    rig.feed(device_events.TaintRuleSeen("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"))))
+    rig.feed(device_events.TaintRuleChanged("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute"))))
     assert asked == []
     rig.process(events.NodeGone("on-p0"))
     assert len(rig.claimed()) == 199
@@ -161,7 +161,7 @@ def test_after_a_restore_that_binds_a_pod_to_another_node_it_has_its_device_ther
     assert [use.device for use in pod.shared.devices] == [GPU_0]
     rig.advance(61)
     assert rig.evicted == ["a"]
-    rig.feed(device_events.ClaimGone("shop/c"))
+    rig.feed(device_events.ClaimChanged("shop/c", None))
     [pod] = rig.machine.view.pods("n2")
     assert pod.shared is moved.shared
 
@@ -215,7 +215,7 @@ def test_a_rule_and_the_driver_may_add_the_same_taint():
         f"{KEY}=1:NoExecute of device {GPU_0}",
         f"{KEY}=2:NoExecute of device {GPU_0}",
     ]
-    rig.feed(device_events.TaintRuleGone("r"))
+    rig.feed(device_events.TaintRuleChanged("r", None))
     rig.advance(120)
     assert rig.evicted == []
 
@@ -329,7 +329,7 @@ def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
         if by == "slice":
             rig.slice(gpu_0=WELL)
         else:
-            rig.feed(device_events.TaintRuleGone("r"))
+            rig.feed(device_events.TaintRuleChanged("r", None))
             rig.wake()
     assert begun == START + 50
     assert rig.machine.view.node("n1").device_taints == ()
@@ -371,10 +371,10 @@ def test_a_taint_with_another_time_after_a_gap_was_added_again(by, added, leaves
 
     def put(added_at: float, *, listed: bool) -> None:
         if by == "slice":
-            rig.feed(device_events.SliceSeen("s", slice_of(gpu_0=tainted(added_at=added_at)), listed))
+            rig.feed(device_events.SliceChanged("s", slice_of(gpu_0=tainted(added_at=added_at)), listed))
         else:
             rule = TaintRule(DeviceTaint(KEY, "bad", "NoExecute", added_at))
-            rig.feed(device_events.TaintRuleSeen("r", rule, listed))
+            rig.feed(device_events.TaintRuleChanged("r", rule, listed))
         rig.wake()
 
     put(START, listed=False)
@@ -455,7 +455,7 @@ def test_a_restart_moves_no_deadline(first):
     before.slice(gpu_0=tainted("900", added_at=START - 5_000))
     rig = Devices(policy, known=False, synced=False, history=stored(before))
     rig.wall += 40
-    rig.feed(device_events.SliceSeen("s", slice_of(gpu_0=tainted("900", added_at=START - 5_000))))
+    rig.feed(device_events.SliceChanged("s", slice_of(gpu_0=tainted("900", added_at=START - 5_000))))
     rig.claim("a", tolerations=[native()])
     if first == "devices before pods":
         rig.feed(device_events.DevicesKnown(known=True))
@@ -495,7 +495,7 @@ def fallen() -> Devices:
 
 
 def slice_created_again(rig: Devices) -> None:
-    rig.feed(device_events.SliceGone("s"))
+    rig.feed(device_events.SliceChanged("s", None))
     rig.advance(1)
     rig.slice(gpu_0=tainted("900", added_at=OLD))
 
@@ -506,7 +506,7 @@ def a_generation_without_it(rig: Devices) -> None:
 
 
 def claim_read_again(rig: Devices) -> None:
-    rig.process(device_events.ClaimGone("shop/c"))
+    rig.process(device_events.ClaimChanged("shop/c", None))
     rig.claim("a", tolerations=[native()])
 
 
@@ -609,7 +609,7 @@ def test_with_a_history_that_is_too_long_a_restart_makes_no_eviction_early():
     def begun(value: str, history: str = "") -> Devices:
         rig = Devices(policy, history=history)
         many = [DeviceId(DRIVER, POOL, f"{number}-{'x' * 60}") for number in range(500)]
-        rig.feed(device_events.ClaimSeen("shop/b", DeviceClaim(tuple(map(DeviceUse, many)), frozenset({"uid-b"}))))
+        rig.feed(device_events.ClaimChanged("shop/b", DeviceClaim(tuple(map(DeviceUse, many)), frozenset({"uid-b"}))))
         rig.slice("many", slice_of(**{one.device: tainted(added_at=START + 0.5) for one in many}))
         rig.slice(found=Slice(DRIVER, "z", 1, 1, {"gpu-0": tainted(value, added_at=OLD)}))
         rig.claim("a", device=DeviceId(DRIVER, "z", "gpu-0"), tolerations=[native("Equal", "990")], key="shop/z")
@@ -711,7 +711,7 @@ def tripped_and_half_repaired(**more: Any) -> Devices:
         rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
         rig.node(f"n{number}")
     for number in range(30):
-        rig.feed(device_events.SliceSeen(f"s{number}", sick(number)))
+        rig.feed(device_events.SliceChanged(f"s{number}", sick(number)))
     rig.advance(5)
     for number in range(15):
         rig.slice(f"s{number}", Slice(DRIVER, f"n{number}", 1, 1, {"gpu-0": WELL}))
@@ -732,7 +732,7 @@ def test_a_guard_stays_tripped_while_devices_are_not_known():
     for number in range(40):
         rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
     for number in range(15, 30):
-        rig.feed(device_events.SliceSeen(f"s{number}", sick(number)))
+        rig.feed(device_events.SliceChanged(f"s{number}", sick(number)))
     rig.feed(device_events.DevicesKnown(known=True))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts
@@ -762,7 +762,7 @@ def test_a_guard_with_other_settings_is_armed_once_devices_are_known(known):
     for number in range(40):
         rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
     for number in range(15, 30):
-        rig.feed(device_events.SliceSeen(f"s{number}", sick(number)))
+        rig.feed(device_events.SliceChanged(f"s{number}", sick(number)))
     rig.feed(device_events.DevicesKnown(known=known))
     rig.advance(5)
     assert rig.machine.view.guard("p", rig.now).halts != known
@@ -772,7 +772,7 @@ def test_nothing_is_kept_of_a_pod_that_is_gone():
     rig = Devices()
     rig.claim("a")
     rig.pod("a")
-    rig.feed(events.PodGone("uid-a", "n1"), device_events.ClaimGone("shop/c"))
+    rig.feed(events.PodGone("uid-a", "n1"), device_events.ClaimChanged("shop/c", None))
     assert kept(rig.machine, "uid-a") == []
 
 
@@ -818,7 +818,7 @@ def on_many_nodes(policy: Policy | None = None) -> Devices:
 
 def put_rule(rig: Devices, value: str) -> None:
     found = TaintRule(DeviceTaint(KEY, value, "NoExecute", rig.wall), driver=DRIVER)
-    rig.feed(device_events.TaintRuleSeen("r", found))
+    rig.feed(device_events.TaintRuleChanged("r", found))
 
 
 def test_a_rule_of_many_nodes_that_changes_all_the_time_delays_no_other_eviction():
@@ -836,7 +836,7 @@ def test_two_changes_of_many_nodes_between_two_looks_are_not_none():
     rig = on_many_nodes(for_devices(timing=Timing(violation_grace_seconds=100)))
     put_rule(rig, "bad")
     rig.advance(90, step=10.0)
-    rig.feed(device_events.TaintRuleGone("r"))
+    rig.feed(device_events.TaintRuleChanged("r", None))
     put_rule(rig, "bad")
     rig.advance(20, step=5.0)
     assert rig.evicted == []

@@ -56,12 +56,11 @@ changes = st.one_of(
 
 def event_of(kind: str, name: str, found: Any) -> events.Event:
     made = {
-        "slice": (device_events.SliceSeen, device_events.SliceGone),
-        "rule": (device_events.TaintRuleSeen, device_events.TaintRuleGone),
-        "claim": (device_events.ClaimSeen, device_events.ClaimGone),
+        "slice": device_events.SliceChanged,
+        "rule": device_events.TaintRuleChanged,
+        "claim": device_events.ClaimChanged,
     }
-    seen, gone = made[kind]
-    return gone(name) if found is None else seen(name, found)
+    return made[kind](name, found)
 
 
 class Cluster(Rig):

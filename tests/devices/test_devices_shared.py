@@ -66,7 +66,7 @@ TRAINING = SchedulingGroup("training", ("links", "own"))
 
 
 def of_group(rig: Devices, *, name: str = "shop/links", group: str = "shop/training", device: DeviceId = LINK) -> None:
-    rig.process(device_events.ClaimSeen(name, DeviceClaim((DeviceUse(device),), frozenset({group}))))
+    rig.process(device_events.ClaimChanged(name, DeviceClaim((DeviceUse(device),), frozenset({group}))))
 
 
 def broken(rig: Devices) -> None:
@@ -107,6 +107,6 @@ def test_nothing_is_left_of_a_group_whose_pods_and_claim_are_gone():
     of_group(rig)
     for name in ("a", "b"):
         rig.gone(name)
-    rig.feed(device_events.ClaimGone("shop/links"))
+    rig.feed(device_events.ClaimChanged("shop/links", None))
     rig.out = []
     assert kept(rig.machine, "training") == []

@@ -67,19 +67,19 @@ def seen(*taints: DeviceTaint, name: str = "s", device: str = "gpu-0", others: S
     """A slice with a device that has these taints, and with others."""
     devices: dict[str, Taints] = {device: taints} | dict.fromkeys(others, ())
     found = Slice(pool.get("driver", DRIVER), pool.get("pool", POOL), pool.get("generation", 1), 1, devices)
-    return lambda rig: rig.feed(device_events.SliceSeen(name, found))
+    return lambda rig: rig.feed(device_events.SliceChanged(name, found))
 
 
 def slice_gone(name: str = "s") -> Act:
-    return lambda rig: rig.feed(device_events.SliceGone(name))
+    return lambda rig: rig.feed(device_events.SliceChanged(name, None))
 
 
 def rule(given: DeviceTaint | None = None, *, name: str = "r", **selected: Any) -> Act:
-    return lambda rig: rig.feed(device_events.TaintRuleSeen(name, TaintRule(given or taint(), **selected)))
+    return lambda rig: rig.feed(device_events.TaintRuleChanged(name, TaintRule(given or taint(), **selected)))
 
 
 def rule_gone(name: str = "r") -> Act:
-    return lambda rig: rig.feed(device_events.TaintRuleGone(name))
+    return lambda rig: rig.feed(device_events.TaintRuleChanged(name, None))
 
 
 def claim(
@@ -93,11 +93,11 @@ def claim(
     status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved}
     body = {"metadata": {"namespace": "shop"}, "status": status}
     found = device_claim(msgspec.convert(body, DeviceClaimObject))
-    return claim_gone(name) if found is None else lambda rig: rig.feed(device_events.ClaimSeen(name, found))
+    return claim_gone(name) if found is None else lambda rig: rig.feed(device_events.ClaimChanged(name, found))
 
 
 def claim_gone(name: str = "shop/c") -> Act:
-    return lambda rig: rig.feed(device_events.ClaimGone(name))
+    return lambda rig: rig.feed(device_events.ClaimChanged(name, None))
 
 
 def pod(name: str, **more: Any) -> Act:

@@ -30,14 +30,14 @@ def test_a_node_that_changes_before_its_pods_have_their_devices_keeps_its_histor
 def test_nothing_is_kept_of_a_node_that_goes_while_its_devices_wait():
     rig = on_many_nodes()
     put_rule(rig, "bad")
-    rig.process(events.PodGone("uid-p3", "m3"), device_events.ClaimGone("shop/c3"), events.NodeGone("m3"))
+    rig.process(events.PodGone("uid-p3", "m3"), device_events.ClaimChanged("shop/c3", None), events.NodeGone("m3"))
     assert kept(rig.machine, "m3") == []
 
 
 def test_nothing_is_kept_of_a_device_that_a_pod_loses_while_its_node_waits():
     rig = on_many_nodes()
     put_rule(rig, "bad")
-    rig.process(device_events.TaintRuleGone("r"), device_events.ClaimGone("shop/c3"))
+    rig.process(device_events.TaintRuleChanged("r", None), device_events.ClaimChanged("shop/c3", None))
     assert "m3" not in {pool for _, pool in rig.machine._intake._source._nodes_with}
 
 
@@ -50,7 +50,7 @@ def test_a_pod_that_is_on_another_node_now_stays_in_its_group():
     rig.pod("a", node="n2", group=group)
     rig.gone("a", node="n1")
     rig.slice(gpu_0=tainted())
-    rig.process(device_events.ClaimSeen("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"shop/g"}))))
+    rig.process(device_events.ClaimChanged("shop/c", DeviceClaim((DeviceUse(GPU_0, ()),), frozenset({"shop/g"}))))
     assert rig.evicted == ["a"]
 
 

@@ -26,7 +26,7 @@ def names(metrics: Metrics) -> set[str]:
 def test_no_metric_is_labelled_by_pod_or_node(metrics):
     """Budgets and zones are few beside pods, and those that hold nobody are left out."""
     labels = {label for one in declared(metrics) for label in one.labels}
-    of_enums = {"outcome", "reason", "operator", "result", "side", "resource", "limit", "accepted", "mode"}
+    of_enums = {"outcome", "reason", "result", "side", "resource", "limit", "accepted", "mode"}
     of_enums |= {"webhook", "configuration", "verb", "state", "change"}
     assert labels <= of_enums | {"policy", "publisher", "zone", "budget"}
 

@@ -67,11 +67,20 @@ class CheckedClock:
         """Now."""
         now = self._clock()
         offset = now.wall - now.monotonic
-        if self._offset is None or abs(offset - self._offset) <= STEP_SECONDS or not self._leads_away(offset):
+        counts = offset if self._offset is None else self._offset
+        server = offset if self._server_offset is None else self._server_offset
+        if abs(offset - counts) <= STEP_SECONDS or abs(offset - server) <= abs(counts - server):
             self._offset, self._ignored_at = offset, None
             return now
-        self._report(offset)
-        return Instant(WallTime(now.monotonic + self._offset), now.monotonic)
+        if self._ignored_at is None or abs(offset - self._ignored_at) > STEP_SECONDS:
+            self._ignored_at = offset
+            log.warning(
+                "clock-step-ignored",
+                seconds=round(offset - counts, 1),
+                reason="it leads away from the clock of the API server",
+                remedy="check NTP on the node",
+            )
+        return Instant(WallTime(now.monotonic + counts), now.monotonic)
 
     def synchronize(self, date: str) -> None:
         """The API server gave this time, as in the header ``Date`` of HTTP."""
@@ -97,18 +106,3 @@ class CheckedClock:
             # Its seconds are cut off, and graces that begin by a clock that is behind end early once it is corrected.
             self._offset, self._agreed_at = self._server_offset + STEP_SECONDS, now.monotonic
             self._ignored_at = now.wall - now.monotonic
-
-    def _leads_away(self, offset: float) -> bool:
-        """Whether this one is farther from the API server's than the one that counts."""
-        server = self._server_offset
-        return server is not None and self._offset is not None and abs(offset - server) > abs(self._offset - server)
-
-    def _report(self, offset: float) -> None:
-        if self._offset is not None and (self._ignored_at is None or abs(offset - self._ignored_at) > STEP_SECONDS):
-            self._ignored_at = offset
-            log.warning(
-                "clock-step-ignored",
-                seconds=round(offset - self._offset, 1),
-                reason="it leads away from the clock of the API server",
-                remedy="check NTP on the node",
-            )

@@ -5,13 +5,12 @@ decide. Nothing is decided here but whether the lease is still held.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
 import structlog
 
+from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
@@ -30,7 +29,6 @@ HISTORY_WRITES = 2
 """Histories written at once: few, because the evictions of a wave take precedence."""
 GUARD_TRIES = 5
 """How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
-MAX_COMPLAINTS = 1_000
 CONFLICT = 409
 COMPLAINTS: dict[type, str] = {
     commands.SaveHistory: "taint-history-not-saved",
@@ -58,10 +56,7 @@ class LeaseHolder(Protocol):
 
 
 class Effector:
-    """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other.
-
-    Of ``max_complaints`` writes the last error is kept, so that each error is logged once.
-    """
+    """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other."""
 
     def __init__(
         self,
@@ -75,7 +70,6 @@ class Effector:
         newest_version: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         spawn_minor: Callable[[Coroutine[Any, Any, None]], object],
-        max_complaints: int = MAX_COMPLAINTS,
     ) -> None:
         self._client = client
         self._evictor = evictor
@@ -86,14 +80,9 @@ class Effector:
         self._newest_version = newest_version
         self._spawn = spawn
         self._spawn_minor = spawn_minor
-        self._max_complaints = max_complaints
         self._reads = asyncio.Semaphore(NODE_READS)
-        self._slots: dict[type, AbstractAsyncContextManager[object]] = {
-            commands.SaveHistory: asyncio.Semaphore(HISTORY_WRITES),
-        }
-        """Limits how many such writes are in progress."""
-        self._complaints: OrderedDict[str, tuple[str, ...]] = OrderedDict()
-        """Key of a write -> why it failed, as it was logged."""
+        self._history_writes = asyncio.Semaphore(HISTORY_WRITES)
+        self._complaints = Complaints()
 
     def carry_out(self, order: commands.Order) -> None:
         """Start the call; never waits."""
@@ -136,8 +125,7 @@ class Effector:
     async def _write(self, order: commands.Write) -> None:
         outcome, version = WriteOutcome.DONE, UNKNOWN_VERSION
         try:
-            async with self._slots.get(type(order), nullcontext()):
-                stored = await self._store(order)
+            stored = await self._store(order)
         except Fenced:
             outcome = WriteOutcome.FAILED
         except KubeError as error:
@@ -145,7 +133,7 @@ class Effector:
             if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, commands.SaveGuard):
                 self._complain(order, error)
         else:
-            self._complaints.pop(key_of(order), None)
+            self._complaints.settle(key_of(order))
             outcome, version = (WriteOutcome.GONE, version) if stored is None else (outcome, stored)
         self._feed(events.Written(order, outcome, version))
 
@@ -158,7 +146,8 @@ class Effector:
         """
         match order:
             case commands.SaveHistory():
-                return await save_history(self._client, order, self._fence(order))
+                async with self._history_writes:
+                    return await save_history(self._client, order, self._fence(order))
             case commands.SaveGuard():
                 return UNKNOWN_VERSION if await self._save_guard(order) else None
             case commands.ClearGuardReset():
@@ -186,18 +175,14 @@ class Effector:
 
     def _complain(self, order: commands.Write, error: KubeError) -> None:
         """Log why a write failed, once while that does not change."""
-        key = key_of(order)
-        kind = (
-            (type(error).__name__, str(error.code), error.reason) if isinstance(error, ApiError) else ("Unreachable",)
-        )
-        if self._complaints.get(key) == kind:
-            return
-        self._complaints[key] = kind
-        self._complaints.move_to_end(key)
-        if len(self._complaints) > self._max_complaints:
-            self._complaints.popitem(last=False)
-        of = {"node": order.node} if isinstance(order, commands.SaveHistory) else {"policy": order.policy.name}
-        log.warning(COMPLAINTS[type(order)], **of, reason=str(error))
+        if self._complaints.is_new(key_of(order), kind_of(error)):
+            of = {"node": order.node} if isinstance(order, commands.SaveHistory) else {"policy": order.policy.name}
+            log.warning(COMPLAINTS[type(order)], **of, reason=str(error))
+
+
+def kind_of(error: KubeError) -> tuple[int, str]:
+    """What is the same of errors whose texts differ, such as in a time or a port."""
+    return (error.code, error.reason) if isinstance(error, ApiError) else (0, "")
 
 
 def outcome_of(error: KubeError) -> WriteOutcome:

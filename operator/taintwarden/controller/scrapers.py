@@ -1,6 +1,7 @@
 """Who may read ``/metrics``: the API server says, and its answer counts for a short time."""
 
 import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum
@@ -14,10 +15,8 @@ from taintwarden.kube.errors import KubeError
 from taintwarden.kube.http.client import Client
 
 METRICS_PATH = "/metrics"
-ALLOWED_SECONDS = 60.0
-"""A revoked right ends after this time."""
-REFUSED_SECONDS = 10.0
-"""A right that is given begins after so long at the latest."""
+ALLOWED_SECONDS, REFUSED_SECONDS = 60.0, 10.0
+"""A revoked right ends after this time, and one that is given begins."""
 KNOWN_SECONDS = 600.0
 """Who was allowed within this time is asked about whatever others do."""
 MAX_REMEMBERED = 64
@@ -50,9 +49,10 @@ class Scrapers:
     def __init__(self, client: Client, monotonic: Callable[[], MonotonicTime]) -> None:
         self._client = client
         self._monotonic = monotonic
-        self._allowed: OrderedDict[bytes, MonotonicTime] = OrderedDict()
-        """Digest of a token -> when it was allowed."""
+        self._allowed: OrderedDict[bytes, tuple[MonotonicTime, Access]] = OrderedDict()
+        """Digest of a token -> since when."""
         self._refused: OrderedDict[bytes, tuple[MonotonicTime, Access]] = OrderedDict()
+        """Apart, so that no unknown token takes the place of one that is allowed."""
         full = later(monotonic(), -REVIEW_BURST / REVIEWS_PER_SECOND)
         self._bucket = TokenBucket(REVIEWS_PER_SECOND, REVIEW_BURST, full)
 
@@ -62,13 +62,12 @@ class Scrapers:
         if scheme.lower() != "bearer" or not token.strip():
             return Access.UNKNOWN
         digest, now = hashlib.sha256(token.strip().encode("utf-8", "replace")).digest(), self._monotonic()
-        allowed_at = self._allowed.get(digest)
-        if allowed_at is not None and now < allowed_at + ALLOWED_SECONDS:
-            return Access.ALLOWED
-        refused_at, refusal = self._refused.get(digest, (None, Access.UNKNOWN))
-        if refused_at is not None and now < refused_at + REFUSED_SECONDS:
-            return refusal
-        if allowed_at is None or now >= allowed_at + KNOWN_SECONDS:
+        known = self._allowed.get(digest) or self._refused.get(digest)
+        at, before = known or (MonotonicTime(-math.inf), Access.UNKNOWN)
+        was_allowed = before is Access.ALLOWED
+        if now < at + (ALLOWED_SECONDS if was_allowed else REFUSED_SECONDS):
+            return before
+        if not was_allowed or now >= at + KNOWN_SECONDS:
             if self._bucket.available_at(now) > now:
                 return Access.BUSY
             self._bucket.take(now)
@@ -80,17 +79,10 @@ class Scrapers:
         except KubeError as error:
             log.warning("metrics-access-unknown", reason=str(error))
             return Access.UNDECIDED
-        self._remember(digest, found)
-        return found
-
-    def _remember(self, digest: bytes, found: Access) -> None:
-        now = self._monotonic()
         self._allowed.pop(digest, None)
         self._refused.pop(digest, None)
-        if found is Access.ALLOWED:
-            self._allowed[digest] = now
-        else:
-            self._refused[digest] = (now, found)
-        for remembered in (self._allowed, self._refused):
-            if len(remembered) > MAX_REMEMBERED:
-                remembered.popitem(last=False)
+        remembered = self._allowed if found is Access.ALLOWED else self._refused
+        remembered[digest] = (self._monotonic(), found)
+        if len(remembered) > MAX_REMEMBERED:
+            remembered.popitem(last=False)
+        return found

@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 
 class MetricsServer:
-    """The metrics of one replica.
+    """The metrics of one replica, if they have a port of their own.
 
     Args:
         settings: where to listen, and where the certificate is.
@@ -80,6 +80,8 @@ class MetricsServer:
             ConfigError: the certificate cannot be used, or the port is not to be had.
 
         """
+        if not self._port:
+            return
         try:
             self._load()
         except OSError as error:  # an SSLError is one

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 from prometheus_client.gc_collector import GCCollector
@@ -28,6 +29,11 @@ class Process(StrEnum):
     PUBLISHER = "publisher"
 
 
+def _in(registry: CollectorRegistry | None) -> tuple[partial[Gauge], partial[Counter], partial[Histogram]]:
+    """What makes the metrics of a process; without a registry they are not exposed."""
+    return partial(Gauge, registry=registry), partial(Counter, registry=registry), partial(Histogram, registry=registry)
+
+
 class Metrics:
     """The metrics of the process. The composition root creates one object per process.
 
@@ -43,199 +49,6 @@ class Metrics:
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": __version__})
-        self.nodes = Gauge("taintwarden_nodes", "Known nodes.", registry=operator)
-        self.pods = Gauge("taintwarden_pods", "Known running pods.", registry=operator)
-        self.profiles = Gauge(
-            "taintwarden_profiles",
-            "TolerationProfiles: true if the newest version is in force, false if it is invalid.",
-            ["accepted"],
-            registry=operator,
-        )
-        self.leader = Gauge("taintwarden_leader", "1 if this replica decides and evicts.", registry=operator)
-        self.lease_age = Gauge(
-            "taintwarden_lease_age_seconds",
-            "Seconds since this replica renewed the Lease; 0 where it does not hold it.",
-            registry=operator,
-        )
-        self.stale_view = Gauge(
-            "taintwarden_stale_view",
-            "1 while this replica does not know all of the cluster: before the first lists, or while cut off.",
-            registry=operator,
-        )
-        self.complete_view = Gauge(
-            "taintwarden_complete_view_timestamp_seconds",
-            "When this replica last knew all of the cluster, in seconds since 1970; 0 if it never did.",
-            registry=operator,
-        )
-        self.sync_seconds = Gauge(
-            "taintwarden_sync_seconds", "Seconds from the start until everything was listed.", registry=operator
-        )
-        self.pending = Gauge(
-            "taintwarden_pending_evictions",
-            "Pods that have to leave, now or at a known time.",
-            ["policy"],
-            registry=operator,
-        )
-        self.blocked = Gauge(
-            "taintwarden_blocked_evictions",
-            "Pods whose last eviction call was not accepted; reason is its outcome.",
-            ["policy", "reason"],
-            registry=operator,
-        )
-        self.evicting_nodes = Gauge(
-            "taintwarden_evicting_nodes", "Nodes with pods that have to leave.", ["policy"], registry=operator
-        )
-        self.leaving = Gauge(
-            "taintwarden_leaving_pods",
-            "Pods that had to leave and terminate: their nodes are not empty.",
-            ["policy"],
-            registry=operator,
-        )
-        self.stuck = Gauge(
-            "taintwarden_stuck_pods",
-            "Pods that had to leave and should have ended: their grace period was over 15 s ago.",
-            ["policy"],
-            registry=operator,
-        )
-        self.limited = Gauge(
-            "taintwarden_limited_evictions", "Due pods that a limit delays.", ["policy", "limit"], registry=operator
-        )
-        self.budget_blocked = Gauge(
-            "taintwarden_budget_blocked_evictions",
-            "Due pods that a PodDisruptionBudget (namespace/name) blocks; the series exists only while it does. "
-            "Of each policy, the 20 that block the most.",
-            ["policy", "budget"],
-            registry=operator,
-        )
-        self.bouncing = Gauge(
-            "taintwarden_bouncing_workloads",
-            "Workloads whose evictions wait, because they repeatedly come back to the node they are evicted from.",
-            ["policy"],
-            registry=operator,
-        )
-        self.policy_mode = Gauge(
-            "taintwarden_policy_mode",
-            "1 for the mode in which the policy is in force (Enforce, DryRun, Paused), 0 for the others.",
-            ["policy", "mode"],
-            registry=operator,
-        )
-        self.policy_accepted = Gauge(
-            "taintwarden_policy_accepted",
-            "1 if the newest version of the policy is in force, 0 if it is refused.",
-            ["policy"],
-            registry=operator,
-        )
-        self.devices_known = Gauge(
-            "taintwarden_devices_known",
-            "1 if the taints of devices that the policy selects are known, 0 if not; absent without `devices`.",
-            ["policy"],
-            registry=operator,
-        )
-        self.invalid_taints = Gauge(
-            "taintwarden_invalid_taints",
-            "Taints of nodes whose values cannot be compared, whatever onInvalidValue says.",
-            ["policy"],
-            registry=operator,
-        )
-        self.zones_full = Gauge(
-            "taintwarden_all_zones_full",
-            "1 if every zone is Full for the policy, so that no pod is evicted that a person does not release.",
-            ["policy"],
-            registry=operator,
-        )
-        self.guard_tripped = Gauge(
-            "taintwarden_guard_tripped",
-            "1 if the guard of the policy has tripped; absent without one.",
-            ["policy"],
-            registry=operator,
-        )
-        self.zone_state = Gauge(
-            "taintwarden_zone_state",
-            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. Of each policy, the worst 50.",
-            ["policy", "zone"],
-            registry=operator,
-        )
-        self.of_policies = (
-            self.pending,
-            self.blocked,
-            self.evicting_nodes,
-            self.leaving,
-            self.stuck,
-            self.limited,
-            self.budget_blocked,
-            self.bouncing,
-            self.guard_tripped,
-            self.policy_mode,
-            self.policy_accepted,
-            self.devices_known,
-            self.invalid_taints,
-            self.zones_full,
-            self.zone_state,
-        )
-        """The gauges that are set for each policy."""
-        self.evictions = Counter(
-            "taintwarden_evictions",
-            "Eviction calls by outcome, dry-run, and past-budget: a deletion in spite of a PodDisruptionBudget.",
-            ["policy", "outcome"],
-            registry=operator,
-        )
-        self.cancelled = Counter(
-            "taintwarden_evictions_cancelled",
-            "Announced or tried evictions that were cancelled.",
-            ["policy"],
-            registry=operator,
-        )
-        self.bounces = Counter(
-            "taintwarden_bounces",
-            "Evictions of pods that came back to the node that the same taint evicted their workload from.",
-            ["policy"],
-            registry=operator,
-        )
-        self.lateness = Histogram(
-            "taintwarden_eviction_lateness_seconds",
-            "Time from a pod's deadline until the API server accepted its eviction.",
-            buckets=_LATENESS,
-            registry=operator,
-        )
-        self.missed_deadlines = Counter(
-            "taintwarden_missed_deadlines",
-            "Pods that were on their node when it was gone (not-evicted, exempt), or had less time to stop than they "
-            "ask for (grace-cut).",
-            ["policy", "reason"],
-            registry=operator,
-        )
-        self.request_duration = Histogram(
-            "taintwarden_eviction_request_duration_seconds",
-            "Duration of eviction calls.",
-            buckets=_REQUEST,
-            registry=operator,
-        )
-        self.limit_wait = Histogram(
-            "taintwarden_limit_wait_seconds",
-            "How long due pods waited for a limit before they were evicted.",
-            ["limit"],
-            buckets=_WAIT,
-            registry=operator,
-        )
-        self.evaluations = Counter(
-            "taintwarden_evaluations",
-            "Distinct evaluations of a taint value with a set of tolerations; pods that share them count once.",
-            ["operator", "result"],
-            registry=operator,
-        )
-        self.invalid_values = Counter(
-            "taintwarden_invalid_values",
-            "Values that cannot be compared; side is taint, or toleration for all errors of an annotation or profile.",
-            ["side"],
-            registry=operator,
-        )
-        for side in ("taint", "toleration"):
-            self.invalid_values.labels(side)
-        self.labels_contested = Counter(
-            "taintwarden_node_labels_contested",
-            "Times that labels of placement wait to be written again, since another client keeps changing them.",
-            registry=operator,
-        )
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
             "Watches that ended or failed: ended (timeout), expired, refused, unreachable, empty, late (open after a "
@@ -249,109 +62,219 @@ class Metrics:
             ["resource"],
             registry=registry,
         )
-        self.extender_requests = Counter(
-            "taintwarden_extender_requests",
-            "Requests of schedulers to the extender, by result.",
-            ["verb", "result"],
-            registry=extender,
+        self._make_operator(operator)
+        self._make_extender(extender)
+        self._make_webhook(webhook)
+        self._make_publisher(publisher)
+
+    def _make_operator(self, registry: CollectorRegistry | None) -> None:
+        """Those of the operator."""
+        gauge, counter, histogram = _in(registry)
+        self.of_policies: tuple[Gauge, ...] = ()
+        """The gauges that are set for each policy."""
+
+        def of_policy(name: str, text: str, *labels: str) -> Gauge:
+            made = gauge(name, text, ["policy", *labels])
+            self.of_policies += (made,)
+            return made
+
+        self.nodes = gauge("taintwarden_nodes", "Known nodes.")
+        self.pods = gauge("taintwarden_pods", "Known running pods.")
+        self.profiles = gauge(
+            "taintwarden_profiles",
+            "TolerationProfiles: true if the newest version is in force, false if it is invalid.",
+            ["accepted"],
         )
-        self.extender_duration = Histogram(
+        self.leader = gauge("taintwarden_leader", "1 if this replica decides and evicts.")
+        self.stale_view = gauge(
+            "taintwarden_stale_view",
+            "1 while this replica does not know all of the cluster: before the first lists, or while cut off.",
+        )
+        self.pending = of_policy("taintwarden_pending_evictions", "Pods that have to leave, now or at a known time.")
+        self.blocked = of_policy(
+            "taintwarden_blocked_evictions",
+            "Pods whose last eviction call was not accepted; reason is its outcome.",
+            "reason",
+        )
+        self.evicting_nodes = of_policy("taintwarden_evicting_nodes", "Nodes with pods that have to leave.")
+        self.leaving = of_policy(
+            "taintwarden_leaving_pods", "Pods that had to leave and terminate: their nodes are not empty."
+        )
+        self.stuck = of_policy(
+            "taintwarden_stuck_pods",
+            "Pods that had to leave and should have ended: their grace period was over 15 s ago.",
+        )
+        self.limited = of_policy("taintwarden_limited_evictions", "Due pods that a limit delays.", "limit")
+        self.budget_blocked = of_policy(
+            "taintwarden_budget_blocked_evictions",
+            "Due pods that a PodDisruptionBudget (namespace/name) blocks; the series exists only while it does. "
+            "Of each policy, the 20 that block the most.",
+            "budget",
+        )
+        self.bouncing = of_policy(
+            "taintwarden_bouncing_workloads",
+            "Workloads whose evictions wait, because they repeatedly come back to the node they are evicted from.",
+        )
+        self.policy_mode = of_policy(
+            "taintwarden_policy_mode",
+            "1 for the mode in which the policy is in force (Enforce, DryRun, Paused), 0 for the others.",
+            "mode",
+        )
+        self.policy_accepted = of_policy(
+            "taintwarden_policy_accepted", "1 if the newest version of the policy is in force, 0 if it is refused."
+        )
+        self.devices_known = of_policy(
+            "taintwarden_devices_known",
+            "1 if the taints of devices that the policy selects are known, 0 if not; absent without `devices`.",
+        )
+        self.invalid_taints = of_policy(
+            "taintwarden_invalid_taints",
+            "Taints of nodes whose values cannot be compared, whatever onInvalidValue says.",
+        )
+        self.zones_full = of_policy(
+            "taintwarden_all_zones_full",
+            "1 if every zone is Full for the policy, so that no pod is evicted that a person does not release.",
+        )
+        self.guard_tripped = of_policy(
+            "taintwarden_guard_tripped", "1 if the guard of the policy has tripped; absent without one."
+        )
+        self.zone_state = of_policy(
+            "taintwarden_zone_state",
+            "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. Of each policy, the worst 50.",
+            "zone",
+        )
+        self.evictions = counter(
+            "taintwarden_evictions",
+            "Eviction calls by outcome, dry-run, and past-budget: a deletion in spite of a PodDisruptionBudget.",
+            ["policy", "outcome"],
+        )
+        self.cancelled = counter(
+            "taintwarden_evictions_cancelled", "Announced or tried evictions that were cancelled.", ["policy"]
+        )
+        self.bounces = counter(
+            "taintwarden_bounces",
+            "Evictions of pods that came back to the node that the same taint evicted their workload from.",
+            ["policy"],
+        )
+        self.lateness = histogram(
+            "taintwarden_eviction_lateness_seconds",
+            "Time from a pod's deadline until the API server accepted its eviction.",
+            buckets=_LATENESS,
+        )
+        self.missed_deadlines = counter(
+            "taintwarden_missed_deadlines",
+            "Pods that were on their node when it was gone (not-evicted, exempt), or had less time to stop than they "
+            "ask for (grace-cut).",
+            ["policy", "reason"],
+        )
+        self.request_duration = histogram(
+            "taintwarden_eviction_request_duration_seconds", "Duration of eviction calls.", buckets=_REQUEST
+        )
+        self.limit_wait = histogram(
+            "taintwarden_limit_wait_seconds",
+            "How long due pods waited for a limit before they were evicted.",
+            ["limit"],
+            buckets=_WAIT,
+        )
+        self.invalid_values = counter(
+            "taintwarden_invalid_values",
+            "Values that cannot be compared; side is taint, or toleration for all errors of an annotation or profile.",
+            ["side"],
+        )
+        for side in ("taint", "toleration"):
+            self.invalid_values.labels(side)
+        self.labels_contested = counter(
+            "taintwarden_node_labels_contested",
+            "Times that labels of placement wait to be written again, since another client keeps changing them.",
+        )
+        self.events_dropped = counter(
+            "taintwarden_events_dropped",
+            "Kubernetes Events that were not written: too many waited, or the API server did not take them.",
+        )
+
+    def _make_extender(self, registry: CollectorRegistry | None) -> None:
+        """Those of the scheduler extender."""
+        gauge, counter, histogram = _in(registry)
+        self.extender_requests = counter(
+            "taintwarden_extender_requests", "Requests of schedulers to the extender, by result.", ["verb", "result"]
+        )
+        self.extender_duration = histogram(
             "taintwarden_extender_duration_seconds",
             "How long the extender took to compute an answer, without the network.",
             ["verb"],
             buckets=_ADMISSION,
-            registry=extender,
         )
-        self.extender_refusals = Counter(
+        self.extender_refusals = counter(
             "taintwarden_extender_refused_nodes",
             "Nodes that the extender refused for a pod, by the first reason.",
             ["reason"],
-            registry=extender,
         )
-        self.extender_certificate_expiry = Gauge(
+        self.extender_certificate_expiry = gauge(
             "taintwarden_extender_certificate_expiry_timestamp_seconds",
             "When the certificate of the extender expires, in seconds since 1970; 0 without one.",
-            registry=extender,
         )
-        self.events_dropped = Counter(
-            "taintwarden_events_dropped",
-            "Kubernetes Events that were not written: too many waited, or the API server did not take them.",
-            registry=operator,
-        )
-        self._make_webhook(webhook)
-        self._make_publisher(publisher)
 
     def _make_webhook(self, registry: CollectorRegistry | None) -> None:
         """Those of the webhooks."""
-        self.admission_requests = Counter(
+        gauge, counter, histogram = _in(registry)
+        self.admission_requests = counter(
             "taintwarden_admission_requests",
             "Objects that the API server sent to the webhooks, by result.",
             ["webhook", "result"],
-            registry=registry,
         )
-        self.admission_duration = Histogram(
+        self.admission_duration = histogram(
             "taintwarden_admission_duration_seconds",
             "How long the webhooks took to compute an answer, without the network.",
             ["webhook"],
             buckets=_ADMISSION,
-            registry=registry,
         )
-        self.webhook_certificate_expiry = Gauge(
+        self.webhook_certificate_expiry = gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
             "When the certificate of the webhooks expires, in seconds since 1970; 0 without one.",
-            registry=registry,
         )
-        self.webhook_configured = Gauge(
+        self.webhook_configured = gauge(
             "taintwarden_webhook_configured",
             "1 if the API server has a configuration that calls the webhooks.",
             ["configuration"],
-            registry=registry,
         )
-        self.webhook_trusted = Gauge(
+        self.webhook_trusted = gauge(
             "taintwarden_webhook_trusted",
             "1 if the caBundle of the configuration lets API servers trust the certificate of the webhooks.",
             ["configuration"],
-            registry=registry,
         )
 
     def _make_publisher(self, registry: CollectorRegistry | None) -> None:
         """Those of the publisher."""
-        self.publisher_objects = Gauge(
-            "taintwarden_publisher_objects",
-            "TaintPublishers whose rounds the process plays; 0 without any.",
-            registry=registry,
+        gauge, counter, _ = _in(registry)
+        self.publisher_objects = gauge(
+            "taintwarden_publisher_objects", "TaintPublishers whose rounds the process plays; 0 without any."
         )
-        self.publisher_stuck = Gauge(
+        self.publisher_stuck = gauge(
             "taintwarden_publisher_stuck",
             "1 while the taints of a TaintPublisher do not follow their values, whatever the reason; a dry run is 0.",
             ["publisher"],
-            registry=registry,
         )
-        self.publisher_answers = Counter(
+        self.publisher_answers = counter(
             "taintwarden_publisher_answers",
             "Rounds of a TaintPublisher, by the reason of its condition Answered.",
             ["publisher", "reason"],
-            registry=registry,
         )
-        self.publisher_last_answer = Gauge(
+        self.publisher_last_answer = gauge(
             "taintwarden_publisher_last_answer_timestamp_seconds",
             "When Prometheus last answered a query with usable samples, in seconds since 1970.",
             ["publisher"],
-            registry=registry,
         )
-        self.publisher_nodes = Gauge(
+        self.publisher_nodes = gauge(
             "taintwarden_publisher_nodes",
             "Selected nodes: published, waiting (for minDwellSeconds), stale, without-value, conflicting (something "
             "else wrote the taint) or pending (to be changed, but not changed).",
             ["publisher", "state"],
-            registry=registry,
         )
-        self.publisher_writes = Counter(
+        self.publisher_writes = counter(
             "taintwarden_publisher_writes",
             "Writes of the taint of a node: change is added, changed or removed, result is done, conflict (the node "
             "has changed meanwhile), gone, failed or refused.",
             ["publisher", "change", "result"],
-            registry=registry,
         )
 
     def forget_publisher(self, name: str) -> None:

@@ -1,7 +1,6 @@
 """From objects of the API to values of the engine: interned, small, and only what a decision needs."""
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from sys import intern
@@ -20,10 +19,11 @@ from taintwarden.api.opt_outs import (
 )
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding import bounds
 from taintwarden.controller.decoding.node_values import values_of
 from taintwarden.controller.decoding.remembered import Remembered
-from taintwarden.controller.decoding.selecting import Spreads, label_selector
+from taintwarden.controller.decoding.selecting import label_selector, spread
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import (
@@ -33,7 +33,6 @@ from taintwarden.engine.model import (
     PodClass,
     Policy,
     SchedulingGroup,
-    SpreadConstraint,
     Taint,
     Toleration,
     Tolerations,
@@ -95,27 +94,18 @@ class Decoder:
     Args:
         clock: for what has no time.
         on_issue: gets values of pods that cannot be used, once while they do not change.
-        max_reports: the number of pods whose reported errors are stored.
 
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        on_issue: Callable[[PodIssue], None] = lambda _: None,
-        *,
-        max_reports: int = MAX_REMEMBERED_REPORTS,
-    ) -> None:
+    def __init__(self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None) -> None:
         self.sources: frozenset[ValueSource] = frozenset()
         """What is read of nodes beside their taints."""
         self._clock = clock
         self._on_issue = on_issue
-        self._max_reports = max_reports
         self._interner = Interner()
-        self._spreads = Spreads()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
         """Keeps shapes known while their pods exist. Without pods they are forgotten: every Job has a new one."""
-        self._reported: OrderedDict[str, bytes] = OrderedDict()
+        self._complaints = Complaints(MAX_REMEMBERED_REPORTS)
         self._parse = Remembered(parse_tolerations)
 
     def pod(self, obj: PodObject) -> Pod | None:
@@ -166,9 +156,6 @@ class Decoder:
         opting = _opting_out(annotations)
         opted = opt_outs(opting.__getitem__) if opting else NONE
         labels = bounds.labels(obj)
-        spread: tuple[SpreadConstraint, ...] = ()
-        if spec.topology_spread_constraints:
-            spread = self._spreads.of(owner.uid if owner else "", bounds.spread(obj), labels)
         return self._interner.pod_class(
             intern(meta.namespace),
             labels,
@@ -179,7 +166,7 @@ class Decoder:
             do_not_disrupt=opted.disruptions,
             protected_seconds=opted.protected_seconds,
             owner=owner,
-            spread=spread,
+            spread=spread(bounds.spread(obj), labels),
             grace_seconds=spec.termination_grace_period_seconds,
             local_storage=spec.has_local_storage,
             group=_group(obj),
@@ -234,14 +221,8 @@ class Decoder:
     def _report(self, issue: PodIssue) -> None:
         """Report the errors of a pod, unless they were reported already."""
         faults = "\n".join(map(str, (*issue.errors, *issue.ignored)))
-        seen = blake2b(faults.encode("utf-8", "replace"), digest_size=16).digest()
-        if self._reported.get(issue.uid) == seen:
-            self._reported.move_to_end(issue.uid)
-            return
-        if len(self._reported) >= self._max_reports:
-            self._reported.popitem(last=False)
-        self._reported[issue.uid] = seen
-        self._on_issue(issue)
+        if self._complaints.is_new(issue.uid, blake2b(faults.encode("utf-8", "replace"), digest_size=16).digest()):
+            self._on_issue(issue)
 
 
 def _group(obj: PodObject) -> SchedulingGroup | None:
@@ -281,16 +262,6 @@ def is_ready(obj: PodObject) -> bool:
         if one.type == "Ready":
             return one.status == "True"
     return False
-
-
-def desired_replicas(obj: WorkloadObject) -> int:
-    """The number of desired pods of a ReplicaSet, StatefulSet or ReplicationController."""
-    return obj.spec.replicas
-
-
-def desired_on_nodes(obj: WorkloadObject) -> int:
-    """The number of desired pods of a DaemonSet: one for each matching node."""
-    return obj.status.desired_number_scheduled
 
 
 def desired_parallelism(obj: WorkloadObject) -> int:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from taintwarden.controller.decoding.times import latest_moment
+from taintwarden.controller.decoding.times import readable
 from taintwarden.engine.model import NodeInfo, SourceKind, SourceValue, ValueSource
 from taintwarden.kube.wire.kinds import NodeObject
 
@@ -30,11 +30,9 @@ def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:
                 text = _SCHEME.sub("", text)
         case SourceKind.CONDITION:
             condition = node.status.condition(source.name)
-            return (
-                None
-                if condition is None or not condition.status
-                else _made(condition.status, condition.last_transition_time)
-            )
+            if condition is None or not condition.status:
+                return None
+            return _made(condition.status, condition.last_transition_time)
         case SourceKind.LABEL:
             text = node.metadata.labels.get(source.name)
         case SourceKind.ANNOTATION:
@@ -51,17 +49,10 @@ def _made(text: str, timestamp: str | None = None) -> SourceValue | None:
 def _kept(text: str, timestamp: str | None) -> SourceValue | None:
     """One object for equal values: heartbeats bring the same repeatedly."""
     value = as_value(text)
-    return None if value is None else SourceValue(value, _moment(timestamp))
+    return None if value is None else SourceValue(value, readable(timestamp))
 
 
 def as_value(text: str) -> str | None:
     """The text as the value of a taint: what no value has becomes ``_``. None if it is too long."""
     value = _OTHERS.sub("_", text).lstrip("_~").rstrip("_")
     return value if len(value) <= MAX_VALUE_LENGTH else None
-
-
-def _moment(timestamp: str | None) -> float | None:
-    try:
-        return None if timestamp is None else latest_moment(timestamp)
-    except ValueError:
-        return None

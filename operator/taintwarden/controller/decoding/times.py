@@ -1,5 +1,6 @@
 """Times in Kubernetes objects are truncated to whole seconds, which must not cause an early eviction."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 
@@ -28,3 +29,11 @@ def latest_moment(timestamp: str) -> float:
     """
     seconds = moment(timestamp)
     return seconds if seconds % 1 else seconds + 1.0
+
+
+def readable(timestamp: str | None, read: Callable[[str], float] = latest_moment) -> float | None:
+    """The time that a ``timestamp`` of others gives; None where there is none, or what is there is no time."""
+    try:
+        return None if timestamp is None else read(timestamp)
+    except ValueError:
+        return None

@@ -64,10 +64,10 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
 
 
 DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
-    "replicasets": decoding.desired_replicas,
-    "statefulsets": decoding.desired_replicas,
-    "replicationcontrollers": decoding.desired_replicas,
-    "daemonsets": decoding.desired_on_nodes,
+    "replicasets": lambda one: one.spec.replicas,
+    "statefulsets": lambda one: one.spec.replicas,
+    "replicationcontrollers": lambda one: one.spec.replicas,
+    "daemonsets": lambda one: one.status.desired_number_scheduled,
     "jobs": decoding.desired_parallelism,
 }
 """The number of desired pods of the objects of a resource."""

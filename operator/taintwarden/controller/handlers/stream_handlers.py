@@ -10,8 +10,9 @@ from typing import Any, Generic
 
 import structlog
 
+from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.decoding.times import moment, readable
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Pod
@@ -43,7 +44,7 @@ class StreamHandler(ABC, Generic[Object]):
         """Keys of the objects that a list names, while it is read."""
         self._is_listing = False
         """Whether a list has begun and did not end. Until then no change is delivered."""
-        self._complaints: dict[str, str] = {}
+        self._complaints = Complaints()
         metrics.undecodable.labels(resource)
         for reason in WATCH_ENDS:
             metrics.watch_restarts.labels(resource, reason)
@@ -120,10 +121,7 @@ class StreamHandler(ABC, Generic[Object]):
     def complain(self, name: str, reason: str) -> None:
         """Count it always, log it once."""
         self.metrics.undecodable.labels(self.resource).inc()
-        if self._complaints.get(name) != reason:
-            if len(self._complaints) > 1_000:
-                self._complaints.clear()
-            self._complaints[name] = reason
+        if self._complaints.is_new(name, reason):
             log.warning("object-undecodable", resource=self.resource, name=name, reason=reason)
 
 
@@ -180,17 +178,9 @@ class PodHandler(StreamHandler[PodObject]):
             self.complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return None
         if pod is None and obj.spec.node_name:
-            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, _terminates_at(obj)))
+            terminates_at = readable(obj.metadata.deletion_timestamp, moment)
+            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, terminates_at))
         return pod
-
-
-def _terminates_at(obj: PodObject) -> float | None:
-    if obj.metadata.deletion_timestamp is None:
-        return None
-    try:
-        return moment(obj.metadata.deletion_timestamp)
-    except ValueError:
-        return None
 
 
 class NodeHandler(StreamHandler[NodeObject]):

@@ -7,7 +7,6 @@ from taintwarden.controller.words.notifier import MISSED
 from taintwarden.engine.limits.refusal import DELAYS
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode
-from taintwarden.engine.operators import Operator
 from taintwarden.engine.reported_status import ZONE_STATES
 from taintwarden.telemetry.metrics import Metrics
 
@@ -18,23 +17,20 @@ class Gauges:
     def __init__(self, metrics: Metrics, view: View) -> None:
         self._metrics = metrics
         self._view = view
-        self._judged: dict[tuple[str, str], int] = {}
         self._begun: set[str] = set()
         for limit in DELAYS:
             metrics.limit_wait.labels(limit)
-        for operator in Operator:
-            metrics.evaluations.labels(operator, "tolerated")
-        for result in ("violated", "invalid"):
-            metrics.evaluations.labels("none", result)
 
     def measure(
         self,
         reports: Iterable[PolicyReport],
         refused: Iterable[tuple[str, bool]] = (),
+        refused_profiles: Iterable[bool] = (),
     ) -> None:
         """Set the gauges from one round of reports.
 
-        ``refused``: whether the newest version of each stored policy is refused.
+        ``refused``: whether the newest version of each stored policy is refused, and ``refused_profiles`` of each
+        profile.
         """
         view, metrics = self._view, self._metrics
         metrics.nodes.set(len(view.nodes))
@@ -45,15 +41,9 @@ class Gauges:
             self._measure_policy(entry)
         for name, is_refused in refused:
             metrics.policy_accepted.labels(name).set(not is_refused)
-        for key, count in view.evaluations.items():
-            metrics.evaluations.labels(*key).inc(count - self._judged.get(key, 0))
-            self._judged[key] = count
-
-    def count_profiles(self, refused: Iterable[bool]) -> None:
-        """Set the number of stored profiles. ``refused``: for each, whether its newest version is refused."""
-        counts = Counter(refused)
-        self._metrics.profiles.labels("true").set(counts[False])
-        self._metrics.profiles.labels("false").set(counts[True])
+        counts = Counter(refused_profiles)
+        metrics.profiles.labels("true").set(counts[False])
+        metrics.profiles.labels("false").set(counts[True])
 
     def _begin(self, policy: str) -> None:
         """Have the counters of a policy from 0 on: a rate over a series that begins with 1 misses that one."""

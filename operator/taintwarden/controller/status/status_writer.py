@@ -130,8 +130,7 @@ class StatusWriter:
             took = self._cpu() - began
             cost += took
         refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
-        self._gauges.measure(reports, refused)
-        self._gauges.count_profiles(bool(observed.problem) for observed in self._profiles.values())
+        self._gauges.measure(reports, refused, (bool(observed.problem) for observed in self._profiles.values()))
         lasts_seconds = max(self._refresh_seconds, min(REST * cost, REPORT_SECONDS))
         return _Round({report.policy.name: report for report in reports}, at, lasts_seconds)
 

@@ -44,8 +44,11 @@ class PolicyStore(Store[Policy]):
     def _met(self, obj: Mapping[str, Any]) -> None:
         if self._guards is not None:
             self._guards.seen(obj)
+
+    def _spec_changed(self, key: str, obj: Mapping[str, Any]) -> None:
         if self._changes is not None:
             self._changes.seen(obj)
+        super()._spec_changed(key, obj)
 
     def _forget(self, key: str) -> None:
         super()._forget(key)

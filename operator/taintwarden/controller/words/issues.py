@@ -8,7 +8,7 @@ import structlog
 from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.notifier import Notifier, policy_subject
-from taintwarden.controller.words.policy_changes import ChangeKind, PolicyChange
+from taintwarden.controller.words.policy_changes import ChangeKind
 from taintwarden.fields.text import printable
 from taintwarden.kube.calls.recorder import NORMAL, WARNING, EventSubject
 
@@ -62,12 +62,11 @@ class Issues:
         """A policy cannot be accepted."""
         self._report_or_keep("policy-invalid", policy_subject(name, uid), reason, policy=name, reason=reason)
 
-    def policy_change(self, change: PolicyChange) -> None:
+    def policy_change(self, name: str, uid: str, kind: ChangeKind, note: str) -> None:
         """A policy was paused, resumed or edited, which is no issue. The leader of that time reports it."""
         if self._leading:
-            log.info("policy-changed", policy=change.name, kind=change.kind.value, change=change.note)
-            subject = policy_subject(change.name, change.uid)
-            self._notifier.record(subject, NORMAL, CHANGES[change.kind], "Change", printable(change.note))
+            log.info("policy-changed", policy=name, kind=kind.value, change=note)
+            self._notifier.record(policy_subject(name, uid), NORMAL, CHANGES[kind], "Change", printable(note))
 
     def profile(self, key: str, uid: str, reason: str) -> None:
         """The profile ``namespace/name`` cannot be accepted."""

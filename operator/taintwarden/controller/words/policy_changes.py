@@ -27,48 +27,30 @@ class ChangeKind(StrEnum):
     EDITED = "edited"
 
 
-class PolicyChange(msgspec.Struct, frozen=True):
-    """One change, and what changed in one line."""
-
-    name: str
-    uid: str
-    kind: ChangeKind
-    note: str
-
-
-class _Version(msgspec.Struct, frozen=True):
-    uid: str
-    generation: int
-    spec: dict[str, Any]
-
-
 class PolicyChanges:
     """Compares each version of a policy with the one before.
 
     Args:
-        report: receives the changes of policies that were known before.
+        report: receives name, UID, kind and, in one line, what changed of policies that were known before.
 
     """
 
-    def __init__(self, report: Callable[[PolicyChange], None]) -> None:
+    def __init__(self, report: Callable[[str, str, ChangeKind, str], None]) -> None:
         self._report = report
-        self._known: dict[str, _Version] = {}
+        self._specs: dict[str, dict[str, Any]] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """A policy is stored like this, valid or not."""
+        """A policy is new, or its spec is another one, valid or not."""
         meta = obj["metadata"]
-        name, uid, generation = meta["name"], meta.get("uid", ""), meta.get("generation", 0)
-        before = self._known.get(name)
-        if before is not None and (before.uid, before.generation) == (uid, generation):
-            return
-        now = self._known[name] = _Version(uid, generation, _decoded(obj.get("spec")))
-        if before is not None and before.uid == uid:
-            for kind, note in _differences(before.spec, now.spec, meta.get("annotations") or {}):
-                self._report(PolicyChange(name, uid, kind, note))
+        before = self._specs.get(meta["name"])
+        now = self._specs[meta["name"]] = _decoded(obj.get("spec"))
+        if before is not None:
+            for kind, note in _differences(before, now, meta.get("annotations") or {}):
+                self._report(meta["name"], meta.get("uid", ""), kind, note)
 
     def gone(self, name: str) -> None:
         """It was deleted."""
-        self._known.pop(name, None)
+        self._specs.pop(name, None)
 
 
 def _decoded(spec: Any) -> dict[str, Any]:
@@ -83,13 +65,13 @@ def _decoded(spec: Any) -> dict[str, Any]:
 def _differences(
     before: dict[str, Any], now: dict[str, Any], annotations: Mapping[str, str]
 ) -> Iterator[tuple[ChangeKind, str]]:
-    was_paused, is_paused = before.pop("paused", None), now.get("paused")
+    was_paused, is_paused = before.get("paused"), now.get("paused")
     if is_paused and not was_paused:
         by = annotations.get(PAUSED_BY_ANNOTATION)
         yield ChangeKind.PAUSED, f"Paused by {by}" if by else "spec.paused is set"
     if was_paused and not is_paused:
         yield ChangeKind.RESUMED, f"spec.paused is not set any more: the mode is {now.get('mode', 'Enforce')}"
-    fields = list(_fields("spec", before, {name: value for name, value in now.items() if name != "paused"}))
+    fields = list(_fields("spec", *({**spec, "paused": None} for spec in (before, now))))
     if fields:
         more = f"; and {len(fields) - MAX_FIELDS} more fields" if len(fields) > MAX_FIELDS else ""
         yield ChangeKind.EDITED, "; ".join(fields[:MAX_FIELDS]) + more

@@ -107,11 +107,6 @@ class Lease:
         """The number of changes of the holder, as of the last time that we got the lease."""
 
     @property
-    def age_seconds(self) -> float | None:
-        """Seconds since we renewed it; None where we do not hold it."""
-        return None if self._renewed_at is None else self._monotonic() - self._renewed_at
-
-    @property
     def held(self) -> bool:
         """Whether we may act now. Asked before every single write."""
         return self._left() > 0

@@ -4,45 +4,28 @@ from taintwarden.engine.machine.events import SourceEvent
 from taintwarden_devices.inventory import DeviceClaim, Slice, TaintRule
 
 
-class SliceSeen(SourceEvent, frozen=True):
-    """A ResourceSlice was listed, added or modified. ``listed``: changes of it may be missing."""
+class SliceChanged(SourceEvent, frozen=True):
+    """A ResourceSlice is stored like this; None: it is gone. ``listed``: changes of it may be missing."""
 
     name: str
-    found: Slice
+    found: Slice | None
     listed: bool = False
 
 
-class SliceGone(SourceEvent, frozen=True):
-    """A ResourceSlice was deleted."""
+class TaintRuleChanged(SourceEvent, frozen=True):
+    """The same of a DeviceTaintRule."""
 
     name: str
-
-
-class TaintRuleSeen(SourceEvent, frozen=True):
-    """A DeviceTaintRule was listed, added or modified. ``listed``: changes of it may be missing."""
-
-    name: str
-    found: TaintRule
+    found: TaintRule | None
     listed: bool = False
 
 
-class TaintRuleGone(SourceEvent, frozen=True):
-    """A DeviceTaintRule was deleted."""
-
-    name: str
-
-
-class ClaimSeen(SourceEvent, frozen=True):
-    """A ResourceClaim that is allocated was listed, added or modified. ``key`` is ``namespace/name``."""
+class ClaimChanged(SourceEvent, frozen=True):
+    """A ResourceClaim, ``namespace/name``, is allocated like this; None: it is gone, or not allocated any more."""
 
     key: str
-    found: DeviceClaim
-
-
-class ClaimGone(SourceEvent, frozen=True):
-    """A ResourceClaim was deleted, or is not allocated any more."""
-
-    key: str
+    found: DeviceClaim | None
+    listed: bool = False
 
 
 class StreamChanged(SourceEvent, frozen=True):
@@ -62,4 +45,4 @@ class DevicesKnown(SourceEvent, frozen=True):
     problem: str = ""
 
 
-Event = SliceSeen | SliceGone | TaintRuleSeen | TaintRuleGone | ClaimSeen | ClaimGone | StreamChanged | DevicesKnown
+Event = SliceChanged | TaintRuleChanged | ClaimChanged | StreamChanged | DevicesKnown

@@ -85,12 +85,12 @@ class _Streams:
         self._timings = timings
         self._handlers = self._new_handlers()
 
-    def _new_handlers(self) -> dict[Resource[Any], DeviceHandler[Any]]:
+    def _new_handlers(self) -> dict[Resource[Any], DeviceHandler[Any, Any]]:
         """Handlers remember what they passed on, which the machine forgets when devices are not known any more."""
-        parts = (self._feed, self._metrics)
+        parts = (self._feed, self._metrics, self._drivers)
         return {
-            SLICES: SliceHandler(SLICES.name, *parts, self._drivers),
-            CLAIMS: ClaimHandler(CLAIMS.name, *parts, self._drivers),
+            SLICES: SliceHandler(SLICES.name, *parts),
+            CLAIMS: ClaimHandler(CLAIMS.name, *parts),
             TAINT_RULES: TaintRuleHandler(TAINT_RULES.name, *parts),
         }
 
@@ -149,7 +149,9 @@ class _Streams:
             log.warning("devices-not-known", reason=problem)
             self._feed(events.DevicesKnown(known=False, problem=problem))
 
-    async def _until_others_are_served(self, served: frozenset[str], handlers: Collection[DeviceHandler[Any]]) -> None:
+    async def _until_others_are_served(
+        self, served: frozenset[str], handlers: Collection[DeviceHandler[Any, Any]]
+    ) -> None:
         """The server was upgraded, for example to a version that serves rules; or an older one is back."""
         waited = 0.0
         while True:

@@ -7,12 +7,10 @@ of what is more than one writer may have in memory: a kubelet may write any numb
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from msgspec.structs import replace
-
-from taintwarden.controller.decoding.times import latest_moment
+from taintwarden.controller.decoding.times import readable
 from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import Event
@@ -25,14 +23,15 @@ from taintwarden_devices.objects import (
     Consumer,
     DeviceClaimObject,
     DeviceTaintObject,
-    DeviceTolerationObject,
     SliceObject,
     TaintRuleObject,
 )
 
 Kind = TypeVar("Kind", SliceObject, TaintRuleObject, DeviceClaimObject)
+Found = TypeVar("Found", Slice, TaintRule, DeviceClaim)
 EVERY_DRIVER = ""
 """The name of the driver in a policy that names none."""
+EVERY = frozenset((EVERY_DRIVER,))
 MAX_OF_A_NODE = 4_096
 """Slices, devices and taints in the slices of one node."""
 MAX_OF_A_NAMESPACE = 200_000
@@ -41,31 +40,36 @@ MAX_OF_A_SELECTOR = 64
 """Rules that select the same devices."""
 
 
-class DeviceHandler(KeyedHandler[Kind], Generic[Kind]):
+class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
     """What handlers for devices share.
 
     Args:
         resource: whose stream it receives.
         feed: takes the events.
         metrics: counts restarts and faults.
+        drivers: whose devices matter.
 
     """
 
-    def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
+    event: Callable[..., Event]
+    """The event for an object like this, or None where it is gone."""
+
+    def __init__(self, resource: str, feed: Feed, metrics: Metrics, drivers: frozenset[str] = EVERY) -> None:
         super().__init__(resource, feed, metrics)
         self.problem = ""
         """Why the server does not answer, while it does not."""
+        self._drivers = drivers
         self._weights: dict[str, tuple[str, int]] = {}
         """Key of what was passed on -> whose it is, and its weight."""
         self._kept: Counter[str] = Counter()
         """The weight of all that was passed on, by whose it is."""
 
     @abstractmethod
-    def event(self, key: str, obj: Kind) -> Event | None:
-        """The event for an object; None if it means nothing."""
+    def read(self, obj: Kind) -> Found | None:
+        """What of an object matters; None if nothing does."""
 
     @abstractmethod
-    def share(self, event: Event) -> tuple[str, int, int]:
+    def share(self, key: str, found: Found) -> tuple[str, int, int]:
         """Whose an object is, its weight, and the most of its owner."""
 
     def key(self, obj: Kind) -> str:
@@ -78,19 +82,18 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind]):
 
     def see(self, key: str, obj: Kind) -> None:
         """Pass it on if anything that matters changed: drivers write their slices repeatedly."""
-        event = self.event(key, obj)
-        if event is None:
+        found = self.read(obj)
+        if found is not None and self._passed_on.get(key) == found:
+            return
+        if found is not None and self._make_room(key, found):
+            self._passed_on[key] = found
+            self.feed(self.event(key, found, self._is_listing))
+        else:
             self.lose(key)
-        elif self._passed_on.get(key) != event:
-            if self._make_room(key, event):
-                self._passed_on[key] = event
-                self.feed(self.event_of_list(event) if self._is_listing else event)
-            else:
-                self.lose(key)
 
-    def _make_room(self, key: str, event: Event) -> bool:
+    def _make_room(self, key: str, found: Found) -> bool:
         """Count an object. False: its owner has too many."""
-        owner, weight, most = self.share(event)
+        owner, weight, most = self.share(key, found)
         before, known = self._weights.get(key, (owner, 0))
         if self._kept[owner] + weight - (known if before == owner else 0) > most:
             self.complain(owner, f"has more than {most} of what is kept, and the rest counts as absent")
@@ -113,9 +116,9 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind]):
             self._release(key)
         super().lose(key)
 
-    def event_of_list(self, event: Event) -> Event:
-        """The same event, if changes of the object may be missing."""
-        return event
+    def gone(self, key: str) -> Event:
+        """The object is gone, or nothing of it matters."""
+        return self.event(key, None)
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """An old version of it must not count."""
@@ -137,99 +140,55 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind]):
         super().restarted(reason, detail)
 
 
-class SliceHandler(DeviceHandler[SliceObject]):
-    """Receives the stream of ResourceSlices.
+class SliceHandler(DeviceHandler[SliceObject, Slice]):
+    """Receives the stream of ResourceSlices."""
 
-    Args:
-        resource: as of every handler, and so are ``feed`` and ``metrics``.
-        feed: takes the events.
-        metrics: counts restarts and faults.
-        drivers: of which slices are kept.
+    event = events.SliceChanged
 
-    """
+    def read(self, obj: SliceObject) -> Slice | None:
+        """The slice of one of the drivers."""
+        return device_slice(obj) if _names(self._drivers, obj.spec.driver) else None
 
-    def __init__(self, resource: str, feed: Feed, metrics: Metrics, drivers: frozenset[str]) -> None:
-        super().__init__(resource, feed, metrics)
-        self._drivers = drivers
-
-    def event(self, key: str, obj: SliceObject) -> Event | None:
-        """What of the slice matters."""
-        return events.SliceSeen(key, device_slice(obj)) if _names(self._drivers, obj.spec.driver) else None
-
-    def share(self, event: Event) -> tuple[str, int, int]:
+    def share(self, key: str, found: Slice) -> tuple[str, int, int]:
         """It is of its node: what is of no node, a kubelet may not write."""
-        assert isinstance(event, events.SliceSeen)  # noqa: S101 - made by ``event``
-        found = event.found
         weight = 1 + len(found.devices) + sum(map(len, found.devices.values()))
         return f"node {found.node}", weight, MAX_OF_A_NODE if found.node else sys.maxsize
 
-    def event_of_list(self, event: Event) -> Event:
-        """Its taints may have been taken off meanwhile, and added again."""
-        return replace(event, listed=True)
 
-    def gone(self, key: str) -> Event:
-        """The slice is gone."""
-        return events.SliceGone(key)
-
-
-class TaintRuleHandler(DeviceHandler[TaintRuleObject]):
+class TaintRuleHandler(DeviceHandler[TaintRuleObject, TaintRule]):
     """Receives the stream of DeviceTaintRules."""
 
-    def event(self, key: str, obj: TaintRuleObject) -> Event | None:
-        """The rule."""
-        return events.TaintRuleSeen(key, taint_rule(obj))
+    event = events.TaintRuleChanged
 
-    def share(self, event: Event) -> tuple[str, int, int]:
+    def read(self, obj: TaintRuleObject) -> TaintRule | None:
+        """The rule, of whatever driver."""
+        return taint_rule(obj)
+
+    def share(self, key: str, found: TaintRule) -> tuple[str, int, int]:
         """One device may have the taints of all rules that select it."""
-        assert isinstance(event, events.TaintRuleSeen)  # noqa: S101 - made by ``event``
-        return f"selector {event.found.selector}", 1, MAX_OF_A_SELECTOR
-
-    def event_of_list(self, event: Event) -> Event:
-        """It may have been deleted meanwhile, and created again."""
-        return replace(event, listed=True)
-
-    def gone(self, key: str) -> Event:
-        """The rule is gone."""
-        return events.TaintRuleGone(key)
+        return f"selector {found.selector}", 1, MAX_OF_A_SELECTOR
 
 
-class ClaimHandler(DeviceHandler[DeviceClaimObject]):
-    """Receives the stream of ResourceClaims.
+class ClaimHandler(DeviceHandler[DeviceClaimObject, DeviceClaim]):
+    """Receives the stream of ResourceClaims."""
 
-    Args:
-        resource: as of every handler, and so are ``feed`` and ``metrics``.
-        feed: takes the events.
-        metrics: counts restarts and faults.
-        drivers: whose devices matter.
+    event = events.ClaimChanged
 
-    """
-
-    def __init__(self, resource: str, feed: Feed, metrics: Metrics, drivers: frozenset[str]) -> None:
-        super().__init__(resource, feed, metrics)
-        self._drivers = drivers
-
-    def event(self, key: str, obj: DeviceClaimObject) -> Event | None:
+    def read(self, obj: DeviceClaimObject) -> DeviceClaim | None:
         """The claim, if it is allocated."""
-        claim = device_claim(obj, self._drivers)
-        return None if claim is None else events.ClaimSeen(key, claim)
+        return device_claim(obj, self._drivers)
 
-    def share(self, event: Event) -> tuple[str, int, int]:
+    def share(self, key: str, found: DeviceClaim) -> tuple[str, int, int]:
         """It is of its namespace."""
-        assert isinstance(event, events.ClaimSeen)  # noqa: S101 - made by ``event``
-        found = event.found
         tolerations = {id(use.tolerations): len(use.tolerations) for use in found.uses}
         weight = 1 + len(found.uses) + len(found.consumers) + sum(tolerations.values())
-        return f"namespace {event.key.partition('/')[0]}", weight, MAX_OF_A_NAMESPACE
-
-    def gone(self, key: str) -> Event:
-        """The claim is gone, or has no devices."""
-        return events.ClaimGone(key)
+        return f"namespace {key.partition('/')[0]}", weight, MAX_OF_A_NAMESPACE
 
 
 def named_drivers(policies: Iterable[Policy]) -> frozenset[str]:
     """The drivers of whose devices policies select taints; none if no policy does."""
     found = frozenset(one.driver or EVERY_DRIVER for policy in policies for one in policy.devices)
-    return frozenset((EVERY_DRIVER,)) if EVERY_DRIVER in found else found
+    return EVERY if EVERY_DRIVER in found else found
 
 
 def _names(drivers: frozenset[str], driver: str) -> bool:
@@ -251,7 +210,7 @@ def taint_rule(obj: TaintRuleObject) -> TaintRule:
     return TaintRule(_taint(obj.spec.taint), selector.driver, selector.pool, selector.device)
 
 
-def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = frozenset((EVERY_DRIVER,))) -> DeviceClaim | None:
+def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = EVERY) -> DeviceClaim | None:
     """What of a claim matters; None if it has no devices of these drivers, or is reserved for no pod."""
     allocation = obj.status.allocation
     consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
@@ -268,7 +227,7 @@ def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = frozenset((EV
     return DeviceClaim(tuple(dict.fromkeys(uses)), consumers) if uses else None
 
 
-def _asked(obj: DeviceClaimObject) -> dict[str, list[DeviceTolerationObject]]:
+def _asked(obj: DeviceClaimObject) -> dict[str, list[Toleration]]:
     """The tolerations of a claim by request: a scheduler of before Kubernetes had them allocates without."""
     found = {one.name: one.exactly.tolerations for one in obj.spec.devices.requests if one.exactly is not None}
     for one in obj.spec.devices.requests:
@@ -286,19 +245,12 @@ def _consumer(given: Consumer, namespace: str) -> str | None:
     return None
 
 
-def _tolerations(given: Iterable[DeviceTolerationObject]) -> tuple[Toleration, ...]:
+def _tolerations(given: Iterable[Toleration]) -> tuple[Toleration, ...]:
     """In the order in which they count: without a time first, then the shortest time, as in Kubernetes."""
-    made = (Toleration(one.key, one.operator, one.value, one.effect, one.toleration_seconds) for one in given)
-    found = dict.fromkeys(made)
+    found = dict.fromkeys(given)
     return tuple(sorted(found, key=lambda one: (one.toleration_seconds is not None, one.toleration_seconds or 0)))
 
 
 def _taint(obj: DeviceTaintObject) -> DeviceTaint:
     """A taint. A ``timeAdded`` that is not a time counts as not set."""
-    added_at = None
-    if obj.time_added is not None:
-        try:
-            added_at = latest_moment(obj.time_added)
-        except ValueError:
-            added_at = None
-    return DeviceTaint(obj.key, obj.value, obj.effect, added_at)
+    return DeviceTaint(obj.key, obj.value, obj.effect, readable(obj.time_added))

@@ -258,7 +258,7 @@ class DeviceInventory:
             found |= dict.fromkeys(self._claims[key].uses)
             if len(found) >= MAX_DEVICES_OF_A_POD:
                 break
-        return tuple(sorted(islice(found, MAX_DEVICES_OF_A_POD), key=_device))
+        return tuple(sorted(islice(found, MAX_DEVICES_OF_A_POD), key=lambda use: use.device))
 
     def _claims_for(self, pod: Pod) -> Iterator[str]:
         yield from self._claims_of.get((pod.namespace, pod.uid), ())
@@ -322,11 +322,6 @@ def group_of(pod: Pod) -> str:
     return "" if group is None else f"{pod.namespace}/{group.name}"
 
 
-def is_in_namespace_of(pod: Pod, claim: str) -> bool:
-    """Whether a claim, ``namespace/name``, may be reserved for a pod."""
-    return claim.startswith(f"{pod.namespace}/")
-
-
 def _numbered(device: DeviceId, named: Iterable[tuple[str, DeviceTaint]]) -> Iterator[TimedTaint]:
     numbers: Counter[tuple[str, str, str]] = Counter()
     for rule, taint in named:
@@ -343,7 +338,3 @@ def _drop(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:
 
 def _place(found: Slice) -> tuple[str, str, str]:
     return found.driver, found.pool, found.node
-
-
-def _device(use: DeviceUse) -> DeviceId:
-    return use.device

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from taintwarden.engine.model import Int64
+from taintwarden.engine.model import Int64, Toleration
 from taintwarden.kube.wire.resources import Resource
 
 
@@ -77,21 +77,11 @@ class TaintRuleObject(msgspec.Struct):
     spec: TaintRuleSpec = msgspec.field(default_factory=TaintRuleSpec)
 
 
-class DeviceTolerationObject(msgspec.Struct, gc=False, rename="camel"):
-    """``tolerations[]`` of a request for devices, and of an allocated one."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: Int64 | None = None
-
-
 class SubRequestObject(msgspec.Struct):
     """``spec.devices.requests[].exactly``, or one of ``firstAvailable[]``, which has a name."""
 
     name: str = ""
-    tolerations: list[DeviceTolerationObject] = []
+    tolerations: list[Toleration] = []
 
 
 class RequestObject(msgspec.Struct, rename="camel"):
@@ -121,7 +111,7 @@ class AllocatedDevice(msgspec.Struct):
     driver: str = ""
     pool: str = ""
     device: str = ""
-    tolerations: list[DeviceTolerationObject] = []
+    tolerations: list[Toleration] = []
 
 
 class AllocatedDevices(msgspec.Struct):

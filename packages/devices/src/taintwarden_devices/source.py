@@ -28,7 +28,6 @@ from taintwarden_devices.inventory import (
     TaintRule,
     device_of,
     group_of,
-    is_in_namespace_of,
     is_of_rule,
 )
 from taintwarden_devices.node_taints import DeviceTaints
@@ -142,17 +141,15 @@ class Devices:
     def _look_up(self, state: NodeState, known: DeviceTaints, devices: Iterable[DeviceId] | None, *, gap: bool) -> bool:
         if devices is None or known.is_awaited:
             devices = {**known.uses, **known.by_device}
-        found = {device: self._taints_of(state.name, known, device) for device in devices}
+        found: dict[DeviceId, TimedTaints] = {
+            one: self._inventory.taints(one, state.name, known.by_device.get(one, ())) if one in known.uses else ()
+            for one in devices
+        }
         followed = frozenset(one for one in found if one in known.uses and self._inventory.has(one, state.name))
         now, seen_until = self._host.now.wall, min(self.blind.values(), default=self._host.now.wall)
         is_changed = known.update(found, followed, now, seen_until=seen_until, gap=gap)
         known.forget_absent(partial(self._is_taken_off, state.name, found))
         return is_changed
-
-    def _taints_of(self, node: str, known: DeviceTaints, device: DeviceId) -> TimedTaints:
-        if device not in known.uses:
-            return ()
-        return self._inventory.taints(device, node, known.by_device.get(device, ()))
 
     def _note(self, device: DeviceId, node: str, *, used: bool) -> None:
         """Whether a node has pods with a device."""
@@ -233,18 +230,12 @@ class Devices:
     def _take(self, event: events.Event) -> None:
         inventory = self._inventory
         match event:
-            case events.SliceSeen(name, found, listed):
+            case events.SliceChanged(name, found, listed):
                 self._changed(self._of_slices(inventory.put_slice(name, found)), gap=listed)
-            case events.SliceGone(name):
-                self._changed(self._of_slices(inventory.put_slice(name, None)))
-            case events.TaintRuleSeen(name, rule, listed):
+            case events.TaintRuleChanged(name, rule, listed):
                 self._changed(self._of_rules(inventory.put_rule(name, rule)), gap=listed)
-            case events.TaintRuleGone(name):
-                self._changed(self._of_rules(inventory.put_rule(name, None)))
-            case events.ClaimSeen(key, claim):
+            case events.ClaimChanged(key, claim):
                 self._put_claim(key, claim)
-            case events.ClaimGone(key):
-                self._put_claim(key, None)
             case events.StreamChanged(stream, live):
                 self._see_stream(stream, live=live)
             case events.DevicesKnown(known, problem):
@@ -317,7 +308,7 @@ class Devices:
         for uid in uids:
             state = self._host.nodes.get(self._nodes.get(uid, ""))
             pod = None if state is None else state.pods.get(uid)
-            if pod is not None and is_in_namespace_of(pod, key):
+            if pod is not None and key.startswith(f"{pod.namespace}/"):  # others may not name it
                 self._host.see_pod(pod)
 
     def _know(self, *, known: bool, problem: str) -> None:

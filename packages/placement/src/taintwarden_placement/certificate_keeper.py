@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.complaints import Complaints
 from taintwarden.kube.errors import KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.serving.pairs import Pair, UnusablePair, read_pair, trusts
@@ -74,7 +75,7 @@ class CertificateKeeper:
         self._kinds = kinds
         self._configured = configured
         self._trusted = trusted
-        self._complaints: dict[str, str] = {}
+        self._complaints = Complaints()
 
     async def run(self) -> None:
         """Look repeatedly, forever."""
@@ -90,10 +91,10 @@ class CertificateKeeper:
                 secret = await self._follow_plan(secret)
             self._take(secret.content)
         except KubeError as error:
-            if self._is_news("look", str(error)):
+            if self._complaints.is_new("look", str(error)):
                 log.warning("certificate-not-kept", secret=self._secret, reason=str(error))
             return RETRY_SECONDS
-        self._settled("look")
+        self._complaints.settle("look")
         if self.served is None:
             return RETRY_SECONDS
         await self._look_at_trust(self.served)
@@ -118,10 +119,10 @@ class CertificateKeeper:
             if pair != self.served:
                 self._serve(pair)
         except UnusablePair as error:
-            if self._is_news("certificate", str(error)):
+            if self._complaints.is_new("certificate", str(error)):
                 log.warning("certificate-unusable", secret=self._secret, reason=str(error))
             return
-        self._settled("certificate")
+        self._complaints.settle("certificate")
         if pair == self.served:
             return
         self.served = pair
@@ -134,25 +135,25 @@ class CertificateKeeper:
         try:
             found = {kind: await read_configurations(self._client, kind, *self._place) for kind in self._kinds}
         except KubeError as error:
-            if self._is_news("trust", str(error)):
+            if self._complaints.is_new("trust", str(error)):
                 log.warning("webhook-configuration-not-read", reason=str(error))
             return
-        self._settled("trust")
+        self._complaints.settle("trust")
         for kind, configurations in found.items():
             bundles = [bundle for one in configurations for bundle in one.bundles.values()]
             self._configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls the webhooks because of it, so none has to trust them
-                if self._is_news(kind.value, "missing"):
+                if self._complaints.is_new(kind.value, "missing"):
                     remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
             is_trusted = all(trusts(bundle, served.certificate) for bundle in bundles)
             self._trusted(kind.value, is_trusted)
             if is_trusted:
-                self._settled(kind.value)
+                self._complaints.settle(kind.value)
                 continue
             reason = "caBundle is of another certificate" if all(bundles) else "caBundle is missing"
-            if self._is_news(kind.value, reason):
+            if self._complaints.is_new(kind.value, reason):
                 log.warning("webhook-untrusted", configuration=kind.value, reason=reason, remedy=self._remedy)
 
     @property
@@ -164,11 +165,3 @@ class CertificateKeeper:
     @property
     def _secret(self) -> str:
         return "/".join(self._place)
-
-    def _is_news(self, about: str, reason: str) -> bool:
-        """Whether to complain: once, until it is another reason or was well meanwhile."""
-        before, self._complaints[about] = self._complaints.get(about), reason
-        return before != reason
-
-    def _settled(self, about: str) -> None:
-        self._complaints.pop(about, None)

@@ -53,8 +53,10 @@ class ServedApp(ABC):
         self.stopping = asyncio.Event()
         """Asked to stop, or a task has failed."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._probes = ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self.metrics.exposition)
-        self._metrics_server: MetricsServer | None = None
+        self._servers = (
+            ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self.metrics.exposition),
+            MetricsServer(settings, self.client, self.metrics.exposition, clock),
+        )
         self._clock = clock
         self.followed = self.follow()
         self._streams = [Stream(self.client, *one) for one in self.followed.items()]
@@ -76,11 +78,8 @@ class ServedApp(ABC):
 
         """
         await self.client.__aenter__()
-        settings = self.settings
-        await self._probes.start()
-        if settings.metrics_port:
-            self._metrics_server = MetricsServer(settings, self.client, self.metrics.exposition, self._clock)
-            await self._metrics_server.start()
+        for one in self._servers:
+            await one.start()
         await self.server.start()
         self._task(self.server.keeper.run())
         for stream in self._streams:
@@ -89,7 +88,10 @@ class ServedApp(ABC):
             self._task(handler.run())
         self._task(self._release_memory())
         log.info(
-            "process-started", process=self._process.value, server=self.connection.server, port=settings.webhook_port
+            "process-started",
+            process=self._process.value,
+            server=self.connection.server,
+            port=self.settings.webhook_port,
         )
 
     async def stop(self) -> None:
@@ -98,9 +100,8 @@ class ServedApp(ABC):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._probes.stop()
-        if self._metrics_server is not None:
-            await self._metrics_server.stop()
+        for one in self._servers:
+            await one.stop()
         await self.client.__aexit__()
         log.info("process-stopped", process=self._process.value)
 

@@ -12,14 +12,15 @@ from itertools import islice
 import msgspec
 import structlog
 
-from taintwarden.controller.effector import outcome_of
+from taintwarden.controller.complaints import Complaints
+from taintwarden.controller.effector import kind_of, outcome_of
 from taintwarden.controller.handlers.following import Spawn
 from taintwarden.engine.derived import Derivations, derivations, with_derived
 from taintwarden.engine.machine import Event, Timings, WriteOutcome, events, retry_delay
 from taintwarden.engine.model import Node, Policy, Taint
 from taintwarden.kube.calls.node_calls import FIELD_MANAGER, PATH
 from taintwarden.kube.calls.patching import Fence, patch
-from taintwarden.kube.errors import ApiError, Fenced, KubeError
+from taintwarden.kube.errors import Fenced, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.kinds import version_number
 from taintwarden_placement.node_labels.notices import LabelsContested, NotMirrored
@@ -66,8 +67,6 @@ class _Labelled(msgspec.Struct, eq=False):
     pause: asyncio.TimerHandle | None = None
     """It is written again when this ends."""
     failures: int = 0
-    complaint: str = ""
-    """The kind of the failure that was logged last."""
     faults: Sequence[tuple[Taint | Label, str]] = ()
     """What labels cannot express, as it was reported."""
     put: Labels = {}
@@ -108,6 +107,7 @@ class Labeller:
         self._derived: Derivations = {}
         self._places = False
         self._is_synced = self._is_leading = False
+        self._complaints = Complaints()
         self._slots = asyncio.Semaphore(WRITES)
         self._waiting: dict[str, None] = {}
         """Nodes to be compared, since policies or the leader changed."""
@@ -247,13 +247,15 @@ class Labeller:
                 outcome = WriteOutcome.FAILED
             except KubeError as error:
                 outcome = outcome_of(error)
-                if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED):
-                    self._complain(state, error)
+                is_fault = outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED)
+                if is_fault and self._complaints.is_new(node.uid, kind_of(error)):
+                    log.warning("node-labels-not-written", node=node.name, reason=str(error))
         state.is_busy = False
         if self._nodes.get(node.name) is not state:
             return
         if outcome is WriteOutcome.DONE:
-            state.failures, state.complaint = 0, ""
+            state.failures = 0
+            self._complaints.settle(node.uid)
             self._compare(state)
         else:
             state.failures += 1
@@ -262,13 +264,6 @@ class Labeller:
     def _stands(self, state: _Labelled) -> bool:
         """Whether a node may be written, and nothing has replaced what is known of it."""
         return self._leads() and self._nodes.get(state.node.name) is state
-
-    def _complain(self, state: _Labelled, error: KubeError) -> None:
-        """Log why a write failed, once while that does not change."""
-        kind = f"{error.code} {error.reason}" if isinstance(error, ApiError) else "no answer"
-        if state.complaint != kind:
-            state.complaint = kind
-            log.warning("node-labels-not-written", node=state.node.name, reason=str(error))
 
 
 def _kept(change: Labels) -> dict[str, str]:
