@@ -34,7 +34,6 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         self._on_change = changed
         self._read: Callable[[Named], Value | None] = read
         self._values: dict[str, Value] = {}
-        self._of_list: dict[str, Value] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -54,14 +53,13 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
         return str(what) if what.name else None
 
     def see(self, key: str, obj: Named) -> None:
-        """An object, which may be new. Until a list is complete, what was known before it counts."""
-        values, value = self._of_list if self._is_listing else self._values, self._read(obj)
+        """An object, which may be new."""
+        value = self._read(obj)
         if value is None:
-            values.pop(key, None)
+            self._values.pop(key, None)
         else:
-            values[key] = value
-        if not self._is_listing:
-            self._on_change()
+            self._values[key] = value
+        self._on_change()
 
     def lose(self, key: str) -> None:
         """It is gone."""
@@ -70,10 +68,5 @@ class Mirror(StreamHandler[Named], Generic[Named, Value]):
 
     def compare(self, listed: Mapping[str, None], version: int) -> None:
         """Exactly the objects of the list exist."""
-        self._values, self._of_list = self._of_list, {}
+        self._values = {key: value for key, value in self._values.items() if key in listed}
         self._on_change()
-
-    def list_began(self) -> None:
-        """A list that had begun before does not count."""
-        super().list_began()
-        self._of_list = {}
