@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -49,10 +50,7 @@ class DeviceFollowing:
     """
 
     def __init__(self, client: Client, feed: Feed, metrics: Metrics, timings: StreamTimings, spawn: Spawn) -> None:
-        self._client = client
-        self._feed = feed
-        self._metrics = metrics
-        self._timings = timings
+        self._new_streams = partial(_Streams, client, feed, metrics, timings)
         self._spawn = spawn
         self._drivers: frozenset[str] = frozenset()
         self._current: _Streams | None = None
@@ -65,7 +63,7 @@ class DeviceFollowing:
             self._current = None
         if self._current is None and drivers:
             self._drivers = drivers
-            self._current = _Streams(self._client, self._feed, self._metrics, self._timings, drivers)
+            self._current = self._new_streams(drivers)
             self._current.task = self._spawn(self._current.run())
 
 
