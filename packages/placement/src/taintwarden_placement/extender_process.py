@@ -56,11 +56,10 @@ class ExtenderApp(ServedApp):
         self._nodes = Mirror[NodeObject, NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
         self._claims = Mirror[ClaimObject, str](CLAIMS.name, self.metrics, lambda one: one.spec.volume_name or None)
         self._volumes = Mirror[VolumeObject, Parsed](VOLUMES.name, self.metrics, self._affinity)
-        profiles = ProfileStore(feed, unreported)
         return {
             POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, unreported)),
             NODES: self._nodes,
-            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
+            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, ProfileStore(feed, unreported)),
             CLAIMS: self._claims,
             VOLUMES: self._volumes,
         }
@@ -70,16 +69,14 @@ class ExtenderApp(ServedApp):
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.known.profiles, self._claims.get, self._volumes.get)
-        decisions = Decisions(self.settings.gates)
-        is_closed = self.settings.webhook_client_ca is not None
         extender = SchedulerExtender(
             self._nodes.get,
             demands,
-            decisions,
+            Decisions(self.settings.gates),
             self._node_changes,
-            self._refused,
+            lambda reason, nodes: self.metrics.extender_refusals.labels(reason).inc(nodes),
             derived=lambda: self._reader.derived,
-            shows_values=is_closed,
+            shows_values=self.settings.webhook_client_ca is not None,
         )
         observe = observer(self.metrics.extender_requests, self.metrics.extender_duration, VERBS, RESULTS)
         return HttpsServer(
@@ -102,9 +99,6 @@ class ExtenderApp(ServedApp):
         if annotations is None or annotations.node_affinity is None:
             return None
         return self._parse_volume(annotations.node_affinity)
-
-    def _refused(self, reason: str, nodes: int) -> None:
-        self.metrics.extender_refusals.labels(reason).inc(nodes)
 
 
 async def run(settings: ExtenderSettings) -> BaseException | None:

@@ -6,7 +6,6 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, Parsed, parse_nod
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.remembered import Remembered
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodVolume
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
@@ -77,8 +76,4 @@ def claim_of(volume: PodVolume, pod: UnboundPod) -> str:
 
 def _sourced(source: str, parsed: Parsed) -> Sourced:
     affinity, errors = parsed
-    return Sourced(source, affinity, _fault(errors))
-
-
-def _fault(errors: tuple[FieldError, ...]) -> str:
-    return printable("; ".join(map(str, errors)), MAX_FAULT_CHARACTERS)
+    return Sourced(source, affinity, printable("; ".join(map(str, errors)), MAX_FAULT_CHARACTERS))
