@@ -153,14 +153,14 @@ class App:
             dry_run=settings.dry_run,
         )
         self.profiles = ProfileStore(self._feed, self.issues.profile)
-        stores = (self.policies.observed, self.profiles.observed)
         self.status = StatusWriter(
             self.client,
             self.machine.view,
             self.metrics,
             clock,
-            *stores,
-            self._may_tell,
+            self.policies.observed,
+            self.profiles.observed,
+            lambda: self.lease.held and self.machine.view.is_leading,
             dry_run=settings.dry_run,
             refresh_seconds=timings.refresh_seconds,
         )
@@ -319,9 +319,6 @@ class App:
         self.guards.lead(leading)
         self.issues.lead(leading)
         self.status.refresh()
-
-    def _may_tell(self) -> bool:
-        return self.lease.held and self.machine.view.is_leading
 
     def _feed(self, event: events.Event) -> None:
         if self._labeller is not None:  # first: replacements of evicted pods are placed by labels

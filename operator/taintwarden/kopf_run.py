@@ -8,7 +8,7 @@ import itertools
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import kopf
 
@@ -19,18 +19,6 @@ from taintwarden.settings import load_settings
 from taintwarden.telemetry.logs import configure_logs
 
 
-class Hosted(Protocol):
-    """What kopf starts and stops."""
-
-    connection: Connection
-
-    async def start(self) -> None:
-        """Begin to work, in tasks of its own."""
-
-    async def stop(self) -> None:
-        """Stop without leaving anything half done."""
-
-
 class _Forever:
     """An API server may be away for long; kopf would end the operator when its list of back-offs ends."""
 
@@ -38,7 +26,7 @@ class _Forever:
         return itertools.chain((0.5, 1, 2, 4), itertools.repeat(5))
 
 
-def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[Hosted]]) -> None:
+def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]) -> None:
     """Register start, login and stop."""
 
     @kopf.on.startup(registry=registry)

@@ -97,6 +97,11 @@ def test_an_authority_is_as_long_as_asked_and_its_certificates_end_with_it():
     assert make_pair(NAMES, authority.ends_at - 60, authority).ends_at == authority.ends_at
 
 
+def test_an_authority_signs_no_authorities():
+    made = x509.load_pem_x509_certificate(make_authority("webhook", NOW).certificate)
+    assert made.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+
+
 def test_a_certificate_of_a_server_is_no_authority():
     pair = make_pair(NAMES, NOW)
     with pytest.raises(UnusablePair, match="not that of an authority"):

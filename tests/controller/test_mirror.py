@@ -25,11 +25,15 @@ def test_a_list_replaces_what_was_known(mirror):
     assert (mirror.get("a"), mirror.get("b"), len(mirror)) == (None, {"x": "y"}, 1)
 
 
-def test_until_a_list_is_complete_the_one_before_counts(mirror):
+def test_what_a_list_does_not_name_counts_until_it_is_complete(mirror):
     listed(mirror, node_object("a"))
     mirror.list_began()
     mirror.listed([node_object("b")])
-    assert (mirror.get("a") is not None, mirror.get("b")) == (True, None)
+    assert (mirror.get("a"), mirror.get("b")) == ({}, {})
+    mirror.list_began()
+    mirror.listed([node_object("a")])
+    mirror.list_ended("2")
+    assert (mirror.get("a"), mirror.get("b")) == ({}, None)
 
 
 def test_changes_and_deletions(mirror):

@@ -116,6 +116,23 @@ async def test_what_was_said_counts_for_a_short_time(api, access, clock):
     assert await access("Bearer good") is Access.FORBIDDEN
 
 
+async def test_who_was_refused_after_that_is_not_asked_about_at_each_try(api, access, clock):
+    await access("Bearer good")
+    api.may.clear()
+    clock.now += scrapers.ALLOWED_SECONDS
+    for _ in range(3):
+        assert await access("Bearer good") is Access.FORBIDDEN
+    assert api.asked == 4
+
+
+async def test_who_was_allowed_long_ago_waits_like_strangers(api, access, clock):
+    await access("Bearer good")
+    clock.now += scrapers.KNOWN_SECONDS
+    for number in range(1000):
+        await access(f"Bearer {number}")
+    assert await access("Bearer good") is Access.BUSY
+
+
 async def test_a_right_that_is_given_counts_soon(api, access, clock):
     await access("Bearer poor")
     api.may.add("poor")

@@ -472,13 +472,6 @@ def test_another_reason_is_logged_again(fed):
     assert [entry["reason"] for entry in logs] == ["one", "two"]
 
 
-def test_what_is_remembered_of_undecodable_objects_is_bounded(fed):
-    with capture_logs():
-        for number in range(2_500):
-            fed.pods.undecodable(Identity(f"pod-{number}"), "why")
-    assert len(kept(fed.pods, *(f"pod-{number}" for number in range(2_500)))) <= 1_001
-
-
 @pytest.mark.parametrize("name", ["pods", "nodes", "namespaces", "workloads", "budgets"])
 def test_whether_the_view_is_live_is_told_once(fed, name):
     handler = getattr(fed, name)

@@ -91,6 +91,15 @@ async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led
     assert evicted(app) == 7
 
 
+async def test_a_lead_that_is_lost_while_policies_are_read_again_does_not_begin(guarded: Whole) -> None:
+    app = await leads(guarded)
+    app.lease_changed(held=False)
+    app.lease_changed(held=True)
+    app.lease_changed(held=False)
+    await asyncio.sleep(0.3)
+    assert not app.machine.view.is_leading
+
+
 async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:
     """At every eviction the store allows for all that were asked for so far."""
     stored: list[int] = []

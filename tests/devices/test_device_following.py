@@ -298,14 +298,6 @@ async def test_a_server_that_does_not_answer_for_a_while_is_followed_on():
 
 
 @pytest.mark.looptime
-async def test_a_server_that_serves_everything_is_not_asked_again():
-    followed = await following(Server(WITH_RULES))
-    await asyncio.sleep(3 * UPGRADED_SECONDS)
-    assert followed.client.paths().count(DEVICES_PATH) == 1
-    await followed.end()
-
-
-@pytest.mark.looptime
 async def test_after_the_end_nothing_is_delivered():
     server = Server()
     followed = await following(server)

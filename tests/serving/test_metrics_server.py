@@ -60,6 +60,13 @@ async def test_whoever_may_gets_the_metrics(server, port):
     assert await ask(port, "good") == (200, "taintwarden_leader 1\n")
 
 
+async def test_without_a_port_nothing_listens():
+    started = make(0)
+    await started.start()
+    assert started._server._listener._sockets == []
+    await started.stop()
+
+
 @pytest.mark.parametrize(("token", "status"), [(None, 401), ("strange", 401), ("poor", 403), ("broken", 503)])
 async def test_nobody_else_gets_any(server, port, token, status):
     found, body = await ask(port, token)

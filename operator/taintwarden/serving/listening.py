@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 
-from taintwarden.serving.tls_stream import TlsLimits, TlsStream
+from taintwarden.serving.tls_stream import Above, TlsLimits, TlsStream
 
 ACCEPT_RETRY_SECONDS = 1.0
 """After a failure to accept, as when there are no file descriptors left."""
@@ -128,7 +128,7 @@ class Listener:
         return next(waiting, None) or next(iter(self._open.values()))
 
 
-class _Connection(asyncio.BufferedProtocol):
+class _Connection(asyncio.BufferedProtocol, Above):
     """One connection, from before its handshake to its end. What is said on it is the business of what ``make`` makes.
 
     Once it is over it refers to nothing: its buffers would stay in memory until the collector runs.

@@ -4,7 +4,7 @@ A certificate is a server's, or that of an authority that signs those of servers
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -28,7 +28,6 @@ _UNREADABLE = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-_UNREADABLE_CERTIFICATE = "the certificate cannot be read, or names no server"
 
 
 class UnusablePair(ValueError):  # noqa: N818 - reads as what it says
@@ -60,29 +59,19 @@ def make_pair(
 
     Without one it signs itself: a client that trusts it trusts no other certificate.
     """
-    key = ec.generate_private_key(ec.SECP256R1())
     ends_at = now + lifetime_seconds if authority is None else min(now + lifetime_seconds, authority.ends_at)
-    subject = _subject(names[0])
     builder = (
-        _builder(subject, key, now, ends_at)
+        _builder(now, ends_at, is_authority=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(is_authority=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
-    return read_pair(*_signed(builder, subject, key, authority))
+    return read_pair(*_signed(builder, names[0], authority))
 
 
 def make_authority(name: str, now: float, lifetime_seconds: float = AUTHORITY_SECONDS) -> Pair:
     """The certificate of an authority for the server ``name``: it signs certificates of servers, and no authorities."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = _subject(f"{name[: MAX_COMMON_NAME - 3]}-ca")
-    builder = (
-        _builder(subject, key, now, now + lifetime_seconds)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(is_authority=True), critical=True)
-    )
-    return read_authority(*_signed(builder, subject, key, None))
+    builder = _builder(now, now + lifetime_seconds, is_authority=True)
+    return read_authority(*_signed(builder, f"{name[: MAX_COMMON_NAME - 3]}-ca", None))
 
 
 def read_pair(certificate: bytes, key: bytes) -> Pair:
@@ -92,13 +81,7 @@ def read_pair(certificate: bytes, key: bytes) -> Pair:
         UnusablePair: they are no certificate and key, or not of each other.
 
     """
-    leaf = _leaf(certificate, key)
-    try:
-        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        found = tuple(names.get_values_for_type(x509.DNSName))
-    except _UNREADABLE as error:
-        raise UnusablePair(_UNREADABLE_CERTIFICATE) from error
-    return _checked(leaf, certificate, key, found)
+    return _read(certificate, key, _names)
 
 
 def read_authority(certificate: bytes, key: bytes) -> Pair:
@@ -108,15 +91,7 @@ def read_authority(certificate: bytes, key: bytes) -> Pair:
         UnusablePair: they are no certificate of an authority and its key, or not of each other.
 
     """
-    leaf = _leaf(certificate, key)
-    try:
-        is_authority = leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except _UNREADABLE:
-        is_authority = False
-    if not is_authority:
-        msg = "the certificate is not that of an authority"
-        raise UnusablePair(msg)
-    return _checked(leaf, certificate, key, ())
+    return _read(certificate, key, _no_names)
 
 
 def trusts(bundle: bytes, certificate: bytes) -> bool:
@@ -146,23 +121,38 @@ def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) ->
     return True
 
 
-def _leaf(certificate: bytes, key: bytes) -> x509.Certificate:
+def _names(leaf: x509.Certificate) -> tuple[str, ...]:
+    """Of a server."""
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return tuple(names.get_values_for_type(x509.DNSName))
+
+
+def _no_names(leaf: x509.Certificate) -> tuple[str, ...]:
+    """Of an authority, if it is one."""
+    try:
+        is_authority = leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except _UNREADABLE:
+        is_authority = False
+    if not is_authority:
+        msg = "the certificate is not that of an authority"
+        raise UnusablePair(msg)
+    return ()
+
+
+def _read(certificate: bytes, key: bytes, names_of: Callable[[x509.Certificate], tuple[str, ...]]) -> Pair:
+    """The pair, if the key is that of the certificate."""
     if not certificate or not key:
         msg = "the certificate is missing" if not certificate else "the key is missing"
         raise UnusablePair(msg)
     try:
-        return x509.load_pem_x509_certificates(certificate)[0]
-    except _UNREADABLE as error:
-        raise UnusablePair(_UNREADABLE_CERTIFICATE) from error
-
-
-def _checked(leaf: x509.Certificate, certificate: bytes, key: bytes, names: tuple[str, ...]) -> Pair:
-    """The pair, if the key is that of the certificate."""
-    try:
-        certified = leaf.public_key()
+        leaf = x509.load_pem_x509_certificates(certificate)[0]
+        certified, names = leaf.public_key(), names_of(leaf)
         begins_at, ends_at = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
+    except UnusablePair:
+        raise
     except _UNREADABLE as error:
-        raise UnusablePair(_UNREADABLE_CERTIFICATE) from error
+        msg = "the certificate cannot be read, or names no server"
+        raise UnusablePair(msg) from error
     try:
         public = serialization.load_pem_private_key(key, password=None).public_key()
     except _UNREADABLE as error:
@@ -174,27 +164,15 @@ def _checked(leaf: x509.Certificate, certificate: bytes, key: bytes, names: tupl
     return Pair(certificate, key, begins_at, ends_at, names)
 
 
-def _subject(common_name: str) -> x509.Name:
-    """Another one for each: OpenSSL looks for issuers by name."""
-    return x509.Name(
-        [
-            x509.NameAttribute(NameOID.COMMON_NAME, common_name[:MAX_COMMON_NAME]),
-            x509.NameAttribute(NameOID.SERIAL_NUMBER, f"{x509.random_serial_number():x}"[:MAX_COMMON_NAME]),
-        ]
-    )
-
-
-def _builder(
-    subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: float, ends_at: float
-) -> x509.CertificateBuilder:
+def _builder(now: float, ends_at: float, *, is_authority: bool) -> x509.CertificateBuilder:
+    constraints = x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None)
     return (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(_moment(now - SLACK_SECONDS))
         .not_valid_after(_moment(ends_at))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(constraints, critical=True)
+        .add_extension(_usage(is_authority=is_authority), critical=True)
     )
 
 
@@ -213,17 +191,28 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
     )
 
 
-def _signed(
-    builder: x509.CertificateBuilder, subject: x509.Name, key: ec.EllipticCurvePrivateKey, authority: Pair | None
-) -> tuple[bytes, bytes]:
+def _signed(builder: x509.CertificateBuilder, common_name: str, authority: Pair | None) -> tuple[bytes, bytes]:
     """Certificate and key in PEM, signed by the authority, or by the key itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    # The number tells subjects apart: OpenSSL looks for issuers by name.
+    issuer = subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, common_name[:MAX_COMMON_NAME]),
+            x509.NameAttribute(NameOID.SERIAL_NUMBER, f"{x509.random_serial_number():x}"[:MAX_COMMON_NAME]),
+        ]
+    )
     signing: Any = key
     if authority is not None:
         signing = serialization.load_pem_private_key(authority.key, password=None)
-        subject = x509.load_pem_x509_certificate(authority.certificate).subject
-    builder = builder.issuer_name(subject)
-    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
-    certificate = builder.add_extension(identifier, critical=False).sign(signing, hashes.SHA256())
+        issuer = x509.load_pem_x509_certificate(authority.certificate).subject
+    certificate = (
+        builder.subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False)
+        .sign(signing, hashes.SHA256())
+    )
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return certificate.public_bytes(encoding), key.private_bytes(encoding, form, serialization.NoEncryption())
 

@@ -7,7 +7,7 @@ anything: 27 bytes that cost 50 µs, and OpenSSL processes all that it is given 
 import asyncio
 import contextlib
 import ssl
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -19,26 +19,14 @@ PLAIN_BYTES = 2**14
 """That a record carries at most: a read returns those of one."""
 
 
-class Above(Protocol):
-    """What speaks above TLS."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake is done."""
+class Above(asyncio.BaseProtocol):
+    """What speaks above TLS. It is not made before the handshake is done, and may be lost before that."""
 
     def received(self, data: bytes) -> None:
         """The client has sent it."""
 
     def eof_received(self) -> bool | None:
         """Nothing more comes."""
-
-    def pause_writing(self) -> None:
-        """The client does not read."""
-
-    def resume_writing(self) -> None:
-        """It reads again."""
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """It is over, perhaps before the handshake was done."""
 
 
 class TlsLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from taintwarden.kube.wire.kinds import (
 MAX_NAME = 317
 """Of a kind with its group, a name or a UID: longer than those of any object that exists."""
 MAX_SELECTED = 1_000
-"""Labels, keys and values of one selector."""
+"""Labels, keys and values of one selector: more than any that was written by hand."""
 
 
 def labels(obj: PodObject) -> Mapping[str, str]:
@@ -53,7 +53,7 @@ def spread(obj: PodObject) -> list[SpreadObject]:
 
 def _size_of_spread(one: SpreadObject) -> int:
     selector = one.label_selector
-    return len(one.match_label_keys) + (0 if selector is None else _size_of_selector(selector))
+    return len(one.match_label_keys) + (0 if selector is None else size_of_selector(selector))
 
 
 def faults(obj: PodObject) -> Iterator[FieldError]:
@@ -80,10 +80,6 @@ def owner(kind: str, reference: OwnerReference) -> Owner:
     return Owner(kind[:MAX_NAME], reference.name[:MAX_NAME], reference.uid[:MAX_NAME])
 
 
-def is_too_large(selector: SelectorObject) -> bool:
-    """Whether a selector names more than any that was written by hand."""
-    return _size_of_selector(selector) > MAX_SELECTED
-
-
-def _size_of_selector(selector: SelectorObject) -> int:
+def size_of_selector(selector: SelectorObject) -> int:
+    """How many labels, keys and values it has."""
     return len(selector.match_labels) + sum(max(1, len(one.values)) for one in selector.match_expressions)

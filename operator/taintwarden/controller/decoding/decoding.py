@@ -292,7 +292,7 @@ def budget(obj: BudgetObject) -> Budget | None:
     if obj.spec.selector is None:
         return None
     meta, status = obj.metadata, obj.status
-    if bounds.is_too_large(obj.spec.selector):
+    if bounds.size_of_selector(obj.spec.selector) > bounds.MAX_SELECTED:
         msg = f"its selector has more than {bounds.MAX_SELECTED} labels and values"
         raise ValueError(msg)
     selector = label_selector(obj.spec.selector)

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from taintwarden.controller.complaints import Complaints
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.kube.errors import NOT_JSON
 
@@ -51,8 +52,7 @@ class Store(ABC, Generic[T]):
         self._parse = parse
         self._issue = issue
         self._known: dict[str, KnownVersion] = {}
-        self._issued: dict[str, tuple[int, str]] = {}
-        """Generation and reason that were reported of an object that is not accepted."""
+        self._complaints = Complaints()
         self._before: dict[str, T | None] = {}
         """What was in force before the changes that were not passed on yet."""
 
@@ -111,8 +111,9 @@ class Store(ABC, Generic[T]):
             self._put(key, value)
 
     def _forget(self, key: str) -> None:
-        for of_objects in (self.observed, self._known, self._issued):
-            of_objects.pop(key, None)
+        self.observed.pop(key, None)
+        self._known.pop(key, None)
+        self._complaints.settle(key)
         self._put(key, None)
 
     # -- what they share ------------------------------------------------------------------------------------------
@@ -142,15 +143,14 @@ class Store(ABC, Generic[T]):
         except InvalidObject as error:
             self._refuse(key, str(error))
             return None
-        self._issued.pop(key, None)
+        self._complaints.settle(key)
         self._observe(key, problem="")
         return value
 
     def _refuse(self, key: str, reason: str) -> None:
         """An object is not accepted."""
         known = self._known[key]
-        if self._issued.get(key) != (known.generation, reason):
-            self._issued[key] = known.generation, reason
+        if self._complaints.is_new(key, (known.generation, reason)):
             self._issue(key, known.uid, reason)
         self._observe(key, problem=reason)
 

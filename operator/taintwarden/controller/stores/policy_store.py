@@ -65,7 +65,7 @@ class PolicyStore(Store[Policy]):
             if name in self._rivals:
                 self._refuse(name, self._rivals[name])
             elif name in before:
-                self._issued.pop(name, None)
+                self._complaints.settle(name)
                 self._observe(name, problem="")
                 if self._guards is not None:  # it has a guard again, which has to know what was stored of it
                     self._guards.restore(name)

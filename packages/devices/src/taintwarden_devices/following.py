@@ -1,7 +1,8 @@
 """Follows devices while a policy selects their taints, and only then: a cluster without such a policy pays nothing."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,8 +28,8 @@ RETRY_SECONDS = 15.0
 """Between two requests whether the server serves devices."""
 TOLD_SECONDS = 1.0
 """Between two looks whether lists fail."""
-UPGRADED_SECONDS = 600.0
-"""Between two requests whether the server serves what it did not serve before."""
+UPGRADED_SECONDS = 60.0
+"""Between two requests whether the server serves the same as before."""
 
 NEEDED = frozenset({SLICES.name, CLAIMS.name})
 """Without rules, devices have the taints of their slices alone."""
@@ -49,10 +50,7 @@ class DeviceFollowing:
     """
 
     def __init__(self, client: Client, feed: Feed, metrics: Metrics, timings: StreamTimings, spawn: Spawn) -> None:
-        self._client = client
-        self._feed = feed
-        self._metrics = metrics
-        self._timings = timings
+        self._new_streams = partial(_Streams, client, feed, metrics, timings)
         self._spawn = spawn
         self._drivers: frozenset[str] = frozenset()
         self._current: _Streams | None = None
@@ -65,7 +63,7 @@ class DeviceFollowing:
             self._current = None
         if self._current is None and drivers:
             self._drivers = drivers
-            self._current = _Streams(self._client, self._feed, self._metrics, self._timings, drivers)
+            self._current = self._new_streams(drivers)
             self._current.task = self._spawn(self._current.run())
 
 
@@ -109,7 +107,7 @@ class _Streams:
         self._handlers = self._new_handlers()
         handlers = {one: handler for one, handler in self._handlers.items() if one.name in served}
         streams = [Stream(self._client, one, handler, self._timings) for one, handler in handlers.items()]
-        others = asyncio.create_task(self._until_others_are_served(served, handlers.values()))
+        others = asyncio.create_task(self._until_others_are_served(served))
         tasks = [others, *(asyncio.create_task(stream.run()) for stream in streams)]
         try:
             while not (others.done() or all(one.listed.is_set() for one in streams)):
@@ -149,20 +147,13 @@ class _Streams:
             log.warning("devices-not-known", reason=problem)
             self._feed(events.DevicesKnown(known=False, problem=problem))
 
-    async def _until_others_are_served(
-        self, served: frozenset[str], handlers: Collection[DeviceHandler[Any, Any]]
-    ) -> None:
+    async def _until_others_are_served(self, served: frozenset[str]) -> None:
         """The server was upgraded, for example to a version that serves rules; or an older one is back."""
-        waited = 0.0
         while True:
-            await asyncio.sleep(RETRY_SECONDS)
-            waited += RETRY_SECONDS
-            may_be_more = len(handlers) < len(self._handlers) and waited >= UPGRADED_SECONDS
-            if may_be_more or any(one.problem for one in handlers):
-                waited = 0.0
-                found = await self._served()
-                if not isinstance(found, str) and found != served:
-                    return
+            await asyncio.sleep(UPGRADED_SECONDS)
+            found = await self._served()
+            if not isinstance(found, str) and found != served:
+                return
 
     async def _served(self) -> frozenset[str] | str:
         """The names of what the server serves of devices; or why that is not known."""

@@ -87,9 +87,7 @@ class CertificateKeeper:
         """Look once, and do what is to be done. Returns the seconds until the next look."""
         try:
             secret = await read_secret(self._client, *self._place)
-            if self._makes_own:
-                secret = await self._follow_plan(secret)
-            self._take(secret.content)
+            self._take(await self._follow_plan(secret) if self._makes_own else secret.content)
         except KubeError as error:
             if self._complaints.is_new("look", str(error)):
                 log.warning("certificate-not-kept", secret=self._secret, reason=str(error))
@@ -100,17 +98,18 @@ class CertificateKeeper:
         await self._look_at_trust(self.served)
         return READ_SECONDS
 
-    async def _follow_plan(self, secret: Secret) -> Secret:
+    async def _follow_plan(self, secret: Secret) -> Content:
+        """Change the Secret as it has to be. Returns what it holds then."""
         made = plan(secret.content, self._names, self._clock().wall)
         if not made.changes:
-            return secret
-        if not await write_secret(self._client, *self._place, made.changes, secret.resource_version):
-            return await read_secret(self._client, *self._place)
+            return secret.content
+        if not await write_secret(self._client, *self._place, made.changes, secret.metadata.resource_version):
+            return (await read_secret(self._client, *self._place)).content
         if made.is_repair:
             log.warning("certificate-repaired", secret=self._secret, reason=made.reason)
         else:
             log.info("certificate-made", secret=self._secret, reason=made.reason)
-        return Secret(secret.content | made.changes, "")
+        return secret.content | made.changes
 
     def _take(self, content: Content) -> None:
         """Serve with what the Secret holds; with what we have where that cannot be used."""

@@ -49,11 +49,10 @@ class ExtenderApp(ServedApp):
         feed = self.known.feed
         self._reader = NodeReader()
         self._nodes = Mirror[NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
-        profiles = ProfileStore(feed, unreported)
         return {
             POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, unreported)),
             NODES: self._nodes,
-            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
+            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, ProfileStore(feed, unreported)),
         }
 
     def serve(self) -> HttpsServer:
@@ -61,16 +60,14 @@ class ExtenderApp(ServedApp):
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.known.profiles)
-        decisions = Decisions(self.settings.gates)
-        is_closed = self.settings.webhook_client_ca is not None
         extender = SchedulerExtender(
             self._nodes.get,
             demands,
-            decisions,
+            Decisions(self.settings.gates),
             self._node_changes,
-            self._refused,
+            lambda reason, nodes: self.metrics.extender_refusals.labels(reason).inc(nodes),
             derived=lambda: self._reader.derived,
-            shows_values=is_closed,
+            shows_values=self.settings.webhook_client_ca is not None,
         )
         observe = observer(self.metrics.extender_requests, self.metrics.extender_duration, VERBS, RESULTS)
         return HttpsServer(
@@ -87,9 +84,6 @@ class ExtenderApp(ServedApp):
             for stream in self._streams:
                 if stream.name == NODES.name:
                     stream.list_again()
-
-    def _refused(self, reason: str, nodes: int) -> None:
-        self.metrics.extender_refusals.labels(reason).inc(nodes)
 
 
 async def run(settings: ExtenderSettings) -> BaseException | None:

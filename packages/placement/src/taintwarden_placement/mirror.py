@@ -32,7 +32,6 @@ class Mirror(StreamHandler[NodeObject], Generic[Value]):
         self._on_change = changed
         self._read: Callable[[NodeObject], Value] = read
         self._values: dict[str, Value] = {}
-        self._of_list: dict[str, Value] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -50,11 +49,9 @@ class Mirror(StreamHandler[NodeObject], Generic[Value]):
         return str(what) if what.name else None
 
     def see(self, key: str, obj: NodeObject) -> None:
-        """A node, which may be new. Until a list is complete, what was known before it counts."""
-        values = self._of_list if self._is_listing else self._values
-        values[key] = self._read(obj)
-        if not self._is_listing:
-            self._on_change()
+        """A node, which may be new."""
+        self._values[key] = self._read(obj)
+        self._on_change()
 
     def lose(self, key: str) -> None:
         """It is gone."""
@@ -63,10 +60,5 @@ class Mirror(StreamHandler[NodeObject], Generic[Value]):
 
     def compare(self, listed: Mapping[str, None], version: int) -> None:
         """Exactly the nodes of the list exist."""
-        self._values, self._of_list = self._of_list, {}
+        self._values = {key: value for key, value in self._values.items() if key in listed}
         self._on_change()
-
-    def list_began(self) -> None:
-        """A list that had begun before does not count."""
-        super().list_began()
-        self._of_list = {}

@@ -30,20 +30,20 @@ class ConfigurationKind(StrEnum):
         return f"/apis/{_GROUP_VERSION}/{self.lower()}s"
 
 
-class Secret(msgspec.Struct, frozen=True):
-    """What a Secret holds, and the version that was read."""
-
-    content: dict[str, bytes]
-    resource_version: str
-
-
 class _SecretMeta(msgspec.Struct, rename="camel"):
     resource_version: str
 
 
-class _SecretObject(msgspec.Struct):
+class Secret(msgspec.Struct):
+    """What a Secret holds, and the version that was read."""
+
     metadata: _SecretMeta
     data: dict[str, bytes] | None = None  # base64 in JSON
+
+    @property
+    def content(self) -> dict[str, bytes]:
+        """What it holds."""
+        return self.data or {}
 
 
 class _ServiceReference(msgspec.Struct):
@@ -89,8 +89,7 @@ async def read_secret(client: Client, namespace: str, name: str) -> Secret:
 
     """
     body = await client.request("GET", _secret_path(namespace, name), timeout_seconds=TIMEOUT_SECONDS)
-    found = decoded(body, _SecretObject, "secret")
-    return Secret(found.data or {}, found.metadata.resource_version)
+    return decoded(body, Secret, "secret")
 
 
 async def write_secret(

@@ -120,11 +120,12 @@ def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: b
     if not (may_be_empty or expressions or term.get("matchFields")):
         return []
     mentioned = {expression.get("key") for expression in expressions}
-    return [one for one in restricting if mentioned.isdisjoint(one.labels) and not _has(expressions, one)]
-
-
-def _has(expressions: Sequence[Json], alternatives: Alternatives) -> bool:
-    return any(all(one.as_json() in expressions for one in term) for term in alternatives.terms)
+    return [
+        alternatives
+        for alternatives in restricting
+        if mentioned.isdisjoint(alternatives.labels)
+        and not any(all(one.as_json() in expressions for one in term) for term in alternatives.terms)
+    ]
 
 
 def _extended(term: Json, added: Iterable[Term]) -> Json:

@@ -6,6 +6,7 @@ versions: the label is on the left, and a label that cannot be compared does not
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import eq, gt, lt
 from typing import Any
 
@@ -16,7 +17,7 @@ from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.versions import parse_version
 
 MAX_KNOWN = 64
-"""Results of one requirement that are stored: few labels have more versions at a time."""
+"""Results of one requirement that are remembered: few labels have more versions at a time."""
 _COMPARE = {
     NodeOperator.GT: gt,
     NodeOperator.LT: lt,
@@ -49,16 +50,11 @@ def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
     if wanted is None or _is_switched_off(requirement, gates):
         return lambda _: False
     compare = _COMPARE[operator]
-    known: dict[str | None, bool] = {}
 
+    @lru_cache(maxsize=MAX_KNOWN)
     def check(label: str | None) -> bool:
-        found = known.get(label)
-        if found is None:
-            if len(known) >= MAX_KNOWN:
-                known.clear()
-            value = None if label is None else read(label)
-            found = known[label] = value is not None and bool(compare(value, wanted))
-        return found
+        value = None if label is None else read(label)
+        return value is not None and bool(compare(value, wanted))
 
     return check
 

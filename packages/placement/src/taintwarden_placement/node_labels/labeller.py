@@ -30,6 +30,8 @@ WRITES = 4
 """Nodes labelled at once."""
 DOMAIN = "taintwarden.io/"
 """Each of the labels has it."""
+MAX_COMPLAINTS = 10_000
+"""As many nodes as may fail together, so that each is logged once; a few dozen bytes each."""
 AT_ONCE = 20
 """Nodes compared after a change of policies before others get their turn."""
 MAX_IN_A_ROW = 3
@@ -107,7 +109,7 @@ class Labeller:
         self._derived: Derivations = {}
         self._places = False
         self._is_synced = self._is_leading = False
-        self._complaints = Complaints()
+        self._complaints = Complaints(MAX_COMPLAINTS)
         self._slots = asyncio.Semaphore(WRITES)
         self._waiting: dict[str, None] = {}
         """Nodes to be compared, since policies or the leader changed."""

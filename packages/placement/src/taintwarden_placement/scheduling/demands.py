@@ -6,7 +6,6 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_node_affini
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.remembered import Remembered
 from taintwarden.engine.profile_selection import Profiles
-from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodObject
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
@@ -45,8 +44,5 @@ class Demands:
         annotations = pod.metadata.annotations
         if annotations is not None and annotations.node_affinity is not None:
             affinity, errors = self._parse(annotations.node_affinity)
-            yield Sourced(f"annotation {AFFINITY_ANNOTATION}", affinity, _fault(errors))
-
-
-def _fault(errors: tuple[FieldError, ...]) -> str:
-    return printable("; ".join(map(str, errors)), MAX_FAULT_CHARACTERS)
+            fault = printable("; ".join(map(str, errors)), MAX_FAULT_CHARACTERS)
+            yield Sourced(f"annotation {AFFINITY_ANNOTATION}", affinity, fault)
