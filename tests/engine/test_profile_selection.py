@@ -250,11 +250,23 @@ REQUIREMENTS = st.lists(
 def test_the_profiles_that_are_found_are_those_that_select(changes, labels):
     """Whichever come, change and go."""
     indexed, plain = Profiles(), {}
+    seen, seldom = (Interner().pod_class("shop", labels, Tolerations()) for _ in range(2))
     for name, selector in changes:
         plain[name] = selector and Profile("shop", name, selector, (gt(),))
         indexed.put("shop", name, plain[name])
-    pod_class = Interner().pod_class("shop", labels, Tolerations())
-    assert indexed.of(pod_class) == matching(filter(None, plain.values()), pod_class)
+        assert indexed.of(seen) == matching(filter(None, plain.values()), seen)
+    assert indexed.of(seldom) == matching(filter(None, plain.values()), seldom)
+
+
+def test_a_change_of_one_profile_asks_no_other_about_the_pods(monkeypatch):
+    stage = labelled(60, 0)
+    stage.node("n1", "sla=980")
+    for number in range(20):
+        stage.pod(f"pod-{number}", labels={"app": f"app-{number}", "tier": "x", "n": f"{number}"})
+    stage.give("all", gt("900"))
+    asked = Counter(monkeypatch, LabelSelector, "selects")
+    stage.give("all", gt("910"))
+    assert asked.calls <= 20
 
 
 # -- what is told -----------------------------------------------------------------------------------------------------
