@@ -322,7 +322,7 @@ def unwoken(rig: Rig) -> list[str]:
             found += [
                 f"{one.key} by {key}"
                 for one in heads
-                if one.key not in acting._asks._current and not _refused(rig, one)
+                if one.key not in rig.world.queues._asks._current and not _refused(rig, one)
             ]
     for lane, line in world.queues._lanes.items():
         refusal = acting.refused.get(lane.group) or world.queues.parked(lane)

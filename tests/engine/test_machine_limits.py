@@ -428,3 +428,15 @@ def test_pods_that_leave_do_not_count_for_their_domain():
     taints = rig.make_taints("sla=940")
     rig.process(*(events.NodeSeen(Node(name, f"uid-{name}", {ZONE: name}, taints, rig.version())) for name in "ab"))
     assert rig.evictions() == ["a0", "b0", "a1", "b1"]
+
+
+def test_nothing_is_kept_of_pods_that_are_gone_before_they_are_deleted_in_spite_of_a_budget():
+    rig = Rig(limited(spec=THEN_DELETE))
+    rig.budget(allowed=0)
+    rig.node("n1", "sla=940")
+    for name in ("a", "b"):
+        rig.pod(name, gt(), ready=True)
+    rig.gone("a")
+    assert rig.machine.wake_after(rig.now) == pytest.approx(60)
+    rig.gone("b")
+    assert rig.machine.wake_after(rig.now) is None

@@ -264,11 +264,23 @@ REQUIREMENTS = st.lists(
 def test_the_profiles_that_are_found_are_those_that_select(changes, labels):
     """Whichever come, change and go."""
     indexed, plain = Profiles(), {}
+    seen, seldom = (Interner().pod_class("shop", labels, Tolerations()) for _ in range(2))
     for name, selector in changes:
         plain[name] = selector and Profile("shop", name, selector, (gt(),))
         indexed.put("shop", name, plain[name])
-    pod_class = Interner().pod_class("shop", labels, Tolerations())
-    assert indexed.of(pod_class) == matching(filter(None, plain.values()), pod_class)
+        assert indexed.of(seen) == matching(filter(None, plain.values()), seen)
+    assert indexed.of(seldom) == matching(filter(None, plain.values()), seldom)
+
+
+def test_a_change_of_one_profile_asks_no_other_about_the_pods(monkeypatch):
+    stage = labelled(60, 0)
+    stage.node("n1", "sla=980")
+    for number in range(20):
+        stage.pod(f"pod-{number}", labels={"app": f"app-{number}", "tier": "x", "n": f"{number}"})
+    stage.give("all", gt("900"))
+    asked = Counter(monkeypatch, LabelSelector, "selects")
+    stage.give("all", gt("910"))
+    assert asked.calls <= 20
 
 
 # -- what is told -----------------------------------------------------------------------------------------------------
@@ -291,9 +303,33 @@ def test_matched_pods_are_counted(stage):
     stage.pod("a", labels={"app": "web"}, node="n1")
     stage.pod("b", labels={"app": "web"}, node="n2")
     stage.pod("c", node="n2")
-    assert stage.view.matched_pods() == {"bank/elsewhere": 0, "shop/all": 3, "shop/web": 2}
+    assert matched(stage) == ({"bank/elsewhere": 0, "shop/all": 3, "shop/web": 2}, 0)
     stage.gone("a")
-    assert stage.view.matched_pods()["shop/web"] == 1
+    assert matched(stage)[0]["shop/web"] == 1
+
+
+def test_matched_pods_are_counted_in_slices_between_which_profiles_may_change(stage):
+    stage.node("n1")
+    for name in ("all", "more"):
+        stage.give(name, gt())
+    for number in range(9):
+        stage.pod(f"pod-{number}", labels={"n": f"{number}"})
+    assert matched(stage, 3) == ({"shop/all": 9, "shop/more": 9}, 9)
+    counting = stage.view.matched_pods(3)
+    next(counting)
+    stage.give("more", gt("900"))
+    assert list(counting) == [None] * 8
+
+
+def matched(stage: Stage, at_once: int = 100) -> tuple[dict[str, int], int]:
+    """How many pods each profile selects, and after how many pauses that is known."""
+    counting, pauses = stage.view.matched_pods(at_once), 0
+    while True:
+        try:
+            next(counting)
+        except StopIteration as done:
+            return done.value, pauses
+        pauses += 1
 
 
 # -- against a naive model --------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Which profiles select a pod, and what the pod tolerates with them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from weakref import WeakValueDictionary
+from itertools import takewhile
+from operator import attrgetter
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from taintwarden.engine.model import PodClass, Profile, SharedTolerations, Toleration, Tolerations
 from taintwarden.engine.selectors import LabelSelector, SelectorOperator
@@ -10,10 +12,13 @@ Anchor = tuple[str, str | None] | None
 """What a selected pod must have: a label with this value, or with any value (None); None: no particular label."""
 
 
+_NAME = attrgetter("name")
+
+
 def matching(profiles: Iterable[Profile], pod_class: PodClass) -> tuple[Profile, ...]:
     """The profiles for pods of this class, by name: the order in which their tolerations are tried."""
     found = (profile for profile in profiles if selects(profile, pod_class))
-    return tuple(sorted(found, key=lambda profile: profile.name))
+    return tuple(sorted(found, key=_NAME))
 
 
 def selects(profile: Profile, pod_class: PodClass) -> bool:
@@ -42,6 +47,12 @@ class Profiles:
         """Namespace -> name -> profile: another object after each change."""
         self._anchored: dict[str, dict[Anchor, dict[str, Profile]]] = {}
         """Namespace -> anchor -> name -> profile."""
+        self._number = 0
+        """Of the last change."""
+        self._changes: dict[str, dict[str, int]] = {}
+        """Namespace -> name -> the number of the last change of the profile, the latest last."""
+        self._found: WeakKeyDictionary[PodClass, tuple[int, tuple[Profile, ...]]] = WeakKeyDictionary()
+        """The profiles that selected pods of a class when there had been so many changes."""
         self._shared: WeakValueDictionary[tuple[Profile, ...], SharedTolerations] = WeakValueDictionary()
         """Profiles -> their tolerations, which are evaluated once for all pods that these profiles select."""
 
@@ -56,24 +67,39 @@ class Profiles:
     def put(self, namespace: str, name: str, profile: Profile | None) -> Profile | None:
         """Store a profile, or remove it (None). Returns the previous one."""
         named, anchored = dict(self.named.get(namespace, {})), self._anchored.setdefault(namespace, {})
-        before = named.pop(name, None)
+        before, changes = named.pop(name, None), self._changes.setdefault(namespace, {})
+        changes.pop(name, None)
         for anchor in () if before is None else _anchors(before.selector):
             del anchored[anchor][name]
             if not anchored[anchor]:
                 del anchored[anchor]
         if profile is not None:
             named[name] = profile
+            self._number += 1
+            changes[name] = self._number
             for anchor in _anchors(profile.selector):
                 anchored.setdefault(anchor, {})[name] = profile
         self.named[namespace] = named
         if not named:
-            del self.named[namespace], self._anchored[namespace]
+            del self.named[namespace], self._anchored[namespace], self._changes[namespace]
         return before
 
     def of(self, pod_class: PodClass) -> tuple[Profile, ...]:
         """The profiles that select pods of a class, by name."""
-        anchored = self._anchored.get(pod_class.namespace)
-        return matching(_candidates(anchored, pod_class), pod_class) if anchored else ()
+        named = self.named.get(pod_class.namespace)
+        if named is None:
+            return ()
+        seen, before = self._found.get(pod_class, (0, ()))
+        if not seen:
+            found = matching(_candidates(self._anchored[pod_class.namespace], pod_class), pod_class)
+        else:  # only those that changed are looked at: a tenant may have a thousand others
+            changes = self._changes[pod_class.namespace]
+            kept = [one for one in before if changes.get(one.name, self._number + 1) <= seen]
+            new = takewhile(lambda name: changes[name] > seen, reversed(changes))
+            came = [named[name] for name in new if selects(named[name], pod_class)]
+            found = tuple(sorted(kept + came, key=_NAME)) if came or len(kept) < len(before) else before
+        self._found[pod_class] = self._number, found
+        return found
 
     def tolerations(self, pod_class: PodClass, profiles: tuple[Profile, ...]) -> Tolerations:
         """All tolerations of pods of a class: their own and those of ``profiles``."""

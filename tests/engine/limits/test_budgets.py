@@ -318,3 +318,31 @@ def test_one_budget_of_thousands_costs_what_one_costs():
         return steps(change)
 
     assert cost(3_000) <= 1.2 * cost(30)
+
+
+class Compared(str):
+    """A name that counts how often names are compared."""
+
+    __slots__ = ()
+    times = 0
+
+    def __lt__(self, other: str) -> bool:
+        Compared.times += 1
+        return str.__lt__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_thousands_of_budgets_that_select_a_pod_cost_no_more_than_a_look_at_each(monkeypatch):
+    """A tenant has as many as it wants, and each pod may have labels of its own."""
+    monkeypatch.setattr(Compared, "times", 0)
+    bench, pods = Bench(), 1_000
+    for number in range(pods):
+        bench.see(name=Compared(f"pdb-{number:04}"))
+    found = bench.budgets.of(bench.pod().shared)
+    assert Compared.times <= 20 * pods
+    assert [budget.name for budget in found] == ["pdb-0000", "pdb-0001", "pdb-0002"]
+    assert len(bench.budgets.name_of(bench.pod())) < 100
+    for number in range(2, pods):
+        bench.budgets.drop("shop", f"pdb-{number:04}")
+    assert [budget.name for budget in bench.budgets.of(bench.pod().shared)] == ["pdb-0000", "pdb-0001"]

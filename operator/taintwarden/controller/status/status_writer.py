@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -35,6 +35,9 @@ PROFILES_PER_TURN = 50
 """Profiles may be many, and pods come and go: their numbers must not keep the API server busy."""
 PROFILES_AT_ONCE = 200
 """So many are compared with what was written in one step of the event loop."""
+
+
+T = TypeVar("T")
 
 
 class _Round(msgspec.Struct, frozen=True):
@@ -117,22 +120,25 @@ class StatusWriter:
     async def _report(self) -> _Round:
         """Report every policy, and set the gauges. Evictions do not wait until all claims are counted."""
         at = self._clock()
-        slices = self._view.report_in_slices(at)
-        reports: list[PolicyReport] | None = None
+        reports, cost = await self._made(self._view.report_in_slices(at))
+        refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
+        self._gauges.measure(reports, refused, (bool(observed.problem) for observed in self._profiles.values()))
+        lasts_seconds = max(self._refresh_seconds, min(REST * cost, REPORT_SECONDS))
+        return _Round({report.policy.name: report for report in reports}, at, lasts_seconds)
+
+    async def _made(self, slices: Generator[None, None, T]) -> tuple[T, float]:
+        """What is made in slices, and the CPU time that it took."""
         cost = took = 0.0
-        while reports is None:
+        while True:
             await asyncio.sleep(PAUSE * took)
             began = self._cpu()
             try:
                 next(slices)
             except StopIteration as done:
-                reports = done.value
+                made: T = done.value
+                return made, cost + self._cpu() - began
             took = self._cpu() - began
             cost += took
-        refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
-        self._gauges.measure(reports, refused, (bool(observed.problem) for observed in self._profiles.values()))
-        lasts_seconds = max(self._refresh_seconds, min(REST * cost, REPORT_SECONDS))
-        return _Round({report.policy.name: report for report in reports}, at, lasts_seconds)
 
     def refresh(self) -> None:
         """Write soon, without waiting for the next turn."""
@@ -148,7 +154,7 @@ class StatusWriter:
         await self._of_policies.tell(name, reported, observed, rows, more)
 
     async def _write_profiles(self) -> None:
-        matched = self._view.matched_pods()
+        matched, _ = await self._made(self._view.matched_pods())
         written = 0
         for number, key in enumerate(in_turns(self._of_profiles.oldest_first())):
             if number % PROFILES_AT_ONCE == 0:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from itertools import islice, takewhile
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
@@ -10,6 +11,8 @@ from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodCla
 
 UNSEEN_SECONDS = 10.0
 """How long an accepted eviction may be missing in the status of its budget: not every one counts there."""
+MOST = 3
+"""So many budgets of a pod count: with two, the API server refuses it, and a tenant may have thousands."""
 _NOT_READY = "/not-ready"
 
 
@@ -122,20 +125,20 @@ class Budgets(Limit):
             self.changed(_named(name, ready=ready))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
-        """The budgets that select pods of a class, by name."""
+        """The budgets that select pods of a class, by name: the first ``MOST``."""
         budgets = self._budgets.get(pod_class.namespace)
         if not budgets:
             return ()
         seen, names = self._selecting.get(pod_class, (0, ()))
         if seen < self._changes:
             # Only those that changed: there may be thousands of others, and they select the same.
-            for name, at in reversed(self._selectors[pod_class.namespace].items()):
-                if at <= seen:
-                    break
-                if _selects(budgets[name], pod_class) is not (name in names):
-                    names = tuple(sorted({*names} ^ {name}))
-            self._selecting[pod_class] = self._changes, tuple([name for name in names if name in budgets])
-        return tuple([budgets[name] for name in names if name in budgets]) if names else ()
+            numbers = self._selectors[pod_class.namespace]
+            changed = takewhile(lambda name: numbers[name] > seen, reversed(numbers))
+            came = [name for name in changed if _selects(budgets[name], pod_class)]
+            kept = [name for name in names if numbers.get(name, self._changes) <= seen]
+            names = tuple(sorted(kept + came)) if came or len(kept) < len(names) else names
+            self._selecting[pod_class] = self._changes, names
+        return tuple(islice((budgets[name] for name in names if name in budgets), MOST)) if names else ()
 
     def name_of(self, pod: Pod) -> str:
         """The budgets that select a pod as one name, which tells whether it is Ready; empty: none does."""

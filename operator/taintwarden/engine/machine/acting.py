@@ -49,8 +49,6 @@ class Acting:
         self._ending = ending
         self._freshness = freshness
         self._reclaims = reclaims
-        self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """Blocked claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
         self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """UIDs of pods whose last call got no answer, by when the watch would have shown that it was carried out."""
 
@@ -79,7 +77,7 @@ class Acting:
     def next_in(self, now: Instant) -> Iterator[float]:
         """Seconds until a claim of each policy may be admitted, unless something else has to change first."""
         slow_at = self._world.limiter.calls.next_slow_at()
-        for at in (slow_at, self._asks.next_at(), self._doubts.next_at()):
+        for at in (slow_at, self._doubts.next_at()):
             if at is not None:
                 yield at - now.monotonic
         for group in self._world.queues.groups():
@@ -122,10 +120,6 @@ class Acting:
         now = self._world.now.monotonic
         for lane in self._world.limiter.calls.let_time_pass(now):
             self._world.queues.failing_changed(lane)
-        while (key := self._asks.pop_due(now)) is not None:
-            claim = self._world.claims.get(key)
-            if claim is not None and claim.phase is Phase.BLOCKED:
-                self._world.queues.ask_again(claim)
         while (uid := self._doubts.pop_due(now)) is not None:
             self._believe_it_stays(uid)
 
@@ -170,8 +164,8 @@ class Acting:
                 self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, self._judging.pending_key(pod), NOT_EVALUATED))
                 continue
             if self._is_blind_to(claim, pod):
-                self._ask_at_next(claim, pod)
                 self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, BLIND_KEY, NO_DEVICES))
+                self._ask_at_next(claim, pod)
                 continue
             if not self._freshness.is_proven(claim):
                 world.command(*self._freshness.check(claim))
@@ -230,7 +224,7 @@ class Acting:
             claim.hold_by_budget(world.now.monotonic)
             deleted_at = self._judging.deleted_at(claim, pod)
             if deleted_at is not None:
-                self._asks.schedule(claim.key, deleted_at)
+                world.queues.ask_at(claim, deleted_at)
             if before is None or before.limit != BUDGET:
                 until = None if deleted_at is None else world.now.wall_at(deleted_at)
                 world.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
@@ -256,7 +250,7 @@ class Acting:
         now = self._world.now
         next_at = claim.grounds.next_due_at(pod.bound_at, now.wall)
         if next_at is not None:
-            self._asks.schedule(claim.key, now.monotonic_at(next_at))
+            self._world.queues.ask_at(claim, now.monotonic_at(next_at))
 
     def _evict(self, claim: Claim, pod: Pod, request: EvictionRequest) -> None:
         world, verdict = self._world, claim.verdict

@@ -113,6 +113,8 @@ class Queues:
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Keys of refusals by when they end."""
+        self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        """BLOCKED claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
         self._turns: dict[LaneGroup, _Turns] = {}
         """The lanes with READY claims that are not parked."""
         self._parked: dict[Lane, Refusal] = {}
@@ -180,6 +182,10 @@ class Queues:
         self._enter(claim, Phase.READY)
         self._line_up(replace(position, blocked_by="", released_by=""))
 
+    def ask_at(self, claim: Claim, at: MonotonicTime) -> None:
+        """A limit may admit a BLOCKED claim then, whatever refuses it now."""
+        self._asks.schedule(claim.key, at)
+
     def release(self, key: str) -> None:
         """What waits for ``key`` may be admitted: parked lanes, and the first of the claims of each lane."""
         for lane in self._parked_by.pop(key, ()):
@@ -190,6 +196,8 @@ class Queues:
 
     def release_due(self, now: MonotonicTime) -> None:
         """Release the claims whose refusals have ended: of many lanes those that had their last turn longest ago."""
+        while (asked := self._asks.pop_due(now)) is not None:
+            self.ask_again(self._positions[asked].claim)
         while (key := self._releases.pop_due(now)) is not None:
             lanes = self._blocked.get(key, {})
             if len(lanes) <= LANES_AT_ONCE:
@@ -242,6 +250,7 @@ class Queues:
             self._release_lane(position.released_by, position.lane)
 
     def _leave_line(self, claim: Claim) -> None:
+        self._asks.cancel(claim.key)
         position = self._positions.pop(claim.key)
         lines = self._blocked[position.blocked_by]
         if lines[position.lane].remove(position):
@@ -322,9 +331,9 @@ class Queues:
         return min(waits, default=None)
 
     def next_release_in(self, now: Instant) -> float | None:
-        """Seconds until the next refusal that blocks claims ends."""
-        release = self._releases.next_at()
-        return None if release is None else release - now.monotonic
+        """Seconds until the next refusal that blocks claims ends, or does not matter to one of them."""
+        times = [at for at in (self._releases.next_at(), self._asks.next_at()) if at is not None]
+        return min(times) - now.monotonic if times else None
 
     def first_ready(self, besides: Container[LaneGroup] = ()) -> Claim | None:
         """The next claim: that of the lane whose turn it is, of the groups not named in ``besides``."""

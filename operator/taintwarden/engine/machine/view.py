@@ -14,6 +14,9 @@ from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, GuardReport, Poli
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
 
+MATCHES_AT_ONCE = 20_000
+"""Pairs of a profile and a class of pods that are counted in one slice: it takes 2 to 4 ms."""
+
 
 class NodeView(msgspec.Struct, frozen=True):
     """A node with the histories of its taints, and the policies that act on it."""
@@ -169,11 +172,16 @@ class View:
         """The guard of a policy; None if it has none."""
         return self._reports.guard(policy, now)
 
-    def matched_pods(self) -> dict[str, int]:
-        """How many running pods each profile selects, by ``namespace/name``."""
-        matched = dict.fromkeys(map(str, self.profiles), 0)
-        if matched:
-            for pod_class, count in self._world.cluster.classes.items():
-                for profile in self.profiles_of(pod_class):
-                    matched[str(profile)] += count
-        return matched
+    def matched_pods(self, at_once: int = MATCHES_AT_ONCE) -> Generator[None, None, dict[str, int]]:
+        """How many running pods each profile selects, by ``namespace/name``: in slices, since both may be many."""
+        matched, done = dict.fromkeys(self.profiles, 0), 0
+        for pod_class, count in list(self._world.cluster.classes.items()) if matched else ():
+            profiles = self.profiles_of(pod_class)
+            for profile in profiles:
+                if profile in matched:  # else it has changed in a pause
+                    matched[profile] += count
+            done += 1 + len(profiles)
+            if done >= at_once:
+                done = 0
+                yield
+        return {str(profile): count for profile, count in matched.items()}
