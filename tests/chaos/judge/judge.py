@@ -17,6 +17,8 @@ from simulated.world.when import Node, Pod, Rules, demands
 GROUP, VERSION = "taintwarden.io", "v1alpha1"
 COLUMNS = {"late": "lost", "right": "wrong", "early": "early", "twice": "doubled", "leader": "not_leader"}
 """Where a verdict counts what breaks a rule of the law; all others are limits."""
+TRANSIT_SECONDS = 1.5
+"""By how much staler what is known may be than an order that arrives."""
 STANDS = ("object", "state")
 """Of facts before the beginning the last ones count: then all nodes are good."""
 
@@ -86,7 +88,8 @@ def judged(
     unwell = [Between(-FOREVER, begin), *tolerance.unwell]
     facts = Facts(read(log), subject, restorations, unwell)
     stale, held = tolerance.staleness_seconds, tolerance.in_flight
-    judge = law.Judge(slots=tolerance.slots, overall=tolerance.overall, stale=stale, held=held)
+    slots, overall, transit = tolerance.slots, tolerance.overall, stale - TRANSIT_SECONDS
+    judge = law.Judge(slots=slots, overall=overall, stale=stale, held=held, transit=transit)
     stood = {
         (one.get("kind"), one.get("name")): one for one in facts.found if one["at"] < begin and one["what"] in STANDS
     }

@@ -117,7 +117,9 @@ class Call:
     want: Want
     lane: "Lane"
     at: float
-    """When it was ordered."""
+    """When it was ordered, at the latest."""
+    early: float
+    """The same, at the earliest."""
     term: int
     taint: str
     effect: float | None = None
@@ -170,7 +172,7 @@ class Tries:
 
     def fail(self, call: Call, now: float, *, is_sure: bool) -> None:
         """A call failed."""
-        counts = [not self.fails[side] or call.at >= self.failed_at[side] for side in (0, 1)]
+        counts = [not self.fails[side] or call.early >= self.failed_at[side] for side in (0, 1)]
         for side in (0, 1):
             if counts[side] and (is_sure or side):
                 self.fails[side], self.failed_at[side] = self.fails[side] + 1, now
@@ -203,7 +205,7 @@ class Lane(Tries):
 
     def fast(self, now: float) -> int:
         """Calls that take slots."""
-        return sum(now - one.at < 0.999 for one in self.air.values())
+        return sum(now - one.early < 0.999 for one in self.air.values())
 
 
 def whose(code: int, body: str) -> str:
@@ -381,12 +383,21 @@ class Judge:
         skew: seconds by which clocks may differ.
         stale: how old what an operator acts on may be that is not well.
         held: so many calls that went out apart may arrive at once.
+        transit: for so long each may be on its way from the order.
 
     """
 
     def __init__(
-        self, *, slots: int = 10, overall: float = 50.0, skew: float = 0.0, stale: float = STALE, held: int = 0
+        self,
+        *,
+        slots: int = 10,
+        overall: float = 50.0,
+        skew: float = 0.0,
+        stale: float = STALE,
+        held: int = 0,
+        transit: float = 0.0,
     ) -> None:
+        self.transit = transit
         self.slots, self.skew, self.oldest, self.held = slots + held, skew + 0.05, stale, held
         self.breaches: list[Breach] = []
         self.now = 0.0
@@ -575,7 +586,7 @@ class Judge:
             self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
-        call = Call(want, lane, self.now, self._term, want.due.taint.key)
+        call = Call(want, lane, self.now, self.now - self.transit, self._term, want.due.taint.key)
         if fact.get("by", self._leader) != self._leader:
             self.calls[fact["id"]] = call
             return  # it knows nothing of the leader's calls
@@ -932,7 +943,8 @@ class Judge:
             yield "bounce", "though it came back to its node"
         if rules.reclaim is None:
             yield from self._rows_of_limits(want, surely=surely)
-        if max(self._server.until[perhaps], self._pause[perhaps]) > now:
+        begun = now if perhaps else now - self.transit
+        if self._pause[perhaps] > now or (self._server.until[perhaps] > now and self._server.failed_at[0] <= begun):
             yield "calls", "in a pause of all lanes"
         if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
             yield "calls", "and all slots are in use"
@@ -943,6 +955,8 @@ class Judge:
             yield "calls", ""
         if lane.slow(now if surely else now + MOMENT) >= 4:
             yield "calls", "with four slow calls in its lane"
+        if surely and lane.failed_at[0] > begun:
+            return  # it was on its way
         if lane.until[perhaps] > now:
             yield "failing", f"{lane.until[0] - now:.1f} s before its lane may try again"
         if lane.fails[perhaps] and any(perhaps or one.at > lane.failed_at[0] for one in lane.air.values()):
