@@ -1,5 +1,6 @@
 """One control plane and one operator for the stories of a process. Every story has objects of its own."""
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from blackbox.box import Box, NewBox
+from chaos.judge.facts import Between
+from chaos.judge.judge import Tolerance, judged
+from chaos.plane import JudgedPlane
+from chaos.playing import SUBJECT
 from controlplane import ControlPlane, EvictionDenial, MissingBinariesError, Operator
 from controlplane.binaries import binaries_folder
 from controlplane.comparisons import known_gates
@@ -27,11 +32,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """etcd and the API server, with the definitions and the rights as shipped."""
-    with ControlPlane(tmp_path_factory.mktemp("control-plane"), feature_gates=known_gates()) as started:
+    """etcd and the API server, with the definitions and the rights as shipped.
+
+    At the end the law judges what was evicted; stories end the operator, so that it is in time they say themselves.
+    """
+    began = time.time()
+    with JudgedPlane(tmp_path_factory.mktemp("control-plane"), feature_gates=known_gates()) as started:
         started.apply_crds()
         started.apply_manifests()
         yield started
+        end = time.time()
+        tolerance = Tolerance(2.0, 10, [Between(began, end)], slots=64, overall=10_000.0)
+        assert judged(started.audit_log, SUBJECT, (), began, end, tolerance).findings == []
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,27 @@ BUDGETS = "disruption-controller"
 CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
 
 
-class Plane(ControlPlane):
-    """Starts the controller of budgets as well: the only one that the world needs."""
+class JudgedPlane(ControlPlane):
+    """Its audit log has what the judge needs."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, *, feature_gates: Mapping[str, bool] | None = None) -> None:
+        super().__init__(folder, feature_gates=feature_gates)
         policy = folder / "audit-policy-of-the-judge.json"
         policy.write_text(json.dumps(audit_policy()))
         self.api_server.command.append(f"--audit-policy-file={policy}")
-        self._etcd_url = self._etcd_health.removesuffix("/health")
-        self._copy = folder / "etcd-copy"
 
     @property
     def audit_log(self) -> Path:
         return self.folder / "audit.log"
+
+
+class Plane(JudgedPlane):
+    """Starts the controller of budgets as well: the only one that the world needs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._etcd_url = self._etcd_health.removesuffix("/health")
+        self._copy = folder / "etcd-copy"
 
     def start(self) -> None:
         super().start()

@@ -143,6 +143,19 @@ def test_the_rate_of_evictions(case: Case, times: list[float], over: bool) -> No
     assert case.verdict().breaches() == ({"over": 1} if over else {})
 
 
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        pytest.param("evict 14.1 web-1 code=403; evict 15.5 web-2", {}, id="one that was on its way"),
+        pytest.param("evict 14.7 web-1", {"over": 1}, id="one that did not wait"),
+    ],
+)
+def test_a_call_after_one_that_was_denied(case: Case, events: str, found: dict[str, int]) -> None:
+    case.pods(3)
+    case.played(f"value 10 940; evict 14 web-0 code=403; {events}")
+    assert case.verdict().breaches() == found
+
+
 LIMITS = {"evictionsPerSecond": 10, "burst": 10, "guard": {"maxPods": 5, "windowSeconds": 60}}
 GUARDED = {**POLICY, "spec": {**POLICY["spec"], "limits": LIMITS}}
 

@@ -148,7 +148,14 @@ class ControlPlane(Target):
     def audit(self) -> list[Json]:
         """Every eviction and deletion of a pod so far, as the API server's audit log has them."""
         log = self.folder / "audit.log"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        kinds = ("", "eviction")
+        return [
+            one
+            for one in events
+            if one["stage"] == "ResponseComplete"
+            and (one["objectRef"]["resource"], one["objectRef"].get("subresource", "") in kinds) == ("pods", True)
+        ]
 
     def server_certificate(self, name: str) -> Pair:
         """A certificate for another server on loopback, such as a proxy, of the same authority."""

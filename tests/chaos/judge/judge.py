@@ -15,10 +15,12 @@ from simulated.world import law
 from simulated.world.when import Node, Pod, Rules, demands
 
 GROUP, VERSION = "taintwarden.io", "v1alpha1"
-SLOTS, OVERALL = 20, 50.0
-"""For calls, and evictions per second, of an operator without options."""
 COLUMNS = {"late": "lost", "right": "wrong", "early": "early", "twice": "doubled", "leader": "not_leader"}
 """Where a verdict counts what breaks a rule of the law; all others are limits."""
+TRANSIT_SECONDS = 1.5
+"""By how much staler what is known may be than an order that arrives."""
+STANDS = ("object", "state")
+"""Of facts before the beginning the last ones count: then all nodes are good."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Tolerance:
     """How many calls may be held back on their way and arrive at once."""
     unwell: Sequence[Between] = ()
     """When a fault hinders the operator: meanwhile it need not evict in time."""
+    slots: int = 20
+    overall: float = 50.0
+    """For calls, and evictions per second, of an operator without options."""
 
 
 class Judge:
@@ -82,10 +87,13 @@ def judged(
     """The verdict from the log alone."""
     unwell = [Between(-FOREVER, begin), *tolerance.unwell]
     facts = Facts(read(log), subject, restorations, unwell)
-    held = tolerance.in_flight
-    judge = law.Judge(slots=SLOTS, overall=OVERALL, stale=tolerance.staleness_seconds, held=held)
-    judge.feed(one for one in facts.found if one["at"] < begin)
-    judge.breaches.clear()
+    stale, held = tolerance.staleness_seconds, tolerance.in_flight
+    slots, overall, transit = tolerance.slots, tolerance.overall, stale - TRANSIT_SECONDS
+    judge = law.Judge(slots=slots, overall=overall, stale=stale, held=held, transit=transit)
+    stood = {
+        (one.get("kind"), one.get("name")): one for one in facts.found if one["at"] < begin and one["what"] in STANDS
+    }
+    judge.feed(sorted((one for one in stood.values() if one.get("object", True)), key=lambda one: one["at"]))
     judge.feed(one for one in facts.found if begin <= one["at"] <= end)
     verdict = Verdict()
     for one in judge.end(end):

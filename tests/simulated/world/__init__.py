@@ -15,7 +15,8 @@
 ``plan``       a history as data, drawn before it is played
 ``themes``     from what plans are drawn
 ``world``      plays a plan
-``law``        who has to leave and when, by the documents
-``judges``     one rule each, judged from the truth
+``when``       who has to leave and when, by the documents
+``law``        from due to gone, by the documents: the judge, also of audit logs (``tests/chaos/judge``)
+``record``     what happens, as facts for the judge
 ============== ======================================================================================================
 """

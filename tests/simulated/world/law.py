@@ -44,6 +44,7 @@ from simulated.world.when import (
     holds,
     matches,
     selects,
+    toleration_of,
     tolerations_in,
     valid,
 )
@@ -59,7 +60,7 @@ KEPT = 30.0
 """What was seen for so long is kept for whoever leads next."""
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
-BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
+BUDGET_SECONDS, OVERDUE_SECONDS = 60.0, 15.0
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
 """How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
@@ -99,8 +100,8 @@ class Want:
     """Since when no row but a rate holds it."""
     ready: float | None = None
     """The same, whatever holds its lane."""
-    failed: int | None = 0
-    """Calls that failed; None: not known since another leads."""
+    failed: int = 0
+    """Calls that failed since the leader leads."""
     again: tuple[float, float] = (0.0, 0.0)
     """Since when it may be called again, and when it has to be."""
     blocked: tuple[float, float] = (0.0, 0.0)
@@ -117,7 +118,9 @@ class Call:
     want: Want
     lane: "Lane"
     at: float
-    """When it was ordered."""
+    """When it was ordered, at the latest."""
+    early: float
+    """The same, at the earliest."""
     term: int
     taint: str
     effect: float | None = None
@@ -170,11 +173,10 @@ class Tries:
 
     def fail(self, call: Call, now: float, *, is_sure: bool) -> None:
         """A call failed."""
-        counts = [not self.fails[side] or call.at >= self.failed_at[side] for side in (0, 1)]
+        counts = [not self.fails[side] or call.early >= self.failed_at[side] for side in (0, 1)]
         for side in (0, 1):
             if counts[side] and (is_sure or side):
                 self.fails[side], self.failed_at[side] = self.fails[side] + 1, now
-        self.fails[1] = max(self.fails)
         for side, jitter in enumerate((EARLY, LATE)):
             if any(counts[: side + 1]) and (is_sure or side):
                 wait = min(self.longest, 2.0 ** min(9, self.fails[side] - 1))
@@ -203,7 +205,7 @@ class Lane(Tries):
 
     def fast(self, now: float) -> int:
         """Calls that take slots."""
-        return sum(now - one.at < 0.999 for one in self.air.values())
+        return sum(now - one.early < 0.999 for one in self.air.values())
 
 
 def whose(code: int, body: str) -> str:
@@ -381,12 +383,21 @@ class Judge:
         skew: seconds by which clocks may differ.
         stale: how old what an operator acts on may be that is not well.
         held: so many calls that went out apart may arrive at once.
+        transit: for so long each may be on its way from the order.
 
     """
 
     def __init__(
-        self, *, slots: int = 10, overall: float = 50.0, skew: float = 0.0, stale: float = STALE, held: int = 0
+        self,
+        *,
+        slots: int = 10,
+        overall: float = 50.0,
+        skew: float = 0.0,
+        stale: float = STALE,
+        held: int = 0,
+        transit: float = 0.0,
     ) -> None:
+        self.transit = transit
         self.slots, self.skew, self.oldest, self.held = slots + held, skew + 0.05, stale, held
         self.breaches: list[Breach] = []
         self.now = 0.0
@@ -555,7 +566,7 @@ class Judge:
             for guard in self._guards.values():
                 guard.grown[1], guard.only, guard.single = self.now, "", self.now
             for want in self.wants.values():
-                want.failed, want.free, want.ready = want.failed and None, None, None
+                want.failed, want.free, want.ready = 0, None, None
         self._leader, self._term = fact["leader"], fact["term"]
         self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
 
@@ -575,7 +586,7 @@ class Judge:
             self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
-        call = Call(want, lane, self.now, self._term, want.due.taint.key)
+        call = Call(want, lane, self.now, self.now - self.transit, self._term, want.due.taint.key)
         if fact.get("by", self._leader) != self._leader:
             self.calls[fact["id"]] = call
             return  # it knows nothing of the leader's calls
@@ -630,8 +641,7 @@ class Judge:
         asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
         if whom == "pod":
             want.again = now + 5.0 * EARLY, now + max(BUDGET_SECONDS * LATE, asked)
-        if whom != "done" and fact["code"] != 409 and want.failed is not None:
-            want.failed += 1
+        want.failed += whom != "done" and fact["code"] != 409
         if whom == "silence":
             call.doubted = now + DOUBT_SECONDS + SLACK
         if whom in ("lane", "silence") or (whom == "server" and is_slow):
@@ -640,8 +650,6 @@ class Judge:
             self._server.fail(call, now, is_sure=whom == "server" and not is_slow)
         if whom == "pause" or asked:
             self._pause = [now + max(1.0, asked) * EARLY if whom == "pause" else 0.0, now + max(1.0, asked) * LATE]
-        if whom == "done":  # if etcd is restored now, the pod is there again
-            self._former[want.pod.uid] = now + DOUBT_SECONDS + SLACK
         if whom in ("done", "pod"):
             lane.succeed(is_sure=whom == "done")
         if whom in ("done", "pod", "lane"):
@@ -786,7 +794,7 @@ class Judge:
         for rules in self.policies.values():
             if (health := rules.limits.get("zone")) is None:
                 continue
-            bad = [tolerations_in([{"operator": "Exists"} | one])[0] for one in health["unhealthy"]]
+            bad = [toleration_of({"operator": "Exists"} | one) for one in health["unhealthy"]]
             zones: dict[tuple[str, ...], list[bool]] = defaultdict(list)
             for node in nodes:
                 if matches(rules.nodes, node.labels):
@@ -853,13 +861,13 @@ class Judge:
                 count += uid in leaving if pod.stops is None else self.now < pod.stops + OVERDUE_SECONDS - margin
         return count
 
-    def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
-        """Whether a workload could not spare a pod at a moment; None: not known."""
+    def _lacks(self, want: Want, at: float, *, surely: bool) -> bool:
+        """Whether a workload could not spare a pod at a moment."""
         owner, share = want.pod.owner, want.rules.limits.get("workload")
         if owner is None or share is None or not want.pod.ready:
             return False
         if owner["uid"] not in self._objects["workloads"]:
-            return None
+            return not surely
         wanted = self._objects["workloads"][owner["uid"]]
         gone = self._leaving(surely=surely) | self._done
         ready = 0
@@ -870,15 +878,6 @@ class Judge:
                 ready += pod.ready and pod.stops is None and uid not in gone
         spare = max(1, share if isinstance(share, int) else wanted * int(share.rstrip("%")) // 100)
         return wanted - ready + 1 > spare
-
-    def _is_uncounted(self, want: Want) -> bool:
-        """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""
-        owner = want.pod.owner
-        assert owner is not None
-        uids = [u for u in self._pods if (one := self._pod(u)).owner and one.owner["uid"] == owner["uid"]]
-        last = max(self._pods[uid][-1][0] for uid in uids)
-        is_new = self.now - max(last, want.due.late) < UNCOUNTED_SECONDS + 2 * STALE
-        return is_new or any(not self._pod(uid).ready for uid in uids)
 
     def _bounce(self, want: Want, *, least: bool) -> float:
         """Until when a pod has to wait that came back to its node, or (not ``least``) may have to."""
@@ -932,7 +931,8 @@ class Judge:
             yield "bounce", "though it came back to its node"
         if rules.reclaim is None:
             yield from self._rows_of_limits(want, surely=surely)
-        if max(self._server.until[perhaps], self._pause[perhaps]) > now:
+        begun = now if perhaps else now - self.transit
+        if self._pause[perhaps] > now or (self._server.until[perhaps] > now and self._server.failed_at[0] <= begun):
             yield "calls", "in a pause of all lanes"
         if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
             yield "calls", "and all slots are in use"
@@ -943,6 +943,8 @@ class Judge:
             yield "calls", ""
         if lane.slow(now if surely else now + MOMENT) >= 4:
             yield "calls", "with four slow calls in its lane"
+        if surely and lane.failed_at[0] > begun:
+            return  # it was on its way
         if lane.until[perhaps] > now:
             yield "failing", f"{lane.until[0] - now:.1f} s before its lane may try again"
         if lane.fails[perhaps] and any(perhaps or one.at > lane.failed_at[0] for one in lane.air.values()):
@@ -975,7 +977,7 @@ class Judge:
                 self._lacks(want, at, surely=surely)
                 for at in (now, now - SEEN, *((now - 0.5, *long_ago) if surely else ()))
             ]
-            if all(lacks) if surely else True in lacks or (None in lacks and self._is_uncounted(want)):
+            if all(lacks) if surely else True in lacks:
                 yield "workload", "though its workload lacks pods"
 
     # -- not before ---------------------------------------------------------------------------------------------------
@@ -996,8 +998,6 @@ class Judge:
             self._breach("budget", want.pod.uid, sentence)
         if self._may_call(key):
             return
-        if self._pods[want.pod.uid][-1][1] is None and not self._is_well(STALE):
-            return  # a silent stream says for long that it is there, and the call finds that it is gone
         if current is None or not current.rules.enforces:
             self._breach("right", key[1], f"{key[0]} called for {key[1]}, which need not leave")
         else:
@@ -1012,27 +1012,23 @@ class Judge:
         return self._ended.get(key, (0.0, None))[0] >= self.now - self._stale or self._once_wanted(key) is not None
 
     def _once_wanted(self, key: tuple[str, str]) -> Want | None:
-        """Streams differ in how far they are: the pod as it was at one time, on its node as it was at another.
+        """Streams differ in how far they are: the pod as it is, or was last, on its node as it was at one time.
 
         But a pod that is newer than its node is evicted only by what is read of the node.
         """
-        uid = key[1]
-        states, begin = self._pods[uid], self.now - self._stale
-        first = max(1, bisect_right(states, begin, key=lambda one: one[0])) - 1
-        pods = [one for _, one in states[first:] if one is not None][-3:]
-        if not pods:
+        uid, begin = key[1], self.now - self._stale
+        if uid not in self._pods:
             return None
-        name, kept = pods[-1].node, self._nodes[pods[-1].node]
         if self.now - self._forgotten.get("", 0.0) > STALE:
             begin = max(begin, self._pods[uid][0][0])
-        found: Want | None = None
+        pod = self._pod(uid)
+        name, kept, found = pod.node, self._nodes[pod.node], None
         for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), len(kept) + 1):
             self._nodes[name] = kept[:index]
             self._known.pop(name, None)
-            for pod in pods:
-                for rules, one in self._demands(uid, pod):
-                    if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
-                        found = Want(rules, pod, one, ())
+            for rules, one in self._demands(uid, pod):
+                if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
+                    found = Want(rules, pod, one, ())
         self._nodes[name] = kept
         self._known.pop(name, None)
         return found
@@ -1074,8 +1070,6 @@ class Judge:
 
     def _is_first(self, mine: Want, want: Want) -> None:
         """In a lane the first goes by failed calls, then by deadline, then by priority."""
-        if mine.failed is None or want.failed is None:
-            return
         a, b = want.due.late // 60, mine.due.early // 60
         same = a == b == want.due.early // 60 == mine.due.late // 60
         is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority

@@ -49,19 +49,14 @@ def moment(text: str | None) -> float | None:
     return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
-FIELDS = {
-    "key": "",
-    "operator": "",
-    "value": "",
-    "effect": "",
-    "tolerationSeconds": None,
-    "violationGraceSeconds": None,
-}
+def toleration_of(one: Json) -> Toleration:
+    times = one.get("tolerationSeconds"), one.get("violationGraceSeconds")
+    what = one.get("key", ""), one.get("operator") or "Equal", one.get("value", ""), one.get("effect", "")
+    return Toleration(*what, *times, tuple(one.get("values", ())))
 
 
 def tolerations_in(entries: Iterable[Json]) -> tuple[Toleration, ...]:
-    found = ((Toleration(*(one.get(name, default) for name, default in FIELDS.items())), one) for one in entries)
-    return tuple(t._replace(operator=t.operator or "Equal", values=tuple(one.get("values", ()))) for t, one in found)
+    return tuple(map(toleration_of, entries))
 
 
 def valid(entries: Iterable[Json]) -> tuple[Toleration, ...]:
@@ -190,12 +185,6 @@ def selects(rules: Rules, pod: Pod, node: Node, namespace: Json | None) -> bool:
     return matches(rules.nodes, node.labels) and matches(rules.pods, pod.labels)
 
 
-def stays_until(rules: Rules, pod: Pod, bound: float) -> float:
-    """When the time ends for which a pod opts out by a duration."""
-    asked = pod.marks.get("karpenter.sh/do-not-disrupt", "")
-    return bound + duration(asked) if asked and rules.exclude.get("respectDoNotDisrupt", True) else 0.0
-
-
 # -- tolerations ------------------------------------------------------------------------------------------------------
 
 
@@ -215,13 +204,8 @@ def version(text: str) -> tuple[Any, ...] | None:
     if found is None or (found[3] is None and (found[4] or found[5])):
         return None
     numbers = tuple(int(found[part] or 0) for part in (1, 2, 3))
-    before: list[tuple[int, int, str]] = []
-    for one in found[4].split(".") if found[4] else ():
-        is_number = one.isdigit()
-        if is_number and ((len(one) > 1 and one[0] == "0") or int(one) >= 2**64):
-            return None
-        before.append((0, int(one), "") if is_number else (1, 0, one))
-    return None if any(one >= 2**64 for one in numbers) else (*numbers, not before, tuple(before))
+    before = [(0, int(one), "") if one.isdigit() else (1, 0, one) for one in found[4].split(".")] if found[4] else []
+    return (*numbers, not before, tuple(before))
 
 
 def is_valid(toleration: Toleration) -> bool:
@@ -305,18 +289,15 @@ def due(
 ) -> Due | None:
     """When a pod has to leave by the taint of the last step. ``bound``: when it was bound, earliest and latest.
 
-    Operators know all steps, or only those that are sure, or what makes the deadline as early or as late as can be.
+    Operators know all steps; or of those that are not sure what makes the deadline as early or as late as can be.
     """
     taint = steps[-1].taint
     assert taint is not None
     kinds = ["absent" if one.taint is None else judged(tolerations, one.taint)[0] for one in steps]
     found = []
-    perhaps = [("absent", "tolerated", "violated", "invalid"), ("absent", "tolerated"), ("violated",)]
-    for unknown in [(), *(perhaps if any(not one.sure for one in steps) else ())]:
-        known = [one for one, kind in zip(steps, kinds, strict=True) if one.sure or kind not in unknown]
-        found.append(
-            _reading(rules, tolerations, known if known and known[-1] is steps[-1] else [*known, steps[-1]], bound)
-        )
+    for unknown in ((), ("absent", "tolerated"), ("violated",))[: 1 if all(one.sure for one in steps) else 3]:
+        known = [s for s, kind in zip(steps, kinds, strict=True) if s.sure or kind not in unknown or s is steps[-1]]
+        found.append(_reading(rules, tolerations, known, bound))
     times = [one for one in found if one is not None]
     if not times:
         return None
@@ -446,7 +427,7 @@ def demands(
                 min(time, max(added + left, at))
                 for time, added, at in zip((one.early, one.late), one.added, bound, strict=True)
             )
-        stays = stays_until(rules, pod, bound[0]), stays_until(rules, pod, bound[1])
-        after = (0.0, 0.0) if claim is None else (bound[0] + DEVICE_SECONDS, bound[1] + DEVICE_SECONDS)
-        one.early, one.late = max(one.early, stays[0], after[0]), max(one.late, stays[1], after[1])
+        opted = rules.exclude.get("respectDoNotDisrupt", True) and pod.marks.get("karpenter.sh/do-not-disrupt")
+        stays = max(duration(opted or ""), DEVICE_SECONDS if claim is not None else 0.0)
+        one.early, one.late = max(one.early, bound[0] + stays), max(one.late, bound[1] + stays)
         yield rules, one
