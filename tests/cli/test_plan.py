@@ -443,7 +443,13 @@ async def test_a_plan_with_pods_that_may_come_back_says_look_first(recipe, run):
     result = await run("plan", "--node", "a1", *DROP)
     assert result.exit_code == 10
     assert "Bounce      3 pods may come back to a node that they have to leave" in result.stdout
-    assert "b1, or a1 again" in result.stdout
+    assert "b1 or a1 again" in result.stdout
+
+
+async def test_where_a_pod_goes_in_a_dry_run_is_only_that_it_may_come_back(recipe, run):
+    recipe.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="DryRun"))
+    lines = (await run("plan", "--node", "a1", *DROP)).stdout.splitlines()
+    assert [line.split()[-3:] for line in lines if "(dry run)" in line] == [["-", "a1", "again"]] * 3
 
 
 @pytest.mark.parametrize(("label", "returning"), [("true", 0), ("false", 3)])

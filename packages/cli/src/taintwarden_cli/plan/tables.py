@@ -126,8 +126,8 @@ def _waits(pod: PlannedPod) -> str:
 def _goes(pod: PlannedPod) -> Text:
     if pod.replacement is Replacement.NOWHERE:
         return Text("nowhere", style="bold red")
-    again = f", or {pod.returns_to} again" if pod.returns_to else ""
-    return Text(printable((pod.replaced_on or "-") + again), style="red" if again else "")
+    again = pod.returns_to and f"{pod.returns_to} again"
+    return Text(printable(" or ".join(filter(None, (pod.replaced_on, again))) or "-"), style="red" if again else "")
 
 
 BAR_WIDTH = 30
