@@ -476,6 +476,7 @@ def test_a_budget_is_told_once():
     held = listed(limit="budget", message="PodDisruptionBudget shop/web allows no disruption now")
     told = explained(pod(GT), BAD_NODE, held, budget()).waits_for
     assert told.startswith("for PodDisruptionBudget web: it allows no disruption now")
+    assert table(explained(pod(GT), BAD_NODE, held, budget())).count("it allows no disruption now") == 1
 
 
 def test_a_due_pod_waits_for_an_operator_if_none_is_at_work():
