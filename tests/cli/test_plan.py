@@ -10,6 +10,9 @@ from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy,
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from taintwarden.controller.words import wording
+from taintwarden_cli.plan.tables import sweep_parts
+from taintwarden_cli.rehearsal.sweep import Step, Sweep
+from taintwarden_cli.rendering import render
 
 STRICT = toleration("Gt", "950")
 NO_LIMITS = LIMITS_OFF
@@ -523,6 +526,16 @@ async def test_a_sweep_tells_where_the_guard_trips(cluster, run):
     assert [one["trips"] for one in found["steps"]] == [[], ["sla"], ["sla"]]
     result = await run("plan", "--sweep", "sla=960..940")
     assert "950    3      ██████████████████████████████  3 of shop/web; the guard of sla trips" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(["a"], ["a does not enforce", "the guard of a trips"]), (["a", "b"], ["do not enforce", "guards of a, b trip"])],
+)
+def test_a_sweep_speaks_of_one_policy_and_of_several(names, told):
+    found = Sweep("", "sla", "NoExecute", 1, 1, names, names, [Step("1", 1, 1, {}, names)], [])
+    shown = render(*sweep_parts(found))
+    assert all(one in shown for one in told)
 
 
 async def test_a_sweep_counts_pods_of_policies_that_do_not_enforce(cluster, run):
