@@ -49,6 +49,8 @@ def test_what_no_time_ends_tells_none():
     ("limit", "said"),
     [
         ("failing", "eviction calls fail or hang"),
+        ("budget", "a PodDisruptionBudget allows no disruption now"),
+        ("zone", "limit zone of policy sla: nodes of the zone are unhealthy"),
         ("guard", "the guard of policy sla holds evictions, because too many would be evicted"),
     ],
 )

@@ -106,7 +106,7 @@ def waiting(limit: str, policy: str, detail: str) -> str:
     why = why_held(limit, detail)
     if limit == refusal.GUARD:
         return why.replace("the guard", f"the guard of policy {policy}", 1)
-    return why if limit == refusal.FAILING else f"limit {limit} of policy {policy}: {why}"
+    return why if limit in (refusal.FAILING, refusal.BUDGET) else f"limit {limit} of policy {policy}: {why}"
 
 
 def why_held(limit: str, detail: str) -> str:
