@@ -52,6 +52,7 @@ async def test_absent_pod(explain):
     result = await explain("shop/absent")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("taintwarden: there is no pod shop/absent in the cluster at http://127.0.0.1:")
+    assert result.stderr.endswith("; if it is gone: kubectl events -n shop --for pod/absent\n")
 
 
 async def test_name_is_no_path(cluster, explain):

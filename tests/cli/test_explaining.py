@@ -354,6 +354,12 @@ def test_a_semantic_comparison_by_text_is_noted():
     assert "with 5.15.0-100-generic: 100-generic and 91-generic compare as text; use VersionGt" in note
 
 
+def test_why_a_pod_stays_is_said_at_once():
+    answer = explained(pod(GT, **OPTS_OUT), BAD_NODE, policy())
+    told = "taint sla=940:NoExecute: not by sla: the pod opts out with taintwarden.io/do-not-evict"
+    assert (answer.fate, answer.reason) == ("Stays", told)
+
+
 # -- what it waits for -----------------------------------------------------------------------------------------------
 
 
@@ -476,6 +482,7 @@ def test_a_budget_is_told_once():
     held = listed(limit="budget", message="PodDisruptionBudget shop/web allows no disruption now")
     told = explained(pod(GT), BAD_NODE, held, budget()).waits_for
     assert told.startswith("for PodDisruptionBudget web: it allows no disruption now")
+    assert table(explained(pod(GT), BAD_NODE, held, budget())).count("it allows no disruption now") == 1
 
 
 def test_a_due_pod_waits_for_an_operator_if_none_is_at_work():

@@ -61,6 +61,12 @@ async def test_nodes_of_a_minute_are_one_line(cluster, run):
     assert "EvictingNode 5 nodes a, b, c and 2 more; the first: " in shown
 
 
+async def test_pods_of_two_policies_are_two_lines(cluster, run):
+    tell(cluster, "web-9", 1, message="Evicted from n1: no toleration for it (policy spot)")
+    reasons = [line.split()[1] for line in (await run("history")).stdout.splitlines()]
+    assert reasons.count("Evicted") == 2
+
+
 async def test_a_pod_counts_once_in_a_line(cluster, run):
     for number in range(3):
         tell(cluster, "web-0", number, "EvictionCancelled", metadata={"name": f"flap-{number}", "namespace": "shop"})

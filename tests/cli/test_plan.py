@@ -10,6 +10,9 @@ from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy,
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from taintwarden.controller.words import wording
+from taintwarden_cli.plan.tables import sweep_parts
+from taintwarden_cli.rehearsal.sweep import Step, Sweep
+from taintwarden_cli.rendering import render
 
 STRICT = toleration("Gt", "950")
 NO_LIMITS = LIMITS_OFF
@@ -443,7 +446,13 @@ async def test_a_plan_with_pods_that_may_come_back_says_look_first(recipe, run):
     result = await run("plan", "--node", "a1", *DROP)
     assert result.exit_code == 10
     assert "Bounce      3 pods may come back to a node that they have to leave" in result.stdout
-    assert "b1, or a1 again" in result.stdout
+    assert "b1 or a1 again" in result.stdout
+
+
+async def test_where_a_pod_goes_in_a_dry_run_is_only_that_it_may_come_back(recipe, run):
+    recipe.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="DryRun"))
+    lines = (await run("plan", "--node", "a1", *DROP)).stdout.splitlines()
+    assert [line.split()[-3:] for line in lines if "(dry run)" in line] == [["-", "a1", "again"]] * 3
 
 
 @pytest.mark.parametrize(("label", "returning"), [("true", 0), ("false", 3)])
@@ -517,6 +526,16 @@ async def test_a_sweep_tells_where_the_guard_trips(cluster, run):
     assert [one["trips"] for one in found["steps"]] == [[], ["sla"], ["sla"]]
     result = await run("plan", "--sweep", "sla=960..940")
     assert "950    3      ██████████████████████████████  3 of shop/web; the guard of sla trips" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(["a"], ["a does not enforce", "the guard of a trips"]), (["a", "b"], ["do not enforce", "guards of a, b trip"])],
+)
+def test_a_sweep_speaks_of_one_policy_and_of_several(names, told):
+    found = Sweep("", "sla", "NoExecute", 1, 1, names, names, [Step("1", 1, 1, {}, names)], [])
+    shown = render(*sweep_parts(found))
+    assert all(one in shown for one in told)
 
 
 async def test_a_sweep_counts_pods_of_policies_that_do_not_enforce(cluster, run):

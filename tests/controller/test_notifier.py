@@ -35,7 +35,7 @@ from taintwarden_placement.node_labels.notices import LabelsContested, NotMirror
 
 WHY = "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
 FACTS = {"pod": "shop/web-1", "uid": "uid-web-1", "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla"}
-REHEARSAL = "Dry run, policy sla is in mode DryRun: "
+REHEARSAL = "Dry run: "
 DUE = "2023-11-14T22:13:20Z"
 POD = EventSubject("Pod", "web-1", "uid-web-1", "shop")
 NODE = EventSubject("Node", "n1", "uid-n1")

@@ -49,6 +49,8 @@ def test_what_no_time_ends_tells_none():
     ("limit", "said"),
     [
         ("failing", "eviction calls fail or hang"),
+        ("budget", "a PodDisruptionBudget allows no disruption now"),
+        ("zone", "limit zone of policy sla: nodes of the zone are unhealthy"),
         ("guard", "the guard of policy sla holds evictions, because too many would be evicted"),
     ],
 )
@@ -124,7 +126,7 @@ def test_for_how_long_a_pod_is_protected_is_told():
 def test_the_value_it_is_judged_by_is_told():
     said = why(GT, value="high", judged_value="940")
     assert said == (
-        "taint sla=high:NoExecute, judged by its last valid value 940 is not tolerated (sla Gt '950' does not hold)"
+        "taint sla=high:NoExecute, judged by its last valid value 940, is not tolerated (sla Gt '950' does not hold)"
     )
 
 

@@ -321,7 +321,7 @@ def _mode(policy: Policy) -> str:
     """What a note on a policy or node begins with where nothing is evicted in its mode."""
     if policy.mode is Mode.PAUSED:
         return f"Policy {policy.name} is paused: "
-    return "" if policy.mode is Mode.ENFORCE else f"Dry run, policy {policy.name} is in mode {policy.mode}: "
+    return "" if policy.mode is Mode.ENFORCE else "Dry run: "
 
 
 def policy_subject(policy: str, uid: str) -> EventSubject:

@@ -106,7 +106,7 @@ def waiting(limit: str, policy: str, detail: str) -> str:
     why = why_held(limit, detail)
     if limit == refusal.GUARD:
         return why.replace("the guard", f"the guard of policy {policy}", 1)
-    return why if limit == refusal.FAILING else f"limit {limit} of policy {policy}: {why}"
+    return why if limit in (refusal.FAILING, refusal.BUDGET) else f"limit {limit} of policy {policy}: {why}"
 
 
 def why_held(limit: str, detail: str) -> str:
@@ -297,7 +297,7 @@ def invalid_effect(verdict: TaintVerdict, *, held: bool) -> str:
 def not_comparable(one: InvalidTaint, mode: str, on_invalid_value: str) -> str:
     """A taint whose value cannot be compared, and what that means for pods. Without one there, for those that come."""
     who, is_one = pods(one.pods) if one.pods else "pods that compare it", one.pods == 1
-    effect = f"{who} {'is' if is_one else 'are'} judged by its last valid value; if it had none, it evicts none of them"
+    effect = f"{who} {'is' if is_one else 'are'} judged by its last valid value, or {'stays' if is_one else 'stay'}"
     if on_invalid_value == OnInvalidValue.EVICT:
         must = "would have" if mode != Mode.ENFORCE else "has" if is_one else "have"
         effect = f"{who} {must} to leave, since onInvalidValue is Evict"
@@ -323,7 +323,7 @@ def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Tol
 def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
     """Why a verdict is what it is, in one clause."""
     taint = verdict.taint
-    judged = f", judged by its last valid value {verdict.judged_value}" if verdict.judged_value is not None else ""
+    judged = f", judged by its last valid value {verdict.judged_value}," if verdict.judged_value is not None else ""
     match verdict.kind:
         case Kind.HELD:
             return f"taint {taint} cannot be compared and never could, so it evicts no pod"

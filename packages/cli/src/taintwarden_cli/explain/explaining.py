@@ -6,7 +6,7 @@ from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import concerns
-from taintwarden.engine.evaluate import Kind
+from taintwarden.engine.evaluate import OTHER_NODES, Kind
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import ClaimView
 from taintwarden.engine.model import (
@@ -43,8 +43,6 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
 from taintwarden_cli.rehearsal.sources import Source
 
 NOT_SELECTED = "NotSelected"
-NOTHING_EVICTS = "no taint that a policy acts on makes it leave"
-"""Why a pod stays that no policy could evict now; its taints have the reasons."""
 _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 
@@ -90,7 +88,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
     answer.node_end = next((end for claim in every if (end := _node_end(claim, evaluation))), None)
     if not claims:
         answer.fate = Fate.STAYS
-        answer.reason = _why_it_stays(left)
+        answer.reason = _why_it_stays(left, answer.taints)
         return answer
     first, *others = (_claim(answer, claim, evaluation) for claim in claims)
     answer.fate = Fate.LEAVES if _is_enforced(claims[0].policy, evaluation) else Fate.WOULD_LEAVE
@@ -100,11 +98,28 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
     return answer
 
 
-def _why_it_stays(left: list[ClaimView]) -> str:
-    """``left``: claims of policies that leave the pod on a node that will be removed."""
-    if not left:
-        return NOTHING_EVICTS
-    return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
+def _why_it_stays(left: list[ClaimView], taints: list[TaintExplanation]) -> str:
+    """What each taint that a policy names means for the pod.
+
+    ``left``: claims of policies that leave the pod on a node that will be removed.
+    """
+    if left:
+        return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
+    told = [why for taint in taints for why in _why_it_evicts_none(taint)]
+    return "; ".join(told) or ("no policy acts on its taints" if taints else "its node has no taints")
+
+
+def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
+    if taint.verdict != NOT_SELECTED:
+        by = next((one.source for one in taint.tolerations if one.holds), "")
+        yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
+        return
+    told = f"taint {Taint(taint.key, taint.value, taint.effect)}"
+    here = [one for one in taint.other_policies if one.reason != OTHER_NODES]
+    if taint.other_policies and not here:
+        yield f"{told}: no policy for its key selects the node"
+    for other in here:
+        yield f"{told}: not by {other.policy}: {other.reason}"
 
 
 def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehearsal) -> PodExplanation:

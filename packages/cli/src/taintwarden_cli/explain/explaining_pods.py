@@ -10,10 +10,9 @@ from rich.text import Text
 
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
-from taintwarden.engine.evaluate import OTHER_NODES
-from taintwarden.engine.model import Gates, Taint
-from taintwarden_cli.explain.explaining import NOT_SELECTED, NOTHING_EVICTS, explain_pod
-from taintwarden_cli.explain.explanation import Fate, PodExplanation, TaintExplanation
+from taintwarden.engine.model import Gates
+from taintwarden_cli.explain.explaining import explain_pod
+from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import FATES
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.rehearsal import taught
@@ -87,7 +86,7 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
     for label, fate in (("Ending", Fate.TERMINATES), ("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
-        for why in _counted(_why_it_stays(one) for one in answer.pods if one.fate is fate):
+        for why in _counted(one.reason for one in answer.pods if one.fate is fate):
             lines.add(label, why)
     for why in _counted(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):
         lines.add("Waiting", why)
@@ -106,27 +105,6 @@ def _counted(reasons: Iterable[str]) -> Iterator[str]:
     if more := len(counted) - len(shown):
         rest = counted.total() - sum(number for _, number in shown)
         yield f"{wording.pods(rest)}: {wording.several(more, 'other reason')}; explain pod tells them"
-
-
-def _why_it_stays(one: PodExplanation) -> str:
-    """What each taint that a policy names means for the pod, as ``explain pod`` says it."""
-    if one.reason != NOTHING_EVICTS:
-        return one.reason
-    told = [why for taint in one.taints for why in _why_it_evicts_none(taint)]
-    return "; ".join(told) or ("no policy acts on its taints" if one.taints else "its node has no taints")
-
-
-def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
-    if taint.verdict != NOT_SELECTED:
-        by = next((one.source for one in taint.tolerations if one.holds), "")
-        yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
-        return
-    told = f"taint {Taint(taint.key, taint.value, taint.effect)}"
-    here = [one for one in taint.other_policies if one.reason != OTHER_NODES]
-    if taint.other_policies and not here:
-        yield f"{told}: no policy for its key selects the node"
-    for other in here:
-        yield f"{told}: not by {other.policy}: {other.reason}"
 
 
 def _row(one: PodExplanation) -> tuple[str, ...]:

@@ -68,7 +68,10 @@ def _head(answer: PodExplanation) -> Lines:
         due = _due(claim.deadline, claim.seconds_left)
         lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")
     for budget in answer.budgets:
-        lines.add("Budget", f"PodDisruptionBudget {budget.name}: {budget.reason}", "" if budget.allows else "yellow")
+        told = f"PodDisruptionBudget {budget.name}: {budget.reason}"
+        lines.add(
+            "Budget", None if budget.reason in (answer.waits_for or "") else told, "" if budget.allows else "yellow"
+        )
     lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")
     for fault in answer.invalid_tolerations:
         lines.add("Invalid", f"counts as absent: {fault}", "yellow")

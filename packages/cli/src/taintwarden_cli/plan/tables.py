@@ -126,8 +126,8 @@ def _waits(pod: PlannedPod) -> str:
 def _goes(pod: PlannedPod) -> Text:
     if pod.replacement is Replacement.NOWHERE:
         return Text("nowhere", style="bold red")
-    again = f", or {pod.returns_to} again" if pod.returns_to else ""
-    return Text(printable((pod.replaced_on or "-") + again), style="red" if again else "")
+    again = pod.returns_to and f"{pod.returns_to} again"
+    return Text(printable(" or ".join(filter(None, (pod.replaced_on, again))) or "-"), style="red" if again else "")
 
 
 BAR_WIDTH = 30
@@ -140,7 +140,8 @@ def sweep_parts(found: Sweep) -> Iterator[RenderableType]:
     lines = Lines()
     lines.add("As of", found.at)
     lines.add("Sweep", f"{found.key}:{found.effect} on {several(found.nodes, 'node')} with {pods(found.pods)}", "bold")
-    would = f"; {', '.join(found.would)} does not enforce" if found.would else ""
+    do = "does" if len(found.would) == 1 else "do"
+    would = f"; {', '.join(found.would)} {do} not enforce" if found.would else ""
     lines.add("Policy", ", ".join(found.policies) + would)
     for note in found.notes:
         lines.add("Note", note, "yellow")
@@ -169,5 +170,6 @@ def _why(step: Step, before: dict[str, int]) -> str:
     if step.more < 0:
         told.append(f"{-step.more} fewer")
     if step.trips:
-        told.append(f"the guard of {', '.join(step.trips)} trips")
+        trip = "guard of {} trips" if len(step.trips) == 1 else "guards of {} trip"
+        told.append(f"the {trip.format(', '.join(step.trips))}")
     return "; ".join(told) or "-"

@@ -186,7 +186,8 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     core, space = "/api/v1", quote(namespace, safe="")
     pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PlacedPod, "pods")
     if pod is None:
-        msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}"
+        events = f"kubectl events -n {namespace} --for pod/{name}"
+        msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}; if it is gone: {events}"
         raise ClusterError(msg)
     found, problems = Snapshot(now, session.server, pods=[pod]), dict[Source, str]()
 

@@ -142,7 +142,7 @@ def _moment(text: object) -> float:
 
 
 def table(found: Timeline) -> str:
-    """The timeline as text. Pods, and nodes, with the same reason within a minute are one line."""
+    """The timeline as text. Pods, and nodes, with the same reason by the same policy within a minute are one line."""
     return render(*_parts(found))
 
 
@@ -168,9 +168,15 @@ def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
     for _, minute in groupby(happenings, key=lambda one: one.at[:16]):
         groups: dict[object, list[Happening]] = {}
         for one in minute:
-            key = (one.kind, one.reason) if one.kind in ("Pod", "Node") else (one.kind, one.reason, one.name, one.note)
-            groups.setdefault(key, []).append(one)
+            what = (_policy(one.note),) if one.kind in ("Pod", "Node") else (one.name, one.note)
+            groups.setdefault((one.kind, one.reason, *what), []).append(one)
         yield from groups.values()
+
+
+def _policy(note: str) -> str:
+    """The policy that a note ends with; empty: none."""
+    _, found, policy = note.rpartition("(policy ")
+    return policy if found else ""
 
 
 def _row(group: list[Happening]) -> tuple[str, str, str, str]:

@@ -84,6 +84,8 @@ def _number(number: int) -> Text:
 def _head(policy: PolicySummary, times: Times) -> Lines:
     lines = Lines()
     lines.add("Problem", times.within(policy.problem), "bold red")
+    guard = policy.status.guard
+    lines.add("Cause", f"when its guard tripped: {guard.cause}" if guard and guard.cause else None)
     lines.add("Paused", policy.paused_by and times.within(f"by {policy.paused_by}"), "yellow")
     lines.add("Now", times.within(policy.progress) if policy.is_paused else None, "yellow")
     return lines
@@ -93,7 +95,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times)
     now = policy.progress.removesuffix(policy.problem).removesuffix("; ")
     lines.add("Now", None if policy.is_paused else times.within(now))
-    status, guard = policy.status, policy.status.guard
+    status = policy.status
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
     lines.add("Nodes", evicting)
     for invalid in policy.invalid:
@@ -104,7 +106,6 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     if policy.guard is not None:
         is_holding = policy.guard != ARMED
         lines.add("Guard", _guard_text(policy, times), "bold red" if is_holding else "")
-        lines.add("  cause", f"when it tripped: {guard.cause}" if guard and guard.cause else None)
         says = status.condition("GuardTripped")
         lines.add("  says", times.within(_news(says.message, policy)) if is_holding and says else None)
     for limit in status.limits:
