@@ -219,9 +219,9 @@ def test_a_change_judges_once_for_pods_that_tolerate_the_same():
     stage.node("n1", "sla=940")
     for number in range(100):
         stage.pod(f"pod-{number}", labels={"app": f"app-{number}"})
-    before = sum(stage.machine.view.evaluations.values())
+    before = stage.machine.view.evaluations
     stage.give("fast", gt("900"))
-    assert sum(stage.machine.view.evaluations.values()) == before + 1
+    assert stage.machine.view.evaluations == before + 1
 
 
 def test_what_profiles_say_is_found_out_once_for_pods_that_differ(monkeypatch):

@@ -97,13 +97,13 @@ def shared_verdicts(scale: float) -> Result:
     """A wave over 30,000 pods: how often a toleration list is really compared with a taint."""
     pods = round(30_000 * scale)
     machine = machine_with(pods, PODS_PER_NODE)
-    before = sum(machine.view.evaluations.values())
+    before = machine.view.evaluations
     began = time.process_time()
     for index in range(pods // PODS_PER_NODE):
         machine.step(events.NodeSeen(node(index, 2, OUTAGE)), now(10))
     seconds = time.process_time() - began
     assert sum(1 for _ in machine.view.all_claims()) == pods
-    judgements = sum(machine.view.evaluations.values()) - before
+    judgements = machine.view.evaluations - before
     return {"pods": pods, "judgements": judgements, "cpu_seconds": seconds, "us_per_pod": seconds / pods * 1e6}
 
 

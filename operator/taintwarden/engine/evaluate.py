@@ -4,7 +4,6 @@ Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time 
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import NamedTuple, TypeVar
@@ -32,7 +31,7 @@ from taintwarden.engine.model import (
     names_key,
     speaking_of,
 )
-from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, Operator, applies, match
+from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies, match
 
 
 class Kind(StrEnum):
@@ -281,8 +280,8 @@ class Evaluator:
         self._acting: dict[
             tuple[str, str, str, DeviceOrigin | None, tuple[Policy, ...]], tuple[Policy, AnySelector] | None
         ] = {}
-        self.counts: Counter[tuple[str, str]] = Counter()
-        """Judgements computed (not shared), by the operator that held and the result."""
+        self.computed = 0
+        """How many judgements were computed: others are shared."""
 
     def verdicts(
         self,
@@ -381,8 +380,7 @@ class Evaluator:
             asked = taint if value == taint.value else Taint(taint.key, value, taint.effect)
             found = self._all(tolerations, asked, mode).judgement(value, value_type)
             self._keep(self._judgements, tolerations, key, found)
-            operator = found.toleration.operator or Operator.EQUAL if found.toleration else "none"
-            self.counts[operator, "tolerated" if found.tolerated else "invalid" if found.invalid else "violated"] += 1
+            self.computed += 1
         return found
 
     def _all(self, tolerations: Tolerations, taint: Taint, mode: TolerationSecondsMode) -> _Part:

@@ -1,6 +1,6 @@
 """What other packages may read of the machine: frozen values, created on request. It exposes nothing else."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 
 import msgspec
 
@@ -65,9 +65,9 @@ class View:
         return self._world.limiter.calls.in_flight
 
     @property
-    def evaluations(self) -> Mapping[tuple[str, str], int]:
-        """Evaluations computed (not shared), by the operator that held and the result."""
-        return dict(self._world.verdicts.evaluator.counts)
+    def evaluations(self) -> int:
+        """How many evaluations were computed: others are shared."""
+        return self._world.verdicts.evaluator.computed
 
     # -- what is in force -----------------------------------------------------------------------------------------
 
