@@ -74,6 +74,14 @@ def test_a_pod_that_ended_terminates_until_it_is_deleted(fed):
     assert fed.events == [events.PodGone("uid-a", "n1", moment(TERMINATING["deletionTimestamp"]))]
 
 
+def test_a_list_shows_the_pods_that_terminate(fed):
+    """They may have had to leave before this process began."""
+    fed.pods.list_began()
+    fed.pods.listed([pod_object("a", metadata=TERMINATING)])
+    [gone] = fed.events
+    assert (gone.uid, gone.pod.uid, gone.pod.node) == ("uid-a", "uid-a", "n1")
+
+
 def test_a_page_without_pods_that_run_is_no_event(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a", metadata={"creationTimestamp": "?"})])

@@ -4,6 +4,7 @@ import pytest
 
 from engine.rig import START, Rig, gt, limited
 from taintwarden.engine.machine import Outcome, events
+from taintwarden.engine.model import Mode
 from taintwarden.engine.reported_status import StuckPod
 from taintwarden.engine.rfc3339 import at
 
@@ -80,3 +81,21 @@ def test_a_list_ends_what_it_does_not_name():
     rig.process(events.PodsListed({}))
     assert leaving(rig) == (0, [])
     assert rig.world.limiter.departures.due == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "mode", "found"),
+    [("sla=940", Mode.ENFORCE, 1), ("sla=980", Mode.ENFORCE, 0), ("sla=940", Mode.DRY_RUN, 0)],
+)
+def test_pods_that_terminated_before_this_process_began_count_if_they_have_to_leave(
+    value: str, mode: Mode, found: int
+) -> None:
+    rig = Rig(limited(spec={"mode": mode.value}), synced=False, leading=False)
+    rig.feed(events.PodGone("uid-a", "n1", START + 30, rig.make_pod("a", gt())))
+    rig.feed(events.PodGone("uid-b", "n1", START + 30, rig.make_pod("b", gt())))
+    rig.node("n1", value)
+    rig.gone("b")
+    rig.feed(events.Synced())
+    assert leaving(rig)[0] == found
+    rig.gone("a")
+    assert leaving(rig) == (0, [])

@@ -131,15 +131,23 @@ class Decoder:
         ignored = (*bounds.faults(obj), *(check_opt_outs(opting_out) if opting_out else ()))
         if errors or ignored:
             self._report(PodIssue(meta.name, meta.namespace, meta.uid, errors, ignored))
-        bound_at = self._bound_at(obj)
-        version = version_number(meta.resource_version)
+        return self.bound(obj)
+
+    def bound(self, obj: PodObject) -> Pod:
+        """A pod that is bound to a node, whether or not there is something to evict.
+
+        Raises:
+            ValueError: a timestamp of the pod is none.
+
+        """
+        meta = obj.metadata
         return Pod(
             meta.uid,
             meta.name,
-            intern(spec.node_name),
+            intern(obj.spec.node_name),
             self._shared_class(obj) if isinstance(obj, ShapedPod) and obj.shape.is_kept else self.pod_class(obj),
-            bound_at,
-            version,
+            self._bound_at(obj),
+            version_number(meta.resource_version),
             is_ready(obj),
             obj.status.phase != "Pending",
         )

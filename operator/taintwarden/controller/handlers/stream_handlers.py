@@ -172,14 +172,15 @@ class PodHandler(StreamHandler[PodObject]):
 
     def _running(self, obj: PodObject) -> Pod | None:
         """The pod if it runs; one that does not is gone for the machine, and one that cannot be read is reported."""
+        terminates_at = readable(obj.metadata.deletion_timestamp, moment)
         try:
             pod = self._decoder.pod(obj)
+            leaving = self._decoder.bound(obj) if terminates_at is not None and self._is_listing else None
         except ValueError as error:
             self.complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return None
         if pod is None and obj.spec.node_name:
-            terminates_at = readable(obj.metadata.deletion_timestamp, moment)
-            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, terminates_at))
+            self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, terminates_at, leaving))
         return pod
 
 

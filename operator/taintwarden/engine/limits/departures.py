@@ -43,7 +43,7 @@ class Departures(Limit):
         self._terminating: dict[str, dict[str, MonotonicTime]] = {}
         """Node -> UID -> until when it counts."""
         self.due: dict[str, Leaving] = {}
-        """By UID the terminating pods that had to leave, but those that terminated before this process began."""
+        """By UID the terminating pods that had to leave."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Take over changed limits at once."""

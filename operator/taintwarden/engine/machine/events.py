@@ -89,12 +89,13 @@ class PodsSeen(msgspec.Struct, frozen=True):
 class PodGone(msgspec.Struct, frozen=True):
     """A pod was deleted, is terminating, or finished: there is nothing to evict.
 
-    ``until``: it is terminating, and should be gone from its node by then.
+    ``until``: it is terminating, and should be gone from its node by then. ``pod``: it, if a list shows that.
     """
 
     uid: str
     node: str
     until: float | None = None
+    pod: Pod | None = None
 
 
 class PodsListed(msgspec.Struct, frozen=True):

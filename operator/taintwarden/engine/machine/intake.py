@@ -16,7 +16,7 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime
+from taintwarden.engine.model import Instant, Mode, Node, Pod, Profile, WallTime
 
 NewSource = Callable[[SourceHost], TaintSource]
 
@@ -52,6 +52,8 @@ class Intake:
         self._freshness = freshness
         self._outbox = outbox
         self._guarding = guarding
+        self._found_leaving: dict[str, Leaving] = {}
+        """Pods that the first list shows terminating, by UID, until it is known whether they have to leave."""
 
     # -- nodes --------------------------------------------------------------------------------------------------
 
@@ -213,6 +215,10 @@ class Intake:
             policies = tuple(one.policy.name for one in claims)
             world.limiter.departures.due[pod.uid] = Leaving(pod, WallTime(until), policies)
 
+    def found_leaving(self, pod: Pod, until: float) -> None:
+        """A pod terminated when this process began. Whether it had to leave, only taints and policies show."""
+        self._found_leaving[pod.uid] = Leaving(pod, WallTime(until), ())
+
     def pods_listed(self, event: events.PodsListed) -> None:
         """A complete list of pods ended."""
         cluster, departures = self._world.cluster, self._world.limiter.departures
@@ -236,8 +242,18 @@ class Intake:
 
     def synced(self) -> None:
         """All pods are known."""
-        if self._world.source is not None:
-            self._world.source.look_again()
+        world = self._world
+        if world.source is not None:
+            world.source.look_again()
+        terminating = {uid for uid, _ in world.limiter.departures.uids()}
+        for uid in self._found_leaving.keys() & terminating:
+            found = self._found_leaving[uid]
+            state, pod = world.cluster.nodes.get(found.pod.node), found.pod
+            grounds = world.verdicts.compute(state, pod.shared)[1] if state is not None else ()
+            due = [one for one in grounds if one.first(pod.bound_at)[0] <= world.now.wall and not one.exempt]
+            if policies := tuple(one.policy.name for one in due if one.policy.mode is Mode.ENFORCE):
+                world.limiter.departures.due[uid] = replace(found, policies=policies)
+        self._found_leaving.clear()
 
     @property
     def nodes(self) -> Mapping[str, NodeState]:

@@ -99,8 +99,10 @@ class Machine:
             case events.PodsSeen(pods):
                 for pod in pods:
                     intake.see_pod(pod)
-            case events.PodGone(uid, node, until):
+            case events.PodGone(uid, node, until, pod):
                 intake.lose_pod(uid, node, until)
+                if pod is not None and until is not None and not self._world.synced:
+                    intake.found_leaving(pod, until)
             case events.Woke():
                 self._act()
             case events.Settled():
