@@ -180,6 +180,17 @@ def test_while_the_guard_has_to_hold_none_is_evicted(case: Case, number: int, fo
     assert case.verdict(unwell=0, end=16).breaches() == found
 
 
+def test_a_pod_that_another_policy_may_evict_is_not_counted_by_a_guard(case: Case) -> None:
+    spec = {**GUARDED["spec"], "taints": [{"key": "strict"}]}
+    case.log.policy(0, {"metadata": {"name": "guarded", "uid": "uid-guarded"}, "spec": spec})
+    names = case.pods(6)
+    taints = [{"key": key, "value": "940", "effect": "NoExecute"} for key in ("strict", "sla")]
+    case.log.write(10, "patch", "nodes", "n", {"spec": {"taints": taints}})
+    for number, name in enumerate(names):
+        case.log.evict(15 + number, name)
+    assert case.verdict(unwell=0, end=22).breaches() == {}
+
+
 def test_a_policy_that_is_created_again_has_a_new_guard(case: Case) -> None:
     case.log.policy(0.5, GUARDED, verb="update")
     case.log.value(10, "940")

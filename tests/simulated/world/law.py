@@ -752,9 +752,11 @@ class Judge:
     # -- what rows need -----------------------------------------------------------------------------------------------
 
     def _whose(self, uid: str) -> str:
-        """The policy that may have called for a pod; one that wants it, or did, if none may."""
+        """The policy that may have called for a pod, rather one without a guard; one that wants it, if none may."""
         known = [name for name, of in (*self.wants, *self._ended) if of == uid]
-        return next((one for one in (*known, *self.policies) if self._may_call((one, uid))), known[0] if known else "")
+        may = [one for one in (*known, *self.policies) if self._may_call((one, uid))]
+        guarded = [one for one, rules in self.policies.items() if rules.uid in self._guards]
+        return min(may or known[:1] or [""], key=lambda one: one in guarded)
 
     def _lane_of(self, want: Want) -> tuple[str, str, bool]:
         return want.rules.uid, want.pod.namespace, want.rules.reclaim is not None
