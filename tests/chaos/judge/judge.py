@@ -36,6 +36,8 @@ class Tolerance:
     slots: int = 20
     overall: float = 50.0
     """For calls, and evictions per second, of an operator without options."""
+    skew: float = 0.0
+    """Seconds by which its clock may be ahead."""
 
 
 class Judge:
@@ -89,7 +91,7 @@ def judged(
     facts = Facts(read(log), subject, restorations, unwell)
     stale, held = tolerance.staleness_seconds, tolerance.in_flight
     slots, overall, transit = tolerance.slots, tolerance.overall, stale - TRANSIT_SECONDS
-    judge = law.Judge(slots=slots, overall=overall, stale=stale, held=held, transit=transit)
+    judge = law.Judge(slots=slots, overall=overall, skew=tolerance.skew, stale=stale, held=held, transit=transit)
     stood = {
         (one.get("kind"), one.get("name")): one for one in facts.found if one["at"] < begin and one["what"] in STANDS
     }

@@ -60,7 +60,7 @@ KEPT = 30.0
 """What was seen for so long is kept for whoever leads next."""
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
-BUDGET_SECONDS, OVERDUE_SECONDS = 60.0, 15.0
+BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
 """How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
@@ -863,13 +863,13 @@ class Judge:
                 count += uid in leaving if pod.stops is None else self.now < pod.stops + OVERDUE_SECONDS - margin
         return count
 
-    def _lacks(self, want: Want, at: float, *, surely: bool) -> bool:
-        """Whether a workload could not spare a pod at a moment."""
+    def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
+        """Whether a workload could not spare a pod at a moment; None: not known."""
         owner, share = want.pod.owner, want.rules.limits.get("workload")
         if owner is None or share is None or not want.pod.ready:
             return False
         if owner["uid"] not in self._objects["workloads"]:
-            return not surely
+            return None
         wanted = self._objects["workloads"][owner["uid"]]
         gone = self._leaving(surely=surely) | self._done
         ready = 0
@@ -880,6 +880,15 @@ class Judge:
                 ready += pod.ready and pod.stops is None and uid not in gone
         spare = max(1, share if isinstance(share, int) else wanted * int(share.rstrip("%")) // 100)
         return wanted - ready + 1 > spare
+
+    def _is_uncounted(self, want: Want) -> bool:
+        """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""
+        owner = want.pod.owner
+        assert owner is not None
+        uids = [u for u in self._pods if (one := self._pod(u)).owner and one.owner["uid"] == owner["uid"]]
+        last = max(self._pods[uid][-1][0] for uid in uids)
+        is_new = self.now - max(last, want.due.late) < UNCOUNTED_SECONDS + 2 * self.oldest
+        return is_new or any(not self._pod(uid).ready for uid in uids)
 
     def _bounce(self, want: Want, *, least: bool) -> float:
         """Until when a pod has to wait that came back to its node, or (not ``least``) may have to."""
@@ -979,7 +988,7 @@ class Judge:
                 self._lacks(want, at, surely=surely)
                 for at in (now, now - SEEN, *((now - 0.5, *long_ago) if surely else ()))
             ]
-            if all(lacks) if surely else True in lacks:
+            if all(lacks) if surely else True in lacks or (None in lacks and self._is_uncounted(want)):
                 yield "workload", "though its workload lacks pods"
 
     # -- not before ---------------------------------------------------------------------------------------------------
