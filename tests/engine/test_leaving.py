@@ -3,7 +3,7 @@
 import pytest
 
 from engine.rig import START, Rig, gt, limited
-from taintwarden.engine.machine import Outcome, events
+from taintwarden.engine.machine import Outcome
 from taintwarden.engine.reported_status import StuckPod
 from taintwarden.engine.rfc3339 import at
 
@@ -73,10 +73,3 @@ def test_a_pod_that_runs_again_after_a_restore_of_etcd_is_not_leaving():
     rig.pod("a", gt("900"))
     assert leaving(rig) == (0, [])
     assert rig.world.limiter.departures.uids() == []
-
-
-def test_a_list_ends_what_it_does_not_name():
-    rig = evicted("a")
-    rig.process(events.PodsListed({}))
-    assert leaving(rig) == (0, [])
-    assert rig.world.limiter.departures.due == {}

@@ -83,10 +83,6 @@ def test_a_place_is_remembered_for_the_policy_that_stays():
     assert kept(loop.bounces, owner().uid) == []
 
 
-def test_who_comes_back_is_counted():
-    assert Loop().bounce(4) == [0, 2, 3, 4]
-
-
 def test_who_comes_back_too_often_is_held():
     loop = Loop()
     loop.bounce(2)
@@ -123,18 +119,6 @@ def test_a_wave_that_takes_long_is_one_round():
         loop.now += 90
         assert loop.leave(pod) == 0
     assert loop.leave(back) == 2
-
-
-def test_pods_that_come_back_while_the_others_still_leave_open_one_round():
-    loop = Loop()
-    old = [loop.come(f"old-{number}") for number in range(3)]
-    loop.leave(old[0])
-    new = [loop.come("new-0")]
-    loop.leave(old[1])
-    new.append(loop.come("new-1"))
-    loop.leave(old[2])
-    new.append(loop.come("new-2"))
-    assert [loop.leave(pod) for pod in new] == [2, 0, 0]
 
 
 def test_ten_pods_that_take_turns_bounce_too():

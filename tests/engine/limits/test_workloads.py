@@ -177,13 +177,6 @@ def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
     assert (refused.limit, refused.detail) == (WORKLOAD, f"{kind} web is not known")
 
 
-def test_a_workload_that_is_gone_is_not_known_any_more():
-    bench = Bench()
-    bench.run(*"ab")
-    bench.workloads.want(("shop", bench.of.uid), None)
-    assert not bench.admits("a")
-
-
 FOREIGN_MISSING = {
     "it wants what it has": ("", "a", 1, True),
     "one is on its way out": ("leave a", "b", 1, False),
