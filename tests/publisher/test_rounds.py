@@ -142,14 +142,6 @@ async def test_1000_nodes_that_fall_at_once_change_nothing_with_one_event(stage)
     assert stage.value("taintwarden_publisher_stuck") == 1
 
 
-async def test_few_writes_happen_at_the_same_time(stage):
-    stage.cluster.has(*(node_object(f"n{index:03}") for index in range(100)))
-    stage.prometheus.says(vector(dict.fromkeys(stage.cluster.objects, 985)))
-    await stage.play()
-    assert len(stage.cluster.patches) == 102
-    assert stage.cluster.most_at_once == 8
-
-
 async def test_a_refusal_ends_the_round(stage):
     stage.cluster.has(*(node_object(f"n{index:03}") for index in range(100)))
     stage.cluster.outcomes = dict.fromkeys(stage.cluster.objects, Written.REFUSED)
@@ -191,17 +183,6 @@ async def test_nodes_whose_writes_fail_come_last_in_the_next_round(stage):
     stage.prometheus.says(vector({"a1": 985, "a2": 950, "a3": 985}))
     await stage.play()
     assert stage.cluster.patches == ["a3", "a1"]
-
-
-@pytest.mark.parametrize("outcome", [Written.CONFLICT, Written.FAILED])
-async def test_what_could_not_be_written_is_written_in_the_next_round(stage, outcome):
-    stage.cluster.outcomes["a1"] = outcome
-    await stage.play()
-    assert "1 node to be written again in the next round" in stage.report.summary
-    assert stage.value("taintwarden_publisher_writes_total", change="added", result=outcome) == 1
-    stage.cluster.outcomes.clear()
-    await stage.play()
-    assert stage.cluster.taint("a1") == "sla=980"
 
 
 async def test_an_object_that_is_deleted_meanwhile_writes_no_more(stage):
