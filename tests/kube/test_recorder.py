@@ -96,15 +96,6 @@ async def test_a_note_has_at_most_a_kibibyte(length):
     assert [len(note) for note in notes(client)] == [min(length, MAX_NOTE_BYTES)]
 
 
-async def test_of_a_long_note_beginning_and_end_are_written():
-    client = fine()
-    async with running(client) as made:
-        made.record(message("Not evicted: " + "n" * 5_000 + ": EOF. It is retried."))
-        await asyncio.sleep(1)
-    [note] = notes(client)
-    assert (note.startswith("Not evicted: n"), note.endswith("n: EOF. It is retried.")) == (True, True)
-
-
 @pytest.mark.parametrize("letter", ["é", "世", "🜚"])
 @pytest.mark.parametrize("before", [0, 1, 2, 3])
 async def test_no_letter_is_cut_in_two(letter, before):
