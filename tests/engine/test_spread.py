@@ -2,7 +2,6 @@
 
 import gc
 import itertools
-import random
 import weakref
 from collections import Counter
 from typing import Any
@@ -310,36 +309,6 @@ TestAgainstCountingAgain.settings = settings(max_examples=25, stateful_step_coun
 
 
 # -- how even the spread is that is left
-
-
-def skews(rig: Rig, nodes: list[str], pods: list[Pod], constraints: tuple[SpreadConstraint, ...]) -> int:
-    """The sum over constraints of how many pods the fullest domain has more than the emptiest."""
-    total = 0
-    for constraint in constraints:
-        counts = Counter({rig.labels_of(node)[constraint.topology_key]: 0 for node in nodes})
-        counts.update(rig.labels_of(pod.node)[constraint.topology_key] for pod in pods)
-        total += max(counts.values()) - min(counts.values())
-    return total
-
-
-def left_behind(chance: random.Random, *, by_spread: bool) -> int:
-    """The skew once half of the candidates left, in a case that ``chance`` makes."""
-    rig = Rig()
-    nodes = [f"{chance.choice('aaabbc')}{number}" for number in range(chance.randint(3, 12))]
-    constraints = tuple(chance.sample([BY_ZONE, BY_HOST, BY_RACK], chance.randint(1, 3)))
-    pods = rig.fill(" ".join(chance.choices(nodes, [chance.random() for _ in nodes], k=40)), *constraints)
-    candidates = [pod for pod in pods if chance.random() < 0.7] or pods
-    group = rig.group(*candidates)
-    order = [rig.evict(group) for _ in candidates] if by_spread else chance.sample(candidates, len(candidates))
-    gone = {pod.uid for pod in order[: len(order) // 2]}
-    return skews(rig, nodes, [pod for pod in pods if pod.uid not in gone], constraints)
-
-
-def test_less_skew_is_left_than_by_random_order():
-    cases = [[left_behind(random.Random(seed), by_spread=way) for way in (True, False)] for seed in range(100)]
-    ours, by_chance = (sum(each) for each in zip(*cases, strict=True))
-    assert ours < 0.85 * by_chance
-    assert sum(mine > other for mine, other in cases) <= 2
 
 
 @given(nodes_of_pods, st.sampled_from([BY_ZONE, BY_HOST]))
