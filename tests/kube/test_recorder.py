@@ -242,7 +242,7 @@ async def test_an_alarm_waits_neither_for_profiles_nor_for_pods():
             )
             made.record(message(f"invalid {number}", profile, "InvalidProfile"))
             made.record(message(f"pod {number}"))
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.5)
         written = len(notes(client))
         policy = EventSubject("TaintEvictionPolicy", "sla", "uid", api_version="taintwarden.io/v1alpha1")
         made.record(message("tripped", policy, "GuardTripped"))

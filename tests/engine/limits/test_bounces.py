@@ -86,6 +86,7 @@ def test_a_place_is_remembered_for_the_policy_that_stays():
 def test_who_comes_back_too_often_is_held():
     loop = Loop()
     loop.bounce(2)
+    assert kept(loop.bounces, "pod-0", "pod-1") == []
     refused = loop.ask(loop.come("next"))
     assert refused == Refusal(
         BOUNCE,
@@ -220,6 +221,17 @@ def test_another_taint_that_evicts_the_pod_does_not_bounce():
     pod, now = loop.come("next"), Instant(loop.now, loop.now)
     assert loop.bounces.admit(ask(pod, loop.policies[0], now=now, taints=(BAD,))) is not None
     assert loop.bounces.admit(ask(pod, loop.policies[0], now=now, taints=(BAD, Taint("flag")))) is None
+
+
+def test_of_several_taints_that_hold_a_pod_the_one_that_ends_first_counts():
+    loop, other = Loop(), Taint("cni")
+    for taints in ((other,), (other, BAD), (other, BAD)):
+        pod = loop.come(f"pod-{loop.now}")
+        for taint in taints:
+            loop.bounces.leave(pod, "p", taint, loop.now)
+        loop.now += 1
+    asked = ask(loop.come("next"), loop.policies[0], now=Instant(loop.now, loop.now), taints=(other, BAD))
+    assert loop.bounces.admit(asked).until == loop.now - 1 + 60
 
 
 @pytest.mark.parametrize(("bound_later", "is_held"), [(0.0, False), (1.0, False), (1.5, True)])

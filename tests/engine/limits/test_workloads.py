@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from engine.script import play
@@ -213,6 +214,7 @@ def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
     bench = indebted()
     refused = bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
     assert refused.until == FORGIVEN_SECONDS
+    assert kept(bench.workloads, "a") == []
     bench.seconds = FORGIVEN_SECONDS
     assert bench.admits("b")
 
