@@ -73,8 +73,11 @@ def test_any_list_is_accepted_whole_or_refused_at_an_entry(entries):
     assert all(fault.path.startswith("spec.tolerations") for fault in faults)
 
 
-def test_the_profiles_of_a_namespace_may_have_so_many_entries_and_no_more():
-    one = parse_profile(profile({"tolerations": [GT]}))
-    check_size(one, MAX_ENTRIES_IN_NAMESPACE - 1)
+@pytest.mark.parametrize(
+    ("name", "size"), [("least", 1), ("most_values", 32), ("expression", 3), ("affinity_most_values", 32)]
+)
+def test_the_profiles_of_a_namespace_may_have_so_many_entries_and_no_more(name, size):
+    one = parse_profile(profile(GOOD[name]))
+    check_size(one, MAX_ENTRIES_IN_NAMESPACE - size)
     with pytest.raises(InvalidObject, match=r"would have 1001 entries with it, and at most 1000 count"):
-        check_size(one, MAX_ENTRIES_IN_NAMESPACE)
+        check_size(one, MAX_ENTRIES_IN_NAMESPACE - size + 1)
