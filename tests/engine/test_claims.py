@@ -173,6 +173,13 @@ def test_each_outcome_has_its_delays(outcome):
     assert longest * 0.8 <= waits[-1] <= longest * 1.2
 
 
+def test_it_is_postponed_and_never_brought_forward():
+    one = claim()
+    one.postpone(120.0)
+    one.postpone(110.0)
+    assert one.not_before == 120.0
+
+
 # -- what it keeps -----------------------------------------------------------------------------------------------------
 
 

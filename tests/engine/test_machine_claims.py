@@ -44,6 +44,14 @@ def test_every_claim_is_reported():
     assert [one.status.pending for one in rig.view.report(rig.now)] == [1, 1]
 
 
+def test_a_pod_is_asked_for_once():
+    rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
+    rig.pod("a")
+    rig.node("n1", "sla=1", "cni=1")
+    assert rig.evictions() == ["a"]
+    assert sorted(one.phase.name for one in rig.view.claims("uid-a")) == ["ASIDE", "IN_FLIGHT"]
+
+
 def test_a_claim_that_is_withdrawn_is_no_cancellation_while_another_stands():
     rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
     rig.pod("a", gt(violation_grace_seconds=100))

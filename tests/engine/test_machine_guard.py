@@ -131,6 +131,14 @@ def test_a_policy_that_changed_is_not_the_cause(before):
     assert "policy" not in opened.cause
 
 
+def test_a_replica_that_follows_opens_nothing():
+    rig = spoiled(GUARDED, 8, leading=False)
+    rig.advance(5)
+    assert told(rig, commands.GuardTripped, commands.SaveGuard) == []
+    rig.process(events.LeadershipChanged(leading=True))
+    assert len(told(rig, commands.GuardTripped)) == 1
+
+
 def test_a_blind_machine_opens_nothing():
     rig = crowd(GUARDED, 8)
     rig.feed(events.ViewChanged("pods", live=False))

@@ -48,6 +48,10 @@ def test_within_a_minute_the_lower_priority_goes_first():
     assert place(pod(priority=-1), due_at=MINUTE - 1) < place(pod(priority=0), due_at=0)
 
 
+def test_without_criteria_all_of_a_minute_are_equal():
+    assert place(pod(priority=5, grace=1), by()) == place(pod(), by())
+
+
 def test_spread_is_no_part_of_a_place():
     assert place(pod(), by(OrderBy.TOPOLOGY_SPREAD)) == place(pod(), by())
 

@@ -129,6 +129,15 @@ def _hard(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, reclaim=Reclaim(120))
 
 
+def test_a_retry_stands_behind_all_first_calls_of_its_lane():
+    bench = Bench()
+    bench.wait("a", due_at=0.0)
+    bench.ready("b", due_at=6_000.0)
+    bench.claims["a"].attempts = 1
+    bench.queues.make_ready(bench.claims["a"], bench.pods["a"], NOW, is_released=False)
+    assert bench.next() == "b"
+
+
 def test_released_pods_have_a_lane_of_their_own():
     bench = Bench()
     bench.ready("a")
@@ -270,6 +279,18 @@ def test_the_latest_refusal_says_when():
     bench.block("a", until=150.0)
     bench.block("b", until=170.0)
     assert bench.queues.next_release_in(NOW) == 70.0
+
+
+@pytest.mark.parametrize("how", ["go", "release"])
+def test_a_key_that_blocks_nobody_has_no_time(how):
+    bench = Bench()
+    bench.ready("a")
+    bench.block("a", until=150.0)
+    if how == "go":
+        bench.end("a")
+    else:
+        bench.queues.release("k")
+    assert bench.queues.next_release_in(NOW) is None
 
 
 # -- the spread of a workload ------------------------------------------------------------------------------------------

@@ -79,6 +79,13 @@ def test_the_policys_grace_period_is_cut_too():
     assert graces(rig) == [20]
 
 
+def test_the_policys_grace_period_is_given_where_there_is_time():
+    rig = Rig(spot(spec={"eviction": {"gracePeriodSeconds": 60}}))
+    rig.pod("a", grace_seconds=500)
+    warn(rig)
+    assert graces(rig) == [60]
+
+
 # -- who does not make it ----------------------------------------------------------------------------------------------
 
 

@@ -80,3 +80,11 @@ def test_what_was_filled_until_a_change_was_filled_at_the_old_rate():
     bucket = TokenBucket(1.0, 10, empty_at=0.0)
     bucket.resize(100.0, 10, 2.0)
     assert [admitted(bucket, 2.0) for _ in range(3)] == [True, True, False]
+
+
+def test_it_is_full_until_a_token_is_taken():
+    bucket = full(1.0, 2)
+    assert bucket.is_full(0.0)
+    bucket.take(0.0)
+    assert not bucket.is_full(0.0)
+    assert bucket.is_full(1.0)

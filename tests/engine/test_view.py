@@ -1,5 +1,7 @@
 """What other packages read of the machine: of its state, the cluster, and what holds a claim."""
 
+import pytest
+
 from engine.rig import REACHED, Rig, exists, gt, limited
 from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import ClaimView, Outcome, Phase, events
@@ -28,6 +30,13 @@ def test_tolerations_of_a_class_are_its_own_and_those_of_profiles():
     assert [one.key for one in rig.view.tolerations_of(pod.shared).extended] == ["spot"]
     assert [one.name for one in rig.view.profiles_of(pod.shared)] == ["all"]
     assert [one.name for one in rig.view.profiles] == ["all"]
+
+
+@pytest.mark.parametrize("name", ["n2", "n3"], ids=["has a pod", "is unknown"])
+def test_a_node_that_was_not_seen_is_none(name):
+    rig = Rig()
+    rig.pod("a", node="n2")
+    assert rig.view.node(name) is None
 
 
 # -- the cluster ------------------------------------------------------------------------------------------------------

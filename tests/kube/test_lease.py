@@ -420,6 +420,15 @@ async def test_a_release_when_the_api_hangs_does_not_keep_the_process(one: Candi
     assert asyncio.get_running_loop().time() - began <= 10
 
 
+async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, one: Candidate) -> None:
+    one.start()
+    await asyncio.sleep(1)
+    await one.kill()
+    store.lease = None
+    await one.lease.release()
+    assert one.errors == []
+
+
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("connection refused")])
 async def test_a_leader_that_lost_the_api_tries_at_the_same_pace(one: Candidate, error: Exception) -> None:
     """An API server that is away answers at once: without a pause it would be asked thousands of times a second."""

@@ -250,6 +250,18 @@ async def test_an_alarm_waits_neither_for_profiles_nor_for_pods():
     assert notes(client)[written] == "tripped"
 
 
+async def test_what_was_written_already_takes_no_place():
+    client = fine()
+    async with running(client, per_second=1, max_queued=1) as made:
+        made.record(message("a"))
+        await asyncio.sleep(3)
+        made.record(message("b"))
+        made.record(message("a"))
+        assert made.dropped == 0
+        await asyncio.sleep(3)
+    assert notes(client) == ["a", "b"]
+
+
 # -- notes that are made late -----------------------------------------------------------------------------------------
 
 

@@ -144,6 +144,13 @@ async def test_a_list_is_of_its_beginning(scene: Scene) -> None:
     assert scene.live
 
 
+async def test_after_a_long_list_a_quiet_server_confirms_at_once(scene: Scene) -> None:
+    scene.server.listing = after(3)
+    scene.begin()
+    await asyncio.sleep(3.1)
+    assert scene.live
+
+
 async def test_the_view_is_lost_when_the_watch_after_a_list_does_not_open(scene: Scene) -> None:
     scene.server.opening = for_ever
     scene.begin()

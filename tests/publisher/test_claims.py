@@ -31,3 +31,7 @@ def test_a_policy_may_read_the_key_from_elsewhere():
     policy = {"spec": {"taints": [{"key": "sla", "from": {"label": "x"}}, {"key": "other"}]}}
     assert source_keys(policy) == ["sla"]
     assert "TaintEvictionPolicy p reads the key sla from the node" in taken(FIRST, [FIRST], {"sla": ["p"]})
+
+
+def test_a_policy_without_taints_reads_none():
+    assert source_keys({}) == []

@@ -185,6 +185,17 @@ async def test_nodes_whose_writes_fail_come_last_in_the_next_round(stage):
     assert stage.cluster.patches == ["a3", "a1"]
 
 
+@pytest.mark.parametrize("outcome", [Written.CONFLICT, Written.FAILED])
+async def test_what_could_not_be_written_is_written_in_the_next_round(stage, outcome):
+    stage.cluster.outcomes["a1"] = outcome
+    await stage.play()
+    assert "1 node to be written again in the next round" in stage.report.summary
+    assert stage.value("taintwarden_publisher_writes_total", change="added", result=outcome) == 1
+    stage.cluster.outcomes.clear()
+    await stage.play()
+    assert stage.cluster.taint("a1") == "sla=980"
+
+
 async def test_an_object_that_is_deleted_meanwhile_writes_no_more(stage):
     await stage.play(may_write=lambda: False)
     assert stage.cluster.patches == []

@@ -63,6 +63,17 @@ def test_reserved_evictions_of_pods_that_are_gone_count():
     assert other.guard.evicted() == 2
 
 
+def test_reserved_evictions_remain_in_the_record_until_pods_are_known():
+    bench = Bench()
+    bench.reserve("a", "b")
+    other = bench.restart()
+    other.guard.grant("now")
+    assert other.store().reserved == (("a", "shop"), ("b", "shop"))
+    third = other.restart()
+    third.resolve()
+    assert third.guard.evicted() == 2
+
+
 def test_a_tripped_guard_is_armed_by_the_next_leader_if_the_cause_is_gone():
     bench = Bench()
     bench.trip()
@@ -131,6 +142,19 @@ def test_no_more_pods_are_released_by_a_record_than_were():
     bench.release()
     other = bench.restart()
     other.expect(*pods(20))
+    assert len(other.guard.released) == 11
+
+
+def test_released_pods_that_are_not_known_yet_remain_in_the_record():
+    bench = Bench()
+    bench.trip()
+    bench.release()
+    other = bench.restart()
+    other.expect(*pods(4))
+    other.guard.resolve(lambda _: True, other.now)
+    record = other.guard.record(other.now)
+    assert (record.released, record.released_at) == (11, WALL)
+    other.expect(*pods(11))
     assert len(other.guard.released) == 11
 
 

@@ -51,6 +51,13 @@ def test_a_release_of_one_held_namespace_is_not_one_of_others():
     assert bench.guard.expected() == 2
 
 
+def test_a_pod_that_its_budget_blocks_is_not_released():
+    bench = Bench()
+    bench.expect("blocked", budget="b")
+    held = bench.trip()
+    assert bench.release() == held
+
+
 def test_while_it_is_armed_all_pods_within_the_window_are_released():
     """They wait because every zone is Full."""
     bench = Bench()
@@ -105,3 +112,12 @@ def test_the_grant_of_a_release_is_stored_before_pods_go():
     assert bench.guard.is_grant_stored
     bench.guard.grant("second")
     assert not bench.guard.is_grant_stored
+
+
+def test_a_request_that_is_removed_is_stored():
+    bench = Bench()
+    bench.guard.grant("first")
+    bench.store()
+    bench.guard.grant("")
+    assert bench.guard.is_grant_stored
+    assert bench.store().reset == ""
