@@ -10,7 +10,7 @@ import yaml
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
-from taintwarden.engine.model import Effect, Exclude, Method, Mode, Reclaim, Taint
+from taintwarden.engine.model import Effect, Exclude, Method, Reclaim, Taint
 from taintwarden_placement.node_labels.names import Domain
 
 ROOT = Path(__file__).parents[2]
@@ -25,29 +25,10 @@ FILES = [
 ]
 SHIPPED = [document for path in FILES for document in yaml.safe_load_all(path.read_text())]
 
-FOLLOWED = (
-    "namespaces",
-    "poddisruptionbudgets",
-    "replicasets",
-    "statefulsets",
-    "daemonsets",
-    "replicationcontrollers",
-    "jobs",
-)
-
 
 def shipped(kind: str, name: str = "taintwarden") -> dict[str, Any]:
     (found,) = (one for one in SHIPPED if one["kind"] == kind and one["metadata"]["name"] == name)
     return found
-
-
-def rights(kind: str, name: str = "taintwarden") -> set[tuple[str, str]]:
-    return {
-        (resource, verb)
-        for rule in shipped(kind, name)["rules"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -111,10 +92,6 @@ def test_the_sample_for_node_problems_reads_conditions():
     assert [str(one.source) for one in policy.taints] == ["condition KernelDeadlock", "condition ReadonlyFilesystem"]
 
 
-def test_version_sample_starts_dry():
-    assert parse_policy(yaml.safe_load(SAMPLES["cni-version"].read_text())).mode is Mode.DRY_RUN
-
-
 @pytest.mark.parametrize(("name", "seconds"), [("spot-aws", 120), ("spot-gke", 30), ("spot-aks", 30)])
 def test_spot_samples_know_how_long_the_node_is_there(name, seconds):
     policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
@@ -146,34 +123,6 @@ def test_every_definition_is_installed_with_the_base():
     listed = yaml.safe_load((ROOT / "crds" / "Kustomization").read_text())["resources"]
     assert listed == sorted(path.name for path in (ROOT / "crds").glob("*.yaml"))
     assert "../../crds" in KUSTOMIZATION["resources"]
-
-
-def test_cluster_rights_are_the_least():
-    assert rights("ClusterRole") == {
-        *(("nodes", verb) for verb in ("get", "list", "watch", "patch")),
-        *(("pods", verb) for verb in ("list", "watch")),
-        ("pods/eviction", "create"),
-        *((resource, verb) for resource in FOLLOWED for verb in ("list", "watch")),
-        ("events", "create"),
-        ("events", "patch"),
-        *(("taintevictionpolicies", verb) for verb in ("get", "list", "watch", "patch")),
-        ("taintevictionpolicies/status", "patch"),
-        *(("tolerationprofiles", verb) for verb in ("list", "watch")),
-        ("tolerationprofiles/status", "patch"),
-    }
-    assert rights("ClusterRole", "taintwarden-delete") == {("pods", "delete"), ("pods/status", "patch")}
-
-
-def test_the_webhook_may_keep_its_certificate_and_change_no_configuration():
-    assert rights("ClusterRole", "taintwarden-webhook") == {
-        *(
-            (resource, verb)
-            for resource in ("namespaces", "taintevictionpolicies", "tolerationprofiles")
-            for verb in ("list", "watch")
-        ),
-        *((f"{kind}webhookconfigurations", "list") for kind in ("validating", "mutating")),
-    }
-    assert rights("Role", "taintwarden-webhook") == {("secrets", "get"), ("secrets", "patch")}
 
 
 def test_the_right_to_delete_is_bound_to_nobody():

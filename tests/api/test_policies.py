@@ -26,7 +26,6 @@ from taintwarden.engine.model import (
     PerWorkload,
     Policy,
     RateLimit,
-    Reclaim,
     TaintSelector,
     Timing,
     UnhealthyTaint,
@@ -34,7 +33,7 @@ from taintwarden.engine.model import (
     Window,
     ZoneHealth,
 )
-from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.fields.spec import MAX_RATE
 
@@ -185,10 +184,6 @@ def test_in_a_quarantine_budgets_are_a_choice():
     assert quarantine(eviction={"method": "EvictThenDelete"}).eviction.method is Method.EVICT_THEN_DELETE
 
 
-def test_reclaim_arrives():
-    assert parse_policy(policy({"taints": SLA, "reclaim": {"deadlineSeconds": 120}})).reclaim == Reclaim(120)
-
-
 @pytest.mark.parametrize(
     ("written", "limits"),
     [
@@ -228,10 +223,6 @@ def test_a_share_is_understood_or_refused(value):
 
 def test_null_priority_is_no_bound():
     assert parse_policy(policy({"taints": SLA, "exclude": {"priorityAtLeast": None}})).exclude.priority_at_least is None
-
-
-def test_empty_selector_selects_everything():
-    assert parse_policy(policy({"taints": SLA, "podSelector": {}})).pod_selector == EVERYTHING
 
 
 def test_yaml_times_are_understood():

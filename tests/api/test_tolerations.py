@@ -45,17 +45,7 @@ def test_every_field_arrives():
         {"key": "", "operator": "Exists", "value": "", "effect": ""},
         {"key": "sla", "value": "high"},
         {"key": "sla", "operator": "", "value": ""},
-        {"key": "example.com/sla", "operator": "Lt", "value": "-5"},
-        {"key": "v", "operator": "SemverGt", "value": "v1.28"},
-        {"key": "v", "operator": "SemverLt", "value": "1.2.3-rc.1+5"},
-        {"key": "v", "operator": "SemverEq", "value": "1"},
-        {"key": "v", "operator": "VersionGt", "value": "5.15.0-91-generic"},
-        {"key": "v", "operator": "VersionEq", "value": "containerd://1.7.13"},
         GT | {"tolerationSeconds": None},
-        GT | {"tolerationSeconds": -1},
-        GT | {"tolerationSeconds": 2**63 - 1},
-        GT | {"effect": "NoSchedule", "tolerationSeconds": 30},
-        GT | {"violationGraceSeconds": 0},
     ],
 )
 def test_valid_entry_is_kept(entry):
@@ -107,16 +97,9 @@ def test_a_missing_key_is_required(entry, operator):
 @pytest.mark.parametrize(
     ("entry", "path"),
     [
-        (GT | {"effect": "Noexecute"}, "[0].effect"),
-        (GT | {"key": "a b"}, "[0].key"),
-        (GT | {"key": "example.com/*"}, "[0].key"),
         (GT | {"key": 1}, "[0].key"),
         (GT | {"tolerationSeconds": 2**63}, "[0].tolerationSeconds"),
         (GT | {"tolerationSeconds": 1e30}, "[0].tolerationSeconds"),
-        (GT | {"tolerationSeconds": True}, "[0].tolerationSeconds"),
-        ({"key": "a", "value": "b c"}, "[0].value"),
-        ({"key": "a", "operator": "SemverGt", "value": "newest"}, "[0].value"),
-        ({"key": "a", "operator": "VersionGt", "value": "newest"}, "[0].value"),
     ],
 )
 def test_fault_is_told_at_its_field(entry, path):
@@ -141,10 +124,6 @@ def test_what_is_no_list_is_one_fault(text):
     tolerations, errors = parse_tolerations(text)
     assert tolerations == ()
     assert [error.path for error in errors] == [PATH]
-
-
-def test_empty_list_is_fine():
-    assert parse_tolerations("[]") == ((), ())
 
 
 def test_entries_beyond_the_limit_count_as_absent():

@@ -223,17 +223,6 @@ async def test_why_a_list_fails_is_told_once_while_it_is_the_same():
 
 
 @pytest.mark.looptime
-async def test_devices_are_known_when_a_list_succeeds_that_failed():
-    server = Server()
-    server.lists[CLAIMS.path] = refusal(403, "claims are forbidden")
-    followed = await following(server)
-    server.lists.clear()
-    await asyncio.sleep(60)
-    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
-    await followed.end()
-
-
-@pytest.mark.looptime
 async def test_a_server_that_serves_no_devices_is_asked_again_after_a_pause():
     server = Server(NOT_SERVED)
     followed = await following(server)

@@ -27,7 +27,6 @@ from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import NOT_LISTED, commands, events
 from taintwarden.engine.model import (
     ALL_PODS,
-    DeviceEffect,
     DeviceId,
     DeviceTaintSelector,
     DeviceUse,
@@ -36,7 +35,6 @@ from taintwarden.engine.model import (
     Policy,
     TaintSelector,
     Timing,
-    Toleration,
     ValueType,
 )
 from taintwarden_devices import events as device_events
@@ -45,26 +43,11 @@ from taintwarden_devices.node_taints import MAX_ABSENT
 from taintwarden_devices.source import JUDGED_AT_ONCE
 
 
-def test_nothing_is_evicted_before_devices_are_known():
-    rig = Devices(known=False).with_device(tainted())
-    assert rig.evicted == []
-    rig.process(device_events.DevicesKnown(known=True))
-    assert rig.evicted == ["a"]
-
-
 def test_before_they_are_listed_a_report_does_not_call_them_known():
     rig = Devices(known=False)
     assert rig.machine.view.report(rig.now)[0].devices.problem == NOT_LISTED
     rig.feed(device_events.DevicesKnown(known=True))
     assert rig.machine.view.report(rig.now)[0].devices.problem == ""
-
-
-def test_what_is_not_followed_any_more_evicts_nobody():
-    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(tainted())
-    rig.feed(device_events.DevicesKnown(known=False, problem="not served"))
-    rig.advance(120)
-    assert rig.evicted == []
-    assert rig.machine.view.report(rig.now)[0].devices.problem == "not served"
 
 
 def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
@@ -136,15 +119,6 @@ def test_the_annotation_narrows_what_the_claim_tolerates(value, leaves):
     """KEP-5471, story 4."""
     rig = Devices(for_devices(value_type=ValueType.INTEGER)).with_device(
         tainted(value), native(), extended=[above("950")]
-    )
-    assert rig.evicted == (["a"] if leaves else [])
-
-
-@pytest.mark.parametrize(("xid", "leaves"), [("79", True), ("43", False), ("31", False)])
-def test_codes_that_are_harmless_are_spared(xid, leaves):
-    """Decimal codes, as NVIDIA's driver writes them."""
-    rig = Devices(for_devices(effects=(DeviceEffect.NO_SCHEDULE, DeviceEffect.NONE))).with_device(
-        tainted(xid, "NoSchedule" if xid == "79" else "None"), extended=[Toleration(KEY, "In", values=("31", "43"))]
     )
     assert rig.evicted == (["a"] if leaves else [])
 
@@ -426,25 +400,6 @@ def test_an_old_time_removes_no_grace_where_the_device_was_seen_without_the_tain
     assert rig.evicted == ["a"]
 
 
-def test_the_grace_counts_from_the_value():
-    rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))).with_device(
-        tainted("990", added_at=START - 5_000), native(), extended=[above("950")]
-    )
-    rig.advance(100)
-    rig.slice(gpu_0=tainted("900", added_at=START - 5_000))
-    rig.advance(59)
-    assert rig.evicted == []
-    rig.advance(2)
-    assert rig.evicted == ["a"]
-
-
-def test_the_history_is_stored_with_the_node():
-    rig = Devices().with_device(tainted("990"), native())
-    [(name, history)] = decode_histories(stored(rig)).items()
-    assert name == f"{KEY}:NoExecute@{GPU_0}"
-    assert history.value == "990"
-
-
 @pytest.mark.parametrize("first", ["devices", "synced", "devices before pods"])
 def test_a_restart_moves_no_deadline(first):
     policy = for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))
@@ -470,15 +425,6 @@ def test_a_restart_moves_no_deadline(first):
     assert rig.evicted == []
     rig.advance(2)
     assert rig.evicted == ["a"]
-
-
-def test_what_is_stored_stays_until_devices_are_known():
-    before = Devices()
-    before.slice(gpu_0=tainted("990"))
-    before.claim("a", tolerations=[native()])
-    before.pod("a")
-    rig = Devices(known=False, history=stored(before))
-    assert not [one for one in rig.ordered if isinstance(one, commands.SaveHistory)]
 
 
 OLD = START - 5_000

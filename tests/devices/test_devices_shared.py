@@ -24,20 +24,6 @@ def test_each_claim_on_a_device_tolerates_for_itself():
     assert sorted(rig.evicted) == ["a", "c"]
 
 
-def test_all_of_a_hundred_pods_that_share_a_device_leave():
-    names = [f"pod-{number}" for number in range(100)]
-    rig = Devices()
-    for name in names:
-        rig.pod(name)
-    rig.claim(*names)
-    rig.slice(gpu_0=tainted())
-    for number in range(len(names)):  # so many calls at once as the API server may be asked
-        name = rig.evicted[number]
-        rig.settle(name)
-        rig.gone(name)
-    assert sorted(rig.evicted) == sorted(names)
-
-
 # -- many taints ------------------------------------------------------------------------------------------------------
 
 

@@ -173,14 +173,14 @@ def test_each_outcome_has_its_delays(outcome):
     assert longest * 0.8 <= waits[-1] <= longest * 1.2
 
 
-# -- what it keeps -----------------------------------------------------------------------------------------------------
-
-
 def test_it_is_postponed_and_never_brought_forward():
     one = claim()
     one.postpone(120.0)
     one.postpone(110.0)
     assert one.not_before == 120.0
+
+
+# -- what it keeps -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("due_at", "waits"), [(400.0, 130.0), (500.0, 0.0), (600.0, 0.0)])
@@ -196,19 +196,6 @@ def test_another_deadline_is_not_announced_yet(due_at, announced):
     one.announce(1)
     one.decide(grounds(POLICY, due_at=due_at), POD, 0.0)
     assert one.announced_in == (1 if announced else None)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda: grounds(POLICY, due_at=501.0),
-        lambda: grounds(msgspec.structs.replace(POLICY, generation=2)),
-        lambda: msgspec.structs.replace(grounds(POLICY), exempt="it opts out"),
-    ],
-    ids=["deadline", "policy", "exempt"],
-)
-def test_other_ones_do(other):
-    assert claim().decide(other(), POD, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -286,21 +273,12 @@ def test_the_policys_grace_period_replaces_the_pods_own(given, seconds):
 
 # -- the claims on a pod -----------------------------------------------------------------------------------------------
 
-ENFORCED, REHEARSED = limited("e"), limited("r", spec={"mode": "DryRun"})
-
 
 def claimed(*given: Claim) -> Claims:
     claims = Claims()
     for one in given:
         claims.add(claims.evictee(POD), one)
     return claims
-
-
-def test_a_pod_has_one_claim_for_each_policy():
-    claims = claimed(claim(limited("x")), claim(limited("y")))
-    assert [claims.get(key) for key in ("a/x", "a/y", "a/z", "b/x")] == [*claims, None, None]
-    assert [one.policy.name for one in claims.evictees["a"].claims] == ["x", "y"]
-    assert len(list(claims)) == 2
 
 
 def test_a_pod_is_forgotten_with_its_last_claim():

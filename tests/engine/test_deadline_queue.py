@@ -77,19 +77,6 @@ def test_draining_gives_everything_in_order(steps):
     assert drained == [entry[2] for entry in sorted(wanted.values())]
 
 
-def test_an_empty_queue():
-    queue = DeadlineQueue()
-    assert (len(queue), queue.head(), queue.next_at(), queue.pop_due(1e12)) == (0, None, None, None)
-    queue.cancel("nobody")
-
-
-def test_what_is_due_exactly_now_is_due():
-    queue = DeadlineQueue()
-    queue.schedule("a", 10.0)
-    assert queue.pop_due(9.999) is None
-    assert queue.pop_due(10.0) == "a"
-
-
 def test_nothing_is_kept_however_often_a_deadline_moves():
     queue = DeadlineQueue()
     queue.schedule("first", 0.0)

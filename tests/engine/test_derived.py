@@ -22,11 +22,8 @@ from taintwarden.engine.model import (
     Toleration,
     Tolerations,
     ValueSource,
-    ValueType,
 )
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden_placement.node_labels import node_labels
-from taintwarden_placement.scheduling.feasibility import Demand, Judge
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
 KERNEL = ValueSource(SourceKind.NODE_INFO, NodeInfo.KERNEL_VERSION)
@@ -68,14 +65,6 @@ class Nodes(Rig):
 # -- which taints there are -------------------------------------------------------------------------------------------
 
 
-def test_a_value_is_a_taint_of_the_node():
-    rig = Nodes(reading())
-    rig.reports(kubelet="v1.30.1")
-    [(taint, history)] = rig.machine.view.node("n1").taints
-    assert taint == Taint("kubelet", "v1.30.1", Effect.NO_EXECUTE, "nodeInfo kubeletVersion")
-    assert (str(taint), history.added_at) == ("kubelet=v1.30.1:NoExecute", START)
-
-
 def test_a_taint_of_the_spec_counts_instead():
     rig = Nodes(reading(effects=(Effect.NO_EXECUTE, Effect.NO_SCHEDULE)))
     rig.reports("kubelet=v1.99.0", kubelet="v1.30.1")
@@ -114,13 +103,6 @@ def test_a_pod_without_a_toleration_for_the_key_is_not_concerned():
     rig.pod("unaware")
     rig.pod("other", gt("950"))
     assert rig.evictions() == []
-
-
-def test_a_taint_of_the_spec_concerns_every_pod():
-    rig = Nodes(reading())
-    rig.reports("kubelet=v1.30.1", kubelet="v1.30.1")
-    rig.pod("unaware")
-    assert rig.evictions() == ["unaware"]
 
 
 def test_a_quarantine_does_not_act_on_it():
@@ -170,23 +152,7 @@ def test_each_kind_of_toleration_names_the_key(sources):
     assert concerns(Taint("k", "1"), Tolerations())
 
 
-def test_the_scheduler_extender_judges_likewise():
-    derived = Taint("kubelet", "v1.30.1", source="nodeInfo kubeletVersion")
-    assert Judge(Demand(Tolerations((), (newer(),)))).untolerated(derived)
-    assert not Judge(Demand(Tolerations((gt(),)))).untolerated(derived)
-
-
 # -- clocks -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_condition_counts_from_its_transition():
-    rig = Nodes(reading("gpu", HEALTHY))
-    rig.reports(healthy="False", since=START - 20)
-    rig.pod("p", Toleration("gpu", "NotIn", values=("False",), violation_grace_seconds=30), bound_at=START - 100)
-    rig.advance(9.75)
-    assert rig.evictions() == []
-    rig.advance(0.25)
-    assert rig.evictions() == ["p"]
 
 
 @pytest.mark.parametrize("restarts", [True, False])
@@ -291,20 +257,6 @@ def test_the_time_of_a_taint_of_the_spec_still_counts_after_a_gap():
     node = Node("n1", "uid-n1", {}, rig.make_taints("sla=940", added=START + 25), rig.version())
     rig.feed(events.NodeSeen(node, listed=True))
     assert rig.machine.view.node("n1").taints[0][1].added_at == START + 25
-
-
-# -- placement --------------------------------------------------------------------------------------------------------
-
-
-def placed(value, value_type=None):
-    return node_labels([Taint("k", value)], [TaintSelector("k", value_type=value_type, placement=True)])
-
-
-def test_a_value_that_no_label_can_have_is_left_out():
-    found = placed("v1.31.2+k3s1", ValueType.VERSION)
-    assert found.labels["value.taintwarden.io/k"] == ""
-    assert found.labels["version.taintwarden.io/k"] == placed("v1.31.2").labels["version.taintwarden.io/k"]
-    assert found.faults == (), "the version is expressed, and nothing else is asked for"
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------

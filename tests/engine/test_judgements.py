@@ -61,19 +61,6 @@ def test_a_value_that_is_tolerated_anyway_is_not_invalid():
 
 
 @pytest.mark.parametrize(
-    ("mode", "seconds"),
-    [(AFTER, None), (KUBERNETES, 30)],
-)
-def test_how_long_a_comparison_that_holds_tolerates(mode, seconds):
-    assert judge([gt(toleration_seconds=30)], Taint("sla", "980"), mode).seconds == seconds
-
-
-@pytest.mark.parametrize("mode", [AFTER, KUBERNETES])
-def test_plain_tolerations_follow_kubernetes_in_both_modes(mode):
-    assert judge([exists(toleration_seconds=30)], Taint("sla", "1"), mode).seconds == 30
-
-
-@pytest.mark.parametrize(
     ("tolerations", "mode", "grace"),
     [
         ([gt(toleration_seconds=30)], AFTER, 30),

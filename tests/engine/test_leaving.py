@@ -76,13 +76,6 @@ def test_a_pod_that_runs_again_after_a_restore_of_etcd_is_not_leaving():
     assert rig.world.limiter.departures.uids() == []
 
 
-def test_a_list_ends_what_it_does_not_name():
-    rig = evicted("a")
-    rig.process(events.PodsListed({}))
-    assert leaving(rig) == (0, [])
-    assert rig.world.limiter.departures.due == {}
-
-
 @pytest.mark.parametrize(
     ("value", "mode", "found"),
     [("sla=940", Mode.ENFORCE, 1), ("sla=980", Mode.ENFORCE, 0), ("sla=940", Mode.DRY_RUN, 0)],

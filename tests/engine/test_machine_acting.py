@@ -7,7 +7,7 @@ from engine.rig import REACHED, START, Rig, exists, gt
 from simulated import policy
 from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
-from taintwarden.engine.outcomes import OUTCOMES, CallAnswer
+from taintwarden.engine.outcomes import OUTCOMES
 
 
 def retry_delay(outcome: Outcome, attempts: int, uid: str) -> float:
@@ -35,17 +35,6 @@ def test_no_more_than_the_slots_are_under_way():
     rig.settle("b")
     assert len(rig.evictions()) == 2
     assert rig.view.in_flight == 6
-
-
-@pytest.mark.parametrize("outcome", list(Outcome))
-def test_every_answer_frees_its_slot(outcome):
-    rig = violated("a", "b", max_in_flight=1)
-    assert rig.evictions() == ["a"]
-    rig.settle("a", outcome)
-    if outcome.row.answer is not CallAnswer.FINE:
-        rig.advance(0.75)
-        rig.advance(0.25)  # the pause that an answer asks for, or the wait of a lane that fails
-    assert rig.evictions()[:1] == ["b"]
 
 
 def test_a_pod_is_not_asked_twice_while_a_call_is_under_way():
@@ -97,16 +86,6 @@ def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile()
 def evicted(rig: Rig) -> int:
     [report] = rig.view.report(rig.now)
     return report.status.evicted
-
-
-def test_the_overall_rate_holds_all_policies_back():
-    rig = Rig(policy("a", taints=[{"key": "x"}]), policy("b", taints=[{"key": "y"}]), overall_rate=2.0)
-    rig.node("n1", "x=1", "y=1")
-    for name in "abcdef":
-        rig.pod(name)
-    assert len(rig.evictions()) == 2
-    rig.advance(1)
-    assert len(rig.evictions()) == 2
 
 
 def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
@@ -236,11 +215,6 @@ def block_until_deleted(rig: Rig, outcome: Outcome = Outcome.BLOCKED, until: flo
 
 def test_a_pod_blocked_for_long_enough_is_deleted_and_not_before():
     assert 10.0 <= block_until_deleted(then_delete(10)) <= 10.5
-
-
-@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.THROTTLED, Outcome.REFUSED])
-def test_only_budgets_make_it_deleted(outcome):
-    assert block_until_deleted(then_delete(10), outcome) == float("inf")
 
 
 def test_a_method_that_deletes_asks_no_budget():
@@ -383,12 +357,6 @@ def test_pausing_calls_off_what_is_scheduled():
 
 
 # -- freshness --------------------------------------------------------------------------------------------------------
-
-
-def test_a_pod_newer_than_the_node_stream_waits_for_a_fresh_read():
-    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
-    assert rig.evictions() == []
-    assert rig.phase("a") is Phase.CHECKING
 
 
 def test_a_taint_that_went_away_spares_them():

@@ -1,12 +1,11 @@
 """How the machine acts on workloads that come back: when it tells, holds and lets go."""
 
-import msgspec
 import pytest
 
 from engine.rig import START, Rig, limited, owner
 from taintwarden.engine import model
-from taintwarden.engine.machine import Outcome, Phase, commands
-from taintwarden.engine.model import BounceSettings, Reclaim
+from taintwarden.engine.machine import Phase, commands
+from taintwarden.engine.model import BounceSettings
 
 TWICE = limited(bounce=BounceSettings())
 
@@ -67,24 +66,7 @@ def test_who_is_held_is_told_once():
     assert rig.take(commands.HeldAsBouncing) == []
 
 
-def test_a_call_that_fails_is_told_once():
-    rig = bouncing(limited(bounce=BounceSettings()), times=1)
-    rig.pod("next", **WEB)
-    for outcome in (Outcome.REFUSED, Outcome.FAILED):
-        rig.settle("next", outcome)
-        rig.advance(120)
-    assert len(rig.take(commands.Bounced)) == 1
-
-
 # -- what lets them go, or not -----------------------------------------------------------------------------------------
-
-
-def test_another_taint_is_followed_at_once():
-    rig = bouncing()
-    rig.pod("next", **WEB)
-    assert rig.evictions() == []
-    rig.node("n1", "cni=1")
-    assert rig.evictions() == ["next"]
 
 
 def test_who_comes_back_to_several_taints_bounces_by_each_of_them():
@@ -95,21 +77,6 @@ def test_who_comes_back_to_several_taints_bounces_by_each_of_them():
     rig.pod("next", **WEB)
     assert rig.evictions() == []
     assert rig.phase("next") is Phase.BLOCKED
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        limited(),
-        msgspec.structs.replace(TWICE, reclaim=Reclaim(600)),
-    ],
-    ids=["off", "reclaim"],
-)
-def test_a_policy_that_asks_for_less_lets_them_go_at_once(changed):
-    rig = bouncing()
-    rig.pod("next", **WEB)
-    rig.change(changed)
-    assert rig.evictions() == ["next"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, -2.0, 86_400.0])
@@ -165,13 +132,3 @@ def test_a_cordon_ends_the_wait():
     assert rig.evictions() == []
     rig.node("n1", "sla=940", CORDON)
     assert rig.evictions() == ["next"]
-
-
-def test_a_pod_that_comes_to_a_cordoned_node_waits_all_the_same():
-    """It was bound by something that heeds no cordon, and so is the next."""
-    rig = bouncing()
-    rig.node("n1", "sla=940", CORDON)
-    rig.advance(5)
-    rig.pod("next", **WEB, bound_at=rig.now.wall)
-    rig.advance(1)
-    assert rig.evictions() == []

@@ -3,7 +3,7 @@
 import msgspec
 
 from engine.rig import Rig, gt, limited, owner
-from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
+from taintwarden.engine.machine import Outcome, Phase, Timings, events
 from taintwarden.engine.model import PerWorkload, Policy, Reclaim, Window
 
 NEVER = (Window("0 0 29 2 *", 60),)
@@ -33,13 +33,6 @@ def test_a_policy_that_blocks_a_pod_does_not_hide_another_with_a_hard_deadline()
     assert rig.evictions() == ["a"]
 
 
-def test_a_closed_window_holds_back_its_own_policy_only():
-    rig = Rig(closed("shut", "sla"), keyed("open", "cni"))
-    rig.pod("a")
-    rig.node("n1", "sla=1", "cni=1")
-    assert [one.verdict.policy.name for one in rig.take(commands.Evict)] == ["open"]
-
-
 def test_every_claim_is_reported():
     rig = Rig(closed("shut", "sla"), closed("closed", "cni"))
     rig.pod("a")
@@ -57,16 +50,6 @@ def test_a_pod_is_asked_for_once():
     rig.node("n1", "sla=1", "cni=1")
     assert rig.evictions() == ["a"]
     assert sorted(one.phase.name for one in rig.view.claims("uid-a")) == ["ASIDE", "IN_FLIGHT"]
-
-
-def test_a_call_that_failed_lets_the_others_try():
-    rig = Rig(keyed("x", "sla"), keyed("y", "cni"))
-    rig.pod("a")
-    rig.node("n1", "sla=1", "cni=1")
-    [first] = rig.take(commands.Evict)
-    rig.settle("a", Outcome.REFUSED)
-    [second] = rig.take(commands.Evict)
-    assert {first.verdict.policy.name, second.verdict.policy.name} == {"x", "y"}
 
 
 def test_a_claim_that_is_withdrawn_is_no_cancellation_while_another_stands():

@@ -50,16 +50,6 @@ def test_a_leader_believes_its_own_memory():
     assert rig.deadline("a") == 100.0
 
 
-@pytest.mark.parametrize("added", [-1e18, -1.0])
-def test_times_before_1970_are_not_believed(added):
-    spot = limited("spot")
-    rig = Rig(spot)
-    rig.pod("a", gt(violation_grace_seconds=100))
-    rig.node("n1", "sla=940", history=raw(("940", added)))
-    assert rig.deadline("a") == 100.0
-    assert [type(one) for one in rig.out if isinstance(one, commands.UnreadableHistory)]
-
-
 def test_such_a_time_ends_no_operator_under_a_reclaim_policy():
     rig = Rig(policy(reclaim={"deadlineSeconds": 120}))
     assert rig.view.policies[0].reclaim == Reclaim(120)

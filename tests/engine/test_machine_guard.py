@@ -116,26 +116,6 @@ def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again)
 # -- opening -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_opens_before_the_first_eviction():
-    rig = spoiled(GUARDED, 4)
-    rig.store()
-    assert open_guard(rig)
-    assert calls(rig) == []
-
-
-def test_the_share_is_of_all_pods_that_the_policy_may_evict():
-    rig = crowd(guarded(min_pods=1), 4)
-    for number in range(16):
-        rig.pod(f"fine{number}", gt(), node="n2")
-    for number in range(80):
-        rig.pod(f"excluded{number}", node="n2", namespace="kube-system")
-    rig.node("n2", "sla=980")
-    rig.out = []
-    spoil(rig)
-    rig.store()
-    assert len(calls(rig)) == 4
-
-
 def test_a_record_that_is_read_before_the_pods_are_listed_does_not_hide_them():
     rig = Rig(guarded(min_pods=None), synced=False, leading=False)
     rig.feed(events.GuardRestored("p", GuardRecord(evicted=((rig.wall, (("shop", 4),)),))))
@@ -147,17 +127,6 @@ def test_a_record_that_is_read_before_the_pods_are_listed_does_not_hide_them():
     rig.store()
     assert told(rig, commands.GuardTripped) == []
     assert len(calls(rig)) == 3
-
-
-def test_a_wave_is_seen_whole_before_its_first_pod_goes():
-    rig = crowd(guarded(settle_seconds=2), 3)
-    rig.pod("elsewhere", gt(), node="n2")
-    spoil(rig)
-    rig.advance(1)
-    rig.node("n2", "sla=940")
-    rig.store()
-    assert calls(rig) == []
-    assert open_guard(rig)
 
 
 def test_the_cause_is_told_with_examples():
@@ -206,16 +175,6 @@ def test_a_blind_machine_opens_nothing():
 # -- the record --------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_goes_before_the_record_is_stored():
-    rig = spoiled(GUARDED, 2)
-    [save] = told(rig, commands.SaveGuard)
-    rig.advance(5)
-    assert calls(rig) == []
-    assert [namespace for _, namespace in save.record.reserved] == ["shop", "shop"]
-    rig.save()
-    assert calls(rig) == ["p0", "p1"]
-
-
 def test_a_record_that_could_not_be_stored_is_tried_again():
     rig = spoiled(GUARDED, 1)
     rig.save(succeeded=False)
@@ -229,17 +188,6 @@ def test_a_record_that_could_not_be_stored_is_tried_again():
 # -- closing -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_closes_when_the_value_recovers():
-    rig = spoiled(GUARDED, 8)
-    rig.node("n1", "sla=980")
-    rig.advance(2)
-    assert not open_guard(rig)
-    [closed] = told(rig, commands.GuardArmed)
-    assert closed.released is None
-    rig.store()
-    assert calls(rig) == []
-
-
 def eight_bad_nodes() -> Rig:
     """Each with a pod."""
     rig = Rig(GUARDED)
@@ -250,17 +198,6 @@ def eight_bad_nodes() -> Rig:
         rig.node(f"n{number}", "sla=0")
     rig.store()
     return rig
-
-
-def test_repairing_nodes_one_by_one_evicts_nothing():
-    """What has not been repaired yet must not be evicted since the rest has been."""
-    rig = eight_bad_nodes()
-    for number in range(8):
-        assert open_guard(rig)
-        rig.node(f"n{number}", "sla=980")
-        rig.store(14.0)
-    assert calls(rig) == []
-    assert not open_guard(rig)
 
 
 def test_the_nodes_that_are_bad_now_are_told_and_no_repaired_one():
@@ -334,20 +271,6 @@ def test_a_reset_that_was_granted_before_is_not_granted_for_another_wave():
     assert len(told(rig, commands.ClearGuardReset)) == 1
 
 
-def test_a_reset_releases_exactly_the_pods_that_it_named():
-    """Whatever else the guard counts meanwhile, and though it trips again."""
-    rig = crowd(guarded(settle_seconds=0), 8)
-    rig.node("n2", "sla=980")
-    for number in range(6):
-        rig.pod(f"q{number}", gt(), node="n2")
-    spoil(rig)
-    reset(rig)
-    rig.node("n2", "sla=940")
-    rig.store()
-    assert open_guard(rig)
-    assert calls(rig) == [f"p{number}" for number in range(8)]
-
-
 def test_a_reset_waits_until_all_is_known_that_it_lets_go():
     rig = Rig(GUARDED, synced=False, leading=False)
     rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", (("shop", 8),))))
@@ -394,17 +317,6 @@ def test_an_open_guard_stays_open_under_the_next_leader():
     assert calls(rig) == []
     assert told(rig, commands.GuardTripped) == [], "it was told by whoever led"
     assert rig.view.report(rig.now)[0].guard.record == GuardRecord(START - 60, "taint sla", (("shop", 8),))
-
-
-def test_another_policy_that_takes_over_counts_its_pods_and_the_first_does_not():
-    wide = limited("wide", guard=SETTINGS)
-    exact = limited("exact", spec={"taints": [{"key": "sla"}]}, guard=SETTINGS)
-    rig = spoiled(wide, 8)
-    assert open_guard(rig, "wide")
-    rig.change(wide, exact)
-    rig.advance(2)
-    assert not open_guard(rig, "wide")
-    assert open_guard(rig, "exact")
 
 
 # -- for whom a pod counts ---------------------------------------------------------------------------------------------
@@ -485,17 +397,6 @@ def test_what_was_counted_before_a_pause_holds_no_other_wave(returns: tuple[str,
     rig.change(GUARDED)
     rig.store()
     assert calls(rig) == pods
-
-
-def test_pods_that_a_budget_selects_no_more_count():
-    rig = crowd(GUARDED, 8)
-    rig.budget(allowed=0)
-    spoil(rig)
-    rig.store()
-    assert not open_guard(rig)
-    rig.budget(allowed=0, app="other")
-    rig.advance(1)
-    assert open_guard(rig)
 
 
 def test_pods_are_not_evicted_before_they_count_by_their_new_budgets():

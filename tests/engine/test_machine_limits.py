@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
+from engine.rig import START, ZONE, Rig, exists, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import CALLS
 from taintwarden.engine.machine import Outcome, Phase, commands, events
@@ -15,14 +15,10 @@ from taintwarden.engine.model import (
     Policy,
     Reclaim,
     SpreadConstraint,
-    UnhealthyTaint,
-    Window,
-    ZoneHealth,
 )
 from taintwarden.engine.selectors import LabelSelector
 
 ONE = PerWorkload(1)
-HEALTH = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))
 FOREIGN = owner("clone", "CloneSet")
 
 
@@ -61,15 +57,6 @@ def phase(rig: Rig, name: str) -> Phase:
 # -- workloads ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_next_goes_when_a_replacement_is_ready():
-    rig = short_of_one()
-    evicted(rig, "a")
-    rig.pod("e", owner=owner(), node="n2")
-    assert rig.evictions() == []
-    rig.pod("e", owner=owner(), node="n2", ready=True)
-    assert rig.evictions() == ["b"]
-
-
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
     """A stream may be late: what has become Ready counts for its workload."""
@@ -79,18 +66,6 @@ def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
     rig.node("n1", "sla=940")
     [order] = rig.take(commands.Evict)
     assert order.as_seen is not ready
-
-
-def test_a_call_that_failed_counts_until_it_is_tried_again():
-    rig = crowd(limited(per_workload=ONE), "a", "b", wanted=2)
-    spoil(rig)
-    rig.settle("a", Outcome.FAILED)
-    assert rig.evictions() == []
-    rig.advance(1)
-    assert rig.evictions() == ["a"]
-    rig.settle("a", Outcome.FAILED)
-    rig.advance(0.25)
-    assert "b" not in rig.evictions()
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_change():
@@ -112,17 +87,6 @@ def test_new_labels_of_a_foreign_controllers_pod_replace_nobody():
 # -- nodes -------------------------------------------------------------------------------------------------------------
 
 
-def test_one_pod_of_a_node_goes_at_a_time():
-    rig = crowd(limited(per_node=PerNode(1)), "a", "b")
-    assert spoil(rig) == ["a"]
-    rig.settle("a")
-    assert rig.evictions() == []
-    rig.gone("a", until=rig.wall + 30)
-    assert rig.evictions() == []
-    rig.gone("a")
-    assert rig.evictions() == ["b"]
-
-
 @pytest.mark.parametrize("others", [{}, {"uid-stranger": "n2"}], ids=["not listed", "on another node"])
 def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
     rig = crowd(limited(per_node=PerNode(1)), "a")
@@ -133,14 +97,6 @@ def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_budget_that_is_deleted_lets_all_go():
-    rig = crowd(limited(), "a", "b")
-    rig.budget(allowed=0)
-    spoil(rig)
-    rig.process(events.BudgetGone("shop", "pdb"))
-    assert rig.evictions() == ["a", "b"]
 
 
 def test_a_budget_that_holds_is_told_once():
@@ -156,39 +112,11 @@ def test_a_budget_that_holds_is_told_once():
     assert rig.take(commands.HeldByBudget) == []
 
 
-def test_a_held_pod_whose_labels_change_follows_its_new_budgets():
-    rig = Rig(limited())
-    rig.budget(allowed=0, app="web")
-    rig.pod("a", labels={"app": "web"}, ready=True)
-    assert spoil(rig) == []
-    rig.pod("a", labels={"app": "db"}, ready=True)
-    assert rig.evictions() == ["a"]
-
-
-def test_a_held_pod_that_may_stay_is_cancelled():
-    rig = crowd(limited(), "a")
-    rig.budget(allowed=0)
-    spoil(rig)
-    rig.node("n1")
-    assert [one.pod.name for one in rig.take(commands.Cancelled)] == ["a"]
-    assert rig.claimed() == []
-
-
 THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}
 
 
 def deletions(rig: Rig) -> list[tuple[str, bool]]:
     return [(one.pod.name, one.delete) for one in rig.take(commands.Evict)]
-
-
-def test_a_pod_that_a_budget_holds_for_long_is_deleted_if_wanted():
-    rig = crowd(limited(spec=THEN_DELETE), "a")
-    rig.budget(allowed=0)
-    spoil(rig)
-    rig.advance(59.75)
-    assert deletions(rig) == []
-    rig.advance(0.25)
-    assert deletions(rig) == [("a", True)]
 
 
 def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api_server_refused_it_once():
@@ -261,54 +189,6 @@ def test_another_timeout_holds_for_those_that_are_held():
     assert deletions(rig) == [("a", True)]
 
 
-# -- zones -------------------------------------------------------------------------------------------------------------
-
-
-def zones(rig: Rig, name: str = "p") -> list[tuple[str, str, int, int]]:
-    return [(zone, str(state), nodes, bad) for zone, state, nodes, bad in rig.world.limiter.zones.table(name)]
-
-
-def fleet(rig: Rig, good: int, bad: int, zone: str = "z1", **more) -> None:
-    """Nodes with a pod each; the bad ones have a taint."""
-    for number in range(good + bad):
-        name = f"{zone}-{number}"
-        rig.pod(f"p-{name}", gt(), node=name)
-        rig.node(name, "sla=980" if number < good else "sla=940", labels={ZONE: zone}, **more)
-
-
-def test_a_degraded_zone_goes_slowly():
-    rig = Rig(limited(zone_health=HEALTH))
-    fleet(rig, 3, 0, "z2")
-    fleet(rig, 2, 6)
-    assert rig.evictions() == ["p-z1-2", "p-z1-3", "p-z1-4"], "one at once of the Degraded zone, too"
-    rig.advance(1)
-    assert rig.evictions() == ["p-z1-5"]
-
-
-def test_when_every_zone_is_full_nobody_goes():
-    rig = Rig(limited(zone_health=HEALTH), leading=False)
-    fleet(rig, 0, 3)
-    fleet(rig, 0, 3, "z2")
-    rig.feed(events.LeadershipChanged(leading=True))
-    rig.advance(60)
-    assert rig.evictions() == []
-    assert rig.view.report(rig.now)[0].status.limited_by == "zone"
-
-
-# -- windows -----------------------------------------------------------------------------------------------------------
-
-
-def test_outside_its_windows_a_policy_evicts_nobody():
-    hour = START // 3_600 * 3_600
-    given = msgspec.structs.replace(limited(), windows=(Window("0 * * * *", 600),))
-    rig = Rig(given)
-    assert rig.wall - hour > 600
-    rig.pod("a")
-    assert spoil(rig) == []
-    rig.advance(hour + 3_600 - rig.wall, step=1.0)
-    assert rig.evictions() == ["a"]
-
-
 # -- several policies --------------------------------------------------------------------------------------------------
 
 
@@ -352,23 +232,6 @@ def test_a_policy_that_changes_lets_those_it_held_be_asked_again():
     rig = short_of_one()
     rig.change(limited(per_workload=PerWorkload(3)))
     assert rig.evictions() == ["b", "c"]
-
-
-def test_a_held_pod_that_another_policy_takes_over_follows_its_limits():
-    rig = crowd(keyed("wide", "*", per_workload=ONE), *"abcd", wanted=4)
-    spoil(rig)
-    rig.change(keyed("wide", "*", per_workload=ONE), keyed("exact", "sla"))
-    assert rig.evictions() == ["b", "c", "d"]
-
-
-def test_a_replica_that_follows_evicts_nobody_whatever_limits_say():
-    rig = short_of_one()
-    rig.feed(events.LeadershipChanged(leading=False))
-    rig.wants(owner(), 0)
-    rig.advance(60)
-    assert rig.evictions() == []
-    rig.process(events.LeadershipChanged(leading=True))
-    assert rig.evictions() == ["b", "c", "d"]
 
 
 def test_a_parked_pod_lets_the_next_of_its_key_be_asked():

@@ -5,12 +5,12 @@ import json
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, exists, gt, limited
+from engine.rig import START, Rig, exists, gt
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.machine.verdicts import MAX_ALIKE
-from taintwarden.engine.model import GuardSettings, OnInvalidValue, Owner, Reclaim, Toleration
+from taintwarden.engine.model import OnInvalidValue, Owner, Reclaim, Toleration
 from taintwarden.engine.rfc3339 import at
 
 WEB = Owner("ReplicaSet", "web", "uid-web")
@@ -60,14 +60,6 @@ def test_a_more_specific_policy_that_is_paused_keeps_the_others_off():
     assert fate(rig) == ""
 
 
-def test_a_policy_that_does_not_select_the_pod_leaves_it_to_another():
-    choosy = policy("choosy", taints=[{"key": "sla"}], podSelector={"matchLabels": {"app": "web"}})
-    rig = Rig(policy("all"), choosy)
-    rig.node("n1", "sla=1")
-    assert fate(rig, labels={"app": "db"}) == "all"
-    assert fate(rig, labels={"app": "web"}, uid="b") == "choosy"
-
-
 def test_each_taint_has_its_own_policy_and_the_first_deadline_wins():
     slow = policy("slow", taints=[{"key": "x"}], timing={"violationGraceSeconds": 60})
     rig = Rig(slow, policy("fast", taints=[{"key": "y"}], timing={"violationGraceSeconds": 30}))
@@ -79,16 +71,6 @@ def test_each_taint_has_its_own_policy_and_the_first_deadline_wins():
 
 
 # -- selectors --------------------------------------------------------------------------------------------------------
-
-
-def test_only_selected_nodes_count():
-    rig = Rig(policy(nodeSelector={"matchLabels": {"zone": "a"}}))
-    rig.node("n1", "sla=1", labels={"zone": "b"})
-    assert fate(rig) == ""
-    rig.node("n1", "sla=1", labels={"zone": "a"})
-    assert rig.deadline("a") == 0.0
-    rig.node("n1", "sla=1", labels={})
-    assert rig.deadline("a") is None
 
 
 def test_only_selected_namespaces_count():
@@ -286,12 +268,6 @@ def test_a_value_that_is_not_of_its_type_is_told_before_a_pod_is_there():
     assert [told.verdict.taint.value for told in rig.take(commands.InvalidValue)] == ["98O"]
 
 
-def test_without_a_type_a_value_that_no_pod_compares_is_valid():
-    rig = Rig()
-    rig.node("n1", "sla=98O")
-    assert invalid(rig) == []
-
-
 def test_evicting_by_an_invalid_value_is_the_policys_choice():
     rig = Rig(policy(timing={"onInvalidValue": "Evict"})).with_pod("sla=high", gt())
     [told] = rig.take(commands.InvalidValue)
@@ -431,12 +407,6 @@ def test_the_leader_of_another_term_announces_it_again(term, again):
     assert len(rig.take(commands.Scheduled)) == again
 
 
-def test_another_deadline_is_announced_again():
-    rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
-    rig.pod("a", gt(violation_grace_seconds=90))
-    assert [told.due_at - START for told in rig.take(commands.Scheduled)] == [60.0, 90.0]
-
-
 # -- the durable clock ------------------------------------------------------------------------------------------------
 
 
@@ -491,16 +461,6 @@ def test_a_value_that_all_tolerate_is_saved_soon_too():
     rig = Rig().with_pod("sla=980", gt(violation_grace_seconds=60))
     rig.advance(2)
     assert len(rig.take(commands.SaveHistory)) == 1
-
-
-def test_pods_on_a_node_that_opts_out_are_not_of_the_population():
-    rig = Rig(limited(guard=GuardSettings(min_pods=0)))
-    rig.node("n1", "sla=980")
-    rig.node("n2", "sla=980", do_not_evict=True)
-    for number in range(10):
-        rig.pod(f"a{number}", gt(), node="n1")
-        rig.pod(f"b{number}", gt(), node="n2")
-    assert rig.view.guard("p", rig.now).population == 10
 
 
 @pytest.mark.parametrize(("of_pod", "of_node"), [(True, False), (False, True), (True, True)])

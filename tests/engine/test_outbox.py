@@ -10,7 +10,7 @@ from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Timings, WriteOutcome
 from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, Write
 from taintwarden.engine.machine.events import Written
-from taintwarden.engine.machine.outbox import Outbox, guard_key, history_key, key_of
+from taintwarden.engine.machine.outbox import Outbox, guard_key, history_key
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Gates, Instant, Node
 
@@ -78,12 +78,6 @@ def test_a_follower_writes_nothing():
     assert not bench.outbox.is_waiting(KEY)
 
 
-def test_nothing_else_is_written_while_a_write_is_under_way():
-    bench = Bench()
-    bench.put(history("a"), history("b"))
-    assert bench.ordered() == [history("a")]
-
-
 def test_what_is_wanted_by_then_is_written_when_it_ends():
     bench = Bench()
     bench.put(history("a"), history("b"), history("c"))
@@ -119,11 +113,6 @@ def test_other_keys_do_not_wait(other):
     assert bench.ordered() == [history("a"), other]
 
 
-def test_keys_name_what_is_written():
-    orders = [history("a"), guard(), ClearGuardReset(POLICY)]
-    assert [key_of(order) for order in orders] == [KEY, guard_key("p"), "guard-reset/p"]
-
-
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
@@ -132,15 +121,6 @@ def test_an_answer_to_another_order_of_the_same_content_does_not_count():
     bench.put(history("a"))
     assert not bench.outbox.answered(Written(history("a"), WriteOutcome.DONE))
     assert bench.outbox.believed(KEY, 0) == history("a")
-
-
-def test_nothing_is_remembered_of_a_write_that_was_done():
-    bench = Bench()
-    bench.put(history("a"))
-    bench.answer()
-    bench.world.out.clear()
-    assert kept(bench.outbox, "n1") == []
-    assert bench.outbox.next_at() is None
 
 
 @pytest.mark.parametrize("wanted", [[], [history("b")]], ids=["alone", "followed"])
@@ -313,17 +293,6 @@ def test_a_write_stands_while_it_is_under_way_and_no_longer():
     assert not bench.outbox.stands(history("a")), "another order of the same content"
     bench.outbox.clear()
     assert not bench.outbox.stands(order)
-
-
-def test_a_write_of_another_term_does_not_stand():
-    bench = Bench()
-    bench.put(history("a"))
-    [old] = bench.ordered()
-    bench.outbox.clear()
-    bench.world.term = 2
-    bench.put(history("a"))
-    [new] = bench.ordered()
-    assert [bench.outbox.stands(old), bench.outbox.stands(new)] == [False, True]
 
 
 def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():

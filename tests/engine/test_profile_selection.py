@@ -47,19 +47,6 @@ def stage() -> Stage:
     return Stage()
 
 
-# -- coming, changing and going ---------------------------------------------------------------------------------------
-
-
-def test_a_profile_that_comes_calls_an_eviction_off(stage):
-    stage.node("n1", "sla=940", added=START)
-    stage.pod("a", exists(toleration_seconds=60))
-    assert stage.notices()[-1] == "Scheduled a"
-    stage.give("fast", gt("900"))
-    assert stage.notices() == ["Cancelled a"]
-    stage.advance(120)
-    assert stage.evictions() == []
-
-
 # -- while evictions wait ---------------------------------------------------------------------------------------------
 
 

@@ -114,22 +114,7 @@ def test_a_delayed_claim_waits_by_the_monotonic_clock():
     assert bench.queues.pop_due(at(0.0, 120.0)) == "a/x"
 
 
-def test_a_pod_whose_eviction_was_accepted_is_looked_for_later():
-    bench = Bench()
-    bench.ready("a")
-    bench.go("a")
-    bench.queues.expect_gone(bench.claims["a"], by=180.0)
-    assert bench.claims["a"].phase is Phase.LEAVING
-    assert bench.queues.pop_due(at(0.0, 180.0)) == "a/x"
-
-
 # -- standing ready ----------------------------------------------------------------------------------------------------
-
-
-def test_the_first_in_order_is_next_whenever_it_came():
-    bench = Bench()
-    bench.ready("b", "c", "a")
-    assert bench.next() == "a"
 
 
 def test_a_hard_deadline_goes_before_every_other():
@@ -159,20 +144,6 @@ def test_released_pods_have_a_lane_of_their_own():
     bench.wait("b")
     bench.queues.make_ready(bench.claims["b"], bench.pods["b"], NOW, is_released=True)
     assert bench.queues.first_ready(besides={OF_X: None}) is bench.claims["b"]
-
-
-def test_the_lanes_of_a_policy_may_be_left_out():
-    bench = Bench()
-    bench.ready("a", policy=X)
-    bench.ready("b", policy=Y)
-    assert bench.queues.first_ready(besides={OF_X: None}) is bench.claims["b"]
-
-
-def test_a_lane_is_forgotten_with_its_last_pod():
-    bench = Bench()
-    bench.ready("a")
-    bench.go("a")
-    assert (bench.queues.groups(), bench.queues._lanes) == ([], {})
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------

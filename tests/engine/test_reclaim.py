@@ -37,13 +37,6 @@ def graces(rig: Rig) -> list[int | None]:
 # -- when --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_may_stay_for_a_while_goes_early_enough_to_stop_in_order():
-    rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}}))
-    rig.pod("a", grace_seconds=40)
-    warn(rig)
-    assert rig.deadline("a") == SECONDS - 40
-
-
 def test_the_policys_grace_period_counts_instead_of_the_pods():
     rig = Rig(spot(spec={"timing": {"violationGraceSeconds": 1_000}, "eviction": {"gracePeriodSeconds": 10}}))
     rig.pod("a", grace_seconds=500)
@@ -281,11 +274,6 @@ def end(pods: int = 0, at_risk: int = 0, missed: int = 0) -> ReclaimStatus:
 
 def ends(rig: Rig) -> list[ReclaimStatus]:
     return list(rig.view.report(rig.now)[0].status.reclaims)
-
-
-def test_the_end_of_a_node_is_reported_with_the_pods_that_cannot_leave_it():
-    rig = held()
-    assert ends(rig) == [end(pods=1, at_risk=1)]
 
 
 def test_a_pod_is_not_at_risk_any_more_when_its_policy_gives_it_less_grace():

@@ -17,7 +17,6 @@ from taintwarden.engine.machine import (
 )
 from taintwarden.engine.model import (
     GuardSettings,
-    Instant,
     PerNode,
     PerWorkload,
     Policy,
@@ -74,11 +73,6 @@ def crowd(given: Policy, *names: str, **options) -> Rig:
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_rate_holds_all_that_stand_in_line_until_the_next_token():
-    rig = crowd(limited(evictions_per_second=0.5, burst=1), *"abcd")
-    assert told(rig).limits == held("policy-rate", 3, START, START + 2)
-
-
 def test_since_when_is_the_oldest_pods():
     rig = crowd(limited(per_workload=ONE), "a", "b")
     rig.wants(owner(), 3)
@@ -102,17 +96,6 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
     due = rig.wall
     rig.advance(10)
     assert told(rig).limits == held("guard", 4, due, due + 300)
-
-
-def test_what_a_limit_says_is_told():
-    [limit] = crowd(limited(per_workload=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
-    assert limit.message.endswith("is missing or being evicted, and at most 1 (1) may be")
-
-
-def test_pods_whose_wave_is_too_large_already_wait_for_a_guard_that_has_tripped():
-    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=300)), *"abcd")
-    rig.advance(10)
-    assert told(rig).limits == held("guard", 4, rig.wall - 10, None)
 
 
 def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
@@ -212,13 +195,6 @@ def test_of_a_long_message_beginning_and_end_are_told():
     assert pod.message == limit.message
     assert (len(limit.message), limit.message[-19:]) == (MAX_MESSAGE_CHARACTERS, ": unknown authority")
     assert "failed calling webhook: x" in limit.message
-
-
-def test_a_call_without_an_answer_is_told_with_its_time():
-    rig = crowd(limited(), "a")
-    (pod,) = told(rig).next_pods
-    assert (pod.limit, pod.message) == ("", f"requested at {at(START)}, the API server has not answered")
-    assert limits(rig) == []
 
 
 def test_a_call_without_an_answer_for_a_second_is_a_limit():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.engine.model import Effect, Taint, TaintSelector
-from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
+from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 IN, NOT_IN, EXISTS, ABSENT = SelectorOperator
 
@@ -35,11 +35,6 @@ def test_all_requirements_must_hold():
     assert selector.selects({"a": "1", "b": ""})
     assert not selector.selects({"a": "1"})
     assert not selector.selects({"b": ""})
-
-
-def test_no_requirement_selects_everything():
-    assert EVERYTHING.selects({})
-    assert EVERYTHING.selects({"a": "1"})
 
 
 labels = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"))
@@ -79,9 +74,3 @@ def test_specificity_grows_with_the_prefix_and_an_exact_key_is_the_most():
     assert ranks == sorted(set(ranks))
     longest = Taint("x" * 253 + "/k")
     assert TaintSelector("x" * 253 + "/*").specificity(longest) < TaintSelector(longest.key).specificity(longest)
-
-
-def test_effects_are_selected_too():
-    selector = TaintSelector("*", (Effect.NO_SCHEDULE,))
-    assert selector.specificity(Taint("k", "", Effect.NO_SCHEDULE))
-    assert not selector.specificity(Taint("k"))

@@ -23,11 +23,6 @@ def asked(rig: Rig, order: commands.Order) -> bool:
     return rig.machine.stands(order, rig.now)
 
 
-def test_an_eviction_that_was_just_issued_stands():
-    rig, order = evicting()
-    assert asked(rig, order)
-
-
 def lead(rig: Rig, *, leading: bool, term: int = 0) -> None:
     rig.feed(events.LeadershipChanged(leading=leading, term=term))
 

@@ -88,13 +88,3 @@ def test_it_is_full_until_a_token_is_taken():
     bucket.take(0.0)
     assert not bucket.is_full(0.0)
     assert bucket.is_full(1.0)
-
-
-def test_a_token_that_is_there_is_available_now():
-    bucket = TokenBucket(1.0, 5, empty_at=100.0)
-    assert bucket.available_at(101.5) == 101.5
-
-
-def test_a_token_that_is_not_there_is_available_when_it_is_complete():
-    bucket = TokenBucket(2.0, 5, empty_at=100.0)
-    assert bucket.available_at(100.25) == 100.5

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.rig import REACHED, Rig, exists, gt, limited
-from taintwarden.engine.limits.refusal import BUDGET, VIEW
+from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import ClaimView, Outcome, Phase, events
 from taintwarden.engine.model import Profile
 from taintwarden.engine.selectors import LabelSelector
@@ -19,16 +19,6 @@ def only(rig: Rig, name: str = "a") -> ClaimView:
     return claim
 
 
-# -- the machine ------------------------------------------------------------------------------------------------------
-
-
-def test_whether_a_stream_is_cut_off():
-    rig = Rig()
-    assert rig.view.is_blind is False
-    rig.feed(events.ViewChanged("pods", live=False))
-    assert rig.view.is_blind is True
-
-
 # -- what is in force -------------------------------------------------------------------------------------------------
 
 
@@ -42,26 +32,14 @@ def test_tolerations_of_a_class_are_its_own_and_those_of_profiles():
     assert [one.name for one in rig.view.profiles] == ["all"]
 
 
-def test_policies_of_a_class_are_those_that_select_it():
-    rig = Rig(limited("a"), limited("b", spec={"podSelector": {"matchLabels": {"app": "db"}}}))
-    assert [one.name for one in rig.view.policies_for(rig.pod("a").shared)] == ["a"]
-
-
-# -- the cluster ------------------------------------------------------------------------------------------------------
-
-
-def test_nodes_are_those_that_were_seen():
-    rig = Rig()
-    rig.node("n1")
-    rig.pod("a", node="n2")
-    assert rig.view.nodes == ("n1",)
-
-
 @pytest.mark.parametrize("name", ["n2", "n3"], ids=["has a pod", "is unknown"])
 def test_a_node_that_was_not_seen_is_none(name):
     rig = Rig()
     rig.pod("a", node="n2")
     assert rig.view.node(name) is None
+
+
+# -- the cluster ------------------------------------------------------------------------------------------------------
 
 
 def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
@@ -72,35 +50,11 @@ def test_a_node_has_its_taints_and_the_policies_that_act_on_it():
     assert found.device_taints == ()
 
 
-def test_pods_are_those_of_the_node():
-    rig = Rig()
-    rig.pod("a")
-    rig.pod("b", node="n2")
-    assert [one.name for one in rig.view.pods("n1")] == ["a"]
-    assert rig.view.pods("n3") == ()
-    assert rig.view.pod_count == 2
-
-
 def test_verdicts_are_on_a_class_and_a_node_which_need_no_such_pod():
     rig = Rig()
     rig.node("n1", "sla=940")
     [verdict] = rig.view.verdicts("n1", rig.make_pod("a", gt()).shared)
     assert (verdict.taint.value, verdict.evicts) == ("940", True)
-
-
-def test_budgets_of_a_class_are_those_that_select_it():
-    rig = Rig()
-    rig.budget("all", 1)
-    rig.budget("db", app="db")
-    assert [one.name for one in rig.view.budgets_of(rig.pod("a").shared)] == ["all"]
-
-
-def test_each_budget_of_a_pod_is_shown_with_its_refusal():
-    rig = Rig()
-    rig.budget("a", 1)
-    rig.budget("b", 0)
-    found = rig.view.budgets(rig.pod("a"))
-    assert [(one.name, refusal and refusal.limit) for one, refusal in found] == [("a", None), ("b", BUDGET)]
 
 
 # -- what holds a claim -----------------------------------------------------------------------------------------------
@@ -120,17 +74,6 @@ def test_after_a_failed_call_its_outcome_holds_the_pod_until_the_next_one():
     assert claim.detail.endswith("rejects the eviction: policy says no")
     assert claim.until == rig.monotonic + 1
     assert (claim.outcome, claim.attempts, claim.budgets) == (Outcome.DENIED, 1, ())
-
-
-def test_a_budget_whose_status_allows_nothing_is_named():
-    rig = Rig(limited())
-    rig.budget("mine", 0)
-    rig.pod("a")
-    rig.node("n1", "sla=940")
-    claim = only(rig)
-    assert (claim.phase, claim.limit, claim.budgets) == (Phase.BLOCKED, BUDGET, ("shop/mine",))
-    assert "shop/mine allows no disruption" in claim.detail
-    assert claim.ready_since == rig.monotonic
 
 
 def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():

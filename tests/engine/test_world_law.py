@@ -624,16 +624,6 @@ def test_a_wave_above_it_is_held_before_its_first_eviction():
     assert history.breaches() == ["guard"]
 
 
-def test_two_namespaces_that_are_large_are_both_held():
-    history, first, second = wave(9, 9)
-    assert history.breaches(400) == []
-    history.at(200).call(second[0])
-    assert history.breaches() == ["guard"]
-    history, first, second = wave(10, 9)
-    history.at(200).call(first[0])
-    assert history.breaches() == ["guard"]
-
-
 def test_ten_namespaces_are_held_together():
     history, *names = wave(*[4] * 10)
     assert history.breaches(400) == []

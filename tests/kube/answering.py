@@ -10,13 +10,8 @@ from taintwarden.kube.http.messages import Answer, Request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
-LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
 EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
-ENDLESS = b"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 7\r\n\r\nbusy"
-"""The end of the connection is that of the body, as in the errors of Go's server itself."""
-LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 BUSY = b"HTTP/1.1 429 Too Many Requests\r\nRETRY-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
-EARLY = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n"
 
 
 class Server:

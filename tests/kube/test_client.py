@@ -96,12 +96,6 @@ async def test_the_token_is_sent() -> None:
     assert headers(server.requests[0])["Authorization"] == "Bearer secret"
 
 
-async def test_requests_and_watches_go_through_the_proxy() -> None:
-    async with answered(answer(), answer(), connect=wire.proxied) as (client, server):
-        assert (await client.request("GET", "/a"), await read(client)) == (BODY, BODY)
-    assert [headers(request)["Host"] for request in server.requests] == ["192.0.2.1:6443"] * 2
-
-
 # -- what is answered -------------------------------------------------------------------------------------------------
 
 

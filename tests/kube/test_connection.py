@@ -68,11 +68,6 @@ def shown(used: Connection) -> str | None:
     return asyncio.run(used.authorization())
 
 
-def test_a_token_is_used(tmp_path):
-    used = Connection.load(kubeconfig(tmp_path, {"token": "secret"}))
-    assert shown(used) == "Bearer secret"
-
-
 def test_a_client_certificate_is_used(tmp_path, certificate):
     data = [base64.b64encode(part).decode() for part in certificate]
     user = {"client-certificate-data": data[0], "client-key-data": data[1]}
@@ -87,10 +82,6 @@ def test_an_insecure_cluster_is_not_verified(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, cluster={"insecure-skip-tls-verify": True}, server=TLS))
     assert isinstance(used.ssl, ssl.SSLContext)
     assert (used.ssl.verify_mode, used.ssl.check_hostname) == (ssl.CERT_NONE, False)
-
-
-def test_plain_http_needs_no_tls(tmp_path):
-    assert Connection.load(kubeconfig(tmp_path, server="http://127.0.0.1:8080")).ssl is False
 
 
 def test_a_scheme_in_capitals_is_the_same():
@@ -347,11 +338,6 @@ def test_a_user_without_a_home_has_the_service_account(account, monkeypatch):
 
     monkeypatch.setattr(Path, "expanduser", nowhere)
     assert Connection.load(service_account=account).origin == "service account of the pod"
-
-
-def test_a_kubeconfig_that_is_named_goes_before_the_service_account(account, tmp_path):
-    used = Connection.load(kubeconfig(tmp_path, {"token": "mine"}), service_account=account)
-    assert shown(used) == "Bearer mine"
 
 
 def test_kubeconfig_of_the_environment_goes_before_the_service_account(account, tmp_path, monkeypatch):

@@ -11,11 +11,6 @@ from taintwarden.kube.wire.answers import read_refusal
 STATUS = b"""{"kind":"Status","status":"Failure","message":"pods \\"a\\" not found","reason":"NotFound","code":404}"""
 
 
-def test_a_status_is_read():
-    error = read_refusal(404, STATUS)
-    assert (error.code, error.reason, error.message) == (404, "NotFound", 'pods "a" not found')
-
-
 def test_it_reads_as_code_reason_and_message():
     assert str(read_refusal(404, STATUS)) == '404 NotFound: pods "a" not found'
 
@@ -59,11 +54,6 @@ def test_a_body_with_broken_text_is_no_fault_of_ours(body):
     assert read_refusal(500, body).code == 500
 
 
-@pytest.mark.parametrize("body", [b"404 page not found\n", b"\n  gone  \n"])
-def test_a_quoted_body_is_one_line(body):
-    assert "\n" not in str(read_refusal(404, body))
-
-
 def test_causes_are_read():
     body = b'{"details":{"causes":[{"reason":"R","message":"m","field":"f"},{}]}}'
     assert read_refusal(422, body).causes == (StatusCause("R", "m", "f"), StatusCause())
@@ -87,10 +77,6 @@ def test_causes_are_read():
 )
 def test_retry_after_comes_from_the_header_or_the_status(header, body, expected):
     assert read_refusal(429, body, header).retry_after == expected
-
-
-def test_without_headers_nothing_is_asked():
-    assert read_refusal(429, b"{}").retry_after is None
 
 
 @pytest.mark.parametrize(

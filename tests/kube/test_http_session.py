@@ -10,24 +10,10 @@ import pytest
 import uvloop
 
 from kube import wire
-from kube.answering import BUSY, CHUNKED, EARLY, EMPTY, ENDLESS, LARGE, LAST, OK, Server, send, serving
+from kube.answering import BUSY, CHUNKED, EMPTY, OK, Server, send, serving
 from taintwarden.kube.errors import Fenced, TooLong, Untrusted
 from taintwarden.kube.http.http_session import HttpSession
 from taintwarden.kube.http.messages import Answer, Request
-
-
-async def test_a_connection_is_kept() -> None:
-    server = Server(OK, OK)
-    async with serving(server.serve) as made:
-        assert [await send(made), await send(made)] == [Answer(200, b"ok")] * 2
-    assert server.connections == 1
-
-
-async def test_each_request_in_progress_has_a_connection() -> None:
-    server = Server(OK, OK)
-    async with serving(server.serve) as made:
-        await asyncio.gather(send(made), send(made))
-    assert server.connections == 2
 
 
 async def test_more_requests_than_connections_wait() -> None:
@@ -41,10 +27,8 @@ async def test_more_requests_than_connections_wait() -> None:
     ("sent", "answer"),
     [
         (CHUNKED, Answer(200, b"abcdefg")),
-        (LARGE, Answer(200, b"x" * 200_000)),
         (EMPTY, Answer(204, b"")),
         (BUSY, Answer(429, b"", "7")),
-        (EARLY + OK, Answer(200, b"ok")),
     ],
 )
 async def test_an_answer_is_read_to_its_end(sent: bytes, answer: Answer) -> None:
@@ -53,26 +37,6 @@ async def test_an_answer_is_read_to_its_end(sent: bytes, answer: Answer) -> None
         assert await send(made) == answer
         assert await send(made) == Answer(200, b"ok")
     assert server.connections == 1
-
-
-async def test_a_connection_that_the_server_will_close_is_not_used_again() -> None:
-    server = Server(LAST, LAST)
-    async with serving(server.serve) as made:
-        assert [await send(made), await send(made)] == [Answer(200, b"ok")] * 2
-    assert server.connections == 2
-
-
-async def test_an_answer_may_end_with_its_connection() -> None:
-    async with serving(Server(ENDLESS).answer_once) as made:
-        assert await send(made) == Answer(429, b"busy", "7")
-
-
-async def test_a_get_is_sent_again_when_a_kept_connection_ends() -> None:
-    server = Server(OK, b"", OK)
-    async with serving(server.serve) as made:
-        await send(made)
-        assert await send(made) == Answer(200, b"ok")
-    assert (server.connections, len(server.requests)) == (2, 3)
 
 
 async def test_a_put_is_sent_again_once() -> None:
@@ -94,25 +58,6 @@ async def test_a_post_is_not_sent_again() -> None:
     assert len(server.requests) == 2
 
 
-async def test_a_new_connection_that_ends_is_an_error() -> None:
-    async with serving(Server(b"").serve) as made:
-        with pytest.raises(ConnectionError, match="before the end of the answer"):
-            await send(made)
-
-
-async def test_an_answer_without_a_body_is_not_the_next_one_too() -> None:
-    async with serving(Server(EMPTY, b"").serve) as made:
-        assert await send(made) == Answer(204, b"")
-        with pytest.raises(ConnectionError, match="before the end of the answer"):
-            await send(made, "POST")
-
-
-async def test_the_announcement_of_an_answer_is_none() -> None:
-    async with serving(Server(EARLY).answer_once) as made:
-        with pytest.raises(ConnectionError, match="before the end of the answer"):
-            await send(made)
-
-
 async def test_an_answer_that_is_late_belongs_to_no_other_request() -> None:
     released = asyncio.Event()
     asked = asyncio.Event()
@@ -131,13 +76,6 @@ async def test_an_answer_that_is_late_belongs_to_no_other_request() -> None:
         cancelled.cancel()
         released.set()
         assert await send(made) == Answer(200, b"ok")
-
-
-async def test_an_answer_that_was_not_requested_ends_the_connection() -> None:
-    server = Server(OK + OK.replace(b"ok", b"no"), OK)
-    async with serving(server.serve) as made:
-        assert [await send(made), await send(made)] == [Answer(200, b"ok")] * 2
-    assert server.connections == 2
 
 
 async def test_a_head_without_an_end_is_an_error() -> None:
@@ -179,12 +117,6 @@ async def test_an_answer_without_an_end_is_given_up(head: bytes, part: bytes) ->
         with pytest.raises(TooLong, match=r"more than \d+ bytes"):
             await made.send(Request("GET", "/a", {}, {}, max_bytes=2**20), 9.0)
     assert sent < 16 * 2**20  # most of it is in the buffers of the kernel
-
-
-async def test_another_protocol_is_an_error() -> None:
-    async with serving(Server(b"SSH-2.0-OpenSSH_9.6\r\n").serve) as made:
-        with pytest.raises(ConnectionError, match="not HTTP"):
-            await send(made)
 
 
 async def test_a_wait_that_is_too_long_says_how_long() -> None:

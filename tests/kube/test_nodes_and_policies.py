@@ -78,12 +78,6 @@ NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}
 ORDER = history("uid-n1", "text", 7)
 
 
-async def test_a_node_is_written_as_it_was_known_and_its_new_version_is_returned():
-    client = ScriptedClient(NODE)
-    assert await save_history(client, ORDER, standing) == 8
-    assert client.calls[0].body["metadata"]["resourceVersion"] == "7"
-
-
 async def test_what_no_longer_stands_is_not_written():
     client = ScriptedClient(NODE)
     with pytest.raises(Fenced):
@@ -131,15 +125,6 @@ async def test_a_namesake_of_the_node_is_not_written(cluster: LocalCluster) -> N
             await save_history(client, history("uid-of-another", "text"), standing)
     assert caught.value.is_about_another
     assert HISTORY_ANNOTATION not in stored(cluster)["metadata"]["annotations"]
-
-
-async def test_a_node_that_is_gone_is_not_made_anew(cluster: LocalCluster) -> None:
-    cluster.delete("nodes", "n1")
-    async with cluster.serve() as server, wire.client(server.url) as client:
-        with pytest.raises(ApiError) as caught:
-            await save_history(client, history("uid-n1", "text"), standing)
-    assert caught.value.is_about_another
-    assert cluster.store.list("nodes") == []
 
 
 @pytest.mark.parametrize("resource", [POLICIES, PROFILES])

@@ -61,11 +61,6 @@ async def test_chunks_of_a_busy_stream_are_joined():
     assert await read(*sent) == [(0.0, b"a"), (0.01, b"b"), (0.01 + QUIET_SECONDS, b"cd")]
 
 
-async def test_a_busy_stream_becomes_quiet():
-    sent = [(0.0, b"a"), (0.01, b"b"), (1.0, b"c"), (1.04, b"d")]
-    assert await read(*sent) == sent
-
-
 async def test_nothing_is_lost_of_a_long_busy_stream():
     sent = [(number / 1000, bytes([number % 250])) for number in range(1_000)]
     found = await read(*sent)

@@ -152,16 +152,3 @@ async def test_whoever_asks_for_metrics_is_asked_about_with_the_rights_of_that_r
     client = ScriptedClient(known, {"status": {"allowed": True}})
     await Scrapers(client, lambda: system_clock().monotonic).access("Bearer t")
     assert used(client.calls) == shipped("metrics-access.yaml", "taintwarden-metrics-access", folder=METRICS)
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "expected"),
-    [
-        ("GET", "/api/v1/namespaces", ("", "namespaces", "list")),
-        ("GET", "/api/v1/namespaces/shop/pods/a", ("", "pods", "get")),
-        ("POST", "/api/v1/namespaces/shop/pods/a/eviction", ("", "pods/eviction", "create")),
-        ("PATCH", "/apis/a.io/v1/things/b/status", ("a.io", "things/status", "patch")),
-    ],
-)
-def test_a_call_needs_the_right_that_rbac_would_ask_for(method, path, expected):
-    assert right(Call(method, path, {})) == expected

@@ -274,13 +274,6 @@ async def test_a_watch_that_ran_out_is_resumed_at_once_where_it_was():
     assert followed.sleeps == []
 
 
-@pytest.mark.looptime
-async def test_a_quiet_watch_that_ran_out_is_resumed_at_once():
-    followed = await follow(page(), [Silence(15)], [Silence(15)])
-    assert followed.watched_from == ["10", "10", "10"]
-    assert followed.sleeps == []
-
-
 @pytest.mark.parametrize("begin", [b"{", b"\0\xff\xff\xff"])
 async def test_a_frame_without_an_end_is_given_up(begin):
     flood = [begin, *[b"x" * 2**20] * 40]

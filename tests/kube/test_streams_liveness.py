@@ -441,15 +441,6 @@ async def test_the_first_frame_of_a_backlog_is_no_proof(scene: Scene) -> None:
     assert scene.live
 
 
-async def test_silence_is_no_proof(scene: Scene) -> None:
-    await scene.up()
-    scene.server.version = 50
-    scene.server.asking = for_ever
-    await scene.go_away(6)
-    await asyncio.sleep(3)
-    assert not scene.live
-
-
 async def test_versions_are_numbers(scene: Scene) -> None:
     await scene.up()
     scene.server.version = 100
@@ -696,12 +687,3 @@ async def test_a_deletion_without_a_version_moves_nothing(scene: Scene) -> None:
     scene.server.watch.send_raw(broken("DELETED", META | {"resourceVersion": 7}))
     await asyncio.sleep(0.1)
     assert scene.told.heard[-2:] == [("lost", 0), ("reached", 11)]
-
-
-async def test_a_deletion_that_cannot_be_told_from_others_is_found_by_a_list(scene: Scene) -> None:
-    await scene.up()
-    scene.told.knows_deleted = False
-    await asyncio.sleep(10)
-    scene.server.watch.send_raw(broken("DELETED", {"labels": 7}))
-    await asyncio.sleep(0.1)
-    assert scene.server.lists == 2

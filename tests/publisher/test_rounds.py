@@ -142,14 +142,6 @@ async def test_1000_nodes_that_fall_at_once_change_nothing_with_one_event(stage)
     assert stage.value("taintwarden_publisher_stuck") == 1
 
 
-async def test_few_writes_happen_at_the_same_time(stage):
-    stage.cluster.has(*(node_object(f"n{index:03}") for index in range(100)))
-    stage.prometheus.says(vector(dict.fromkeys(stage.cluster.objects, 985)))
-    await stage.play()
-    assert len(stage.cluster.patches) == 102
-    assert stage.cluster.most_at_once == 8
-
-
 async def test_a_refusal_ends_the_round(stage):
     stage.cluster.has(*(node_object(f"n{index:03}") for index in range(100)))
     stage.cluster.outcomes = dict.fromkeys(stage.cluster.objects, Written.REFUSED)

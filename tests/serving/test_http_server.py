@@ -78,12 +78,6 @@ async def test_what_strangers_send_is_logged_at_most_once(server, port, caplog, 
     assert len([one for one in caplog.records if one.levelno > logging.DEBUG]) <= 1
 
 
-@pytest.mark.parametrize("what", ["a line that is none", "a header that is none", "too many headers"])
-async def test_what_is_no_http_is_not_logged(server, port, caplog, what):
-    await sent(port, NO_HTTP[what])
-    assert not [one for one in caplog.records if one.levelno > logging.DEBUG]
-
-
 REFUSED = {
     "a path that is not there": b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n",
     "a method that is not there": b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -1,7 +1,6 @@
 """HTTPS for the API servers: from an empty Secret to an answer, and from one certificate to the next without a gap."""
 
 import asyncio
-import contextlib
 import datetime
 import gzip
 import json
@@ -25,7 +24,6 @@ from controlplane.certificates import Authority
 from kube.scripted import ScriptedClient
 from kube.stored_webhooks import StoredWebhooks
 from patience import until
-from serving.clients import open_ones
 from serving.uncollected import uncollected
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine.operators import ALL_GATES
@@ -33,7 +31,6 @@ from taintwarden.kube.errors import ConfigError
 from taintwarden.serving import listening
 from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.serving.pairs import make_authority, make_pair
-from taintwarden.serving.tls_stream import TlsLimits
 from taintwarden.telemetry.metrics import Metrics, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.serving.https_server import HttpsServer
@@ -104,13 +101,6 @@ async def test_a_replica_without_a_certificate_is_not_ready(server, port):
     assert "certificate" in server.unready()
     with pytest.raises(aiohttp.ClientError):
         await ask(port, ssl.create_default_context())
-
-
-async def test_from_an_empty_secret_to_an_answer(server, api, port):
-    await server.keeper.look()
-    assert server.unready() == ""
-    response = await ask(port, trusting(api.secret["ca.crt"]))
-    assert "write 950, not 0950" in response["status"]["message"]
 
 
 def test_every_result_is_counted_from_zero(api, port, metrics):
@@ -266,14 +256,6 @@ def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, 
         make_server(api, port, metrics, **more)
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_both_versions_of_tls_are_spoken(server, api, port, version):
-    await server.keeper.look()
-    tls = trusting(api.secret["ca.crt"])
-    tls.minimum_version = tls.maximum_version = version
-    assert (await ask(port, tls))["allowed"] is False
-
-
 async def test_a_compressed_body_is_not_unpacked(server, api, port):
     await server.keeper.look()
     connector = aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"]), force_close=True)
@@ -283,44 +265,6 @@ async def test_a_compressed_body_is_not_unpacked(server, api, port):
         url = f"https://{HOST}:{port}/validate"
         async with session.post(url, data=bomb, headers=headers, server_hostname=NAME) as response:
             assert response.status == 400
-
-
-@pytest.mark.parametrize("server", [ConnectionLimits(most=8)], indirect=True)
-async def test_idle_connections_make_room_for_whoever_asks(server, api, port):
-    await server.keeper.look()
-    tls = trusting(api.secret["ca.crt"])
-    useful = aiohttp.TCPConnector(ssl=tls)
-    async with aiohttp.ClientSession(connector=useful) as session:
-        url = f"https://{HOST}:{port}/validate"
-        body = json.dumps(review(kind=POD, object=pod())).encode()
-        async with session.post(url, data=body, server_hostname=NAME) as response:
-            await response.read()
-            kept = response.connection
-        silent = [await asyncio.open_connection(HOST, port) for _ in range(20)]
-        shaken = [await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME) for _ in range(20)]
-        await until(lambda: open_ones([*silent, *shaken]) <= 8)
-        async with session.post(url, data=body, server_hostname=NAME) as response:
-            assert (await response.json())["response"]["allowed"]
-        assert kept is None or not kept.closed
-        assert (await ask(port, tls))["allowed"] is False
-        for _, writer in (*silent, *shaken):
-            writer.transport.abort()
-
-
-IMPATIENT = ConnectionLimits(first_answer_seconds=0.2, tls=TlsLimits(handshake_seconds=0.3))
-
-
-@pytest.mark.parametrize("server", [IMPATIENT], indirect=True)
-@pytest.mark.parametrize("said", [None, b"", b"POST /validate HTTP/1.1\r\nX-A: "], ids=["no TLS", "nothing", "headers"])
-async def test_what_does_not_end_is_not_waited_for(server, api, port, said):
-    await server.keeper.look()
-    more = {} if said is None else {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME}
-    reader, writer = await asyncio.open_connection(HOST, port, **more)
-    writer.write(said or b"")
-    async with asyncio.timeout(60):
-        with contextlib.suppress(ConnectionError):
-            await reader.read()
-    writer.transport.abort()
 
 
 SAID = {

@@ -81,10 +81,6 @@ async def test_metrics_are_what_prometheus_reads(get):
     assert (sample.labels, sample.value) == ({"policy": "p", "outcome": "evicted"}, 3.0)
 
 
-async def test_other_paths_are_not_there(get):
-    assert (await get("/"))[0] == 404
-
-
 async def test_a_port_that_is_taken_is_named_with_its_flag(server, state, port):
     second = make(port, state, Metrics())
     with pytest.raises(ConfigError, match=f"{HOST}:{port} .*--http-port"):

@@ -158,10 +158,6 @@ async def test_a_fault_of_ours_lets_the_object_through_and_is_logged(bench):
     assert bench.observed == [("validate", "failed")] * 3
 
 
-async def test_other_paths_are_not_served(bench):
-    assert (await bench.post(review(), "/elsewhere"))[0] == 404
-
-
 async def test_an_object_that_is_large_is_looked_at(bench):
     big = {"metadata": {"name": "web"}, "data": "x" * (MAX_BODY_BYTES - 2_000)}
     bench.judged = AdmissionResponse(refusals=(WRONG,))

@@ -123,22 +123,11 @@ def test_no_older_version_than_1_2_is_spoken(tls):
     assert tls.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-async def test_what_is_sent_is_passed_on(one):
-    one.say(HEAD, HEAD)
-    assert one.above.data == 2 * HEAD
-
-
 async def test_a_client_that_demands_new_keys_is_cut(one):
     """As many demands are processed as the limit says, however many arrive at once: each is answered by a record."""
     one.demand(2_000)
     assert one.below.is_aborted
     assert len(one.below.written) <= SPARE * UPDATE_BYTES
-
-
-async def test_a_client_that_demands_new_keys_one_by_one_is_cut(one):
-    for _ in range(2 * SPARE):
-        one.demand(1)
-    assert one.below.is_aborted
 
 
 @pytest.mark.parametrize(

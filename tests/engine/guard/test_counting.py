@@ -38,13 +38,6 @@ def test_a_pod_that_may_stay_counts_no_more(after):
     assert kept(bench.guard, "a") == []
 
 
-def test_a_pod_whose_deadline_moves_beyond_the_window_counts_no_more():
-    bench = Bench()
-    bench.expect("a")
-    bench.expect("a", after=700)
-    assert bench.guard.expected() == 0
-
-
 @pytest.mark.parametrize(("allows", "counts"), [(0, 0), (2, 2), (9, 3)])
 def test_of_pods_with_a_budget_as_many_count_as_it_allows(allows, counts):
     bench = Bench()
@@ -167,15 +160,6 @@ def test_the_most_pods_of_the_window_count():
     assert bench.guard.allowance() == 8
     bench.advance(300)
     assert bench.guard.allowance() == 5
-
-
-def test_a_follower_knows_how_many_pods_there_were():
-    bench = Bench()
-    bench.guard.follow(bench.now)
-    bench.population = 90
-    bench.guard.follow(bench.now)
-    bench.evict(*pods(10))
-    assert bench.guard.allowance() == 10
 
 
 def test_all_pods_are_counted_only_when_many_are_due():

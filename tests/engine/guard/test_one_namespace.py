@@ -29,14 +29,6 @@ def test_others_count_together():
     assert bench.guard.scope == ALL
 
 
-def test_evictions_of_others_count_as_theirs():
-    bench = Bench()
-    bench.evict(*pods(4, "gone-"), namespace="play")
-    wave(bench, 20, 2)
-    bench.advance(NARROW_SECONDS)
-    assert bench.guard.scope == ALL
-
-
 def test_a_wave_that_grows_is_held_for_another_minute():
     bench = Bench()
     wave(bench, 20, 1)

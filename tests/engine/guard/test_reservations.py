@@ -18,16 +18,6 @@ def test_an_eviction_is_reserved_when_its_record_is_stored():
     assert bench.guard.to_save(bench.now, 1) is None
 
 
-def test_what_is_reserved_remains_so_in_the_next_record():
-    bench = Bench()
-    bench.reserve("a")
-    bench.reserve("b")
-    assert bench.guard.record(bench.now).reserved == (("a", "shop"), ("b", "shop"))
-    bench.guard.grant("now")
-    bench.store(succeeded=False)
-    assert [bench.guard.may_take(uid) for uid in "ab"] == [True, True]
-
-
 def test_an_eviction_that_is_made_is_stored_as_reserved_until_it_is_answered():
     """A leader that takes over looks whether the pod is gone."""
     bench = Bench()

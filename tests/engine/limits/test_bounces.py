@@ -83,13 +83,10 @@ def test_a_place_is_remembered_for_the_policy_that_stays():
     assert kept(loop.bounces, owner().uid) == []
 
 
-def test_who_comes_back_is_counted():
-    assert Loop().bounce(4) == [0, 2, 3, 4]
-
-
 def test_who_comes_back_too_often_is_held():
     loop = Loop()
     loop.bounce(2)
+    assert kept(loop.bounces, "pod-0", "pod-1") == []
     refused = loop.ask(loop.come("next"))
     assert refused == Refusal(
         BOUNCE,
@@ -123,18 +120,6 @@ def test_a_wave_that_takes_long_is_one_round():
         loop.now += 90
         assert loop.leave(pod) == 0
     assert loop.leave(back) == 2
-
-
-def test_pods_that_come_back_while_the_others_still_leave_open_one_round():
-    loop = Loop()
-    old = [loop.come(f"old-{number}") for number in range(3)]
-    loop.leave(old[0])
-    new = [loop.come("new-0")]
-    loop.leave(old[1])
-    new.append(loop.come("new-1"))
-    loop.leave(old[2])
-    new.append(loop.come("new-2"))
-    assert [loop.leave(pod) for pod in new] == [2, 0, 0]
 
 
 def test_ten_pods_that_take_turns_bounce_too():
@@ -236,6 +221,17 @@ def test_another_taint_that_evicts_the_pod_does_not_bounce():
     pod, now = loop.come("next"), Instant(loop.now, loop.now)
     assert loop.bounces.admit(ask(pod, loop.policies[0], now=now, taints=(BAD,))) is not None
     assert loop.bounces.admit(ask(pod, loop.policies[0], now=now, taints=(BAD, Taint("flag")))) is None
+
+
+def test_of_several_taints_that_hold_a_pod_the_one_that_ends_first_counts():
+    loop, other = Loop(), Taint("cni")
+    for taints in ((other,), (other, BAD), (other, BAD)):
+        pod = loop.come(f"pod-{loop.now}")
+        for taint in taints:
+            loop.bounces.leave(pod, "p", taint, loop.now)
+        loop.now += 1
+    asked = ask(loop.come("next"), loop.policies[0], now=Instant(loop.now, loop.now), taints=(other, BAD))
+    assert loop.bounces.admit(asked).until == loop.now - 1 + 60
 
 
 @pytest.mark.parametrize(("bound_later", "is_held"), [(0.0, False), (1.0, False), (1.5, True)])

@@ -154,16 +154,6 @@ def test_a_call_that_was_refused_frees_the_pods_of_its_budget():
     assert "budget/shop/pdb" in bench.freed.take()
 
 
-def test_a_status_seen_before_the_answer_lets_the_next_go_when_the_answer_comes():
-    bench = Bench(2)
-    bench.budgets.leave(bench.pod("a"))
-    bench.see(1)
-    assert not bench.admits()
-    bench.freed.take()
-    bench.budgets.settle("a", Settlement.EVICTED, AT_ONCE)
-    assert "budget/shop/pdb" in bench.freed.take()
-
-
 def test_a_pod_that_was_not_ready_takes_nothing_from_the_status():
     bench = Bench()
     bench.see(1, healthy_enough=True)
@@ -255,16 +245,6 @@ def test_a_deletion_violates_a_budget_that_allows_nothing(allowed, deletes, viol
 
 
 # -- budgets change ----------------------------------------------------------------------------------------------------
-
-
-def test_a_selector_that_changes_is_asked_again():
-    bench = Bench(0)
-    pod = bench.pod()
-    assert not bench.admits(pod)
-    bench.freed.take()
-    bench.see(0, app="db")
-    assert bench.admits(pod)
-    assert "budgets/shop" in bench.freed.take()
 
 
 def test_one_of_two_budgets_that_goes_lets_the_pods_be_asked_again():

@@ -166,14 +166,6 @@ def test_a_lane_fails_while_a_call_has_no_answer():
     assert bench.calls.is_failing(SHOP), "the other has none yet"
 
 
-@pytest.mark.parametrize("answer", [FINE, NONE])
-def test_a_lane_whose_slow_calls_end_fails_no_more(answer):
-    bench = Bench()
-    [uid] = bench.hang()
-    bench.answer(uid, answer)
-    assert not bench.calls.is_failing(SHOP)
-
-
 def test_a_lane_with_four_slow_calls_begins_no_other():
     bench = Bench(slots=16)
     bench.hang(LANE_SLOW - 1)
@@ -242,15 +234,6 @@ def test_a_lane_whose_calls_fail_waits_alone():
     assert bench.refuse("bank") is None
     assert bench.refuse(policy=limited("q")) is None, "a lane of another policy in the namespace"
     assert [bench.calls.is_failing(lane) for lane in (SHOP, ("p", "bank"), ("q", "shop"))] == [True, False, False]
-
-
-def test_a_lane_that_fails_makes_one_call_a_try():
-    bench = Bench()
-    bench.call(LANE_FAILS)
-    bench.advance(1)
-    assert bench.refuse() is None
-    bench.begin()
-    assert bench.refuse() == Refusal(FAILING, None, Whom.LANE, "lane/p/shop", "why")
 
 
 @pytest.mark.parametrize("others", [0, 1])

@@ -66,14 +66,6 @@ def test_a_refusal_names_the_node():
     assert refused.detail == "1 pod is being evicted from node n1, or terminating there"
 
 
-def test_who_is_leaving_is_known_until_it_stays():
-    bench = Bench()
-    bench.call("a")
-    assert [bench.is_leaving(name) for name in "ab"] == [True, False]
-    bench.stay("a")
-    assert not bench.is_leaving("a")
-
-
 def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
     departures = Departures(Freed())
     departures.terminating("slow", "n1", NOW.wall + 60, NOW)
@@ -132,13 +124,6 @@ def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
     departures.reserve(asked)
     departures.settle("a", settlement, AT_ONCE)
     assert (departures.refuse(pod("b"), 1, NOW) is not None) == counts
-
-
-def test_a_pod_that_may_stop_for_years_counts_for_ten_minutes():
-    departures = Departures(Freed())
-    departures.terminating("a", "n1", NOW.wall + 1e7, NOW)
-    refused = departures.refuse(pod("b"), 1, NOW)
-    assert refused.until == NOW.monotonic + LONGEST_SECONDS + OVERDUE_SECONDS
 
 
 def test_later_events_of_a_terminating_pod_prolong_nothing():

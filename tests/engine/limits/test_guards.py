@@ -199,15 +199,6 @@ def test_a_call_without_an_answer_whose_pod_is_gone_counts():
     assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (1, False)
 
 
-def test_a_call_of_a_policy_that_is_gone_is_settled_without_it():
-    bench = Bench()
-    bench.guards.reserve(bench.request())
-    bench.configure(policy(uid="another"))
-    bench.guards.settle("a", Settlement.STAYS, bench.now)
-    assert bench.guard.evicted() == 0
-    assert kept(bench.guards, "a") == []
-
-
 @pytest.mark.parametrize("others", [(), (policy(uid="another"),), (limited(guard=GuardSettings(100)),)])
 def test_the_pods_of_a_guard_that_is_gone_are_forgotten_in_slices(others):
     bench = Bench()
@@ -227,13 +218,6 @@ def test_a_policy_with_a_guard_is_concerned():
     policies = [POLICY, limited("q"), limited("r")]
     assert [bench.guards.concerns(one) for one in policies] == [True, False, False]
     assert [bench.records.concerns(one) for one in policies] == [True, False, False]
-
-
-def test_changed_settings_apply_and_evictions_still_count():
-    bench = Bench()
-    bench.call()
-    bench.configure(limited(guard=msgspec.structs.replace(SETTINGS, max_percent=50)))
-    assert (bench.guard.allowance(), bench.guard.evicted()) == (50, 1)
 
 
 @pytest.mark.parametrize("off", [limited(), policy(reclaim=Reclaim(120))], ids=["no guard", "reclaim"])

@@ -179,16 +179,6 @@ def test_the_overall_rate_does_not():
     assert [bench.ask(bench.pod(name)) for name in "ab"] == ["", refusal.OVERALL_RATE]
 
 
-def test_neither_do_budgets():
-    bench = Bench(HARD)
-    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
-    assert bench.ask(bench.pod()) == refusal.BUDGET
-
-
-def test_a_hard_deadline_needs_no_guard():
-    assert Bench(HARD).limiter.guards.by_policy == {}
-
-
 # -- how calls end -----------------------------------------------------------------------------------------------------
 
 
@@ -212,23 +202,3 @@ def test_a_pod_that_stays_gives_back_all_but_the_call():
     assert bench.ask(second) == refusal.OVERALL_RATE
     bench.now = Instant(LATER.wall + 1, LATER.monotonic + 1)
     assert bench.refuse(second) is None
-
-
-def test_a_pod_of_which_no_call_is_under_way_is_not_missing():
-    bench = Bench(limited(per_node=PerNode(1), per_workload=PerWorkload(1)))
-    bench.limiter.workloads.want(("shop", owner().uid), 2)
-    first, second = bench.pod(), bench.pod("b")
-    bench.call(first, Settlement.UNKNOWN)
-    bench.limiter.stay(first.uid)
-    assert bench.ask(second) == ""
-
-
-def test_a_pod_that_is_gone_is_missing_but_no_more_on_its_way_out():
-    bench = Bench(limited(per_node=PerNode(1), per_workload=PerWorkload(1)))
-    bench.limiter.workloads.want(("shop", owner().uid), 2)
-    first, second = bench.pod(), bench.pod("b")
-    bench.call(first, Settlement.EVICTED)
-    bench.limiter.gone(first, LATER)
-    assert bench.ask(second) == refusal.WORKLOAD
-    bench.limiter.workloads.want(("shop", owner().uid), 1)
-    assert bench.ask(second) == ""

@@ -93,13 +93,6 @@ def test_a_rate_of_10000_is_off():
     assert bench.go(500) == 500
 
 
-def test_a_policy_evicts_its_burst_and_then_by_its_rate():
-    bench = Bench(limited(evictions_per_second=2.0, burst=5))
-    assert bench.go() == 5
-    bench.seconds += 1
-    assert bench.go() == 2
-
-
 @pytest.mark.parametrize(("rate", "burst"), [(0.5, 1), (1.0, 1), (2.5, 2), (7.0, 7)])
 def test_the_overall_rate_has_a_burst_of_one_second(rate, burst):
     assert Bench(overall=rate).go() == burst
@@ -119,18 +112,6 @@ def test_a_refused_pod_takes_no_token():
     for _ in range(10):
         assert bench.ask() == refusal.NAMESPACE_RATE
     assert [bench.ask(namespace) for namespace in "abcde"] == ["", "", "", "", refusal.POLICY_RATE]
-
-
-def test_a_pod_takes_a_token_of_each_bucket():
-    bench = Bench(limited(evictions_per_second=1.0, burst=3, per_zone=RateLimit(2.0)), overall=4.0)
-    assert [bench.ask(zone=zone) for zone in ("a", "a", "a", "b", "b")] == [
-        "",
-        "",
-        refusal.ZONE_RATE,
-        "",
-        refusal.POLICY_RATE,
-    ]
-    assert bench.go(policy=limited("q")) == 1, "of four overall, three are taken"
 
 
 def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before():
@@ -166,12 +147,6 @@ def test_a_rate_refuses_until_its_next_token(given, refused):
     assert bench.refuse() == refused
     bench.seconds += 0.25
     assert bench.go() == 1
-
-
-def test_the_overall_rate_refuses_whole_policies():
-    bench = Bench(overall=0.5)
-    assert bench.go() == 1
-    assert bench.refuse() == Refusal(refusal.OVERALL_RATE, START + 2)
 
 
 # -- after a start -----------------------------------------------------------------------------------------------------
@@ -271,12 +246,6 @@ def test_many_buckets_that_are_not_full_are_not_looked_through_for_each_other_on
         return steps(lambda: [bench.ask(f"ns-{one}") for one in range(number)])
 
     assert work(2_000) < 3 * work(1_000)
-
-
-def test_rates_of_a_policy_that_is_gone_are_forgotten():
-    bench = Bench(limited("gone", evictions_per_second=1.0))
-    bench.configure(limited())
-    assert kept(bench.rates, "gone") == []
 
 
 # -- whatever happens --------------------------------------------------------------------------------------------------

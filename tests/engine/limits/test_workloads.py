@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from engine.script import play
@@ -177,13 +178,6 @@ def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
     assert (refused.limit, refused.detail) == (WORKLOAD, f"{kind} web is not known")
 
 
-def test_a_workload_that_is_gone_is_not_known_any_more():
-    bench = Bench()
-    bench.run(*"ab")
-    bench.workloads.want(("shop", bench.of.uid), None)
-    assert not bench.admits("a")
-
-
 FOREIGN_MISSING = {
     "it wants what it has": ("", "a", 1, True),
     "one is on its way out": ("leave a", "b", 1, False),
@@ -220,6 +214,7 @@ def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
     bench = indebted()
     refused = bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
     assert refused.until == FORGIVEN_SECONDS
+    assert kept(bench.workloads, "a") == []
     bench.seconds = FORGIVEN_SECONDS
     assert bench.admits("b")
 

@@ -91,13 +91,6 @@ def test_a_zone_is_the_pair_of_region_and_zone(labels, name):
     assert zone_of(labels) == name
 
 
-def test_nodes_without_labels_are_a_zone():
-    bench = Bench()
-    bench.zones.count("n1", {}, {"p": False})
-    bench.zones.count("n2", {"app": "web"}, {"p": True})
-    assert bench.zones.table("p") == [("none", NORMAL, 2, 1)]
-
-
 # -- states ------------------------------------------------------------------------------------------------------------
 
 
@@ -126,18 +119,7 @@ def test_a_zone_is_degraded_from_its_threshold_on(threshold, state):
     assert bench.fill(nodes=4, bad=1).states() == {"z1": state}
 
 
-def test_a_state_is_described():
-    bench = Bench().fill(nodes=4, bad=3)
-    assert bench.zones.describe("p", "z1") == "zone z1 is Degraded: 3 of 4 nodes are unhealthy"
-
-
 # -- nodes come, change and go -----------------------------------------------------------------------------------------
-
-
-def test_a_node_that_the_policy_selects_no_more_does_not_count():
-    bench = Bench().fill(nodes=3, bad=1)
-    bench.zones.count("z1-2", {ZONE: "z1"}, {})
-    assert bench.zones.table("p") == [("z1", NORMAL, 2, 1)]
 
 
 def test_nothing_is_kept_of_a_zone_without_nodes():
@@ -190,11 +172,6 @@ def test_degraded_and_full_zones_have_a_rate(bad, pods):
     assert bench.go("z2") == 100
     bench.seconds += 0.5
     assert bench.go() == (1 if pods < 100 else 100)
-
-
-def test_each_degraded_zone_has_a_bucket():
-    bench = Bench().fill("z1", nodes=3, bad=2).fill("z2", nodes=3, bad=2)
-    assert [bench.go("z1"), bench.go("z2")] == [2, 2]
 
 
 def test_the_refusal_names_the_zone_and_when_its_next_pod_may_go():
