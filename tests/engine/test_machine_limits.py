@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from engine.rig import START, ZONE, Rig, exists, limited, owner
+from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import CALLS
 from taintwarden.engine.machine import Outcome, Phase, commands, events
