@@ -17,6 +17,7 @@ from taintwarden.engine.machine import (
 )
 from taintwarden.engine.model import (
     GuardSettings,
+    Instant,
     PerNode,
     PerWorkload,
     Policy,
@@ -96,6 +97,11 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
     due = rig.wall
     rig.advance(10)
     assert told(rig).limits == held("guard", 4, due, due + 300)
+
+
+def test_what_a_limit_says_is_told():
+    [limit] = crowd(limited(per_workload=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
+    assert limit.message.endswith("is missing or being evicted, and at most 1 (1) may be")
 
 
 def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():

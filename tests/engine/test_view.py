@@ -32,6 +32,11 @@ def test_tolerations_of_a_class_are_its_own_and_those_of_profiles():
     assert [one.name for one in rig.view.profiles] == ["all"]
 
 
+def test_policies_of_a_class_are_those_that_select_it():
+    rig = Rig(limited("a"), limited("b", spec={"podSelector": {"matchLabels": {"app": "db"}}}))
+    assert [one.name for one in rig.view.policies_for(rig.pod("a").shared)] == ["a"]
+
+
 @pytest.mark.parametrize("name", ["n2", "n3"], ids=["has a pod", "is unknown"])
 def test_a_node_that_was_not_seen_is_none(name):
     rig = Rig()
