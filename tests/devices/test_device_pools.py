@@ -20,7 +20,7 @@ def changes(draw):
     if draw(st.integers(0, 4)) == 0:
         return name, None
     devices = draw(st.dictionaries(st.sampled_from([f"{name}-0", f"{name}-1"]), st.sampled_from([WELL, BAD])))
-    return name, Slice("driver", "pool", draw(st.integers(1, 2)), draw(st.integers(1, 3)), devices)
+    return name, Slice("driver", "pool", draw(st.integers(1, 3)), draw(st.integers(1, 3)), devices)
 
 
 def combined(slices: dict[str, Slice], before: dict[str, int]) -> dict[str, int]:
@@ -39,6 +39,7 @@ def slice_of(name: str, slices: int, device: Taints = WELL, generation: int = 1)
 @given(st.lists(changes(), max_size=25))
 @example([("a", slice_of("a", 2)), ("b", slice_of("b", 2, BAD)), ("b", None), ("a", slice_of("a", 1))])
 @example([("a", slice_of("a", 1)), ("a", slice_of("a", 2, BAD)), ("b", slice_of("b", 2, generation=2))])
+@example([*((name, slice_of(name, 1, generation=number)) for number, name in enumerate("abc")), ("c", None)])
 def test_a_pool_is_what_all_its_slices_say(history):
     inventory, slices, expected = DeviceInventory(), {}, {}
     taints: dict[DeviceId, tuple[TimedTaint, ...]] = {}

@@ -76,7 +76,8 @@ async def test_a_flood_is_bounded_and_paced(port):
     assert accepted[-1] - accepted[0] > 0.5 * (len(accepted) - 1) * limits.accept_interval_seconds
 
 
-async def test_of_those_that_were_answered_the_one_that_was_silent_longest_ends(port):
+@pytest.mark.parametrize(("answers", "ends"), [((0, 1, 0), 1), ((1,), 0)], ids=["silent longest", "not answered yet"])
+async def test_the_least_useful_connection_makes_room(port, answers, ends):
     made: list[Recorder] = []
 
     def make() -> asyncio.Protocol:
@@ -90,7 +91,7 @@ async def test_of_those_that_were_answered_the_one_that_was_silent_longest_ends(
         clients.append(await asyncio.open_connection("127.0.0.1", port))
         await until(lambda: len(made) > number)  # noqa: B023 - it is asked at once
         if number == 1:
-            for one in (0, 1, 0):
+            for one in answers:
                 listener.answered(made[one].transport)
     await until(lambda: any(one.ended.is_set() for one in made))
     ended = [one.ended.is_set() for one in made]
@@ -98,7 +99,7 @@ async def test_of_those_that_were_answered_the_one_that_was_silent_longest_ends(
         writer.close()
     await listener.stop()
     listener.close()
-    assert ended == [False, True, False]
+    assert ended == [number == ends for number in range(3)]
 
 
 # -- a port that takes no bodies ---------------------------------------------------------------------------------------
