@@ -41,7 +41,7 @@ Examples:
 
 \b
 Exit codes:
-  0   nothing stands out
+  0   nothing stands out; always with --sweep, which shows where it would
   1   the cluster cannot be reached, or has no such nodes
   2   wrong flags or kubeconfig
   10  look first: a guard trips, pods wait at the end, are deleted in spite of a budget, end with their node, have no
