@@ -79,6 +79,9 @@ def test_a_pod_that_is_never_evicted_is_found_unless_a_fault_lasts(
     [
         pytest.param("value 10 940; evict 12.9 web", {"early": 1}, id="before the grace"),
         pytest.param("pod 2 slow grace=60; value 10 940; evict 40 slow", {"early": 1}, id="of the toleration"),
+        pytest.param(
+            "pod 2 hasty grace=0; value 10 940; evict 10.005 hasty", {}, id="before the writer has its answer"
+        ),
         pytest.param("value 10 940; value 12 930; evict 13.5 web", {}, id="a further fall starts no grace"),
         pytest.param("value 10 940; value 11 980; value 12 940; evict 13.5 web", {"early": 1}, id="a recovery does"),
         pytest.param("evict 20 web", {"wrong": 1}, id="a pod that may stay"),

@@ -1,7 +1,9 @@
 """The audit log as the facts of which the law judges (``simulated.world.law``).
 
 What no log can know is stated so that no bound becomes stricter by it: a call was decided on when the API server
-received it; an operator follows nodes while the Lease is held; it is well when whoever plays the run says so.
+received it; what is written counts from when the write was received, since watches bring it before its writer has the
+answer, and what was there before counts for as long as it may be stale; an operator follows nodes while the Lease is
+held; it is well when whoever plays the run says so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -116,7 +118,7 @@ class Facts:
                 name = f"{record.namespace}/{record.name}" if kind in NAMESPACED else record.name
                 self._put(record.completed, kind, name, None)
             elif "spec" in record.answer:
-                self._put(record.completed, kind, _key(kind, record), record.answer)
+                self._put(record.received, kind, _key(kind, record), record.answer)
 
     def _gone(self, kind: str, record: Record) -> None:
         """All of a kind are deleted, or those of a namespace."""
@@ -131,8 +133,10 @@ class Facts:
         elif record.succeeded:
             since = self._unsure.pop(record.name, record.received)
             self._written["nodes", record.name] = record.received
-            found = None if record.verb == "delete" else record.answer
-            self._put(record.completed, "nodes", record.name, found, since=since)
+            if record.verb == "delete":
+                self._put(record.completed, "nodes", record.name, None)
+            else:
+                self._put(record.received, "nodes", record.name, record.answer, since=since)
 
     def _pod(self, record: Record) -> None:
         metadata = record.answer.get("metadata", {})
@@ -145,8 +149,7 @@ class Facts:
         elif "uid" in metadata and "spec" in record.answer:
             self._uids[f"{record.namespace}/{record.name}"] = metadata["uid"]
             self._written["pods", metadata["uid"]] = record.received
-            at = record.received if record.verb == "create" else record.completed
-            self._put(at, "pods", metadata["uid"], record.answer)
+            self._put(record.received, "pods", metadata["uid"], record.answer)
 
     def _leaves(self, at: float, uid: str, grace: float) -> None:
         pod = self._objects["pods", uid]
