@@ -14,9 +14,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 def guard(record: GuardRecord) -> GuardReport:
-    return GuardReport(
-        record, halts=False, due=0, reserved=0, evicted=0, allowance=50, population=200, action=GuardAction.HALT
-    )
+    return GuardReport(record, halts=False, due=0, evicted=0, allowance=50, population=200, action=GuardAction.HALT)
 
 
 FULL = PolicyReport(

@@ -151,7 +151,7 @@ def test_an_api_server_that_refuses_is_told():
 
 def guard(record: GuardRecord, action: GuardAction = GuardAction.HALT) -> GuardReport:
     halts = record.tripped_at is not None and action is GuardAction.HALT
-    counts = {"due": 120, "reserved": 0, "evicted": 0, "allowance": 50, "population": 200}
+    counts = {"due": 120, "evicted": 0, "allowance": 50, "population": 200}
     return GuardReport(record, halts, action=action, window_seconds=600, **counts)
 
 

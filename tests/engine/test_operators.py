@@ -9,7 +9,7 @@ import pytest
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, parse_tolerations
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import Taint, Toleration, TolerationSecondsMode
-from taintwarden.engine.operators import ROWS, Match, Operator, Side, match, opposite
+from taintwarden.engine.operators import ROWS, Match, Operator, Side, match
 from taintwarden_placement.affinity.requirements import requirements
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,12 +87,6 @@ def test_the_grace_of_a_comparison_counts(operator):
 
 def structure(read: Toleration) -> dict[str, Any]:
     return {name: getattr(read, name) for name in read.__struct_fields__}
-
-
-def test_an_opposite_is_mutual_and_of_one_family():
-    for operator in OPERATORS:
-        other = opposite(operator)
-        assert other is None or (opposite(other) is operator and ROWS[other].family is ROWS[operator].family)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

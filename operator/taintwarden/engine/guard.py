@@ -497,11 +497,6 @@ class Guard:
         """How many evictions of the last window count."""
         return self._past.total
 
-    @property
-    def reserved(self) -> int:
-        """How many evictions are reserved and were not made yet."""
-        return len(self._reserved)
-
     def expected(self) -> int:
         """How many pods are due within the window, as far as budgets allow them."""
         return self._expected_total

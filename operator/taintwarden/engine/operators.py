@@ -1,8 +1,8 @@
 """The table of operators: what a toleration says of the value of a taint, for each operator in one row.
 
 A row names the family of its operator, which reads values, and the side on which a taint's value has to lie. All else
-is asked of these two: how a toleration compares, which values it takes, which gate it needs, what its opposite is, and
-(in ``taintwarden_placement.affinity.translation``) how a node's labels say the same.
+is asked of these two: how a toleration compares, which values it takes, which gate it needs, and (in
+``taintwarden_placement.affinity.translation``) how a node's labels say the same.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -215,13 +215,6 @@ def is_comparison(toleration: Toleration) -> bool:
     """Whether a toleration compares in a way that the value of a taint may stop to satisfy."""
     row = ROWS.get(toleration.operator)
     return row is not None and row.is_comparison
-
-
-def opposite(operator: str) -> Operator | None:
-    """The operator that holds on the other side of a value; None if it compares with no order."""
-    sides = {Side.ABOVE: Side.BELOW, Side.BELOW: Side.ABOVE}
-    row = ROWS[operator]
-    return next((one.operator for one in _TABLE if one.family is row.family and one.side is sides.get(row.side)), None)
 
 
 def caution(toleration: Toleration, value: str | None = None) -> tuple[str, str]:

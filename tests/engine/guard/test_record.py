@@ -225,7 +225,7 @@ def seen(bench, uids):
     guard = bench.guard
     of_pods = [(uid in guard.released, guard.has_taken(uid), guard.may_take(uid)) for uid in uids]
     held = [guard.holds(namespace) for namespace in ("shop", "bank")]
-    numbers = guard.evicted(), guard.expected(), guard.counted(), guard.reserved
+    numbers = guard.evicted(), guard.expected(), guard.counted(), guard._reserved
     return numbers, guard.is_tripped, guard.scope, held, of_pods, guard.next_look(bench.now), guard.record(bench.now)
 
 

@@ -14,7 +14,7 @@ def test_an_eviction_is_reserved_when_its_record_is_stored():
     assert bench.store().reserved == (("a", "shop"),)
     assert bench.guard.may_take("a")
     assert not bench.guard.may_take("b")
-    assert bench.guard.reserved == 1
+    assert len(bench.guard._reserved) == 1
     assert bench.guard.to_save(bench.now, 1) is None
 
 
@@ -23,7 +23,7 @@ def test_an_eviction_that_is_made_is_stored_as_reserved_until_it_is_answered():
     bench = Bench()
     bench.reserve("a")
     bench.call("a")
-    assert bench.guard.reserved == 0
+    assert len(bench.guard._reserved) == 0
     assert bench.guard.record(bench.now).reserved == (("a", "shop"),)
     assert bench.guard.record(bench.now).evicted == ()
     bench.guard.settle("a", stays=False)
@@ -53,7 +53,7 @@ def test_a_pod_that_is_gone_while_the_record_is_written_is_not_reserved_by_it(en
     if end == "call":
         bench.guard.unreserve("b")
     bench.guard.saved(record, succeeded=True)
-    assert bench.guard.reserved == 0
+    assert len(bench.guard._reserved) == 0
 
 
 def test_a_namespace_that_fails_keeps_no_reservation():
@@ -80,7 +80,7 @@ def test_a_record_has_a_bounded_size():
         assert wanted == (MAX_RESERVED if number == 0 else 0)
         if wanted:
             bench.store()
-    assert bench.guard.reserved == MAX_RESERVED
+    assert len(bench.guard._reserved) == MAX_RESERVED
 
 
 def test_no_more_are_reserved_than_may_be_evicted_in_the_window():

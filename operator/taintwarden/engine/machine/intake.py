@@ -216,7 +216,10 @@ class Intake:
             world.limiter.departures.due[pod.uid] = Leaving(pod, WallTime(until), policies)
 
     def found_leaving(self, pod: Pod, until: float) -> None:
-        """A pod terminated when this process began. Whether it had to leave, only taints and policies show."""
+        """A pod terminated when this process began. Whether it had to leave, the taints of its node show then.
+
+        Those of its devices do not: they are kept for the pods that are there.
+        """
         self._found_leaving[pod.uid] = Leaving(pod, WallTime(until), ())
 
     def pods_listed(self, event: events.PodsListed) -> None:

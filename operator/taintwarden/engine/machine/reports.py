@@ -84,8 +84,6 @@ class GuardReport(msgspec.Struct, frozen=True):
     halts: bool
     due: int
     """Pods that have to leave within the window, as far as budgets allow them."""
-    reserved: int
-    """Evictions that are stored and were not made yet."""
     evicted: int
     """Evictions of the last window."""
     allowance: int
@@ -270,7 +268,6 @@ class Reports:
             guard.record(now),
             guard.halts,
             due=guard.expected(),
-            reserved=guard.reserved,
             evicted=guard.evicted() + len(guard.made(existing(self._world, guard)) if self._world.synced else ()),
             allowance=guard.allowance(),
             population=guard.population(),
