@@ -71,7 +71,7 @@ async def status() -> Pictures:
     arguments = ["status", POLICY]
     async with _cluster(seconds=180) as (kubeconfig, cluster):
         await _degrade(cluster, "a1", "c1", "c2")
-        looks = range(8)
+        looks = range(24)
         frames = [(await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}))[-1] for _ in looks]
     screen = max(frames, key=lambda frame: (frame.count("udget"), frame.count("Waiting"), len(frame)))
     return iter([("status", draw("status", " ".join(["taintwarden", *arguments]), screen))])
