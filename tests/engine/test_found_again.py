@@ -356,7 +356,7 @@ def decided(rig: Rig) -> dict[str, object]:
 
 
 def _ahead(guard: Guard) -> tuple[object, ...]:
-    return dict(guard.near), dict(guard._expected), dict(guard._standing), dict(guard.nodes)
+    return dict(guard.near), dict(guard._expected), dict(guard.nodes)
 
 
 def is_judged_again(rig: Rig) -> None:

@@ -3,10 +3,10 @@
 * For each namespace it counts the pods evicted in the last window and those due within the next. Pods that wait for a
   PodDisruptionBudget count as far as it allows them, and once they are deleted in spite of it.
 * If the sum is above the allowance, the guard trips, before the first eviction of the wave, and holds the policy.
-* What it counted is fixed and can only grow, since values are repaired node by node. If it has not grown for a minute,
-  and all namespaces but the largest are together within half of the allowance, it holds only the largest.
-* It is armed again when none of the counted pods has to leave any more; while those that have to are of one namespace
-  only, it holds only that one. Or a person releases exactly the held pods: they pass, and count no more.
+* The most that it counted of a namespace stands, since values are repaired node by node. If that has not grown for a
+  minute, and all namespaces but the largest are together within half of the allowance, it holds only the largest.
+* It is armed again when no pod that counts has to leave any more; while those that have to are of one namespace only,
+  it holds only that one. Or a person releases exactly the held pods: they pass, and count no more.
 * Unreleased, at most the allowance leaves within a window, 1.5 times of it where the guard holds one namespace.
 
 Every eviction is reserved in the stored record by the pod's UID before its call is made: after a restart those of the
@@ -89,20 +89,6 @@ class Turn(Enum):
     ARMED = auto()
 
 
-class _Group:
-    """The pods near of one namespace with the same budgets, unless a person released them."""
-
-    __slots__ = ("counts", "fresh", "held")
-
-    def __init__(self) -> None:
-        self.fresh: dict[str, None] = {}
-        """UIDs of those that were not counted since the guard tripped."""
-        self.held: dict[str, None] = {}
-        """UIDs of the others."""
-        self.counts = 0
-        """How many of both count now: as many as their budgets allow."""
-
-
 GroupKey = tuple[str, str]
 """Namespace and budgets."""
 
@@ -125,12 +111,8 @@ class Guard:
         """Counts the pods that the policy may evict; called only when many would be evicted."""
         self.allowed: Callable[[str], int] = lambda _: 0
         """How many pods the budgets of this name allow now."""
-        self.knows_causes = True
-        """Set by ``know_causes``."""
-        self._is_other_wave = False
-        """Since the causes are known again, none of the pods came back that were counted before."""
         self._is_resized = False
-        """Other settings may allow what it holds, as soon as its causes are known."""
+        """Other settings may allow what it holds."""
         self.near: dict[str, Due] = {}
         """The pods due within the window, by UID."""
         self.nodes: Tally[str] = Tally()
@@ -139,7 +121,10 @@ class Guard:
         """Those due later."""
         self._far = Entries()
         """The same in order."""
-        self._groups: dict[GroupKey, _Group] = {}
+        self._groups: Tally[GroupKey] = Tally()
+        """How many pods near there are that no person released, by namespace and budgets."""
+        self._counting: Tally[GroupKey] = Tally()
+        """How many of them count: as many as their budgets allow."""
         self._expected: Tally[str] = Tally()
         """Namespace -> how many pods near count."""
         self._expected_total = 0
@@ -162,15 +147,9 @@ class Guard:
         self._populations: dict[MonotonicTime, int] = {}
         """The greatest numbers of pods that the policy could evict, by the slots of the window."""
         self._counted: Counter[str] = Counter()
-        """Pods by namespace, as they were counted since it tripped."""
-        self._stored_counted: Counter[str] = Counter()
-        """The same as another process stored it: its pods are among those that this one counts."""
-        self._standing: Tally[str] = Tally()
-        """Of the counted ones by namespace those that still have to leave."""
-        self._left: dict[str, None] = {}
-        """UIDs of the others of them."""
-        self._unheld: dict[GroupKey, None] = {}
-        """Groups with pods that may have to be counted, since it is tripped."""
+        """The most pods by namespace that it counted at a time since it tripped."""
+        self._has_grown = False
+        """They were more at a time than before."""
         self._narrows_at = MonotonicTime(0.0)
         self._taken: dict[str, tuple[MonotonicTime, str]] = {}
         """UID -> the slot and the namespace for which its eviction counts, until it is settled."""
@@ -210,10 +189,12 @@ class Guard:
         """A pod will have to leave, unless something changes."""
         if self._quota and due.uid not in self.released and self._was_released(due):
             self._quota -= 1
+            self._remove(due.uid)
             self.released[due.uid] = None
         elif self._knows(due, now):
             return
-        self._remove(due.uid)
+        else:
+            self._remove(due.uid)
         if self._is_near(due, now):
             self._come_near(due)
         else:
@@ -227,9 +208,7 @@ class Guard:
         """Whether a pod counts as it should already, also after a change of settings or of the leader."""
         if not self._is_near(due, now):
             return self._later.get(due.uid) == due
-        group = self._groups.get((due.namespace, due.budget))
-        counts = group is not None and (due.uid in group.fresh or due.uid in group.held)
-        return self.near.get(due.uid) == due and counts is not (due.uid in self.released)
+        return self.near.get(due.uid) == due
 
     def _was_released(self, due: Due) -> bool:
         """After a restart: whether a pod already had to leave when a person released the pods that were held."""
@@ -240,26 +219,28 @@ class Guard:
         self.near[due.uid] = due
         self.nodes[due.node] += 1
         if due.uid not in self.released:
-            key = due.namespace, due.budget
-            group = self._groups.get(key)
-            if group is None:
-                group = self._groups[key] = _Group()
-            group.fresh[due.uid] = None
-            self._recount(key, group)
+            self._groups[due.namespace, due.budget] += 1
+            self._recount(due.namespace, due.budget)
 
-    def _recount(self, key: GroupKey, group: _Group) -> None:
+    def _recount(self, namespace: str, budget: str) -> None:
         """The pods of a group changed, or what their budgets allow."""
-        namespace, budget = key
-        pods = len(group.fresh) + len(group.held)
+        key = namespace, budget
+        pods = self._groups[key]
         counts = min(pods, max(0, self.allowed(budget))) if budget else pods
-        more, group.counts = counts - group.counts, counts
-        self._expected.change(namespace, more)
-        self._expected_total += more
-        self._changed |= more > 0
-        if not pods:
-            del self._groups[key]
-        elif group.fresh and self.is_tripped:
-            self._unheld[key] = None
+        more = counts - self._counting[key]
+        if more:
+            self._counting.change(key, more)
+            self._expected.change(namespace, more)
+            self._expected_total += more
+            self._changed = True
+            if self.is_tripped:
+                self._count(namespace)
+
+    def _count(self, namespace: str) -> None:
+        """What counts of a namespace changed while it is tripped."""
+        pods = self._past.by_namespace[namespace] + self._expected[namespace]
+        if pods > self._counted[namespace]:
+            self._counted[namespace], self._has_grown = pods, True
 
     def rest(self, uid: str) -> None:
         """The policy does not act on a pod that has to leave: it is paused, or leaves the pod on its node."""
@@ -279,16 +260,9 @@ class Guard:
                 self._far.remove(Entry(due.at, (), uid))
             return
         self.nodes.take(due.node)
-        key = due.namespace, due.budget
-        if (group := self._groups.get(key)) is None:
-            return
-        if group.held.pop(uid, "") is None:
-            self._standing.take(due.namespace)
-            self._left[uid] = None
-            self._changed = True
-        else:
-            group.fresh.pop(uid, None)
-        self._recount(key, group)
+        if uid not in self.released:
+            self._groups.take((due.namespace, due.budget))
+            self._recount(due.namespace, due.budget)
 
     def forget_some(self, most: int) -> bool:
         """The guard is gone: forget so many pods. Returns whether that were all."""
@@ -319,90 +293,59 @@ class Guard:
 
     def budget_changed(self, name: str) -> None:
         """The budgets of this name may allow another number of pods than before."""
-        key = name.partition("/")[0], name
-        if (group := self._groups.get(key)) is not None:
-            self._recount(key, group)
+        self._recount(name.partition("/")[0], name)
 
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
-    def look(self, now: Instant, most: int = 500) -> Turn | None:
-        """Trip, narrow or arm the guard, if what it counts requires it. At most so many pods are counted again."""
+    def look(self, now: Instant, most: int = 500, *, may_trip: bool = True, may_arm: bool = True) -> Turn | None:
+        """Trip, narrow or arm the guard, if what it counts requires it.
+
+        Args:
+            now: the time.
+            most: how many pods may come near in one step.
+            may_trip: whether its policy acts.
+            may_arm: whether all pods are known that have to leave: until then, that none is known does not arm it.
+
+        """
         self._let_time_pass(now, most)
-        turn: Turn | None = None
-        if self._changed:
-            self._changed = False
-            if self.tripped_at is None and self.expected() and not self._may_evict():
-                self._trip(now)
-            if self.tripped_at is not None:
-                turn = self._look(now, most)
-        if self.tripped_at is None or self._changed:  # or there is more to count
-            return turn
-        if now.monotonic >= self._narrows_at:
+        changed, self._changed = self._changed, False
+        if self.tripped_at is not None:
+            if may_arm and self._is_over():
+                return self._arm()
+        elif changed and may_trip and self.expected() and not self._may_evict():
+            self._trip(now)
+        if self.tripped_at is None:
+            return None
+        if self._has_grown:
+            self._has_grown, self._narrows_at = False, later(now.monotonic, NARROW_SECONDS)
+        elif now.monotonic >= self._narrows_at:
             self._narrow(now)
-        if now.monotonic < self._settled_at:
-            return turn
-        if self.knows_causes and len(self._standing) == 1:
-            self._hold_only(*self._standing)
-        if not self._is_reported:
-            self._unsaved = self._is_reported = True
-            return Turn.TRIPPED
-        return turn
+        is_complete = now.monotonic >= self._settled_at
+        if is_complete and may_arm and len(self._expected) == 1:
+            self._hold_only(*self._expected)
+        elif changed and self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected, self.scope):
+            self._hold_only(ALL)
+        if not is_complete or self._is_reported:
+            return None
+        self._unsaved = self._is_reported = True
+        return Turn.TRIPPED
+
+    def _is_over(self) -> bool:
+        """Whether no pod that counts has to leave, or other settings allow those that do."""
+        is_resized, self._is_resized = self._is_resized, False
+        return not self.expected() or (is_resized and self._may_evict())
 
     def _trip(self, now: Instant) -> None:
         self.tripped_at = now.wall
-        self._counted = Counter(self._past.by_namespace)
-        self._unheld = dict.fromkeys(self._groups)
+        self._counted, self._has_grown = self._past.by_namespace + self._expected, True
         self._unsaved, self._is_reported = True, False
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
 
-    def _look(self, now: Instant, most: int) -> Turn | None:
-        if self._hold(most):
-            self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-        if self._unheld:
-            self._changed = True
-            return None
-        if self.knows_causes:
-            is_resized, self._is_resized = self._is_resized, False
-            is_other, self._is_other_wave = self._is_other_wave and not self._stored_counted, False
-            if not self._standing or is_other or (is_resized and self._may_evict()):
-                return self._arm()
-        if self.scope != ALL and not self._is_small(self._past.by_namespace + self._expected, self.scope):
-            self._hold_only(ALL)
-        return None
-
-    def _hold(self, most: int) -> bool:
-        """Count the pods of so many groups that are not counted yet, as budgets allow. Returns whether any are."""
-        before = self._counted.total()
-        for key in list(islice(self._unheld, most)):
-            del self._unheld[key]
-            if (group := self._groups.get(key)) is not None:
-                self._hold_group(*key, group)
-        return self._counted.total() > before
-
-    def _hold_group(self, namespace: str, budget: str, group: _Group) -> None:
-        most = max(0, self.allowed(budget) - len(group.held)) if budget else len(group.fresh)
-        if not group.held and most >= len(group.fresh):  # of a wave all at once
-            came, group.fresh = group.fresh, {}
-            group.held = came
-        else:
-            came = dict.fromkeys(islice(group.fresh, most))
-            group.held |= came
-            for uid in came:
-                del group.fresh[uid]
-        if came:
-            self._standing[namespace] += len(came)
-            again = [uid for uid in came if uid in self._left] if self._left else ()
-            self._is_other_wave &= not again
-            self._counted[namespace] += len(came) - len(again)
-            for uid in again:
-                del self._left[uid]
-
     def _narrow(self, now: Instant) -> None:
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-        counted = self.counted()
-        if self.scope == ALL and counted:
-            [(largest, _)] = counted.most_common(1)
-            if self._is_small(counted, largest):
+        if self.scope == ALL and self._counted:
+            [(largest, _)] = self._counted.most_common(1)
+            if self._is_small(self._counted, largest):
                 self._hold_only(largest)
 
     def _is_small(self, counted: Counter[str], scope: str) -> bool:
@@ -415,33 +358,21 @@ class Guard:
             self._freed(before)
 
     def _arm(self) -> Turn | None:
-        self.tripped_at, self.cause = None, ""
-        self._count_again()
+        self.tripped_at, self.cause, self._counted, self._is_resized = None, "", Counter(), False
         before, self.scope = self.scope, ALL
         self._freed(before)
         self._unsaved = self._changed = True
         return Turn.ARMED if self._is_reported else None
 
-    def _count_again(self) -> None:
-        """Nothing is counted."""
-        self._counted, self._stored_counted, self._left, self._unheld = Counter(), Counter(), {}, {}
-        for group in self._groups.values() if self._standing else ():
-            few, many = sorted((group.held, group.fresh), key=len)  # to copy many takes long
-            many.update(few)
-            group.fresh, group.held = many, {}
-        self._standing = Tally()
-
     def release(self, now: Instant, *, every_zone_is_full: bool = False) -> int:
-        """A person releases the held pods of a guard that counts nothing any more. Returns how many.
+        """A person releases the held pods. Returns how many.
 
         ``every_zone_is_full``: also those that wait for that alone.
         """
         self._released_at, self._quota, self._unsaved = now.wall, 0, True
-        for (namespace, _), group in self._groups.items():
-            if every_zone_is_full:
-                self._passing += [*group.held, *group.fresh]
-            elif self.scope in (ALL, namespace):
-                self._passing += group.held
+        scope = ALL if every_zone_is_full else self.scope
+        due = (one for one in self.near.values() if scope in (ALL, one.namespace))
+        self._passing = [one.uid for one in due if one.uid not in self.released]
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:
@@ -463,14 +394,9 @@ class Guard:
         self._unsaved = True
 
     @property
-    def is_counting(self) -> bool:
-        """Whether it is not known yet which pods it holds, or not all pass that a person released."""
-        return bool((self._changed and self._unheld) or self._passing)
-
-    @property
     def has_to_save(self) -> bool:
-        """Whether there is something to store, and nothing that is still being counted."""
-        return (self._unsaved or bool(self._wanted)) and not self.is_counting
+        """Whether there is something to store, and all pass that a person released."""
+        return (self._unsaved or bool(self._wanted)) and not self._passing
 
     def grant(self, reset: str) -> None:
         """A request for a release is granted; or, if empty, it was removed. Either has to be stored."""
@@ -502,10 +428,8 @@ class Guard:
         return self._expected_total
 
     def counted(self) -> Counter[str]:
-        """Pods by namespace, as they were counted since the guard tripped; ``""``: of namespaces that are not named."""
-        known, stored = self._counted, self._stored_counted
-        named = sum(pods for namespace, pods in known.items() if namespace not in stored)
-        return +((known | stored) - Counter({OTHERS: min(named, stored[OTHERS])}))
+        """The most pods by namespace that it counted at a time; ``""``: of namespaces that a record did not name."""
+        return self._counted
 
     def follow(self, now: Instant) -> None:
         """Another process leads. When this one does, its allowance is a share of the pods that there are now, too."""
@@ -528,9 +452,9 @@ class Guard:
         if self._past.let_time_pass(later(now.monotonic, -self.settings.window_seconds)):
             self._freed(ALL)
 
-    def next_look(self, now: Instant) -> float | None:
+    def next_look(self, now: Instant, *, may_arm: bool = True) -> float | None:
         """Seconds until it has to be checked again even if nothing happens."""
-        if self._changed or self._passing:
+        if self._changed or self._passing or (self.is_tripped and may_arm and not self.expected()):
             return 0.0
         waits: list[float] = []
         if self.is_tripped:
@@ -654,11 +578,14 @@ class Guard:
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
         self._quota, self._released_at = record.released or 0, record.released_at or 0.0
-        self.released, self._passing = {}, []
+        passed, self.released, self._passing = self.released, {}, []
+        for due in (self.near[uid] for uid in passed if uid in self.near):
+            self._groups[due.namespace, due.budget] += 1
+            self._recount(due.namespace, due.budget)
         self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
-        self._count_again()
-        self._stored_counted = Counter(dict(record.counted))
-        self._unheld = dict.fromkeys(self._groups) if self.is_tripped else {}
+        self._counted = Counter(dict(record.counted))
+        for namespace in self._expected if self.is_tripped else ():
+            self._count(namespace)
         before, self.scope = self.scope, ALL
         self._freed(before)
         self.follow(now)
@@ -668,10 +595,11 @@ class Guard:
         """Namespaces of the evictions that another process reserved and made: their pods are gone."""
         return [namespace for uid, namespace in self.unsure.items() if uid not in existing]
 
-    def resolve(self, existing: Container[str], leaving: Container[str], now: Instant) -> None:
+    def resolve(self, existing: Container[str], leaving: Container[str], now: Instant, *, is_all: bool = True) -> None:
         """All pods are known: what another process reserved was evicted if the pod is gone, and whom it released.
 
-        ``leaving``: the pods that have to leave, whose calls of before may be carried out yet.
+        ``leaving``: the pods that have to leave, whose calls of before may be carried out yet; ``is_all``: and no other
+        has to.
         """
         self._begin_slot(now)
         for namespace in self.made(existing):
@@ -680,19 +608,13 @@ class Guard:
             left = self.unsure.items() if now.monotonic < self._unsure_until else ()
             self.unsure = {uid: namespace for uid, namespace in left if uid in existing and uid in leaving}
             self._offer()
-        self._quota = 0 if self.knows_causes else self._quota
+        self._quota = 0 if is_all else self._quota
 
     def change(self, settings: GuardSettings) -> None:
         """Apply changed settings. The pods that have to leave have to be expected again, as after a restart."""
         self._is_resized |= settings != self.settings
-        self._changed |= self._is_resized
+        self._changed = True  # or its policy acts again
         self.settings = settings
-
-    def know_causes(self, *, known: bool) -> None:
-        """Whether all pods are known that have to leave: until then, that none is known does not arm it."""
-        self._changed |= known != self.knows_causes
-        self._is_other_wave = known and not self.knows_causes and not self._standing
-        self.knows_causes = known
 
 
 class _Past:

@@ -23,6 +23,8 @@ class Bench:
         """How many pods each allows."""
         self.wall, self.seconds = wall, 0.0
         self.freed: list[str] = []
+        self.is_known = True
+        """Whether all pods are known that have to leave."""
         self.guard = Guard(msgspec.structs.replace(SETTINGS, **settings), self.freed.append)
         self.guard.population = lambda: self.population
         self.guard.allowed = lambda name: self.budgets.get(name, 0)
@@ -60,7 +62,7 @@ class Bench:
             self.guard.forget(uid)
 
     def look(self) -> Turn | None:
-        return self.guard.look(self.now)
+        return self.guard.look(self.now, may_arm=self.is_known)
 
     def advance(self, seconds: float) -> Turn | None:
         self.seconds += seconds
@@ -102,13 +104,13 @@ class Bench:
         """The next leader, at the same time, by default with the record as it is. It knows no pods yet."""
         other = Bench(population=self.population, wall=self.now.wall)
         other.guard.change(self.guard.settings)
-        other.guard.know_causes(known=False)
+        other.is_known = False
         other.guard.restore(record or self.guard.record(self.now), other.now)
         return other
 
     def resolve(self, *existing: str) -> Turn | None:
         """All pods are known, with those that have to leave."""
-        self.guard.know_causes(known=True)
+        self.is_known = True
         self.guard.resolve(existing, self.guard.near, self.now)
         return self.look()
 

@@ -100,10 +100,10 @@ def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
 def test_while_causes_are_not_known_it_holds_all():
     bench = Bench()
     wave(bench, 10, 10)
-    bench.guard.know_causes(known=False)
+    bench.is_known = False
     bench.forget(*pods(10, "bank-"))
     bench.look()
     assert bench.guard.scope == ALL
-    bench.guard.know_causes(known=True)
+    bench.is_known = True
     bench.look()
     assert bench.guard.scope == "shop"

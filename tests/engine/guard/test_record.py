@@ -151,7 +151,7 @@ def test_namespaces_that_a_record_does_not_name_count_together():
     other.expect(*pods(4, "bank-"), namespace="bank")
     other.expect("s")
     other.resolve()
-    assert other.guard.counted() == {"shop": 20, "bank": 4, OTHERS: 2}
+    assert other.guard.counted() == {"shop": 20, "bank": 4, OTHERS: 6}
     other.advance(NARROW_SECONDS)
     assert other.guard.scope == ALL, "others are above half of the allowance"
 
@@ -185,7 +185,7 @@ def test_released_pods_that_are_not_known_yet_remain_in_the_record():
     bench.release()
     other = bench.restart()
     other.expect(*pods(4))
-    other.guard.resolve((), (), other.now)
+    other.guard.resolve((), (), other.now, is_all=False)
     record = other.guard.record(other.now)
     assert (record.released, record.released_at) == (11, WALL)
     other.expect(*pods(11))
@@ -256,7 +256,7 @@ def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
     new.expect(*pods(14, "q"))
     uids = [*pods(3, "r"), "t0", "t1", "w0", *pods(14, "q")]
     for bench in (former, new):
-        bench.guard.know_causes(known=False)
+        bench.is_known = False
         bench.guard.restore(record, bench.now)
         for uid in [*pods(3, "r"), *pods(14, "q")]:
             bench.expect(uid)

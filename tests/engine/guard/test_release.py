@@ -51,11 +51,11 @@ def test_a_release_of_one_held_namespace_is_not_one_of_others():
     assert bench.guard.expected() == 2
 
 
-def test_a_pod_that_its_budget_blocks_is_not_released():
+def test_a_pod_that_its_budget_blocks_is_held_and_released_too():
     bench = Bench()
     bench.expect("blocked", budget="b")
     held = bench.trip()
-    assert bench.release() == held
+    assert bench.release() == ["blocked", *held]
 
 
 def test_while_it_is_armed_all_pods_within_the_window_are_released():

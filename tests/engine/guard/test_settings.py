@@ -28,11 +28,11 @@ def test_settings_that_do_not_allow_the_wave_leave_it_tripped():
 def test_settings_that_allow_the_wave_arm_it_only_when_its_causes_are_known():
     bench = Bench()
     bench.trip()
-    bench.guard.know_causes(known=False)
+    bench.is_known = False
     bench.change(max_percent=50)
     bench.look()
     assert bench.guard.is_tripped
-    bench.guard.know_causes(known=True)
+    bench.is_known = True
     bench.look()
     assert not bench.guard.is_tripped
 

@@ -138,18 +138,19 @@ def test_of_a_budget_that_allows_one_one_pod_is_held():
     assert bench.guard.counted() == {"shop": 12}
 
 
-def test_what_many_budgets_allow_is_counted_in_slices_before_anything_is_decided_or_stored():
+def test_a_policy_that_is_paused_trips_nothing_and_what_it_would_evict_counts_when_it_is_resumed():
     bench = Bench()
-    for number in range(11):
-        bench.budgets[f"b{number}"] = 1
-        bench.expect(f"p{number}", budget=f"b{number}", namespace=f"ns{number % 2}")
-    for counted in (4, 8):
-        assert bench.guard.look(bench.now, most=4) is None
-        assert bench.guard.holds("ns0")
-        assert bench.guard.holds("ns1")
-        assert (bench.guard.counted().total(), bench.guard.has_to_save) == (counted, False)
-    assert bench.guard.look(bench.now, most=4) is Turn.TRIPPED
-    assert (bench.guard.counted(), bench.guard.has_to_save) == ({"ns0": 6, "ns1": 5}, True)
+    bench.expect(*pods(11))
+    assert bench.guard.look(bench.now, may_trip=False) is None
+    assert (bench.guard.is_tripped, bench.guard.next_look(bench.now)) == (False, None)
+    bench.change()
+    assert bench.look() is Turn.TRIPPED
+
+
+def test_while_its_policy_is_paused_it_is_armed_when_the_cause_is_gone():
+    bench = Bench()
+    bench.forget(*bench.trip())
+    assert bench.guard.look(bench.now, may_trip=False) is Turn.ARMED
 
 
 def test_nothing_is_kept_of_a_wave_that_is_over():

@@ -38,7 +38,8 @@ class Ending:
 
     def rest(self, claim: Claim, pod: Pod, *, was_expected: bool) -> None:
         """The policy still evicts the pod, but does not act: it was paused, or leaves the pod on its node."""
-        if (guard := self._guard(claim)) is not None:
+        guard = self._guard(claim)
+        if guard is not None and claim.grounds.exempt:
             guard.rest(claim.uid)
         claim.rest()
         if was_expected:

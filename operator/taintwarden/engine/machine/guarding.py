@@ -60,7 +60,6 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 guard.population = partial(self._world.verdicts.population.__getitem__, policy.name)
-                guard.know_causes(known=self._knows_causes(policy))
         for name in before:
             self._forget(name)
 
@@ -70,21 +69,9 @@ class Guarding:
         for known in (self.halted, self.resets):
             known.pop(name, None)
 
-    def causes_changed(self) -> None:
-        """A source of taints knows its taints, or not any more: a policy for them may evict other pods than before."""
-        for policy in self._world.verdicts.policies:
-            guard = self._guard(policy)
-            if guard is not None:
-                guard.know_causes(known=self._knows_causes(policy))
-
     def _knows_causes(self, policy: Policy) -> bool:
-        """Whether it is known which pods have to leave: of a paused policy it is not.
-
-        What devices lack for long does not hold pods on bad nodes.
-        """
+        """Whether it is known which pods have to leave. What devices lack for long does not hold pods on bad nodes."""
         problem = self._world.devices_problem
-        if policy.mode is Mode.PAUSED:
-            return False
         return not (policy.devices and problem) or (bool(policy.taints) and problem != NOT_LISTED)
 
     def profile_changed(self, namespace: str, change: str) -> None:
@@ -102,7 +89,10 @@ class Guarding:
         """Seconds until a guard has to be checked even if no event occurs."""
         if self.resets or any(self._may_save(policy) for policy in self._world.verdicts.policies):
             return 0.0
-        looks = (guard.next_look(now) for guard in self._world.limiter.guards.by_policy.values())
+        guarded = ((policy, self._guard(policy)) for policy in self._world.verdicts.policies)
+        looks = (
+            guard.next_look(now, may_arm=self._knows_causes(policy)) for policy, guard in guarded if guard is not None
+        )
         return min((look for look in looks if look is not None), default=None)
 
     def look(self, most: int) -> None:
@@ -118,12 +108,13 @@ class Guarding:
                 self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
-        guard.resolve(existing(self._world, guard), self._world.claims.evictees, self._world.now)
+        now, is_known = self._world.now, self._knows_causes(policy)
+        guard.resolve(existing(self._world, guard), self._world.claims.evictees, now, is_all=is_known)
         for uid in guard.let_pass(most):
             claim = self._world.claims.get(f"{uid}/{policy.name}")
             if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
                 self._world.queues.wait(claim)  # released pods have lanes of their own
-        match guard.look(self._world.now, most):
+        match guard.look(now, most, may_trip=policy.mode is not Mode.PAUSED, may_arm=is_known):
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
@@ -202,8 +193,6 @@ class Guarding:
                 self._outbox.put(commands.ClearGuardReset(policy))
             elif guard.reset == reset:
                 self._take_off_reset(policy, guard)
-            elif guard.is_counting:
-                self.resets[policy.name] = reset
             else:
                 is_full = self._world.limiter.zones.all_full(policy.name)
                 if guard.is_tripped or is_full:

@@ -289,10 +289,6 @@ class Intake:
         """Retry the pods that were refused by this key."""
         self._world.limiter.freed.add(key)
 
-    def known(self) -> None:
-        """The source knows its taints, or not any more."""
-        self._guarding.causes_changed()
-
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 
     def policies_changed(self, event: events.PoliciesChanged) -> None:

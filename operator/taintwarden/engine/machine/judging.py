@@ -260,7 +260,7 @@ class Judging:
             self._update(claim, grounds, pod, settles_at)
         if claim.phase not in SETTLED and policy.reclaim is not None:
             self._reclaims.expect(claim)
-        if guard is not None and (claim.phase not in SETTLED or claim.phase is Phase.REHEARSED):
+        if guard is not None:
             self._expect(guard, claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
             self._announce(claim, pod)

@@ -95,9 +95,6 @@ class SourceHost(Protocol):
     def release(self, key: str) -> None:
         """Retry the pods that were refused by this key."""
 
-    def known(self) -> None:
-        """The source knows its taints, or not any more."""
-
 
 def pending_key(node: str) -> str:
     """The key of a refusal, shared by the pods of a node that wait to be evaluated because of a source."""

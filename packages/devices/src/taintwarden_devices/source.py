@@ -206,8 +206,6 @@ class Devices:
         for pod in list(state.pods.values()):
             if self.equip(pod).shared is not pod.shared:
                 self._host.put(pod)
-        if not self._unequipped:  # who may be evicted is known from now on
-            self._host.known()
 
     def advance(self, budget: int) -> int:
         """Have about so many pods evaluated that wait. Returns how much of the budget is left."""
@@ -319,7 +317,6 @@ class Devices:
         was_known, self._is_known = self._is_known, known
         if was_known and not known:
             self._lose()
-        self._host.known()
         self.look_again()
 
     def _lose(self) -> None:
