@@ -402,22 +402,6 @@ def test_a_second_deadline_is_reported_at_risk_and_missed_again():
         rig.node("n1")
 
 
-# -- a controller that is gone -----------------------------------------------------------------------------------------
-
-
-def test_a_controller_that_is_gone_is_waited_for_anew():
-    """It may be a gap in what is watched."""
-    rig = Rig(limited(per_workload=PerWorkload(1))).with_pod("sla=940", owner=owner(), ready=True)
-    assert rig.phase("a") is Phase.BLOCKED
-    rig.wants(owner(), 3)
-    rig.advance(100)
-    rig.wants(owner(), None)
-    rig.advance(50)
-    assert rig.evictions() == []
-    rig.advance(15)
-    assert rig.evictions() == ["a"]
-
-
 # -- a namespace that gets other labels --------------------------------------------------------------------------------
 
 

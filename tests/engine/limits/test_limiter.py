@@ -143,9 +143,9 @@ def test_what_holds_the_whole_policy_is_told_before_what_holds_some():
 def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
     bench = Bench(limited(per_workload=PerWorkload(1)))
     bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
-    assert bench.ask(bench.pod(), deletes=True) == refusal.WORKLOAD
-    bench.limiter.workloads.want(("shop", owner().uid), 1)
-    assert bench.ask(bench.pod("b"), deletes=True) == ""
+    assert bench.ask(bench.pod(), deletes=True) == ""
+    bench.limiter.workloads.want(("shop", owner().uid), 3)
+    assert bench.ask(bench.pod("b"), deletes=True) == refusal.WORKLOAD
 
 
 # -- nodes that will be gone ------------------------------------------------------------------------------------------

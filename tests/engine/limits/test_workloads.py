@@ -10,8 +10,8 @@ from engine.script import play
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed, Settlement
 from taintwarden.engine.limits.refusal import WORKLOAD
-from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, UNKNOWN_SECONDS, Workloads
-from taintwarden.engine.model import Instant, MonotonicTime, Owner, PerWorkload, Pod, Tolerations
+from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
+from taintwarden.engine.model import Instant, Owner, PerWorkload, Pod, Tolerations
 
 ONE = PerWorkload(1)
 FOREIGN = owner("clone", "CloneSet")
@@ -132,8 +132,10 @@ def test_a_pod_of_another_namespace_waits_in_a_line_of_its_own():
     bench.run(*"ab")
     bench.leave("a")
     shared = bench.interner.pod_class("tenant", {}, Tolerations(), owner=bench.of)
-    forged = Pod("forged", "forged", "n1", shared, 0.0, 1, True)
-    bench.workloads.seen(forged, None)
+    forged, leaves = (Pod(uid, uid, "n1", shared, 0.0, 1, True) for uid in ("forged", "leaves"))
+    for pod in (forged, leaves):
+        bench.workloads.seen(pod, None)
+    bench.workloads.leave(leaves)
     refused, own = bench.workloads.refuse(forged, ONE, 0.0), bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
     assert refused.limit == WORKLOAD
     assert refused.key != own.key
@@ -170,14 +172,6 @@ def test_a_refusal_says_how_many_are_missing():
 # -- controllers that are not known ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", sorted(COUNTED_KINDS))
-def test_a_watched_kind_that_is_not_known_holds_its_pods(kind):
-    bench = Bench(owner("web", kind))
-    bench.pod("a")
-    refused = bench.workloads.refuse(bench.pods["a"], ONE, 0.0)
-    assert (refused.limit, refused.detail) == (WORKLOAD, f"{kind} web is not known")
-
-
 FOREIGN_MISSING = {
     "it wants what it has": ("", "a", 1, True),
     "one is on its way out": ("leave a", "b", 1, False),
@@ -190,6 +184,19 @@ FOREIGN_MISSING = {
     "each new pod replaces one": ("leave a, gone a, leave b, gone b, pod e", "c", 1, False),
     "two new pods replace two": ("leave a, gone a, leave b, gone b, pod e, pod f", "c", 1, True),
 }
+
+
+@pytest.mark.parametrize("kind", sorted(COUNTED_KINDS))
+def test_of_a_watched_kind_that_is_not_known_yet_or_any_more_what_runs_counts(kind):
+    bench = Bench(owner("web", kind))
+    for name in "abcd":
+        bench.pod(name)
+    bench.leave("a")
+    assert not bench.admits("b")
+    bench.workloads.want(("shop", bench.of.uid), 8)
+    assert not bench.admits("b", PerWorkload(2))
+    bench.workloads.want(("shop", bench.of.uid), None)
+    assert bench.admits("b", PerWorkload(2))
 
 
 def foreign(happens: str = "") -> Bench:
@@ -232,39 +239,6 @@ def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
     bench.workloads.reserve(asked)
     bench.workloads.settle("a", settlement, AT_ONCE)
     assert bench.admits("b") != missing
-
-
-# -- a controller that does not exist --------------------------------------------------------------------------------
-
-
-def test_a_controller_that_is_never_known_is_waited_for_a_minute_only():
-    bench = Bench()
-    for name in "abcdefgh":
-        bench.pod(name)
-    refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(0.0))
-    assert (refused.limit, refused.until) == (WORKLOAD, UNKNOWN_SECONDS)
-    assert bench.workloads.refuse(bench.pods["a"], ONE, refused.until) is None
-
-
-def test_pods_evicted_while_their_controller_was_known_are_not_missing_when_it_is_gone():
-    bench = Bench()
-    bench.run(*"abcd")
-    bench.leave("a")
-    bench.gone("a")
-    bench.workloads.want(("shop", bench.of.uid), None)
-    bench.workloads.refuse(bench.pods["b"], ONE, MonotonicTime(0.0))
-    bench.seconds = UNKNOWN_SECONDS
-    assert bench.admits("b")
-
-
-def test_one_that_is_known_late_is_waited_for_anew_after_its_deletion():
-    bench = Bench()
-    bench.pod("a")
-    assert not bench.admits("a")
-    bench.run("b", wanted=2)
-    bench.workloads.want(("shop", bench.of.uid), None)
-    refused = bench.workloads.refuse(bench.pods["a"], ONE, MonotonicTime(500.0))
-    assert refused.until == 500.0 + UNKNOWN_SECONDS
 
 
 # -- who is told -------------------------------------------------------------------------------------------------------

@@ -11,15 +11,12 @@ from taintwarden.engine.model import Instant, MonotonicTime, PerWorkload, Pod, W
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 """Controllers that are watched, so that their wanted number of pods is known."""
 
-
-UNKNOWN_SECONDS = 60.0
-"""How long pods wait for a controller of a watched kind to be known. After that it does not exist."""
 FORGIVEN_SECONDS = 600.0
-"""How long an evicted pod counts as missing if its controller is not watched and no Ready pod has replaced it."""
+"""How long an evicted pod counts as missing if its controller is not known and no Ready pod has replaced it."""
 
 
 class _Workload:
-    __slots__ = ("known", "owed", "ready", "ready_leaving", "total", "unknown_until")
+    __slots__ = ("known", "owed", "ready", "ready_leaving", "total")
 
     def __init__(self) -> None:
         self.total = 0
@@ -27,11 +24,9 @@ class _Workload:
         self.ready_leaving = 0
         """Ready pods whose eviction is in progress."""
         self.owed: list[MonotonicTime] = []
-        """For a controller that is not watched: until when each evicted pod without a Ready replacement counts."""
+        """For a controller that is not known: until when each evicted pod without a Ready replacement counts."""
         self.known: set[str] = set()
         """For such a controller: pods that were Ready once, and so replace no further pod."""
-        self.unknown_until: MonotonicTime | None = None
-        """A controller of a watched kind has yet to be known: until when that is waited for."""
 
 
 class Workloads(Limit):
@@ -54,8 +49,6 @@ class Workloads(Limit):
             self._wanted.pop(key, None)
         else:
             self._wanted[key] = replicas
-            if key in self._workloads:
-                self._workloads[key].unknown_until = None
         self._freed.add(_key(key))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
@@ -136,8 +129,6 @@ class Workloads(Limit):
         wanted = self._wanted.get(key) if _is_watched(pod) else None
         until: MonotonicTime | None = None
         if wanted is None:
-            if _is_watched(pod) and (waits := self._awaited(workload, now)) is not None:
-                return Refusal(WORKLOAD, waits, Whom.PODS, _key(key), f"{owner} is not known")
             workload.owed = [until for until in workload.owed if until > now]
             wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
         missing = wanted - (workload.ready - workload.ready_leaving)
@@ -147,12 +138,6 @@ class Workloads(Limit):
         are = "is" if missing == 1 else "are"
         counted = f"{missing} of {wanted} pods of {owner} {are} missing or being evicted"
         return Refusal(WORKLOAD, until, Whom.PODS, _key(key), f"{counted}, and at most {spare} ({limit}) may be")
-
-    def _awaited(self, workload: _Workload, now: MonotonicTime) -> MonotonicTime | None:
-        """Until when a controller is waited for; None: no longer."""
-        if workload.unknown_until is None:
-            workload.unknown_until = later(now, UNKNOWN_SECONDS)
-        return workload.unknown_until if now < workload.unknown_until else None
 
     def _is_counted(self, pod: Pod) -> bool:
         """Whether its controller says how many pods it wants."""
