@@ -13,6 +13,7 @@ from taintwarden.engine.history import (
     MAX_VALUES,
     Span,
     TaintHistory,
+    _needed,
     decode_histories,
     encode_histories,
     read_histories,
@@ -106,10 +107,20 @@ def test_times_are_kept_to_the_millisecond_and_never_earlier():
     assert steps(history(("980", 1.00001), ("940", 2.9999))) == [("980", 1.001), ("940", 3.0)]
 
 
-def test_values_that_come_again_take_no_place():
+def test_more_steps_than_are_remembered_are_joined_with_all_their_values():
     made = history(("31", 0.0), *[(["79", "48", "63"][at % 3], float(at)) for at in range(1, 500)])
-    assert len(made.spans) < 6
-    assert made.spans[:2] == (Span(0.0, ("31",)), Span(1.0, made.spans[1].values))
+    assert len(made.spans) <= MAX_SPANS
+    assert (made.added_at, made.spans[-1]) == (0.0, Span(499.0, ("48",)))
+    assert {*made.values} == {"31", "79", "48", "63"}
+
+
+@given(st.lists(st.text("0123456789.ab", max_size=4), min_size=1, max_size=40))
+def test_of_values_that_are_forgotten_no_threshold_needs_one(values):
+    """The lowest and the highest of each order stay, and one that cannot be read in it."""
+    needed = _needed([*values, "5", "9"])
+    integers = [int(value) for value in needed if value and value.isdecimal() and str(int(value)) == value]
+    every = [int(value) for value in [*values, "5", "9"] if value.isdecimal() and str(int(value)) == value]
+    assert (min(integers), max(integers)) == (min(every), max(every))
 
 
 # -- what two processes saw -------------------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ never moves one earlier.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import pairwise
-from operator import or_
 from typing import Any, Self
 
 import msgspec
@@ -22,8 +21,6 @@ MAX_SPANS = 64
 """How many times of one taint are remembered: so many steps of a value that no toleration may confuse."""
 MAX_VALUES = 4 * MAX_SPANS
 """How many values are remembered in all, so that equality may tell them; thresholds need fewer."""
-_NEEDED = 2
-"""So many of a span are always needed."""
 CLOCK_SKEW_SECONDS = 60.0
 """How far in the future a stored time may be: the clock of another replica wrote it."""
 WHOLE_SECONDS = 1.0
@@ -36,9 +33,9 @@ _RECENT = 1 / 64
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The values from ``since`` until the next span, in their order; None: others that are not known any more.
+    """The values from ``since`` until the next span; None: others that are not known any more.
 
-    If there are several, it is not known when in this time each began.
+    If there are several, it is not known when in this time each began, nor how often.
     """
 
     since: float
@@ -113,7 +110,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
         if value == self.value:
             return self
         spans = (*self.spans, Span(max(_milliseconds(since), self.held_since), (value,)))
-        if len(spans) > MAX_SPANS or any(value in span.values for span in self.spans):
+        if len(spans) > MAX_SPANS:
             spans = _shortened(spans)
         return msgspec.structs.replace(self, spans=spans)
 
@@ -181,50 +178,32 @@ def is_beside(name: str) -> bool:
 
 
 def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]:
-    """So many spans at most, and no two that no toleration distinguishes.
+    """So many spans at most: those are joined that are short, seen from now.
 
-    Spans that are one afterwards have their values from the beginning of the first until the end of the last. Where
-    these values come again later, that changes no deadline. Else spans are joined that are short, seen from now: then
-    a deadline moves by a part of the time that has passed since.
+    So a deadline moves by a part of the time that has passed since. What is joined has the values of all.
     """
-    later: set[str | None] = set()
-    comes_again = []
-    for span in reversed(spans):
-        comes_again.append(later.issuperset(span.values))
-        later.update(span.values)
-    part, groups = 0.0, _groups(spans, comes_again[::-1], 0.0)
+    part, groups = 0.0, [[span] for span in spans]
     while len(groups) > (most if part == 0.0 else most - most // 8):  # many at once: each time takes long
         part = max(part * 1.2, _RECENT)
-        groups = _groups(spans, comes_again[::-1], part)
-    later.clear()
-    found = []
-    for group in groups:
-        values = [value for span in group for value in span.values]
-        found.append(Span(group[0].since, group[0].values if len(group) == 1 else _thinned(values, later)))
-        later.update(values)
-    found.reverse()
+        groups = _groups(spans, part)
+    found = [
+        Span(group[0].since, tuple(dict.fromkeys(value for span in group for value in span.values))) for group in groups
+    ]
     _forget(found, sum(len(span.values) for span in found) - MAX_VALUES // MAX_SPANS * most)
     return tuple(found)
 
 
-def _groups(spans: Sequence[Span], comes_again: Sequence[bool], part: float) -> list[list[Span]]:
-    """The spans that are to be joined, the last ones first; each group lasts so small a part of its age at most.
-
-    It may last longer where all values of a span come again, except before another value that is readable where the
-    first one of the span is not: the group would not say when that began.
-    """
+def _groups(spans: Sequence[Span], part: float) -> list[list[Span]]:
+    """The spans that are to be joined; each group lasts so small a part of its age at most. The last span is alone."""
     end = now = spans[-1].since
     floor = max((now - spans[0].since) * _RECENT, _MILLISECOND)
-    groups, kinds = [[spans[-1]]], 0
-    for span, is_repeated in reversed([*zip(spans[:-1], comes_again, strict=False)]):
-        own = [_kind(value) for value in span.values]
-        kinds = reduce(or_, own, kinds)
-        is_short = end - span.since <= part * max(now - span.since, floor)
-        if len(groups) > 1 and (is_short or (is_repeated and kinds == own[0])):
-            groups[-1].insert(0, span)
+    groups = [[spans[-1]]]
+    for span in reversed(spans[:-1]):
+        if len(groups) > 1 and end - span.since <= part * max(now - span.since, floor):
+            groups[0].insert(0, span)
         else:
-            end, kinds = groups[-1][0].since, reduce(or_, own)
-            groups.append([span])
+            end = groups[0][0].since
+            groups.insert(0, [span])
     return groups
 
 
@@ -234,51 +213,26 @@ def _places(value: str | None) -> tuple[Any, Any, Any]:
     return (None, None, None) if value is None else (parse_integer(value), semantic_place(value), parse_natural(value))
 
 
-@lru_cache(maxsize=65536)
-def _kind(value: str | None) -> int:
-    """By which of these orders it can be read, in bits: of one kind, all that are not tolerated are invalid or none."""
-    return sum(1 << order for order, place in enumerate(_places(value)) if place is not None)
-
-
-def _thinned(values: Sequence[str | None], later: set[str | None]) -> tuple[str | None, ...]:
-    """Of the values of one span those that matter: ``later`` ones come again.
-
-    Where a value of the span is tolerated that does not come again, it matters whether a later one of the span is
-    readable and not tolerated; where none is, whether the first one is. For both one of each kind is enough.
-    """
-    last = {value: index for index, value in enumerate(values) if value is None or value not in later}
-    left = [values[index] for index in sorted({*_ends_of_kinds(values), *last.values()})]
-    return tuple(value for index, value in enumerate(left) if index == 0 or left[index - 1] != value)
-
-
 def _forget(spans: list[Span], number: int) -> None:
     """Forget so many values, the oldest first, that no threshold needs: only equality could tell them."""
     for at, span in enumerate(spans):
         if number <= 0:
             return
-        if len(span.values) > _NEEDED:
-            spare = sorted(set(range(len(span.values))) - _ends_of_kinds(span.values) - _outermost(span.values))
-            if forgotten := spare[:number]:
-                number -= len(forgotten)
-                values = [None if index in forgotten else value for index, value in enumerate(span.values)]
-                unknown = max(index for index, value in enumerate(values) if value is None)
-                left = [value for index, value in enumerate(values) if value is not None or index == unknown]
-                spans[at] = Span(span.since, tuple(left))
+        needed = _needed(span.values)
+        forgotten = [value for value in span.values if value not in needed][:number]
+        if forgotten:
+            number -= len(forgotten)
+            left = [None if value in forgotten else value for value in span.values]
+            spans[at] = Span(span.since, tuple(dict.fromkeys(left)))
 
 
-def _ends_of_kinds(values: Sequence[str | None]) -> set[int]:
-    """Where the first and the last value of each kind is."""
-    kinds = [(-1 if value is None else _kind(value), index) for index, value in enumerate(values)]
-    ends = {*dict(kinds).values(), *dict(reversed(kinds)).values()}
-    return {index for index in ends if values[index] is not None}
-
-
-def _outermost(values: Sequence[str | None]) -> set[int]:
-    """Where the lowest and the highest value in each order is, and which are not known."""
-    found = {index for index, value in enumerate(values) if value is None}
+def _needed(values: Sequence[str | None]) -> set[str | None]:
+    """Of each order the lowest value and the highest, and one that has no place in it."""
+    found: set[str | None] = {None}
     for order in range(3):
-        placed = [(place, index) for index, value in enumerate(values) if (place := _places(value)[order]) is not None]
+        placed = [(place, value) for value in values if (place := _places(value)[order]) is not None]
         found |= {min(placed)[1], max(placed)[1]} if placed else set()
+        found |= {*[value for value in values if value is not None and _places(value)[order] is None][:1]}
     return found
 
 
