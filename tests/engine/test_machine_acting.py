@@ -430,9 +430,8 @@ def test_a_node_that_is_created_again_is_read_by_a_request_of_its_own():
 def test_a_node_that_is_created_again_does_not_wait_as_the_one_before():
     rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.process(events.CheckFailed("n1"))
-    rig.node("n1", "sla=940", uid="another")
     rig.out = []
-    rig.pod("b", gt(), version=REACHED + 6)
+    rig.node("n1", "sla=940", uid="another")
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
 
 

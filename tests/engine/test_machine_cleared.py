@@ -8,6 +8,7 @@ from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from simulated import policy
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine.machine.freshness import NODE_CHECK
 from taintwarden.engine.model import (
     GuardSettings,
     Mode,
@@ -364,7 +365,7 @@ def test_pods_that_wait_for_a_version_of_a_node_do_not_wait_for_it_when_another_
     rig.pod("a", version=REACHED + 5)
     rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
     rig.advance(5)
-    assert rig.phase("a") is Phase.CHECKING
+    assert rig.view.claims("uid-a")[0].detail == NODE_CHECK
     rig.feed(events.NodesReached(REACHED + 10))
     rig.node("n1", "sla=940", added=START - 10, uid="another", version=120)
     assert rig.evictions() == ["a"]
@@ -379,7 +380,7 @@ def test_pods_do_not_wait_for_a_version_that_was_lost_by_a_restore():
     rig.pod("a", version=REACHED + 5)
     rig.feed(events.NodeChecked("n1", 99, REACHED + 5))
     rig.advance(5)
-    assert rig.phase("a") is Phase.CHECKING
+    assert rig.view.claims("uid-a")[0].detail == NODE_CHECK
     older = msgspec.structs.replace(node, resource_version=20)
     rig.process(events.NodeSeen(older, listed=True), events.NodesListed(frozenset({"n1"}), REACHED + 10))
     assert rig.evictions() == ["a"]

@@ -7,6 +7,7 @@ from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import CALLS
 from taintwarden.engine.machine import Outcome, Phase, commands, events
+from taintwarden.engine.machine.freshness import NODE_CHECK
 from taintwarden.engine.model import (
     Node,
     Owner,
@@ -242,7 +243,7 @@ def test_a_parked_pod_lets_the_next_of_its_key_be_asked():
         rig.node(node, "sla=940")
     rig.feed(events.NodeUnreadable("n1"))
     rig.budget(allowed=2)
-    assert phase(rig, "a") is Phase.CHECKING
+    assert rig.view.claims("uid-a")[0].detail == NODE_CHECK
     assert rig.evictions() == ["b"]
 
 

@@ -85,7 +85,7 @@ def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():
     rig = Rig(limited()).with_pod("sla=940", version=REACHED + 5)
     rig.process(events.CheckFailed("n1"))
     claim = only(rig)
-    assert (claim.phase, claim.limit) == (Phase.DELAYED, VIEW)
+    assert (claim.phase, claim.limit) == (Phase.BLOCKED, VIEW)
     assert [one.limit for one in rig.view.report(rig.now)[0].status.limits] == [VIEW]
 
 

@@ -365,14 +365,18 @@ class Guard:
         return Turn.ARMED if self._is_reported else None
 
     def release(self, now: Instant, *, every_zone_is_full: bool = False) -> int:
-        """A person releases the held pods. Returns how many.
+        """A person releases the held pods, of those with a budget as many as count. Returns how many.
 
         ``every_zone_is_full``: also those that wait for that alone.
         """
         self._released_at, self._quota, self._unsaved = now.wall, 0, True
-        scope = ALL if every_zone_is_full else self.scope
-        due = (one for one in self.near.values() if scope in (ALL, one.namespace))
-        self._passing = [one.uid for one in due if one.uid not in self.released]
+        left = Counter(self._counting)
+        for due in self.near.values():
+            key = due.namespace, due.budget
+            is_held = self.scope in (ALL, due.namespace) and left[key] > 0
+            if due.uid not in self.released and (is_held or every_zone_is_full):
+                left[key] -= 1
+                self._passing.append(due.uid)
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:

@@ -51,11 +51,19 @@ def test_a_release_of_one_held_namespace_is_not_one_of_others():
     assert bench.guard.expected() == 2
 
 
-def test_a_pod_that_its_budget_blocks_is_held_and_released_too():
+def test_a_pod_that_its_budget_blocks_is_not_released():
     bench = Bench()
     bench.expect("blocked", budget="b")
     held = bench.trip()
-    assert bench.release() == ["blocked", *held]
+    assert bench.release() == held
+
+
+def test_of_pods_with_a_budget_as_many_are_released_as_count():
+    bench = Bench()
+    bench.budgets = {"b": 2}
+    bench.expect(*pods(5, "b-"), budget="b")
+    held = bench.trip()
+    assert bench.release() == ["b-0", "b-1", *held]
 
 
 def test_while_it_is_armed_all_pods_within_the_window_are_released():

@@ -160,15 +160,8 @@ class Acting:
                 world.queues.wait(claim)
                 continue
             pod = world.cluster.nodes[claim.node].pods[claim.uid]
-            if self._judging.is_pending(pod):
-                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, self._judging.pending_key(pod), NOT_EVALUATED))
-                continue
-            if self._is_blind_to(claim, pod):
-                self._refuse(claim, pod, Refusal(VIEW, None, Whom.PODS, BLIND_KEY, NO_DEVICES))
-                self._ask_at_next(claim, pod)
-                continue
-            if not self._freshness.is_proven(claim):
-                world.command(*self._freshness.check(claim))
+            if (unsure := self._unsure(claim, pod)) is not None:
+                self._refuse(claim, pod, unsure)
                 continue
             lane = world.queues.lane_of(claim)
             if self._judging.waits_for_deletion(claim, pod):
@@ -189,6 +182,14 @@ class Acting:
                 else:
                     refused[lane.group] = refusal
         self.refused = refused
+
+    def _unsure(self, claim: Claim, pod: Pod) -> Refusal | None:
+        """Why what is known is not certain enough to evict the pod; None: it is."""
+        if self._judging.is_pending(pod):
+            return Refusal(VIEW, None, Whom.PODS, self._judging.pending_key(pod), NOT_EVALUATED)
+        if self._is_blind_to(claim, pod):
+            return Refusal(VIEW, None, Whom.PODS, BLIND_KEY, NO_DEVICES)
+        return self._freshness.refuse(claim)
 
     def _is_blind_to(self, claim: Claim, pod: Pod) -> bool:
         """Whether what is known of the only taints for which the pod is due may be outdated: those of a source."""
@@ -230,6 +231,8 @@ class Acting:
                 world.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
         elif is_bounce:
             self._hold_as_bouncing(claim, pod, refusal, before)
+        elif refusal.key == BLIND_KEY:
+            self._ask_at_next(claim, pod)
 
     def _unreserve_failing(self, key: LaneKey, refusal: Refusal) -> None:
         """A lane whose calls fail may wait for hours: what is reserved for it at the guard is free for others."""
@@ -294,10 +297,6 @@ class Acting:
         left = int(hard_at - self._world.now.wall)
         is_cut = left + 1 < claim.grace_seconds(pod)
         return (max(1, left), True) if is_cut else (given, False)
-
-    def awaits_node(self, claim: Claim) -> bool:
-        """Whether a claim waits until its node is known well enough."""
-        return self._freshness.is_awaited(claim)
 
     def stands(self, order: commands.Evict) -> bool:
         """Whether a call that was issued should still be made: by the same leader, for a pod that still has to leave.

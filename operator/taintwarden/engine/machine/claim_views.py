@@ -12,7 +12,6 @@ from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.rfc3339 import at
 
 BLIND = "the operator receives no changes of some objects from the API server"
-NODE_CHECK = "the node is read again before the eviction"
 HOLDING_ALL = (WINDOW, GUARD, ZONE)
 """What holds a whole policy for long is the cause to name, whatever else holds a pod."""
 SETTLING = "the guard waits for the rest of the wave (settleSeconds)"
@@ -112,19 +111,17 @@ class ClaimViews:
 
     def holding(self, claim: Claim) -> Refusal | None:
         """What refuses a due claim, and until when; None if nothing does. The first second of a call is no limit."""
-        phase, awaits_node = claim.phase, self._acting.awaits_node(claim)
+        phase = claim.phase
         if phase is Phase.IN_FLIGHT:
             return self._unanswered(claim)
-        if phase is Phase.DELAYED and not awaits_node:
+        if phase is Phase.DELAYED:
             if claim.outcome is not None:
                 return Refusal(limit_of(claim.outcome), claim.not_before, detail=claim.message)
             return self._settling(claim)
-        if phase not in (Phase.READY, Phase.BLOCKED) and not awaits_node:
+        if phase not in (Phase.READY, Phase.BLOCKED):
             return None
         if self._world.blind:
             return Refusal(VIEW, detail=BLIND)
-        if awaits_node:
-            return Refusal(VIEW, detail=NODE_CHECK)
         lane = self._world.queues.lane_of(claim)
         of_all = self._acting.refused.get(lane.group) or self._world.queues.parked(lane)
         refusal = claim.refusal

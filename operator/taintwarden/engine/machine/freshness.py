@@ -7,17 +7,18 @@ A read changes nothing that is known. If it found the version that the stream ha
 found a newer one, the claim waits until the stream has delivered that, too: changes in between may matter.
 """
 
-from collections.abc import Iterator
-
-from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.limits.refusal import VIEW, Refusal, Whom
+from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import CheckNode
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, later
 
+NODE_CHECK = "the node is read again before the eviction"
+
 
 class Freshness:
-    """Records how far the node stream has come and when it spoke, and which claims wait for a read of their node."""
+    """Records how far the node stream has come and when it spoke, and which nodes are read."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -27,8 +28,8 @@ class Freshness:
         """Until then the node stream may deliver what it held back."""
         self._reading: dict[str, MonotonicTime] = {}
         """Node -> when a read of it was requested."""
-        self._checking: dict[str, list[str]] = {}
-        """Node -> keys of the claims that wait."""
+        self._refused: dict[str, None] = {}
+        """Nodes whose pods wait for a read."""
         self._again_at: dict[str, MonotonicTime] = {}
         """Node -> when it may be read again after a read that proved nothing: one for all of its pods."""
 
@@ -49,7 +50,7 @@ class Freshness:
         self._heard_at = self._trusted_from = self._world.now.monotonic
         for state in self._world.cluster.nodes.values():
             state.confirmed_version = state.awaited_version = -1
-        for name in list(self._checking):
+        for name in list(self._refused):
             self._release(name)
 
     def is_proven(self, claim: Claim) -> bool:
@@ -63,23 +64,18 @@ class Freshness:
         is_heard = self._heard_at is not None and self._trusted_from <= now <= self._heard_at + silence
         return is_heard or now <= state.confirmed_at + silence
 
-    def is_awaited(self, claim: Claim) -> bool:
-        """Whether a claim waits for a read of its node, or for the next one after a read that proved nothing."""
-        is_delayed = claim.phase is Phase.DELAYED and self._again_at.get(claim.node) == claim.not_before
-        return is_delayed or claim.phase is Phase.CHECKING
-
-    def check(self, claim: Claim) -> Iterator[CheckNode]:
-        """Make a READY claim wait for a read of its node, which is requested if none is in progress."""
-        self._world.queues.move(claim, Phase.CHECKING)
-        again_at = self._again_at.get(claim.node)
-        if again_at is not None and self._world.now.monotonic < again_at:
-            claim.postpone(again_at)
-            self._world.queues.delay(claim)
-            return
-        self._checking.setdefault(claim.node, []).append(claim.key)
-        if claim.node not in self._reading and self._world.cluster.nodes[claim.node].awaited_version < 0:
-            self._reading[claim.node] = self._world.now.monotonic
-            yield CheckNode(claim.node)
+    def refuse(self, claim: Claim) -> Refusal | None:
+        """Why the pod of a due claim waits; None if its node is known well enough. A read of the node is requested."""
+        if self.is_proven(claim):
+            return None
+        node, now, again_at = claim.node, self._world.now.monotonic, self._again_at.get(claim.node)
+        self._refused[node] = None
+        if again_at is not None and now >= again_at:
+            again_at = None
+        if again_at is None and node not in self._reading and self._world.cluster.nodes[node].awaited_version < 0:
+            self._reading[node] = now
+            self._world.command(CheckNode(node))
+        return Refusal(VIEW, again_at, Whom.PODS, f"node-check/{node}", NODE_CHECK, is_brief=True)
 
     def answered(self, name: str, version: int | None, pods_version: int) -> None:
         """The read found this version of the node; None: it is gone."""
@@ -118,16 +114,9 @@ class Freshness:
     def _release_later(self, name: str) -> None:
         """The read proved nothing: they continue with the next one."""
         self._again_at[name] = later(self._world.now.monotonic, self._world.timings.write_failed[0])
-        self._release(name, self._again_at[name])
+        self._release(name)
 
-    def _release(self, name: str, not_before: MonotonicTime | None = None) -> None:
-        """The claims that wait for a read of the node continue, but not before that time."""
-        for key in self._checking.pop(name, ()):
-            claim = self._world.claims.get(key)
-            if claim is None or claim.phase is not Phase.CHECKING:
-                continue
-            if not_before is None:
-                self._world.queues.wait(claim)
-            else:
-                claim.postpone(not_before)
-                self._world.queues.delay(claim)
+    def _release(self, name: str) -> None:
+        """The pods of a node continue."""
+        if self._refused.pop(name, "") is None:
+            self._world.limiter.freed.add(f"node-check/{name}")

@@ -140,7 +140,8 @@ class Reclaims:
         return found
 
     def _is_at_risk(self, claim: Claim) -> bool:
-        is_held = claim.phase in (Phase.EXEMPT, Phase.BLOCKED, Phase.DELAYED) or claim.failed is not None
+        is_blocked = claim.phase is Phase.BLOCKED and not (claim.refusal is not None and claim.refusal.is_brief)
+        is_held = is_blocked or claim.phase in (Phase.EXEMPT, Phase.DELAYED) or claim.failed is not None
         return (is_held and not _is_deleted_in_time(claim)) or claim.key in self._at_risk
 
     def risks(self, now: WallTime, most: int) -> Iterator[commands.DeadlineAtRisk]:
