@@ -49,7 +49,7 @@ def test_a_pod_is_asked_for_once():
     rig.pod("a")
     rig.node("n1", "sla=1", "cni=1")
     assert rig.evictions() == ["a"]
-    assert sorted(one.phase.name for one in rig.view.claims("uid-a")) == ["ASIDE", "IN_FLIGHT"]
+    assert sorted(one.phase.name for one in rig.view.claims("uid-a")) == ["BLOCKED", "IN_FLIGHT"]
 
 
 def test_a_claim_that_is_withdrawn_is_no_cancellation_while_another_stands():

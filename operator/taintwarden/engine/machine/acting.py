@@ -8,7 +8,7 @@ from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import EVERY_POLICY, LaneKey, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.claims import QUEUED, Call, Claim, Evictee, Phase, retry_delay
+from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging
@@ -20,6 +20,7 @@ from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy, 
 from taintwarden.engine.outcomes import Outcome
 
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
+BEING_EVICTED = "another policy evicts the pod"
 NO_DEVICES = "a stream about devices is disconnected"
 
 
@@ -185,6 +186,8 @@ class Acting:
 
     def _unsure(self, claim: Claim, pod: Pod) -> Refusal | None:
         """Why what is known is not certain enough to evict the pod; None: it is."""
+        if self._world.claims.evictees[claim.uid].call is not None:
+            return Refusal(VIEW, None, Whom.PODS, _call_key(claim.uid), BEING_EVICTED, is_brief=True)
         if self._judging.is_pending(pod):
             return Refusal(VIEW, None, Whom.PODS, self._judging.pending_key(pod), NOT_EVALUATED)
         if self._is_blind_to(claim, pod):
@@ -262,10 +265,6 @@ class Acting:
             world.limiter.rehearse(request)
             world.report(commands.Rehearsed(pod, verdict, claim.due_at))
             return
-        evictee = world.claims.evictees[claim.uid]
-        for other in evictee.claims:
-            if other is not claim and other.phase in QUEUED:
-                world.queues.move(other, Phase.ASIDE)
         world.queues.move(claim, Phase.IN_FLIGHT)
         past_budgets = world.limiter.budgets.violated(request)
         world.limiter.reserve(request)
@@ -279,7 +278,7 @@ class Acting:
         grace, grace_cut = self._grace_of(claim, pod)
         as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets)
-        evictee.call = Call(claim, order, grace_cut)
+        world.claims.evictees[claim.uid].call = Call(claim, order, grace_cut)
         world.command(order)
 
     def _count_bounces(self, claim: Claim, pod: Pod, request: EvictionRequest) -> int:
@@ -340,6 +339,7 @@ class Acting:
             self._expect_gone(evictee, call)
             return
         evictee.call = None
+        world.limiter.freed.add(_call_key(event.uid))
         evictee.is_uncertain = event.outcome is Outcome.FAILED or (
             evictee.is_uncertain and event.outcome is Outcome.NOT_SENT
         )
@@ -403,12 +403,6 @@ class Acting:
             return
         self._retry_later(claim, pod, event)
         world.queues.delay(claim)
-        for other in evictee.claims:
-            if other.phase is Phase.ASIDE:
-                was_expected = other.was_expected
-                world.queues.wait(other)
-                if other.rests is not Phase.WAITING:  # its policy was paused during the call
-                    self._ending.rest(other, pod, was_expected=was_expected)
         # What the claims are by now: some may have been withdrawn meanwhile.
         self._judging.judge(world.cluster.nodes[evictee.node], pod)
         is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
@@ -433,3 +427,8 @@ class Acting:
             if deleted_at is not None and deleted_at > now:
                 retry_at = min(retry_at, deleted_at)
         claim.fail(event.outcome, event.message, now, retry_at)
+
+
+def _call_key(uid: str) -> str:
+    """The key of a refusal, shared by the claims on a pod for which a call is in progress."""
+    return f"call/{uid}"

@@ -11,7 +11,6 @@ DELAYED      due, but its wave must be complete first, or the  the delay is over
              answer to its last call was for it alone
 READY        due                                               limits admit it and a slot is free
 BLOCKED      a limit refused it, but not other pods            that limit may admit it
-ASIDE        another claim on the pod is being carried out     that call ended without evicting it
 IN_FLIGHT    ``Evict`` was issued                              ``Settled``
 LEAVING      the call was accepted                             the pod is gone (evaluated again after a minute)
 REHEARSED    due under a DryRun policy                         the verdict changes
@@ -45,7 +44,6 @@ class Phase(IntEnum):
     DELAYED = auto()
     READY = auto()
     BLOCKED = auto()
-    ASIDE = auto()
     IN_FLIGHT = auto()
     LEAVING = auto()
     REHEARSED = auto()
@@ -57,15 +55,14 @@ class Phase(IntEnum):
 _RESTS = (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT)
 """Where a claim begins, and begins again: until its deadline, or for as long as its policy does not act."""
 QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED)
-"""No call was made yet: a claim in these phases may start again, be put aside, or end, at any moment."""
+"""No call was made yet: a claim in these phases may start again, or end, at any moment."""
 SETTLED = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED, Phase.PAUSED)
 """No eviction is ahead: the pod is being evicted, or would be under a policy that does not enforce."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
-    Phase.WAITING: (*_RESTS, Phase.DELAYED, Phase.READY, Phase.ASIDE, Phase.ENDED),
-    Phase.DELAYED: (*_RESTS, Phase.READY, Phase.ASIDE, Phase.ENDED),
-    Phase.READY: (*_RESTS, Phase.BLOCKED, Phase.ASIDE, Phase.IN_FLIGHT, Phase.REHEARSED, Phase.ENDED),
-    Phase.BLOCKED: (*_RESTS, Phase.READY, Phase.ASIDE, Phase.ENDED),
-    Phase.ASIDE: (*_RESTS, Phase.ENDED),
+    Phase.WAITING: (*_RESTS, Phase.DELAYED, Phase.READY, Phase.ENDED),
+    Phase.DELAYED: (*_RESTS, Phase.READY, Phase.ENDED),
+    Phase.READY: (*_RESTS, Phase.BLOCKED, Phase.IN_FLIGHT, Phase.REHEARSED, Phase.ENDED),
+    Phase.BLOCKED: (*_RESTS, Phase.READY, Phase.ENDED),
     Phase.IN_FLIGHT: (Phase.LEAVING, Phase.DELAYED, Phase.ENDED),
     Phase.LEAVING: (Phase.ENDED,),
     Phase.REHEARSED: (*_RESTS, Phase.ENDED),

@@ -255,7 +255,7 @@ class Judging:
         if claim is None:
             claim = Claim.of(pod, grounds, settles_at)
             self._world.claims.add(evictee, claim)
-            self._begin(claim)
+            self._world.queues.wait(claim)
         else:
             self._update(claim, grounds, pod, settles_at)
         if claim.phase not in SETTLED and policy.reclaim is not None:
@@ -266,12 +266,6 @@ class Judging:
             self._announce(claim, pod)
         return claim
 
-    def _begin(self, claim: Claim) -> None:
-        """A claim begins, or begins again; not before the call that another one on the pod has issued is over."""
-        self._world.queues.wait(claim)
-        if claim.phase is Phase.WAITING and self._world.claims.evictees[claim.uid].call is not None:
-            self._world.queues.move(claim, Phase.ASIDE)
-
     def _update(self, claim: Claim, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> None:
         before, was_expected = claim.grounds, claim.was_expected
         changed = claim.decide(grounds, pod, settles_at)
@@ -281,7 +275,7 @@ class Judging:
         if changed or claim.rests not in (Phase.WAITING, claim.phase):
             if grounds.policy.reclaim is None and self._reclaims.claims:
                 self._reclaims.forget(claim.key)
-            self._begin(claim)
+            self._world.queues.wait(claim)
             if claim.rests is not Phase.WAITING:
                 self._ending.rest(claim, pod, was_expected=was_expected)
         elif claim.phase is Phase.BLOCKED and before.verdicts != grounds.verdicts:
