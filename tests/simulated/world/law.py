@@ -272,6 +272,8 @@ class Guard:
         """Since when the sum is surely above the allowance."""
         self.held: dict[str, str] = {}
         """What it surely counted since it tripped: UID -> namespace."""
+        self.most: Counter[str] = Counter()
+        """By namespace the most of them at a time."""
         self.maybe: dict[str, tuple[float, str, float]] = {}
         """What it may have counted: UID -> when last, the namespace, and when first."""
         self.grown = [now, now]
@@ -313,8 +315,8 @@ class Guard:
         }
         count = len({*surely, *self.past(now - window + STALE, surely=True)})
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
-        if self.held and not self.held.keys() & wants.keys():
-            self.held = {}
+        if self.held and not self.held.keys() & surely.keys():
+            self.held, self.most = {}, Counter()
         if not self.maybe.keys() & wants.keys():
             self.tripped = None
         past = self.past(now - window - STALE, surely=False)
@@ -327,6 +329,7 @@ class Guard:
                 self.maybe[uid] = (now, one.pod.namespace, first)
         if self.held or (self.above is not None and now - self.above >= SEEN):
             self.held |= surely
+            self.most |= Counter(surely.values())
             self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
         self.used = len(self.past(now - window - SEEN, surely=False))
         if self.tripped is None and len({*self.maybe, *past}) > self.allowed:
@@ -345,7 +348,8 @@ class Guard:
         for name in {*self.held.values(), *near}:
             rest = [uid for uid, other in self.held.items() if other != name]
             is_quiet = now - self.grown[0] >= 60.0 - STALE
-            counted = len(rest) if name not in self.alone else sum(uid in wants for uid in rest)
+            most = self.most.total() - self.most[name]
+            counted = most if name not in self.alone else sum(uid in wants for uid in rest)
             is_small = counted <= self.allowance(now, least=False) / 2
             is_narrow = left <= {name} or ((is_quiet or name in self.alone) and is_small)
             if near == {name} or (self.held and is_narrow):
