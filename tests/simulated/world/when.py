@@ -326,6 +326,8 @@ def _reading(
         is_another = (before.taint.added, before.taint.key) != (one.taint.added, one.taint.key)
         if is_another and one.seen > one.at + 2.0:  # in a gap it may have been removed and added again
             added[1] = one.seen
+        elif is_another:  # a later time alone is not stored: the next process counts from it
+            added[1] = max(added[1], min(one.taint.added or 0.0, one.seen))
     known: list[tuple[str, Toleration | None]] = []
     for taint in taints:
         kind, used = judged(tolerations, taint)
