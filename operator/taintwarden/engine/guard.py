@@ -49,7 +49,7 @@ Evictions = tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
 class GuardRecord(msgspec.Struct, frozen=True):
     """The state of a guard that is kept across restarts. Times are seconds since the epoch.
 
-    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: pods by namespace, as they were counted; none if
+    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: the most pods by namespace that counted; none if
     it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
     namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and
     that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next
@@ -370,13 +370,15 @@ class Guard:
         ``every_zone_is_full``: also those that wait for that alone.
         """
         self._released_at, self._quota, self._unsaved = now.wall, 0, True
-        left = Counter(self._counting)
+        left, scope = Counter(self._counting), ALL if every_zone_is_full else self.scope
         for due in self.near.values():
-            key = due.namespace, due.budget
-            is_held = self.scope in (ALL, due.namespace) and left[key] > 0
-            if due.uid not in self.released and (is_held or every_zone_is_full):
-                left[key] -= 1
-                self._passing.append(due.uid)
+            if due.uid in self.released or scope not in (ALL, due.namespace):
+                continue
+            if due.budget and not every_zone_is_full:
+                left[due.namespace, due.budget] -= 1
+                if left[due.namespace, due.budget] < 0:
+                    continue
+            self._passing.append(due.uid)
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:
