@@ -166,7 +166,7 @@ class Guard:
         self._settled_at = MonotonicTime(0.0)
         self._is_reported = False
         self._changed = True
-        """What counts changed: it has to be checked."""
+        """What counts has grown, or may no longer be held: it has to be checked."""
         self._unsaved = False
 
     @property
@@ -232,7 +232,7 @@ class Guard:
             self._counting.change(key, more)
             self._expected.change(namespace, more)
             self._expected_total += more
-            self._changed = True
+            self._changed |= more > 0 or self.is_tripped
             if self.is_tripped:
                 self._count(namespace)
 

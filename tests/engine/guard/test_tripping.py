@@ -60,6 +60,19 @@ def test_it_trips_when_an_eviction_did_not_happen_and_the_pod_is_due_again():
     assert bench.look() is None
 
 
+def test_a_wave_that_was_allowed_trips_nothing_when_other_pods_are_deleted_meanwhile():
+    bench = Bench(population=14, max_percent=20, min_pods=None)
+    due = pods(7)
+    bench.expect(*due)
+    bench.look()
+    bench.evict(*due[:2])
+    bench.population = 5
+    bench.forget(due[2])
+    assert bench.look() is None
+    bench.expect("one-more")
+    assert bench.look() is Turn.TRIPPED
+
+
 def test_a_wave_is_reported_when_it_is_complete():
     bench = Bench(settle_seconds=2)
     bench.expect(*pods(11))
