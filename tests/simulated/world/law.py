@@ -538,6 +538,8 @@ class Judge:
         if "release" not in rules.limits:
             return
         self._look_at_guards()
+        if not rules.acts:  # while it is paused pods count, and nothing is demanded by which to know which
+            known.update({uid: False for uid in self._pods if uid not in known})
         may_be_full = zone == "Full" or self.now - since < SLACK
         if not may_be_full and (guard is None or guard.tripped is None):
             return
