@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -174,8 +175,7 @@ def check(values: Values, entries: list[dict[str, Any]], answer: Callable[[str],
     ours = deadline(values, entries, timing)
     assert (ours is None) == (expected is None)
     if ours is not None:
-        now, began = values[-1][0], values[0][0]
-        late = max(now - expected, (now - began) / 64) / 7
+        late = max(1.0, (values[-1][0] - expected) / 7)
         assert expected - MOMENT <= ours <= expected + late + MOMENT
 
 
@@ -226,3 +226,46 @@ def test_the_last_valid_value_stays_known(segments):
     known = [value for _, value in values if integer(value) is not None]
     made = observed(values)
     assert next((value for value in made.values if integer(value) is not None), None) == (known[-1] if known else None)
+
+
+@pytest.mark.parametrize("on_invalid", ["Hold", "Evict"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["980", "940", "980", "high"],
+        ["940", "980", "940", "high"],
+        ["940", "980", "high", "error", "930"],
+        ["high", "940", "980", "error", "high", "920", "error"],
+    ],
+)
+def test_what_is_joined_still_says_which_value_was_the_last_valid_one(values, on_invalid):
+    """Bursts, each shorter than the last."""
+    at, written = 0.0, [(0.0, "960")]
+    for seconds in range(900, 0, -20):
+        for index, value in enumerate(values):
+            at += seconds if index == 0 or value in ("high", "error") else 0.01
+            if value != written[-1][1]:
+                written.append((at, value))
+    entries = [{"key": "sla", "operator": "Gt", "value": "950"}]
+    for number in range(65, len(written)):
+        check(written[:number], entries, lambda value: answers(("Gt", "950"), value), on_invalid)
+
+
+@pytest.mark.parametrize("days", [0, 1, 30, 365])
+def test_the_age_of_a_taint_makes_nothing_later(days):
+    """It had 99 values, and then one that a pod tolerates: what violates that counts like on a new taint."""
+    at, values = days * 86_400.0, [(0.0, "980")]
+    for value in [str(990 - at % 30) for at in range(99)] + [str(949 - at) for at in range(200)]:
+        at += 30
+        values.append((at, value))
+        if at % 150 == 0:
+            check(values, [{"key": "sla", "operator": "Gt", "value": "950"}], lambda one: int(one) > 950, "Hold")
+
+
+@pytest.mark.parametrize("codes", [6, 12, 60, 120])
+def test_rotating_codes_make_no_list_of_values_later(codes):
+    values = [(0.0, "31"), *[(60.0 + at, str(100 + at * 7 % codes)) for at in range(1_200)]]
+    for number in range(100, len(values), 50):
+        check(
+            values[:number], [{"key": "sla", "operator": "In", "values": ("31", "43")}], lambda one: one == "31", "Hold"
+        )

@@ -432,10 +432,10 @@ def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], ti
     since, until = history.held_since, math.inf
     for span in reversed(history.spans):
         states = [None if value is None else _state(judged(value), hold=hold) for value in span.values]
-        is_violated = _State.VIOLATED in states
         if _State.TOLERATED in states or (exact and None in states):
-            return until if is_violated else since
-        if is_violated:
+            last = max(at for at, state in enumerate(states) if state in (None, _State.TOLERATED))
+            return until if _State.VIOLATED in states[last:] else since
+        if _State.VIOLATED in states:
             since = until if _State.INVALID in states else span.since
         until = span.since
     return since

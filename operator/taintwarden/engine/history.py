@@ -6,7 +6,8 @@ never moves one earlier.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Self
@@ -27,15 +28,15 @@ WHOLE_SECONDS = 1.0
 """Times in objects have whole seconds, and are taken as the end of that second."""
 MAX_TEXT_LENGTH = 64 * 1024
 """How much of an annotation is read: a value has at most 63 characters, and nodes have few taints."""
-_MILLISECOND = 0.001
-_RECENT = 1 / 64
-"""Ages below this part of a history count alike: otherwise many steps would leave few spans for what is old."""
+_SHORTEST = 1 / 64
+_RECENT = 7.0
+"""Ages below so many seconds count alike: a seventh of them is a second. Otherwise the newest steps would take all."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The values from ``since`` until the next span; None: others that are not known any more.
 
-    If there are several, it is not known when in this time each began, nor how often.
+    If there are several, they are in the order in which they ended; it is not known when, nor how often each began.
     """
 
     since: float
@@ -184,11 +185,9 @@ def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]
     """
     part, groups = 0.0, [[span] for span in spans]
     while len(groups) > (most if part == 0.0 else most - most // 8):  # many at once: each time takes long
-        part = max(part * 1.2, _RECENT)
+        part = max(part * 1.2, _SHORTEST)
         groups = _groups(spans, part)
-    found = [
-        Span(group[0].since, tuple(dict.fromkeys(value for span in group for value in span.values))) for group in groups
-    ]
+    found = [Span(group[0].since, _together(value for span in group for value in span.values)) for group in groups]
     _forget(found, sum(len(span.values) for span in found) - MAX_VALUES // MAX_SPANS * most)
     return tuple(found)
 
@@ -196,10 +195,9 @@ def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]
 def _groups(spans: Sequence[Span], part: float) -> list[list[Span]]:
     """The spans that are to be joined; each group lasts so small a part of its age at most. The last span is alone."""
     end = now = spans[-1].since
-    floor = max((now - spans[0].since) * _RECENT, _MILLISECOND)
     groups = [[spans[-1]]]
     for span in reversed(spans[:-1]):
-        if len(groups) > 1 and end - span.since <= part * max(now - span.since, floor):
+        if len(groups) > 1 and end - span.since <= part * max(now - span.since, _RECENT):
             groups[0].insert(0, span)
         else:
             end = groups[0][0].since
@@ -214,25 +212,35 @@ def _places(value: str | None) -> tuple[Any, Any, Any]:
 
 
 def _forget(spans: list[Span], number: int) -> None:
-    """Forget so many values, the oldest first, that no threshold needs: only equality could tell them."""
-    for at, span in enumerate(spans):
-        if number <= 0:
-            return
-        needed = _needed(span.values)
-        forgotten = [value for value in span.values if value not in needed][:number]
-        if forgotten:
-            number -= len(forgotten)
-            left = [None if value in forgotten else value for value in span.values]
-            spans[at] = Span(span.since, tuple(dict.fromkeys(left)))
+    """Forget so many values that no threshold needs, the oldest first: only equality could tell them.
+
+    First those that a later span has, too: what tolerates them counts from there.
+    """
+    for is_repeated in (True, False):
+        later = Counter(value for span in spans for value in span.values)
+        for at, span in enumerate(spans):
+            later.subtract(span.values)
+            needed = _needed(span.values) if number > 0 else {*span.values}
+            spare = [value for value in span.values if value not in needed and bool(later[value]) is is_repeated]
+            if forgotten := spare[:number]:
+                number -= len(forgotten)
+                gone = () if is_repeated else (None,)
+                left = [one for value in span.values for one in (gone if value in forgotten else (value,))]
+                spans[at] = Span(span.since, _together(left))
+
+
+def _together(values: Iterable[str | None]) -> tuple[str | None, ...]:
+    """Each value once, in the order in which they ended."""
+    return tuple(dict.fromkeys(reversed([*values])))[::-1]
 
 
 def _needed(values: Sequence[str | None]) -> set[str | None]:
-    """Of each order the lowest value and the highest, and one that has no place in it."""
+    """Of each order the lowest value, the highest and the last, and the last one that has no place in it."""
     found: set[str | None] = {None}
     for order in range(3):
         placed = [(place, value) for value in values if (place := _places(value)[order]) is not None]
-        found |= {min(placed)[1], max(placed)[1]} if placed else set()
-        found |= {*[value for value in values if value is not None and _places(value)[order] is None][:1]}
+        found |= {min(placed)[1], max(placed)[1], placed[-1][1]} if placed else set()
+        found |= {*[value for value in values if value is not None and _places(value)[order] is None][-1:]}
     return found
 
 
