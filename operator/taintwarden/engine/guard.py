@@ -338,7 +338,7 @@ class Guard:
     def _trip(self, now: Instant) -> None:
         self.tripped_at = now.wall
         self._counted, self._has_grown = self._past.by_namespace + self._expected, True
-        self._unsaved, self._is_reported = True, False
+        self._unsaved, self._is_reported, self._is_resized = True, False, False
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
 
     def _narrow(self, now: Instant) -> None:

@@ -25,6 +25,19 @@ def test_settings_that_do_not_allow_the_wave_leave_it_tripped():
     assert bench.guard.is_tripped
 
 
+def test_settings_from_before_the_wave_do_not_arm_it():
+    """Nor does a change of leader, after which it might hold for the first time what it reported before."""
+    bench = Bench()
+    bench.change(max_percent=9)
+    bench.look()
+    for one in (bench, bench.restart()):
+        one.resolve()
+        one.trip(11)
+        one.forget(*pods(3))
+        one.look()
+        assert one.guard.is_tripped, "of those that counted, 8 still have to leave"
+
+
 def test_settings_that_allow_the_wave_arm_it_only_when_its_causes_are_known():
     bench = Bench()
     bench.trip()
