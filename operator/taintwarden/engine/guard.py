@@ -147,7 +147,9 @@ class Guard:
         self._populations: dict[MonotonicTime, int] = {}
         """The greatest numbers of pods that the policy could evict, by the slots of the window."""
         self._counted: Counter[str] = Counter()
-        """The most pods by namespace that it counted at a time since it tripped."""
+        """The most pods by namespace that it counted at a time since it tripped, or was restored."""
+        self._stored: Counter[str] = Counter()
+        """What was counted when it was restored."""
         self._has_grown = False
         """They were more at a time than before."""
         self._narrows_at = MonotonicTime(0.0)
@@ -343,9 +345,10 @@ class Guard:
 
     def _narrow(self, now: Instant) -> None:
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-        if self.scope == ALL and self._counted:
-            [(largest, _)] = self._counted.most_common(1)
-            if self._is_small(self._counted, largest):
+        counted = self.counted()
+        if self.scope == ALL and counted:
+            [(largest, _)] = counted.most_common(1)
+            if self._is_small(counted, largest):
                 self._hold_only(largest)
 
     def _is_small(self, counted: Counter[str], scope: str) -> bool:
@@ -359,6 +362,7 @@ class Guard:
 
     def _arm(self) -> Turn | None:
         self.tripped_at, self.cause, self._counted, self._is_resized = None, "", Counter(), False
+        self._stored = Counter()
         before, self.scope = self.scope, ALL
         self._freed(before)
         self._unsaved = self._changed = True
@@ -435,7 +439,8 @@ class Guard:
 
     def counted(self) -> Counter[str]:
         """The most pods by namespace that it counted at a time; ``""``: of namespaces that a record did not name."""
-        return self._counted
+        named = sum(pods for namespace, pods in self._counted.items() if namespace not in self._stored)
+        return +((self._counted | self._stored) - Counter({OTHERS: min(named, self._stored[OTHERS])}))
 
     def follow(self, now: Instant) -> None:
         """Another process leads. When this one does, its allowance is a share of the pods that there are now, too."""
@@ -589,7 +594,7 @@ class Guard:
             self._groups[due.namespace, due.budget] += 1
             self._recount(due.namespace, due.budget)
         self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
-        self._counted = Counter(dict(record.counted))
+        self._counted, self._stored = Counter(), Counter(dict(record.counted))
         for namespace in self._expected if self.is_tripped else ():
             self._count(namespace)
         before, self.scope = self.scope, ALL
