@@ -101,6 +101,17 @@ def test_nodes_are_not_asked_for_while_nobody_chooses(rig):
     assert not rig.asked
 
 
+def test_a_candidate_that_is_refused_and_comes_back_again_and_again_takes_one_place(rig):
+    first, *_ = pods = rig.fill("a1 a1 b1", BY_ZONE)
+    group = rig.group(*pods)
+    assert group.first() is first
+    for _ in range(100):
+        group.remove(first)
+        group.add(first)
+        assert group.first() is first
+    assert len(group._order) <= 5
+
+
 def test_domains_are_counted_no_more_when_the_last_group_has_gone(rig):
     group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
     group.first()

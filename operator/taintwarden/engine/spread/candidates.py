@@ -77,7 +77,7 @@ class Group:
         if self._tallies is None:
             self._tallies = tuple(self._tallies_of(next(iter(self._pods.values())).shared))
         changes = sum(tally.changes for tally in self._tallies)
-        if changes != self._seen:
+        if changes != self._seen or len(self._order) > 2 * len(self._nodes):
             self._seen = changes
             self._order = list(map(self._place, self._nodes))
             heapify(self._order)
