@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller import Clock, budget_object, pod_object
-from kube.wire_format import enveloped, labels, message
+from kube.wire_format import enveloped, labels, message, read
 from taintwarden.controller.decoding import decoding
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
@@ -130,7 +130,7 @@ def test_heavy_pods_are_light_in_memory(decoder, what):
         body = {1: meta | HEAVY[what].get(1, {}), 2: spec | HEAVY[what].get(2, {}), 3: {1: "Running"}}
         pages.append(enveloped(message({1: {2: "9"}, 2: [body]})))
     tracemalloc.start()
-    pods = [decoder.pod(frames.page(page).decode()[0][0]) for page in pages]
+    pods = [decoder.pod(read(frames.page(page))[0][0]) for page in pages]
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept / len(pods) < 150_000

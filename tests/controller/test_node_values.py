@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller import NOW, Clock, node_object
-from kube.wire_format import enveloped, labels, message
+from kube.wire_format import enveloped, labels, message, read
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.node_values import MAX_TEXT_LENGTH, MAX_VALUE_LENGTH, as_value, values_of
 from taintwarden.engine.model import NodeInfo, Policy, SourceKind, SourceValue, TaintSelector, ValueSource
@@ -131,13 +131,13 @@ def test_both_encodings_say_the_same(info, conditions, annotations):
         1: {1: "n1", 12: labels(**annotations)},
         3: {4: encoded, 7: {NUMBERS[name]: text for name, text in info.items()}},
     }
-    [read] = Frames(NODES).page(enveloped(message({1: {2: "9"}, 2: [body]}))).decode()[0]
+    [found], _ = read(Frames(NODES).page(enveloped(message({1: {2: "9"}, 2: [body]}))))
     times = [None if at is None else _rfc(at) for _, _, at, _ in conditions]
     listed = [
         {"type": kind, "status": status, "lastTransitionTime": at}
         for (kind, status, _, _), at in zip(conditions, times, strict=True)
     ]
-    assert values_of(read, wanted) == values_of(node(info, listed, annotations=annotations), wanted)
+    assert values_of(found, wanted) == values_of(node(info, listed, annotations=annotations), wanted)
 
 
 def _rfc(seconds: int) -> str:
@@ -176,9 +176,9 @@ def test_what_a_kubelet_writes_at_each_report_is_not_kept():
         for number in range(20):
             info = message({NUMBERS["osImage"]: f"{number}" + "x" * 200_000})
             body = message({1: {1: "n1", 6: "7"}, 3: {7: info}})
-            [read] = Frames(NODES).page(enveloped(message({1: {2: "9"}, 2: [body]}))).decode()[0]
-            assert values_of(read, [source]) == {}
-        del read, body, info
+            [found], _ = read(Frames(NODES).page(enveloped(message({1: {2: "9"}, 2: [body]}))))
+            assert values_of(found, [source]) == {}
+        del found, body, info
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

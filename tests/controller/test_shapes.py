@@ -4,7 +4,7 @@ from weakref import ref
 
 import pytest
 
-from kube.wire_format import enveloped, labels, message
+from kube.wire_format import enveloped, labels, message, read
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Pod
@@ -25,7 +25,7 @@ class Reading:
     def shaped(self, name: str, app: str = "web") -> ShapedPod:
         meta = {1: name, 3: "shop", 5: f"uid-{name}", 6: "7", 8: MOMENT, 11: labels(app=app)}
         body = {1: meta, 2: {4: 30, 10: "n1"}, 3: {1: "Running"}}
-        good, _ = self.frames.page(enveloped(message({1: {2: "9"}, 2: [body]}))).decode()
+        good, _ = read(self.frames.page(enveloped(message({1: {2: "9"}, 2: [body]}))))
         found = good[0]
         assert isinstance(found, ShapedPod)
         return found

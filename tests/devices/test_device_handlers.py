@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from kube.wire_format import read
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.machine import Event
 from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Toleration
@@ -235,11 +236,11 @@ def test_an_allocation_that_cannot_be_read_is_counted_and_allocates_nothing(stat
     metadata = {"name": "c", "namespace": "shop"}
     good = msgspec.to_builtins(claim_object(GPU)) | {"metadata": metadata | {"name": "good"}}
     page = {"metadata": {"resourceVersion": "7"}, "items": [good, {"metadata": metadata, "status": status}]}
-    read, unread = FrameDecoder(CLAIMS).page(msgspec.json.encode(page)).decode()
+    found, unread = read(FrameDecoder(CLAIMS).page(msgspec.json.encode(page)))
     fed = Fed(ClaimHandler, EVERY)
     fed.handler.seen(claim_object(GPU))
     fed.handler.list_began()
-    fed.handler.listed(read)
+    fed.handler.listed(found)
     for one in unread:
         fed.handler.undecodable(one.identity, one.reason)
     fed.handler.list_ended("7")

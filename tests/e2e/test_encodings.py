@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controlplane import Json, Target
-from kube.wire_format import enveloped, message
+from kube.wire_format import enveloped, message, read
 from taintwarden.controller.decoding.decoding import Decoder as Translator
 from taintwarden.engine.model import Instant
 from taintwarden.kube.auth.connection import Connection
@@ -154,7 +154,7 @@ async def watched(target: Target, resource: Resource[Any], accept: str, version:
     ):
         async for chunk in chunks:
             frames, buffer = decoder.split(buffer + chunk)
-            changes += [decoder.frame(each) for each in frames]
+            changes += [(one.type, one.found) for one in map(decoder.change, frames)]
     assert not buffer
     return changes
 
@@ -177,7 +177,7 @@ def test_a_list_holds_the_same(populated: Target, resource: Resource[Any]) -> No
     text = FrameDecoder(resource).page(asyncio.run(listed(populated, resource, JSON, binary.head.resource_version)))
     assert body.startswith(MAGIC)
     assert binary.head == text.head
-    (found, bad), (expected, _) = binary.decode(), text.decode()
+    (found, bad), (expected, _) = read(binary), read(text)
     assert found
     assert not bad
     found, expected = compared(resource, found, expected)

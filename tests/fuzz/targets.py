@@ -124,12 +124,13 @@ def watches(data: bytes) -> None:
     for resource in (PODS, NODES, NAMESPACES, BUDGETS, DAEMON_SETS, JOBS):
         reader: frames.FrameDecoder[Any] = frames.FrameDecoder(resource)
         try:
-            found += reader.page(data).decode()[0]
+            page = reader.page(data)
+            found += map(page.read, page.items)
         except KubeError as error:
             told([error])
         for frame in reader.split(data)[0]:
             try:
-                found.append(reader.frame(frame)[1])
+                found.append(reader.change(frame).found)
             except KubeError as error:
                 told([error])
     for one in found:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.wire_format import enveloped, framed, labels, message
+from kube.wire_format import enveloped, framed, labels, message, read
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.frames import FrameDecoder
@@ -31,7 +31,7 @@ def page(*items: Any, version: str = "9", more: str = "") -> bytes:
 
 
 def decoded(*items: Any, resource: Any = PODS) -> list[Any]:
-    good, bad = FrameDecoder(resource).page(page(*items)).decode()
+    good, bad = read(FrameDecoder(resource).page(page(*items)))
     assert not bad
     return good
 
@@ -312,14 +312,14 @@ def test_text_that_clients_choose_freely_need_not_be_utf_8() -> None:
 
 
 def test_an_item_whose_text_is_none_does_not_hide_the_others() -> None:
-    good, bad = FrameDecoder(PODS).page(page(pod("a"), pod("b", spec={22: [{1: BAD_TEXT}]}), pod("c"))).decode()
+    good, bad = read(FrameDecoder(PODS).page(page(pod("a"), pod("b", spec={22: [{1: BAD_TEXT}]}), pod("c"))))
     assert [one.metadata.name for one in good] == ["a", "c"]
     assert [one.identity for one in bad] == [Identity("b", "shop", "uid-b", "7", "n1")]
 
 
 def test_an_item_that_is_no_message_does_not_hide_the_others() -> None:
     found = FrameDecoder(PODS).page(page(pod("a"), b"\x0a\xff", pod("c")))
-    good, bad = found.decode()
+    good, bad = read(found)
     assert found.head.resource_version == "9"
     assert [one.metadata.name for one in good] == ["a", "c"]
     assert [one.identity for one in bad] == [Identity()]
@@ -327,13 +327,13 @@ def test_an_item_that_is_no_message_does_not_hide_the_others() -> None:
 
 @pytest.mark.parametrize("seconds", [2**62, -(2**62), 2**40])
 def test_a_time_beyond_the_calendar(seconds: int) -> None:
-    _, bad = FrameDecoder(PODS).page(page(pod("a", meta={8: {1: seconds}}))).decode()
+    _, bad = read(FrameDecoder(PODS).page(page(pod("a", meta={8: {1: seconds}}))))
     assert [one.identity.name for one in bad] == ["a"]
 
 
 def test_an_operator_of_a_selector_that_is_none() -> None:
     spread = {2: "zone", 4: {2: [{1: "tier", 2: "Like"}]}}
-    _, bad = FrameDecoder(PODS).page(page(pod(spec={33: [spread]}))).decode()
+    _, bad = read(FrameDecoder(PODS).page(page(pod(spec={33: [spread]}))))
     assert "Like" in bad[0].reason
 
 
@@ -346,7 +346,8 @@ def test_what_is_no_list(body: bytes) -> None:
 def changes(buffer: bytes, resource: Any = PODS) -> tuple[list[tuple[str, Any]], bytes]:
     decoder = FrameDecoder(resource)
     frames, rest = decoder.split(buffer)
-    return [decoder.frame(one) for one in frames], rest
+    found = map(decoder.change, frames)
+    return [(one.type, one.found) for one in found], rest
 
 
 def test_frames_of_a_watch() -> None:
@@ -368,7 +369,7 @@ def test_half_a_frame_is_left_for_later(missing: int) -> None:
 
 def test_a_bookmark() -> None:
     [(kind, found)], _ = changes(framed("BOOKMARK", message({1: {6: "99"}})))
-    assert (kind, found.metadata.resource_version) == ("BOOKMARK", "99")
+    assert (kind, found) == ("BOOKMARK", Identity(resource_version="99"))
 
 
 def test_an_error_frame_ends_the_watch() -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from kube.flowing import Server, after, at_once, expired, for_ever, refused
 from taintwarden.kube.errors import Unreachable
-from taintwarden.kube.watch.event_handler import HELD_AT_MOST
 from taintwarden.kube.watch.streams import Stream
-from taintwarden.kube.watch.watching import StreamTimings
+from taintwarden.kube.watch.watching import HELD_AT_MOST, StreamTimings
 from taintwarden.kube.wire.kinds import Identity, PodObject
 from taintwarden.kube.wire.resources import PODS
 
@@ -686,4 +685,4 @@ async def test_a_deletion_without_a_version_moves_nothing(scene: Scene) -> None:
     scene.server.watch.send(11)
     scene.server.watch.send_raw(broken("DELETED", META | {"resourceVersion": 7}))
     await asyncio.sleep(0.1)
-    assert scene.told.heard[-2:] == [("lost", 0), ("reached", 11)]
+    assert scene.told.heard[-2:] == [("reached", 11), ("lost", 0)]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from taintwarden.kube.wire.formats import Page, Undecodable
+
 
 def message(fields: Mapping[int, Any]) -> bytes:
     """Fields by number: text, bytes, numbers, nested mappings, or lists of these for repeated ones."""
@@ -45,3 +47,10 @@ def _varint(value: int) -> bytes:
         found.append(value & 127 | 128)
         value >>= 7
     return bytes([*found, value])
+
+
+def read(page: Page[Any]) -> tuple[list[Any], list[Undecodable]]:
+    """The objects of a page, and those that are not what they should be."""
+    found = [page.read(one) for one in page.items]
+    bad = [one for one in found if isinstance(one, Undecodable)]
+    return [one for one in found if not isinstance(one, Undecodable)], bad

@@ -4,9 +4,9 @@ from typing import Generic
 
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.http.client import JSON
-from taintwarden.kube.wire.formats import PROTOBUF, Page, Undecodable
+from taintwarden.kube.wire.formats import PROTOBUF, Change, Format, Page
 from taintwarden.kube.wire.json_frames import JsonFrames
-from taintwarden.kube.wire.kinds import Identity, Object
+from taintwarden.kube.wire.kinds import Object
 from taintwarden.kube.wire.protobuf_frames import MAGIC, ProtobufFrames
 from taintwarden.kube.wire.resources import Resource
 
@@ -23,11 +23,11 @@ class FrameDecoder(Generic[Object]):
     """
 
     def __init__(self, resource: Resource[Object]) -> None:
-        self._json = JsonFrames(resource.type)
-        self._protobuf: ProtobufFrames[Object] | JsonFrames[Object] = (
-            ProtobufFrames(resource.message) if resource.message else self._json
-        )
-        self._watch = self._protobuf
+        self._json: Format[Object] = JsonFrames(resource.type)
+        self._protobuf: Format[Object] = self._json
+        if resource.message:
+            self._protobuf = ProtobufFrames(resource.message)
+        self._watch: Format[Object] = self._protobuf
         self.accept = PROTOBUF if resource.message else JSON
 
     def page(self, body: bytes) -> Page[Object]:
@@ -44,10 +44,10 @@ class FrameDecoder(Generic[Object]):
         return found
 
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """As :meth:`JsonFrames.split`. The buffer begins with a frame."""
+        """As :meth:`Format.split`. The buffer begins with a frame."""
         self._watch = self._protobuf if buffer.startswith(b"\0") else self._json
         return self._watch.split(buffer)
 
-    def frame(self, raw: bytes) -> tuple[str, Object | Identity | Undecodable]:
-        """As :meth:`JsonFrames.frame`, of what was split off last."""
-        return self._watch.frame(raw)
+    def change(self, frame: bytes) -> Change[Object]:
+        """As :meth:`Format.change`, of what was split off last."""
+        return self._watch.change(frame)

@@ -13,12 +13,12 @@ from typing import Any, Generic, NoReturn
 
 from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.event_handler import HELD_AT_MOST, EventHandler
+from taintwarden.kube.watch.event_handler import EventHandler
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import FIRST_LIMIT, PageLimit
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
-from taintwarden.kube.watch.watching import BackOff, StreamTimings, Watch
-from taintwarden.kube.wire.formats import ExpiredError, Page, expired_or
+from taintwarden.kube.watch.watching import HELD_AT_MOST, BackOff, StreamTimings, Watch
+from taintwarden.kube.wire.formats import ExpiredError, Page, Undecodable, expired_or
 from taintwarden.kube.wire.kinds import Object
 from taintwarden.kube.wire.resources import Resource
 
@@ -191,13 +191,16 @@ class Stream(Generic[Object]):
     async def _listed(self, page: Page[Object]) -> None:
         if page.head.continue_:
             await asyncio.sleep(0)  # the next requests go out first
-        good, bad = page.decode()
-        for one in bad:
-            self._handler.undecodable(one.identity, one.reason)
-        for first in range(0, max(1, len(good)), self._objects_at_once):
+        for first in range(0, max(1, len(page.items)), self._objects_at_once):
             if first:
                 await asyncio.sleep(0)
-            self._handler.listed(good[first : first + self._objects_at_once])
+            good: list[Object] = []
+            for found in map(page.read, page.items[first : first + self._objects_at_once]):
+                if isinstance(found, Undecodable):
+                    self._handler.undecodable(found.identity, found.reason)
+                else:
+                    good.append(found)
+            self._handler.listed(good)
 
 
 def _now() -> float:

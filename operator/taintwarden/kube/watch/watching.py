@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Generic
@@ -10,16 +11,20 @@ import msgspec
 
 from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
 from taintwarden.kube.http.client import Client
-from taintwarden.kube.watch.event_handler import HELD_AT_MOST, EventHandler, HeldChanges, unknown_deletion
+from taintwarden.kube.watch.event_handler import EventHandler
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import MAX_OBJECT_BYTES
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
-from taintwarden.kube.wire.formats import ExpiredError, Undecodable, expired_or
+from taintwarden.kube.wire.formats import Change, ExpiredError, Undecodable, expired_or
 from taintwarden.kube.wire.kinds import Identity, Object, version_number
 from taintwarden.kube.wire.resources import Resource
 
 OUT_OF_REACH = 2**64
 """No resourceVersion is as high."""
+HELD_AT_MOST = 20_000
+"""Changes that wait for the end of a list: 30 MB of pods."""
+BATCHES_AT_ONCE = 2
+"""A watch with a backlog brings one batch while so many are passed on."""
 FRAMES_AT_ONCE = 8
 """A chunk can have a hundred nodes with thirty pods each to evaluate: other tasks run in between."""
 
@@ -137,21 +142,29 @@ class Watch(Generic[Object]):
         self._version = version
         self._timings = timings
         self._back_off = back_off
-        self._held = HeldChanges[Object](max_held)
-        self._handler: EventHandler[Object] | HeldChanges[Object] = self._held
+        self._handler: EventHandler[Object] | None = None
+        """Who receives what comes; None: it is held."""
+        self._max_held = max_held
+        self._held: deque[Sequence[Change[Object]]] = deque()
+        self._held_changes = 0
         self._delivers_since = float("inf")
         """When the handler got what was held."""
         self._goal: int | None = None
         """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
 
     async def deliver_to(self, handler: EventHandler[Object]) -> None:
-        """Deliver what was held, and from here on what comes.
+        """Deliver what was held, and from here on what comes. Meanwhile the watch may add less than is taken.
 
         Raises:
             ExpiredError: another list is needed.
 
         """
-        await self._held.pass_on(handler)
+        turn = 0
+        while self._held:
+            _pass_on(self._held.popleft(), handler)
+            turn += 1
+            if turn % BATCHES_AT_ONCE == 0:
+                await asyncio.sleep(0)
         self._delivers_since = _now()
         self._handler = handler  # at once after the last that was held, or changes would overtake it
 
@@ -172,7 +185,7 @@ class Watch(Generic[Object]):
 
     @property
     def _is_full(self) -> bool:
-        return self._handler is self._held and self._held.is_full
+        return self._handler is None and self._held_changes >= self._max_held
 
     async def _once(self) -> None:
         """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
@@ -259,30 +272,18 @@ class Watch(Generic[Object]):
         return came
 
     def _deliver(self, frames: Sequence[bytes]) -> None:
-        expired: ExpiredError | None = None
-        for raw in frames:
-            try:
-                kind, found = self._decoder.frame(raw)
-            except ExpiredError as error:
-                expired = error
-                break
-            if isinstance(found, Undecodable):
-                self._handler.undecodable(found.identity, found.reason)
-                version = found.identity.resource_version
-            elif isinstance(found, Identity):
-                if not self._handler.lost(found):
-                    expired = unknown_deletion(found)
-                    break
-                version = found.resource_version
+        changes: list[Change[Object]] = []
+        try:
+            for frame in frames:
+                changes.append(self._decoder.change(frame))
+                # Also of what does not decode: a resumed watch does not receive it again.
+                self._version = changes[-1].version or self._version
+        finally:  # what came before the end of the watch counts
+            if self._handler is not None:
+                _pass_on(changes, self._handler)
             else:
-                version = found.metadata.resource_version
-                if kind != "BOOKMARK":
-                    self._handler.seen(found)
-            # Also of what does not decode: a resumed watch does not receive it again.
-            self._version = version or self._version
-        self._handler.reached(self._version)
-        if expired is not None:
-            raise expired
+                self._held.append(changes)
+                self._held_changes += len(changes)
 
     # -- how far a watch has to come ------------------------------------------------------------------------------
 
@@ -315,6 +316,28 @@ class Watch(Generic[Object]):
     def _compare(self) -> None:
         if not self.liveness and self._goal is not None and version_number(self._version) >= self._goal:
             self.liveness.catch_up()
+
+
+def _pass_on(changes: Sequence[Change[Object]], handler: EventHandler[Object]) -> None:
+    """Deliver them in order, and that they are all up to the last one.
+
+    Raises:
+        ExpiredError: which object was deleted is not known; only another list shows it.
+
+    """
+    version = ""
+    for change in changes:
+        found = change.found
+        if isinstance(found, Undecodable):
+            handler.undecodable(found.identity, found.reason)
+        elif not isinstance(found, Identity):
+            handler.seen(found)
+        elif change.type == "DELETED" and not handler.lost(found):
+            msg = f"an object was deleted of which too little is known: {found}"
+            raise ExpiredError(msg)
+        version = change.version or version
+    if version:
+        handler.reached(version)
 
 
 def _now() -> float:

@@ -1,7 +1,4 @@
-"""The fields we use of the objects we read, and nothing else: what is not named here is never built.
-
-Everything has a default, so that a ``BOOKMARK`` frame decodes with the same decoder as an object.
-"""
+"""The fields we use of the objects we read, and nothing else: what is not named here is never built."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
@@ -396,30 +393,11 @@ class Followed(Protocol):
 Object = TypeVar("Object", bound=Followed)
 
 
-class WatchFrame(msgspec.Struct, Generic[Object]):
-    """One line of a watch."""
-
-    object: Object
-    type: str = ""
-
-
 class ListMeta(msgspec.Struct, rename="camel"):
     """``metadata`` of a list."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
-
-
-class Items(msgspec.Struct, Generic[Object]):
-    """The items of one page of a list."""
-
-    items: list[Object] = []
-
-
-class RawItems(msgspec.Struct):
-    """A page whose items are decoded one by one, since one of them is not what it should be."""
-
-    items: list[msgspec.Raw] | None = []
 
 
 class Identity(msgspec.Struct, frozen=True):

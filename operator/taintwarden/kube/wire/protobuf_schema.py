@@ -17,8 +17,6 @@ Fields = Mapping[str, tuple[int, str]]
 ``map`` (of ``bytes``, by names).
 """
 
-KINDS = ("core.v1.Pod", "core.v1.Node", "apps.v1.ReplicaSet")
-"""What is listed and watched in protobuf: the kinds with many objects. Others come in JSON."""
 META = "meta.v1.ObjectMeta"
 SCHEMA: Mapping[str, Fields] = {
     "runtime.Unknown": {"raw": (2, "bytes")},
@@ -27,8 +25,6 @@ SCHEMA: Mapping[str, Fields] = {
     "meta.v1.Status": {"message": (3, "string"), "reason": (4, "string"), "code": (6, "int32")},
     "meta.v1.ListMeta": {"resourceVersion": (2, "string"), "continue": (3, "string")},
     "meta.v1.List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, "repeated bytes")},
-    **{f"{kind}List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, f"repeated {kind}")} for kind in KINDS},
-    **{f"runtime.Unknown.{kind}": {"raw": (2, kind)} for kind in (*KINDS, *(f"{kind}List" for kind in KINDS))},
     "meta.v1.Object": {"metadata": (1, "meta.v1.ObjectMeta.Identity"), "spec": (2, "core.v1.PodSpec.Identity")},
     "meta.v1.ObjectMeta.Identity": {
         "name": (1, "bytes"),
@@ -134,7 +130,7 @@ SCHEMA: Mapping[str, Fields] = {
     "apps.v1.ReplicaSet": {"metadata": (1, META), "spec": (2, "apps.v1.ReplicaSetSpec")},
     "apps.v1.ReplicaSetSpec": {"replicas": (1, "int32 = 1")},
 }
-"""``meta.v1.List`` stands for every list whose items stay encoded, ``meta.v1.Object`` for every object, and
+"""``meta.v1.List`` stands for every list, ``meta.v1.Object`` for every object, and
 ``meta.v1.Entry`` for an entry of a map. A name with more parts is another view of what the first three name.
 """
 
