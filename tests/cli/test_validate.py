@@ -62,20 +62,6 @@ def test_every_fault_of_a_policy_is_found(check):
     ]
 
 
-@pytest.mark.parametrize(
-    ("spec", "successor"),
-    [
-        ({"limits": {"base": "None"}}, "guard.maxPercent: 100"),
-        ({"limits": {"zoneHealth": {"fullEvictionsPerSecond": 1}}}, "limits.zoneHealth.evictionsPerSecond"),
-        ({"devices": [{"key": "xid", "selector": {}}]}, "devices[].driver"),
-        ({"eviction": {"order": ["ShortestGrace"]}}, "leave it out"),
-        ({"mode": "Paused"}, "paused: true"),
-    ],
-)
-def test_what_takes_the_place_of_a_removed_field_is_named(check, spec, successor):
-    assert any(successor in one for one in check(policy(**spec)))
-
-
 def test_profile_is_checked(check):
     assert check(profile("p", toleration("Gt", "0950"))) == [
         'error spec.tolerations[0].value: Invalid value: "0950": leading zeros are not allowed: write 950, not 0950'

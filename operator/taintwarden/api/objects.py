@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from taintwarden.api.decode import decode
-from taintwarden.api.removed import with_successor
 from taintwarden.api.types import LabelSelectorSpec
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.fields.field_errors import InvalidObject
@@ -21,7 +20,7 @@ def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
     """
     read, errors = decode(obj, wanted)
     if read is None:
-        raise InvalidObject(kind, _name(obj), [*map(with_successor, errors)])
+        raise InvalidObject(kind, _name(obj), errors)
     return read
 
 
