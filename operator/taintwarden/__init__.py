@@ -12,48 +12,9 @@ The data flow, with one package for each step::
 
 ``engine.machine`` makes every decision; ``controller.loop`` turns around it; ``app`` puts all together. ``serving`` is
 what answers over HTTP, ``api`` what users write. What they run is the package ``taintwarden_cli``.
-
->>> from taintwarden import tolerates
->>> tolerates({"key": "sla", "operator": "Gt", "value": "950"}, {"key": "sla", "value": "980", "effect": "NoExecute"})
-True
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from taintwarden.engine.model import Taint, Toleration
-
-__all__ = ["Taint", "Toleration", "__version__", "tolerates"]
+__all__ = ["__version__"]
 
 __version__ = "0.1.0"
 """As in pyproject.toml. What reads the metadata of the installed package takes a quarter of ``--version`` to import."""
-
-
-def __getattr__(name: str) -> Any:
-    """The structs, imported when they are asked for: every module of the package comes past here."""
-    if name not in ("Taint", "Toleration"):
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    from taintwarden.engine import model  # noqa: PLC0415
-
-    return getattr(model, name)
-
-
-def tolerates(toleration: "Toleration | Mapping[str, Any]", taint: "Taint | Mapping[str, Any]") -> bool:
-    """Whether ``toleration`` tolerates ``taint``, with all seven operators; the taint's value is on the left.
-
-    Both may be plain Kubernetes objects or our structs.
-
-    Raises:
-        msgspec.ValidationError: a field has the wrong type.
-
-    """
-    import msgspec  # noqa: PLC0415
-
-    from taintwarden.engine.model import Taint, Toleration  # noqa: PLC0415
-    from taintwarden.engine.operators import Match, match  # noqa: PLC0415
-
-    ours = toleration if isinstance(toleration, Toleration) else msgspec.convert(toleration, Toleration)
-    theirs = taint if isinstance(taint, Taint) else msgspec.convert(taint, Taint)
-    return match(ours, theirs) is Match.HOLDS
