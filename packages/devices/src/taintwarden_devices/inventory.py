@@ -95,23 +95,19 @@ class SliceChange(msgspec.Struct, frozen=True):
 class _Generation:
     """The slices of one generation of a pool."""
 
-    __slots__ = ("_also_in", "_counts", "_devices", "_slices")
+    __slots__ = ("_counts", "_devices", "_slices")
 
     def __init__(self) -> None:
         self._slices: dict[str, Slice] = {}
         self._devices: dict[str, str] = {}
-        """Device -> the slice that has it."""
-        self._also_in: dict[str, dict[str, None]] = {}
-        """Device -> more slices that have it, which is a mistake of its driver."""
+        """Device -> the slice that has it; of several, which is a mistake of its driver, the one written last."""
         self._counts: Counter[int] = Counter()
         """How many slices the pool has -> how many slices say so."""
 
     def put(self, name: str, found: Slice) -> None:
         self._slices[name] = found
         self._counts[found.slices] += 1
-        for device in found.devices:
-            if self._devices.setdefault(device, name) != name:
-                self._also_in.setdefault(device, {})[name] = None
+        self._devices |= dict.fromkeys(found.devices, name)
 
     def drop(self, name: str) -> None:
         found = self._slices.pop(name)
@@ -119,13 +115,7 @@ class _Generation:
         if not self._counts[found.slices]:
             del self._counts[found.slices]
         for device in found.devices:
-            others = self._also_in.get(device)
-            if self._devices[device] != name:
-                _drop(self._also_in, device, name)
-            elif others:
-                self._devices[device] = next(iter(others))
-                _drop(self._also_in, device, self._devices[device])
-            else:
+            if self._devices.get(device) == name:
                 del self._devices[device]
 
     def __bool__(self) -> bool:
