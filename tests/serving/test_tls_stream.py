@@ -11,8 +11,7 @@ from serving.rekeying import APPLICATION, Rekeying
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.serving.pairs import make_pair
-from taintwarden.serving.tls import server_context
-from taintwarden.serving.tls_stream import TlsLimits, TlsStream
+from taintwarden.serving.tls_stream import TlsLimits, TlsStream, server_context
 
 SPARE = 32
 UPDATE_BYTES = 27

@@ -15,7 +15,7 @@ from taintwarden.kube.http.client import Client
 from taintwarden.serving.exposition import Exposition
 from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
-from taintwarden.serving.tls import server_context
+from taintwarden.serving.tls_stream import server_context
 from taintwarden.settings import CommonSettings
 
 LIMITS = ConnectionLimits(most=16, accept_interval_seconds=0.02, takes_bodies=False)

@@ -19,6 +19,18 @@ PLAIN_BYTES = 2**14
 """That a record carries at most: a read returns those of one."""
 
 
+def server_context() -> ssl.SSLContext:
+    """A context without a certificate yet: TLS 1.2 and 1.3.
+
+    In 1.3 a client may demand new keys without an end: :class:`TlsStream` cuts it. In 1.2 it cannot begin another
+    handshake.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.options |= ssl.OP_NO_RENEGOTIATION
+    return made
+
+
 class Above(asyncio.BaseProtocol):
     """What speaks above TLS. It is not made before the handshake is done, and may be lost before that."""
 

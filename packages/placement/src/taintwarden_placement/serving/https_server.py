@@ -15,7 +15,7 @@ from taintwarden.kube.http.client import Client
 from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.serving.pairs import Pair, UnusablePair
-from taintwarden.serving.tls import server_context
+from taintwarden.serving.tls_stream import server_context
 from taintwarden_placement.certificate_keeper import CertificateKeeper
 from taintwarden_placement.serving.bodies import Answered, Refuse
 from taintwarden_placement.settings import ServedSettings
