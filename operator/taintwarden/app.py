@@ -34,7 +34,6 @@ from taintwarden.engine.machine import Machine, Timings, events
 from taintwarden.engine.model import Policy
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
-from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES, check_definition
 from taintwarden.kube.calls.recorder import Recorder
@@ -134,7 +133,6 @@ class App:
         self._decoder = decoder = Decoder(clock, self.issues.pod)
         self.effector = Effector(
             client=self.client,
-            evictor=Evictor(self.client),
             lease=self.lease,
             stands=lambda order: self.machine.stands(order, clock()),
             metrics=self.metrics,

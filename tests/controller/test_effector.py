@@ -12,7 +12,6 @@ from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, NODE_READS, Effector
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
-from taintwarden.kube.calls.evictor import Evictor
 from taintwarden.kube.errors import Unreachable
 from taintwarden.telemetry.metrics import Metrics
 
@@ -45,7 +44,6 @@ class Stage:
         self.version = 7
         self.effector = Effector(
             client=self.client,
-            evictor=Evictor(self.client),
             lease=self.lease,
             stands=lambda order: order not in self.fallen,
             metrics=self.metrics,

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from structlog.testing import capture_logs
 
 from taintwarden.kube.auth.connection import FILES_SECONDS, RETRY_SECONDS, Connection
-from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, Credentials, CredentialsError
+from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, CredentialsError, read
 from taintwarden.kube.auth.kubeconfig import ClusterSource, from_files
 from taintwarden.kube.auth.proxies import proxy_for
 from taintwarden.kube.errors import ConfigError
@@ -525,7 +525,7 @@ def test_the_arguments_of_a_plugin_that_hangs_are_not_shown(tmp_path):
     plugin = PLUGIN | {"command": "sleep", "args": ["5.0000001"]}
     source = from_files([Path(kubeconfig(tmp_path, {"exec": plugin}))], None, {})
     with pytest.raises(CredentialsError, match=r"sleep gives no credentials: it did not end within 0.05 s$") as caught:
-        Credentials(source, plugin_seconds=0.05).read()
+        read(source, plugin_seconds=0.05)
     assert "5.0000001" not in str(caught.value)
 
 

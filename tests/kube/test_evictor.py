@@ -12,7 +12,7 @@ from kube.scripted import ScriptedClient, refusal, standing
 from localcluster import LocalCluster
 from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Pod, PodClass, Tolerations
-from taintwarden.kube.calls.evictor import Evictor, Result, outcome_of
+from taintwarden.kube.calls.evictor import Result, delete_pod, evict_pod, outcome_of
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.wire.answers import read_refusal
 
@@ -153,8 +153,8 @@ async def test_the_outcome_of_a_call(answer: dict[str, Any], outcome: Outcome, s
     error = read_refusal(answer["code"], msgspec.json.encode(answer))
     evicting, deleting, marking = ScriptedClient(error), ScriptedClient({}, error), ScriptedClient(error)
     results = [
-        await Evictor(evicting).evict(POD, None, standing),
-        *[await Evictor(one).delete(POD, None, "why", standing) for one in (deleting, marking)],
+        await evict_pod(evicting, POD, None, standing),
+        *[await delete_pod(one, POD, None, "why", standing) for one in (deleting, marking)],
     ]
     for result in results:
         assert result.outcome is outcome
@@ -163,7 +163,7 @@ async def test_the_outcome_of_a_call(answer: dict[str, Any], outcome: Outcome, s
 
 
 async def test_no_answer_is_a_failure_that_says_why() -> None:
-    result = await Evictor(ScriptedClient(Unreachable("connection reset"))).evict(POD, None, standing)
+    result = await evict_pod(ScriptedClient(Unreachable("connection reset")), POD, None, standing)
     assert result == Result(Outcome.FAILED, "connection reset")
 
 
@@ -182,7 +182,7 @@ def test_several_causes_are_all_named() -> None:
 
 async def test_an_eviction_carries_the_uid_as_precondition() -> None:
     client = ScriptedClient({})
-    await Evictor(client).evict(POD, None, standing)
+    await evict_pod(client, POD, None, standing)
     [call] = client.calls
     assert (call.method, call.path) == ("POST", f"{POD_PATH}/eviction")
     assert call.body["deleteOptions"]["preconditions"] == {"uid": "uid-1"}
@@ -192,7 +192,7 @@ async def test_an_eviction_carries_the_uid_as_precondition() -> None:
 
 async def test_a_delete_carries_the_uid_in_both_calls() -> None:
     client = ScriptedClient({}, {})
-    await Evictor(client).delete(POD, None, "why", standing)
+    await delete_pod(client, POD, None, "why", standing)
     patch, delete = client.calls
     assert patch.body["metadata"] == {"uid": "uid-1"}
     assert delete.body["preconditions"] == {"uid": "uid-1"}
@@ -200,8 +200,8 @@ async def test_a_delete_carries_the_uid_in_both_calls() -> None:
 
 async def test_a_pod_that_has_to_be_as_it_was_seen_is_named_by_its_version() -> None:
     client = ScriptedClient({}, {"metadata": {"resourceVersion": "77"}}, {})
-    await Evictor(client).evict(POD, None, standing, as_seen=True)
-    await Evictor(client).delete(POD, None, "why", standing, as_seen=True)
+    await evict_pod(client, POD, None, standing, as_seen=True)
+    await delete_pod(client, POD, None, "why", standing, as_seen=True)
     evict, patch, delete = client.calls
     named = {"uid": "uid-1", "resourceVersion": str(POD.resource_version)}
     assert evict.body["deleteOptions"]["preconditions"] == named
@@ -211,14 +211,14 @@ async def test_a_pod_that_has_to_be_as_it_was_seen_is_named_by_its_version() -> 
 
 async def test_nothing_is_deleted_after_an_answer_without_a_version() -> None:
     client = ScriptedClient({})
-    result = await Evictor(client).delete(POD, None, "why", standing, as_seen=True)
+    result = await delete_pod(client, POD, None, "why", standing, as_seen=True)
     assert result.outcome is Outcome.FAILED
     assert [call.method for call in client.calls] == ["PATCH"]
 
 
 async def test_the_condition_comes_before_the_delete() -> None:
     client = ScriptedClient({}, {})
-    await Evictor(client).delete(POD, None, "Taintwarden: sla is low", standing)
+    await delete_pod(client, POD, None, "Taintwarden: sla is low", standing)
     assert [(call.method, call.path) for call in client.calls] == [
         ("PATCH", f"{POD_PATH}/status"),
         ("DELETE", POD_PATH),
@@ -233,8 +233,8 @@ async def test_the_condition_comes_before_the_delete() -> None:
 @pytest.mark.parametrize("grace", [None, 0, 30])
 async def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None) -> None:
     client = ScriptedClient({}, {}, {})
-    await Evictor(client).evict(POD, grace, standing)
-    await Evictor(client).delete(POD, grace, "why", standing)
+    await evict_pod(client, POD, grace, standing)
+    await delete_pod(client, POD, grace, "why", standing)
     evict, _, delete = client.calls
     assert evict.body["deleteOptions"].get("gracePeriodSeconds") == grace
     assert delete.body.get("gracePeriodSeconds") == grace
@@ -245,7 +245,7 @@ async def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None) 
 
 async def test_an_eviction_that_no_longer_stands_is_not_sent() -> None:
     client = ScriptedClient({})
-    assert await Evictor(client).evict(POD, None, lambda: False) == Result(Outcome.NOT_SENT)
+    assert await evict_pod(client, POD, None, lambda: False) == Result(Outcome.NOT_SENT)
     assert client.calls == []
 
 
@@ -253,7 +253,7 @@ async def test_a_delete_is_asked_for_again_after_its_condition() -> None:
     """Seconds may have passed since: the node may be good again, or another replica may lead."""
     answers = iter([True, False])
     client = ScriptedClient({}, {})
-    result = await Evictor(client).delete(POD, None, "why", lambda: next(answers))
+    result = await delete_pod(client, POD, None, "why", lambda: next(answers))
     assert result == Result(Outcome.NOT_SENT)
     assert [call.method for call in client.calls] == ["PATCH"]
 
@@ -269,8 +269,10 @@ async def test_a_pod_leaves_and_a_namesake_does_not(delete: bool, namesake: bool
     uid = cluster.store.get("pods", "web-1", "default")["metadata"]["uid"]
     pod = Pod("before" if namesake else uid, "web-1", "n1", PodClass("default", {}, Tolerations()), 0.0, 1)
     async with cluster.serve() as server, wire.client(server.url) as client:
-        act = Evictor(client)
-        result = await (act.delete(pod, None, "why", standing) if delete else act.evict(pod, None, standing))
+        if delete:
+            result = await delete_pod(client, pod, None, "why", standing)
+        else:
+            result = await evict_pod(client, pod, None, standing)
     assert result.outcome is (Outcome.GONE if namesake else Outcome.EVICTED)
     stored = [one for one in cluster.store.list("pods", "default") if "deletionTimestamp" not in one["metadata"]]
     assert len(stored) == namesake

@@ -18,7 +18,7 @@ from taintwarden.engine.machine.commands import SaveHistory
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.calls import node_calls, own_kinds
-from taintwarden.kube.calls.evictor import Evictor
+from taintwarden.kube.calls.evictor import delete_pod, evict_pod
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
 from taintwarden.kube.wire.resources import Resource
@@ -101,7 +101,7 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     await own_kinds.check_definition(client, own_kinds.PROFILES)
     await node_calls.read_node(client, "n1")
     await node_calls.save_history(client, SaveHistory("n1", "u", "{}"), standing)
-    await Evictor(client).evict(pod(), None, standing)
+    await evict_pod(client, pod(), None, standing)
     await own_kinds.patch_status(client, own_kinds.POLICIES, "p", {}, standing)
     await own_kinds.patch_status(client, own_kinds.PROFILES, "shop/p", {}, standing)
     await own_kinds.save_guard(client, "p", "u", {}, standing)
@@ -113,7 +113,7 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
 
 async def test_deleting_uses_the_rights_of_its_role_and_no_other():
     client = ScriptedClient({}, {})
-    await Evictor(client).delete(pod(), None, "because", standing)
+    await delete_pod(client, pod(), None, "because", standing)
     assert used(client.calls) == shipped("rbac.yaml", "taintwarden-delete")
 
 

@@ -15,7 +15,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
-from taintwarden.kube.calls.evictor import Evictor
+from taintwarden.kube.calls.evictor import delete_pod, evict_pod
 from taintwarden.kube.calls.node_calls import read_node, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_guard
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
@@ -62,7 +62,6 @@ class Effector:
         self,
         *,
         client: Client,
-        evictor: Evictor,
         lease: LeaseHolder,
         stands: Callable[[commands.Order], bool],
         metrics: Metrics,
@@ -72,7 +71,6 @@ class Effector:
         spawn_minor: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._client = client
-        self._evictor = evictor
         self._lease = lease
         self._stands = stands
         self._metrics = metrics
@@ -101,9 +99,9 @@ class Effector:
         with self._metrics.request_duration.time():
             if command.delete:
                 reason = f"Taintwarden: {wording.why(command.verdict)}"
-                result = await self._evictor.delete(pod, grace, reason, fence, as_seen=command.as_seen)
+                result = await delete_pod(self._client, pod, grace, reason, fence, as_seen=command.as_seen)
             else:
-                result = await self._evictor.evict(pod, grace, fence, as_seen=command.as_seen)
+                result = await evict_pod(self._client, pod, grace, fence, as_seen=command.as_seen)
         self._feed(events.Settled(pod.uid, result.outcome, result.message, result.retry_after))
 
     def _fence(self, order: commands.Order) -> Callable[[], bool]:

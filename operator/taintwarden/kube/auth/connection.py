@@ -13,7 +13,7 @@ import structlog
 from yarl import URL
 
 from taintwarden.fields.text import printable, shortened, without_userinfo
-from taintwarden.kube.auth.credentials import Credentials, CredentialsError, Proof
+from taintwarden.kube.auth.credentials import CredentialsError, Proof, read
 from taintwarden.kube.auth.kubeconfig import (
     SERVICE_ACCOUNT,
     ClusterSource,
@@ -52,7 +52,6 @@ class Connection:
         if self.proxy is not None:
             _checked_url("proxy", self.proxy)
         self._source = source
-        self._credentials = Credentials(source)
         self._lock = threading.Lock()
         self._proof: Proof | None = None
         self._is_stale = False
@@ -103,8 +102,8 @@ class Connection:
 
     async def refused(self, authorization: str | None) -> bool:
         """The server does not accept this header. Whether there is another one by now."""
-        if not self._credentials.can_change:
-            return False
+        if not (self._source.token_file or self._source.plugin):
+            return False  # reading again gives the same
         if self._proof is not None and self._proof.authorization == authorization:
             self._is_stale = True
             await asyncio.to_thread(self.renew)
@@ -121,7 +120,7 @@ class Connection:
             now = time.monotonic()
             if self._proof is None or self._is_stale or self._proof.fresh_until <= now:
                 try:
-                    self._proof = self._credentials.read()
+                    self._proof = read(self._source)
                     self._is_stale = False
                 except CredentialsError as error:
                     if self._proof is None:

@@ -42,42 +42,23 @@ class Proof(msgspec.Struct, frozen=True):
     """Valid until this time on the monotonic clock."""
 
 
-class Credentials:
-    """The credentials of one user. Its calls block on files and programs: ``Connection`` has threads for that.
+def read(source: ClusterSource, plugin_seconds: float = PLUGIN_SECONDS) -> Proof:
+    """What to prove it with now. Blocks on files and programs; an exec plugin may take so long.
 
-    Args:
-        source: where they come from.
-        plugin_seconds: how long an exec plugin may take.
+    Raises:
+        CredentialsError: there is nothing.
 
     """
-
-    def __init__(self, source: ClusterSource, plugin_seconds: float = PLUGIN_SECONDS) -> None:
-        self._source = source
-        self._plugin_seconds = plugin_seconds
-
-    @property
-    def can_change(self) -> bool:
-        """Whether reading again may give other credentials."""
-        return bool(self._source.token_file or self._source.plugin)
-
-    def read(self) -> Proof:
-        """What to prove it with now.
-
-        Raises:
-            CredentialsError: there is nothing.
-
-        """
-        source, now = self._source, time.monotonic()
-        certificate, key = source.certificate, source.key
-        if source.token_file:
-            return Proof(_bearer(_token_in(source.token_file)), certificate, key, now + TOKEN_FILE_SECONDS)
-        if source.token:
-            return Proof(_bearer(source.token), certificate, key)
-        if source.basic:
-            return Proof(f"Basic {base64.b64encode(source.basic.encode()).decode()}", certificate, key)
-        if source.plugin is not None and not certificate:
-            return _ask(source.plugin, now, self._plugin_seconds)
-        return Proof(None, certificate, key)
+    now, certificate, key = time.monotonic(), source.certificate, source.key
+    if source.token_file:
+        return Proof(_bearer(_token_in(source.token_file)), certificate, key, now + TOKEN_FILE_SECONDS)
+    if source.token:
+        return Proof(_bearer(source.token), certificate, key)
+    if source.basic:
+        return Proof(f"Basic {base64.b64encode(source.basic.encode()).decode()}", certificate, key)
+    if source.plugin is not None and not certificate:
+        return _ask(source.plugin, now, plugin_seconds)
+    return Proof(None, certificate, key)
 
 
 def _bearer(token: str) -> str:

@@ -1,4 +1,8 @@
-"""Evicts one pod. Three calls and one outcome: the code that decides never sees the client."""
+"""Evicts one pod, by the Eviction API or DELETE: one outcome, and the code that decides never sees the client.
+
+The UID of the pod is a precondition. A ``fence`` is asked immediately before each request is sent. ``as_seen`` adds the
+version of the pod: one that has changed meanwhile is not evicted.
+"""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -20,47 +24,46 @@ class Result(msgspec.Struct, frozen=True):
     retry_after: float | None = None
 
 
-class Evictor:
-    """The Eviction API and DELETE, both with the pod's UID as precondition.
+async def evict_pod(
+    client: Client, pod: Pod, grace_period_seconds: int | None, fence: Fence, *, as_seen: bool = False
+) -> Result:
+    """Ask the Eviction API, which asks the PodDisruptionBudgets."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": _delete_options(pod, grace_period_seconds, str(pod.resource_version) if as_seen else ""),
+    }
+    return await _result(client.request("POST", f"{_path(pod)}/eviction", body=body, fence=fence))
 
-    A ``fence`` is asked immediately before each request is sent. ``as_seen`` adds the version of the pod: one that has
-    changed meanwhile is not evicted.
-    """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def evict(self, pod: Pod, grace_period_seconds: int | None, fence: Fence, *, as_seen: bool = False) -> Result:
-        """Ask the Eviction API, which asks the PodDisruptionBudgets."""
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": _delete_options(pod, grace_period_seconds, str(pod.resource_version) if as_seen else ""),
-        }
-        return await _result(self._client.request("POST", f"{_path(pod)}/eviction", body=body, fence=fence))
-
-    async def delete(
-        self, pod: Pod, grace_period_seconds: int | None, reason: str, fence: Fence, *, as_seen: bool = False
-    ) -> Result:
-        """Delete without asking any budget, after saying why in the pod's ``DisruptionTarget`` condition (KEP-3329)."""
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintwarden",
-            "message": reason,
-        }
-        change, seen = {"status": {"conditions": [condition]}}, str(pod.resource_version) if as_seen else ""
-        try:
-            newest = await patch(
-                self._client, f"{_path(pod)}/status", change, fence, uid=pod.uid, version=seen, form=STRATEGIC_PATCH
-            )
-        except KubeError as error:
-            return _failed(error)
-        if as_seen and not newest:  # between the two calls the pod may become Ready
-            return Result(Outcome.FAILED, "the answer is no pod: it has no resourceVersion")
-        options = _delete_options(pod, grace_period_seconds, newest if as_seen else "")
-        return await _result(self._client.request("DELETE", _path(pod), body=options, fence=fence))
+async def delete_pod(
+    client: Client,
+    pod: Pod,
+    grace_period_seconds: int | None,
+    reason: str,
+    fence: Fence,
+    *,
+    as_seen: bool = False,
+) -> Result:
+    """Delete without asking any budget, after saying why in the pod's ``DisruptionTarget`` condition (KEP-3329)."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "DeletionByTaintwarden",
+        "message": reason,
+    }
+    change, seen = {"status": {"conditions": [condition]}}, str(pod.resource_version) if as_seen else ""
+    try:
+        newest = await patch(
+            client, f"{_path(pod)}/status", change, fence, uid=pod.uid, version=seen, form=STRATEGIC_PATCH
+        )
+    except KubeError as error:
+        return _failed(error)
+    if as_seen and not newest:  # between the two calls the pod may become Ready
+        return Result(Outcome.FAILED, "the answer is no pod: it has no resourceVersion")
+    options = _delete_options(pod, grace_period_seconds, newest if as_seen else "")
+    return await _result(client.request("DELETE", _path(pod), body=options, fence=fence))
 
 
 async def _result(call: Awaitable[object]) -> Result:
