@@ -7,7 +7,7 @@ encoding, and decoded once.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -49,8 +49,6 @@ _TIME = MESSAGES["meta.v1.Time"]
 _ENTRY = MESSAGES["meta.v1.Entry"]
 _OWNER = MESSAGES["meta.v1.OwnerReference"]
 _CONDITION = MESSAGES["core.v1.PodCondition"]
-_NODE_CONDITION = MESSAGES["core.v1.NodeCondition"]
-_NODE_INFO = MESSAGES["core.v1.NodeSystemInfo"]
 _TOLERATION = MESSAGES["core.v1.Toleration"]
 _SPREAD = MESSAGES["core.v1.TopologySpreadConstraint"]
 _VOLUME = MESSAGES["core.v1.Volume"]
@@ -59,12 +57,10 @@ _NAMED = MESSAGES["core.v1.PodResourceClaim"]
 _MADE = MESSAGES["core.v1.PodResourceClaimStatus"]
 
 
-@lru_cache(maxsize=1_000)
 def _first_field(text: str) -> bytes:
-    """How a message begins whose field 1 is this text, as every encoder writes fields in the order of their numbers."""
+    """How a message begins whose field 1 is this short text: every encoder writes fields in order of their numbers."""
     raw = text.encode()
-    length = bytes([len(raw)]) if len(raw) < 0x80 else bytes([len(raw) & 0x7F | 0x80, len(raw) >> 7])
-    return b"\n" + length + raw
+    return b"\n" + bytes([len(raw)]) + raw
 
 
 _ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(PodAnnotations)}
@@ -80,10 +76,6 @@ _KNOWN_CONDITIONS = {
 """How such conditions begin: type and status, fields 1 and 2."""
 
 
-T = TypeVar("T")
-
-MAX_KEPT_BYTES = 4_096
-"""What is longer is no usual part of a node, and is read again each time."""
 MAX_SHAPE_BYTES = 16_384
 """Of what the pods of a shape have in common, as it is encoded: it is kept. Larger pods are decoded each time."""
 
@@ -229,21 +221,24 @@ class EncodedAnnotations(Mapping[str, str]):
 
 
 class EncodedNodeStatus(NodeStatus):
-    """The status of a node. Every heartbeat brings it: what is not asked for stays encoded."""
+    """The status of a node. Every heartbeat brings it: nothing is made of what is not asked for."""
 
-    encoded: Any = None
+    message: Any = None
 
     def condition(self, kind: str) -> ObjectCondition | None:
-        """The condition of this type."""
-        begins = _first_field(kind)
-        for raw in self.encoded.conditions[:]:
-            if raw.startswith(begins):
-                return _node_condition(_without_heartbeat(raw, len(begins)))
+        """The condition of this type. Read after the object was: what is not what it should be is not there."""
+        wanted = kind.encode()
+        for one in self.message.conditions:
+            if one.type == wanted:
+                try:
+                    return _object_condition(one)
+                except (DecodeError, ValueError, OverflowError, OSError):
+                    return None
         return None
 
     def info(self, field: str) -> str:
         """A field of ``nodeInfo`` by its name there; empty if it is not set."""
-        return _text(getattr(_node_info(self.encoded.nodeInfo), field))
+        return _text(getattr(self.message.nodeInfo, field))
 
 
 def _node(found: Any) -> NodeObject:
@@ -251,49 +246,8 @@ def _node(found: Any) -> NodeObject:
     return NodeObject(
         NodeMeta(meta.name, meta.uid, meta.resourceVersion, _texts(meta.labels), EncodedAnnotations(meta.annotations)),
         NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in taints]),
-        EncodedNodeStatus(encoded=found.status),
+        EncodedNodeStatus(message=found.status),
     )
-
-
-def _without_heartbeat(raw: bytes, at: int) -> bytes:
-    """The type, status and ``lastTransitionTime`` of a condition. The others change with each heartbeat.
-
-    The fields 2, 3 and 4 follow the type, which ends at ``at``, and are shorter than 128 bytes. What is not so, is not
-    taken apart.
-    """
-    try:
-        head = at + 2 + raw[at + 1]
-        since = head + 2 + raw[head + 1] if raw[head] == 0x1A else head
-        end = since + 2 + raw[since + 1]
-        is_usual = raw[at] == 0x12 and raw[since] == 0x22 and not (raw[at + 1] | raw[head + 1] | raw[since + 1]) & 0x80
-        return raw[:head] + raw[since:end] if is_usual else raw
-    except IndexError:
-        return raw
-
-
-def _kept(read: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Remember what short bytes mean. A kubelet may write long ones into its own node, other ones at each report."""
-    remembered = lru_cache(maxsize=20_000)(read)
-    return lambda raw: remembered(raw) if len(raw) <= MAX_KEPT_BYTES else read(raw)
-
-
-@_kept
-def _node_condition(raw: bytes) -> ObjectCondition | None:
-    """Read after the object was: what is not what it should be is not there."""
-    try:
-        found = _NODE_CONDITION.FromString(raw)
-        return ObjectCondition(_text(found.type), _text(found.status), _time(found.lastTransitionTime))
-    except (DecodeError, ValueError, OverflowError, OSError):
-        return None
-
-
-@_kept
-def _node_info(raw: bytes) -> Any:
-    """A node sends the same until it is upgraded or booted."""
-    try:
-        return _NODE_INFO.FromString(raw)
-    except DecodeError:
-        return _NODE_INFO()
 
 
 def _replica_set(found: Any) -> WorkloadObject:
@@ -370,7 +324,10 @@ def _condition(raw: bytes) -> ObjectCondition:
     head, usual, rest = raw.partition(_BEFORE_TRANSITION_TIME)
     if usual and (known := _KNOWN_CONDITIONS.get(head)):
         return ObjectCondition(*known, _time(rest[1 : 1 + rest[0]]))
-    found = _CONDITION.FromString(raw)
+    return _object_condition(_CONDITION.FromString(raw))
+
+
+def _object_condition(found: Any) -> ObjectCondition:
     return ObjectCondition(_text(found.type), _text(found.status), _time(found.lastTransitionTime))
 
 

@@ -114,7 +114,10 @@ SCHEMA: Mapping[str, Fields] = {
         "spec": (2, "core.v1.NodeSpec"),
         "status": (3, "core.v1.NodeStatus"),
     },
-    "core.v1.NodeStatus": {"conditions": (4, "repeated bytes"), "nodeInfo": (7, "bytes")},
+    "core.v1.NodeStatus": {
+        "conditions": (4, "repeated core.v1.NodeCondition"),
+        "nodeInfo": (7, "core.v1.NodeSystemInfo"),
+    },
     "core.v1.NodeCondition": {"type": (1, "bytes"), "status": (2, "bytes"), "lastTransitionTime": (4, "bytes")},
     "core.v1.NodeSystemInfo": {
         "kernelVersion": (4, "bytes"),
