@@ -142,7 +142,7 @@ class App:
             spawn_minor=self._task,
         )
         self.loop = Loop(self.machine, clock, self.effector.carry_out, self.notifier.report)
-        self.guards = GuardStore(self._feed, self.issues)
+        self.guards = GuardStore(self._feed)
         self.policies = PolicyStore(
             changed=self._policies_changed,
             issue=self.issues.policy,

@@ -81,9 +81,8 @@ def test_the_faults_of_each_object_are_kept(told, kept):
         kept.policy(name, "u", "wrong")
         kept.profile(f"shop/{name}", "u", "wrong")
         kept.profile(f"bank/{name}", "u", "wrong")
-        kept.guard_reset(name, "u", "2", 3)
     kept.lead(True)
-    assert len(told.messages) == 8
+    assert len(told.messages) == 6
 
 
 def test_a_change_of_a_policy_is_told_by_who_leads_then(told, kept):

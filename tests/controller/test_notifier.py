@@ -570,19 +570,6 @@ def test_a_profile_with_faults(told):
     assert told.counted("taintwarden_invalid_values_total", side="toleration") == 1
 
 
-def test_a_reset_of_another_version_of_the_policy(told):
-    with capture_logs() as logs:
-        told.issues.guard_reset("sla", "uid-sla", "2", 3)
-    assert logs == [
-        {"event": "guard-reset-outdated", "log_level": "warning", "policy": "sla", "asked": "2", "generation": 3}
-    ]
-    note = (
-        "The annotation requests a reset of the guard of generation 2, and the policy is at generation 3: "
-        "check it again, then run: kubectl annotate tep/sla taintwarden.io/guard-reset=3 --overwrite"
-    )
-    assert told.event == event(WARNING, "GuardResetOutdated", "Guard", note, OUR_POLICY)
-
-
 def test_no_label_of_a_metric_names_a_pod_or_a_node(told):
     told.notice(commands.Evicted(pod("very-special"), verdict(), 0.0))
     told.notice(commands.Degraded("very-special-node", "u", Taint("sla"), policy(), 1))

@@ -261,7 +261,7 @@ class Fed(PolicyStore):
 
     def __init__(self) -> None:
         self.events: list[Any] = []
-        self.guards = GuardStore(self.events.append, None)  # type: ignore[arg-type]
+        self.guards = GuardStore(self.events.append)
         super().__init__(
             lambda policies: self.events.append(events.PoliciesChanged(policies)), lambda *_: None, self.guards
         )

@@ -66,13 +66,6 @@ class Order:
     """Of the node on which a write is based; -1: any."""
 
 
-class _Issues:
-    """Takes what the guard store reports."""
-
-    def guard_reset(self, *_: object) -> None:
-        """A reset names another generation."""
-
-
 class Engine:
     """One machine in one process.
 
@@ -89,7 +82,7 @@ class Engine:
         self.machine = Machine(source=Devices, **options)
         self._decoder = Decoder(lambda: self.now)
         self._pending: list[events.Event] = []
-        self._guards = GuardStore(self._pending.append, _Issues())  # type: ignore[arg-type]
+        self._guards = GuardStore(self._pending.append)
         parts, drivers = (self._pending.append, Metrics()), frozenset((EVERY_DRIVER,))
         self._devices: dict[str, DeviceHandler[Any]] = {
             "slices": SliceHandler("resourceslices", *parts, drivers),

@@ -8,10 +8,12 @@ import structlog
 
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
-from taintwarden.controller.words.issues import Issues
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
+
+MAX_RESET_LENGTH = 64
+"""Of a value that is granted: the status has no longer one."""
 
 log = structlog.get_logger()
 
@@ -23,10 +25,10 @@ class _Stored(msgspec.Struct):
     guard: Any = None
     """``status.guard``."""
     record: GuardRecord = GuardRecord()
-    asked: tuple[str, int] | None = None
-    """The value of the annotation, and the generation that it was compared with."""
+    asked: str = ""
+    """The value of the annotation that requests a reset; empty: there is none."""
     handed_on: str = ""
-    """The value for which a reset was passed on, since this process leads."""
+    """The value that was passed on, since this process leads."""
 
     def to_restore(self) -> GuardRecord:
         """The record. A reset that was granted may be requested again once the annotation is gone."""
@@ -38,13 +40,11 @@ class GuardStore:
 
     Args:
         feed: takes the events.
-        issues: reports a reset that names another generation than the stored one.
 
     """
 
-    def __init__(self, feed: Feed, issues: Issues) -> None:
+    def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._issues = issues
         self._stored: dict[str, _Stored] = {}
         self._leading = False
 
@@ -56,7 +56,7 @@ class GuardStore:
         is_new = stored is None or stored.uid != uid
         if stored is None or is_new:
             stored = self._stored[name] = _Stored(uid)
-        self._note_reset(name, stored, meta)
+        stored.asked = ((meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION) or "")[:MAX_RESET_LENGTH]
         guard = (obj.get("status") or {}).get("guard")
         if is_new or guard != stored.guard:
             stored.guard = guard
@@ -68,19 +68,11 @@ class GuardStore:
         self._stored.pop(name, None)
 
     def apply_resets(self) -> None:
-        """Pass on the requested resets, while leading. Called after policies are in force."""
-        if not self._leading:
-            return
-        for name, stored in list(self._stored.items()):
-            if stored.asked is None:
-                if stored.handed_on:
-                    stored.handed_on = ""
-                    self._feed(events.GuardReset(name, ""))
-                continue
-            value, generation = stored.asked
-            if value == str(generation) and value != stored.handed_on:
-                stored.handed_on = value
-                self._feed(events.GuardReset(name, value))
+        """Pass on which resets are requested, and which are not any more, while leading. Policies are in force then."""
+        for name, stored in list(self._stored.items()) if self._leading else ():
+            if stored.asked != stored.handed_on:
+                stored.handed_on = stored.asked
+                self._feed(events.GuardReset(name, stored.asked))
 
     def restore(self, *names: str) -> None:
         """Pass on the records of these policies again, or all. A leader ignores those of guards that it has."""
@@ -93,16 +85,6 @@ class GuardStore:
         for stored in self._stored.values():
             stored.handed_on = ""
         self.apply_resets()
-
-    def _note_reset(self, name: str, stored: _Stored, meta: Mapping[str, Any]) -> None:
-        value = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION)
-        generation = meta.get("generation", 0)
-        if value is None:
-            stored.asked = None
-        elif (value, generation) != stored.asked:
-            stored.asked = (value, generation)
-            if value not in (str(generation), stored.handed_on):
-                self._issues.guard_reset(name, stored.uid, value, generation)
 
     def _read(self, name: str, guard: Any) -> GuardRecord:
         if guard is None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import structlog
 
 from taintwarden.controller.decoding.decoding import PodIssue
-from taintwarden.controller.words import wording
 from taintwarden.controller.words.notifier import Notifier, policy_subject
 from taintwarden.controller.words.policy_changes import ChangeKind
 from taintwarden.fields.text import printable
@@ -20,7 +19,6 @@ EVENTS = {
     "pod-value-ignored": ("IgnoredValue", "Evaluate"),
     "policy-invalid": ("InvalidPolicy", "Validate"),
     "profile-invalid": ("InvalidProfile", "Validate"),
-    "guard-reset-outdated": ("GuardResetOutdated", "Guard"),
 }
 """Log line of an issue -> reason and action of its Event."""
 COUNTED = ("toleration-invalid", "profile-invalid")
@@ -73,15 +71,6 @@ class Issues:
         namespace, _, name = key.partition("/")
         subject = EventSubject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
         self._report_or_keep("profile-invalid", subject, reason, profile=key, reason=reason)
-
-    def guard_reset(self, name: str, uid: str, asked: str, generation: int) -> None:
-        """A policy's guard is to be reset for another version of the policy than the stored one."""
-        note = (
-            f"The annotation requests a reset of the guard of generation {asked}, and the policy is at generation "
-            f"{generation}: check it again, then run: {wording.guard_reset(name, generation)}"
-        )
-        subject = policy_subject(name, uid)
-        self._report_or_keep("guard-reset-outdated", subject, note, policy=name, asked=asked, generation=generation)
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed: a replica that gains it reports what it kept."""

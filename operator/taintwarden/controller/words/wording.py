@@ -262,11 +262,6 @@ def all_zones_full(policy: Policy, waiting: int, zones: int) -> str:
     return f"{count} Full, which looks like a fault of the monitoring: {wait}. {advice}"
 
 
-def guard_reset(policy: str, generation: int) -> str:
-    """The command that releases the evictions that the guard is holding now."""
-    return f"kubectl annotate tep/{policy} taintwarden.io/guard-reset={generation} --overwrite"
-
-
 def comes_back(pod: Pod) -> str:
     """What to do about a workload that comes back to a node that it has to leave."""
     owner = pod.shared.owner
