@@ -264,7 +264,7 @@ def test_certificates_that_change_are_loaded_again(tmp_path, clock, certificate)
         shown(used)
     assert used.ssl is second
     assert [line["event"] for line in logs] == ["certificates-not-renewed"]
-    (tmp_path / "ca.pem").write_bytes(certificate[0])
+    (tmp_path / "ca.pem").write_bytes(certificate[0] + b"\n")
     clock[0] += FILES_SECONDS + 1
     shown(used)
     assert used.ssl is not second

@@ -14,19 +14,12 @@ from yarl import URL
 
 from taintwarden.fields.text import printable, shortened, without_userinfo
 from taintwarden.kube.auth.credentials import CredentialsError, Proof, read
-from taintwarden.kube.auth.kubeconfig import (
-    SERVICE_ACCOUNT,
-    ClusterSource,
-    Material,
-    default_paths,
-    from_files,
-    in_cluster,
-)
+from taintwarden.kube.auth.kubeconfig import SERVICE_ACCOUNT, ClusterSource, default_paths, from_files, in_cluster
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.kube.errors import ConfigError
 
 FILES_SECONDS = 10.0
-"""How often files of certificates are looked at: whether they changed is a call for each."""
+"""How often the files of certificates are read."""
 RETRY_SECONDS = 5.0
 """After credentials could not be read, while those from before are used."""
 
@@ -57,8 +50,10 @@ class Connection:
         self._is_stale = False
         self._retry_at = float("-inf")
         self._looked_at = time.monotonic()
-        self._files: tuple[object, ...] = ()
-        self.ssl: ssl.SSLContext | bool = self._context(Proof(None, source.certificate, source.key))
+        self._pem: list[bytes] = []
+        """What ``ssl`` was made of."""
+        self.ssl: ssl.SSLContext | bool = False
+        self._take_certificates(Proof(None, source.certificate, source.key))
 
     @classmethod
     def load(
@@ -128,8 +123,11 @@ class Connection:
                     self._retry_at = now + RETRY_SECONDS
                     log.warning("credentials-not-renewed", reason=str(error))
             self._looked_at = now
-            if self._stamps(self._proof) != self._files:
+            try:
                 self._take_certificates(self._proof)
+            except (OSError, ValueError) as error:  # half written, perhaps: those from before are used
+                self._retry_at = now + RETRY_SECONDS
+                log.warning("certificates-not-renewed", reason=str(error))
             return self._proof
 
     def _is_due(self) -> bool:
@@ -141,50 +139,27 @@ class Connection:
         return self._is_stale or self._proof.fresh_until <= now or now - self._looked_at > FILES_SECONDS
 
     def _take_certificates(self, proof: Proof) -> None:
-        try:
-            self.ssl = self._context(proof)
-        except (OSError, ValueError) as error:  # half written, perhaps: those from before are used
-            self._files = ()
-            self._retry_at = time.monotonic() + RETRY_SECONDS
-            log.warning("certificates-not-renewed", reason=str(error))
-
-    def _stamps(self, proof: Proof) -> tuple[object, ...]:
-        """The facts that show whether a certificate changed."""
-        return tuple(_stamp(one) for one in (self._source.authority, proof.certificate, proof.key))
-
-    def _context(self, proof: Proof) -> ssl.SSLContext | bool:
+        """Use these certificates, and the authority, as they are now."""
         if not self._is_tls:
-            return False
-        self._files = self._stamps(proof)
-        context = ssl.create_default_context(cadata=_authority(self._source.authority))
+            return
+        pem = [one.read() for one in (self._source.authority, proof.certificate, proof.key)]
+        if pem != self._pem:
+            self.ssl, self._pem = self._context(*pem), pem
+
+    def _context(self, authority: bytes, certificate: bytes, key: bytes) -> ssl.SSLContext:
+        trusted = authority.decode("ascii", "replace").strip() or None
+        if trusted is None and self._source.authority:  # not the same as none being named
+            msg = f"the certificate authority {self._source.authority.file} is empty"
+            raise ValueError(msg)
+        context = ssl.create_default_context(cadata=trusted)
         # Python 3.13 asks of certificates what many clusters' lack (key identifiers, RFC 5280) and Go does not.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not self._source.is_verified:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if proof.certificate:
-            load_chain(context, b"\n".join(part.read() for part in (proof.certificate, proof.key) if part))
+        if certificate:
+            load_chain(context, b"\n".join(filter(None, (certificate, key))))
         return context
-
-
-def _authority(material: Material) -> str | None:
-    """The certificates to trust; None for those that the machine trusts."""
-    if not material:
-        return None
-    if not (content := material.read().decode("ascii", "replace").strip()):  # not the same as none being named
-        msg = f"the certificate authority {material.file} is empty"
-        raise ValueError(msg)
-    return content
-
-
-def _stamp(material: Material) -> object:
-    if not material.file:
-        return material.content
-    try:
-        found = Path(material.file).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _checked_server(text: str) -> URL:
