@@ -252,7 +252,7 @@ class App:
         if self._source is not None:
             self._source.policies_changed(policies)
         if reads_more:
-            self.following.read_again(NODES)
+            self.following.list_again(NODES)
 
     async def _see_definition(self, resource: Resource[CustomObject]) -> None:
         """See that a kind is served. The server may have to get ready first: after its start, or for the definition.
@@ -308,7 +308,7 @@ class App:
 
     async def _take_over(self) -> None:
         """Read the policies again: their status has what the previous leader has written of the guards."""
-        await self.following.list_again(POLICIES)
+        await self.following.policies_listed()
         self.guards.restore()
         self._lead(leading=True)
 

@@ -128,33 +128,29 @@ def error(code: int, reason: str = "Expired") -> bytes:
 BAD = {"metadata": {"name": "bad", "namespace": "ns", "resourceVersion": "12", "labels": ["no", "map"]}}
 
 
-MEANWHILE = [Silence(0.01)]
-"""The watch that is opened while the second page comes."""
-
-
 # -- lists --------------------------------------------------------------------------------------------------------
 
 
 async def test_a_list_comes_page_by_page_between_its_beginning_and_its_end():
-    followed = await follow(page(obj("a"), obj("b"), more="t1"), page(obj("c")), MEANWHILE)
+    followed = await follow(page(obj("a"), obj("b"), more="t1"), page(obj("c")))
     assert followed.heard[:4] == [("list began",), ("listed", ["a", "b"]), ("listed", ["c"]), ("list ended", "10")]
 
 
 async def test_pages_are_asked_for_by_the_token_of_the_page_before():
-    followed = await follow(page(more="t1"), page(more="t2"), MEANWHILE, page())
+    followed = await follow(page(more="t1"), page(more="t2"), page())
     assert [asked.get("continue") for asked in followed.lists] == [None, "t1", "t2"]
     assert followed.lists[0]["limit"] == str(FIRST_LIMIT)
 
 
 async def test_pages_of_small_objects_get_more_of_them_step_by_step():
-    followed = await follow(page(obj("a"), more="t1"), page(more="t2"), MEANWHILE, page())
+    followed = await follow(page(obj("a"), more="t1"), page(more="t2"), page())
     limits = [FIRST_LIMIT, FIRST_LIMIT * GROWTH, FIRST_LIMIT * GROWTH**2]
     assert [asked["limit"] for asked in followed.lists] == list(map(str, limits))
 
 
 async def test_a_page_that_is_too_long_is_requested_in_smaller_parts():
     too_long = TooLong("the answer has more than 9 bytes")
-    followed = await follow(page(obj("a"), more="t1"), too_long, too_long, page(obj("b")), MEANWHILE)
+    followed = await follow(page(obj("a"), more="t1"), too_long, too_long, page(obj("b")))
     assert followed.of("listed")[:2] == [("listed", ["a"]), ("listed", ["b"])]
     asked = [(one.get("continue"), one["limit"]) for one in followed.lists]
     assert asked[:4] == [(None, "20"), ("t1", "160"), ("t1", "20"), ("t1", "2")]
@@ -177,7 +173,7 @@ async def test_a_large_page_is_passed_on_in_parts():
 
 
 async def test_a_list_that_expires_while_paging_begins_again_from_the_first_page():
-    followed = await follow(page(obj("a"), more="t1"), refusal(410), MEANWHILE, page(obj("b")))
+    followed = await follow(page(obj("a"), more="t1"), refusal(410), page(obj("b")))
     assert followed.of("list began", "listed", "list ended") == [
         ("list began",),
         ("listed", ["a"]),
@@ -189,7 +185,7 @@ async def test_a_list_that_expires_while_paging_begins_again_from_the_first_page
 
 
 async def test_a_list_that_is_refused_halfway_never_ends():
-    followed = await follow(page(obj("a"), more="t1"), refusal(500), MEANWHILE, page(obj("a")))
+    followed = await follow(page(obj("a"), more="t1"), refusal(500), page(obj("a")))
     kinds = [entry[0] for entry in followed.heard]
     assert kinds[:4] == ["list began", "listed", "restarted", "list began"]
     assert kinds.count("list ended") == 1
@@ -478,7 +474,7 @@ async def test_error_frames_after_a_good_one_are_no_hot_loop_either():
 
 
 async def test_lists_that_expire_again_and_again_are_no_hot_loop():
-    followed = await follow(*[page(more="t"), refusal(410), MEANWHILE] * 5)
+    followed = await follow(*[page(more="t"), refusal(410)] * 5)
     assert len(followed.sleeps) == 5
 
 
@@ -578,8 +574,8 @@ class Asking(EventHandler):
 @pytest.mark.parametrize("on", ["list", "watch"])
 async def test_a_list_that_is_asked_for_follows_the_one_before(on):
     handler = Asking(on)
-    first, changes = page(obj("a")), [frame("ADDED", obj("b", 11)), Silence(30)]
-    client = ScriptedClient(first, changes, page(obj("a"), obj("b"), version="20"), [Silence(30)])
+    changes = [[frame("ADDED", obj("b", 11)), Silence(30)]] if on == "watch" else []
+    client = ScriptedClient(page(obj("a")), *changes, page(obj("a"), obj("b"), version="20"), [Silence(30)])
     handler.stream = Stream(client, PODS, handler)
     with pytest.raises(EndOfScriptError):
         await handler.stream.run()

@@ -10,7 +10,7 @@ import pytest
 from kube.flowing import Server, after, at_once, expired, for_ever, refused
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.streams import Stream
-from taintwarden.kube.watch.watching import HELD_AT_MOST, StreamTimings
+from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.kinds import Identity, PodObject
 from taintwarden.kube.wire.resources import PODS
 
@@ -70,11 +70,10 @@ class Scene:
     def __init__(self) -> None:
         self.server = Server()
         self.told = Told()
-        self.max_held = HELD_AT_MOST
         self._task: asyncio.Task[None] | None = None
 
     def stream(self) -> Stream[PodObject]:
-        return Stream(self.server, PODS, self.told, jitter=lambda: 0.5, max_held=self.max_held)  # type: ignore[arg-type]
+        return Stream(self.server, PODS, self.told, jitter=lambda: 0.5)  # type: ignore[arg-type]
 
     def begin(self) -> None:
         self._task = asyncio.create_task(self.stream().run())
@@ -162,70 +161,55 @@ async def test_the_view_is_lost_when_the_watch_after_a_list_does_not_open(scene:
 # -- lists of many pages ----------------------------------------------------------------------------------------------
 
 
-async def test_a_long_list_ends_up_to_date_without_another_proof(scene: Scene) -> None:
+async def test_after_a_long_list_of_a_quiet_server_the_watch_is_up_to_date_at_once(scene: Scene) -> None:
     scene.server.pages = [after(5), after(5)]
     scene.begin()
     await asyncio.sleep(9.9)
-    assert not scene.live
+    assert (scene.live, scene.server.watches) == (False, [])
     await asyncio.sleep(0.2)
     assert scene.live
-    assert scene.server.asked == 0
-    assert len(scene.server.watches) == 1
+    assert scene.server.asked == 1
+    assert [watch.since for watch in scene.server.watches] == ["10"]
 
 
-async def test_what_changes_while_the_pages_come_is_delivered_after_them(scene: Scene) -> None:
-    scene.server.pages = [after(5)]
-    scene.begin()
-    await asyncio.sleep(1)
-    scene.server.watch.send(11)
-    scene.server.watch.send(12, kind="DELETED")
-    await asyncio.sleep(3.9)
-    assert scene.told.heard == []
-    await asyncio.sleep(0.2)
-    before = [("seen", 11), ("reached", 11), ("lost", 12), ("reached", 12)]
-    assert scene.told.heard == [("list ended", 10), *before]
-    scene.server.watch.send(13)
-    await asyncio.sleep(0.1)
-    assert scene.told.heard[-2:] == [("seen", 13), ("reached", 13)]
-
-
-async def test_a_watch_that_ends_while_the_pages_come_is_resumed_where_it_was(scene: Scene) -> None:
-    scene.server.pages = [after(5)]
-    scene.begin()
-    await asyncio.sleep(1)
-    scene.server.watch.send(11)
-    scene.server.watch.cut()
-    await asyncio.sleep(4.1)
-    assert [watch.since for watch in scene.server.watches] == ["10", "11"]
-    assert scene.live
-
-
-async def test_a_watch_that_lagged_while_the_pages_came_has_to_catch_up(scene: Scene) -> None:
+async def test_what_changed_while_the_pages_came_has_to_come_first(scene: Scene) -> None:
     """The end of the list is no proof: it is of its beginning."""
-    scene.server.pages = [after(8)]
-    scene.server.opening = after(3)
+    scene.server.pages = [after(5)]
     scene.begin()
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(1)
     scene.server.version = 50
-    await asyncio.sleep(5.6)
-    assert scene.told.heard == [("list ended", 10)]
+    await asyncio.sleep(4.1)
+    scene.server.watch.send(11)
+    await asyncio.sleep(0.1)
+    assert scene.told.heard == [("list ended", 10), ("seen", 11), ("reached", 11)]
     assert not scene.live
     scene.server.watch.bookmark(50)
     await asyncio.sleep(0.1)
     assert scene.live
 
 
-async def test_a_watch_that_expires_while_the_pages_come_is_followed_by_another_list(scene: Scene) -> None:
-    """The first list is complete all the same: without it a server whose lists are slow would never be known."""
-    scene.server.pages = [after(5), after(5)]
+async def test_pages_that_fail_become_rare(scene: Scene) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(6)
+        raise Unreachable("made to fail")
+
+    scene.server.pages = [fail]
     scene.begin()
+    await asyncio.sleep(100)
+    assert scene.server.lists <= 12
+    assert scene.told.heard == []
+
+
+async def test_a_fault_of_the_handler_is_a_fault_of_the_stream(scene: Scene) -> None:
+    def fault(_: object) -> None:
+        raise RuntimeError("made to fail")
+
+    scene.told.seen = fault  # type: ignore[method-assign]
+    running = asyncio.create_task(scene.stream().run())
     await asyncio.sleep(1)
-    scene.server.watch.send_raw(EXPIRED)
-    scene.server.version = 20
-    await asyncio.sleep(20)
-    assert scene.server.lists == 2
-    assert [one for one in scene.told.heard if one[0] == "list ended"] == [("list ended", 10), ("list ended", 20)]
-    assert scene.live
+    scene.server.watch.send(11)
+    with pytest.raises(RuntimeError):
+        await running
 
 
 async def test_lists_whose_watch_never_opens_are_complete_and_become_rare(scene: Scene) -> None:
@@ -234,103 +218,6 @@ async def test_lists_whose_watch_never_opens_are_complete_and_become_rare(scene:
     scene.begin()
     await asyncio.sleep(100)
     assert 3 < scene.told.heard.count(("list ended", 10)) <= 11
-
-
-async def test_pages_that_fail_become_rare_while_changes_come(scene: Scene) -> None:
-    """The watch of a list that is not complete does not show that the server recovered."""
-
-    async def fail() -> None:
-        for _ in range(7):
-            await asyncio.sleep(1)
-            scene.server.watch.send(11)
-        raise Unreachable("made to fail")
-
-    scene.server.pages = [fail]
-    scene.begin()
-    await asyncio.sleep(100)
-    assert scene.server.lists <= 11
-
-
-async def test_pages_that_fail_become_rare_though_the_watch_expires(scene: Scene) -> None:
-    async def fail() -> None:
-        await asyncio.sleep(6)
-        raise Unreachable("made to fail")
-
-    scene.server.pages = [fail]
-    scene.server.opening = expired
-    scene.begin()
-    await asyncio.sleep(100)
-    assert scene.server.lists <= 12
-
-
-async def test_a_frame_right_after_a_long_list_does_not_show_that_the_server_recovered(scene: Scene) -> None:
-    scene.server.pages = [after(6)]
-
-    def send(*_: Any) -> None:
-        scene.server.watch.send(11)
-        asyncio.get_running_loop().call_later(0.05, lambda: scene.server.watch.send_raw(EXPIRED))
-
-    scene.told.list_ended = send  # type: ignore[method-assign]
-    scene.begin()
-    await asyncio.sleep(100)
-    assert scene.server.lists <= 12
-
-
-async def test_a_watch_that_brings_too_much_while_it_catches_up_resumes(scene: Scene) -> None:
-    scene.max_held = 3
-    scene.server.pages = [after(15)]
-    scene.server.opening = after(3)
-    scene.begin()
-    await asyncio.sleep(2)
-    scene.server.version = 15
-    await asyncio.sleep(5)
-    for version in range(11, 16):
-        scene.server.watch.send(version)
-        await asyncio.sleep(0.1)
-    await asyncio.sleep(12)
-    assert "behind" not in scene.told.restarts
-    assert scene.server.lists == 1
-    assert scene.server.watch.since == "13"
-
-
-async def test_a_fault_of_the_watch_is_told_even_if_the_pages_fail_too(scene: Scene) -> None:
-    async def fault() -> None:
-        raise RuntimeError("made to fail")
-
-    scene.server.pages = [after(1), refused]
-    scene.server.opening = fault
-    with pytest.raises(RuntimeError):
-        await scene.stream().run()
-
-
-async def test_changes_that_come_while_held_ones_are_passed_on_come_after_them(scene: Scene) -> None:
-    scene.server.pages = [after(5)]
-    scene.begin()
-    await asyncio.sleep(1)
-    for version in range(11, 31):
-        scene.server.watch.send(version)
-    await asyncio.sleep(3)
-
-    def send(*_: Any) -> None:
-        for version in range(31, 41):
-            scene.server.watch.send(version)
-
-    scene.told.list_ended = send  # type: ignore[method-assign]
-    await asyncio.sleep(2)
-    assert [version for kind, version in scene.told.heard if kind == "seen"] == list(range(11, 41))
-
-
-async def test_a_view_is_not_live_before_what_was_held_is_passed_on(scene: Scene) -> None:
-    scene.server.pages = [after(5)]
-    scene.begin()
-    await asyncio.sleep(1)
-    for version in range(11, 100):
-        scene.server.watch.send(version)
-    heard = scene.told.heard
-    scene.told.seen = lambda _: heard.append(scene.live)  # type: ignore[method-assign]
-    await asyncio.sleep(5)
-    assert heard.count(False) == 89
-    assert scene.live
 
 
 async def test_the_proof_of_the_list_before_does_not_end_that_of_the_next(scene: Scene) -> None:
@@ -342,25 +229,6 @@ async def test_the_proof_of_the_list_before_does_not_end_that_of_the_next(scene:
     await asyncio.sleep(20)
     assert scene.server.lists == 2
     assert [up for _, up in scene.told.changes] == [True]
-
-
-@pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
-async def test_a_watch_that_brings_too_much_stops_until_the_pages_have_come(scene: Scene, kind: str) -> None:
-    scene.max_held = 3
-    scene.server.pages = [after(8)]
-    scene.begin()
-    await asyncio.sleep(1)
-    for version in range(11, 16):
-        scene.server.watch.send(version, kind=kind)
-        await asyncio.sleep(0.1)
-    scene.server.version = 15
-    await asyncio.sleep(7)
-    assert [version for what, version in scene.told.heard if what in ("seen", "lost")] == [11, 12, 13]
-    assert [watch.since for watch in scene.server.watches] == ["10", "13"]
-    assert not scene.live
-    scene.server.watch.bookmark(15)
-    await asyncio.sleep(0.1)
-    assert scene.live
 
 
 async def test_a_stream_that_ends_while_the_pages_come_leaves_nothing_behind(scene: Scene) -> None:
@@ -381,21 +249,7 @@ async def test_nobody_takes_a_view_for_live_before_the_first_list(scene: Scene) 
     assert not scene.live
 
 
-async def test_pages_that_fail_end_the_watch(scene: Scene) -> None:
-    """What it brought follows a list that is incomplete."""
-    scene.server.pages = [after(5), refused]
-    scene.begin()
-    await asyncio.sleep(1)
-    scene.server.watch.send(11)
-    await asyncio.sleep(4.5)
-    scene.server.pages = []
-    await asyncio.sleep(5)
-    assert scene.told.restarts[0] == "unreachable"
-    assert scene.told.heard == [("list ended", 10)]
-
-
 async def test_the_view_before_another_list_is_lost_after_the_gap(scene: Scene) -> None:
-    """Though the watch of that list is up to date: nobody has its events yet."""
     await scene.up()
     scene.server.pages = [after(5)]
     scene.server.watch.send(11)
@@ -406,20 +260,6 @@ async def test_the_view_before_another_list_is_lost_after_the_gap(scene: Scene) 
     assert scene.told.changes[-1] == (pytest.approx(began + 2.0, abs=0.01), False)
     await asyncio.sleep(1.1)
     assert scene.live
-
-
-async def test_a_deletion_among_the_pages_that_cannot_be_told_from_others_is_found_by_another_list(
-    scene: Scene,
-) -> None:
-    scene.told.knows_deleted = False
-    scene.server.pages = [after(8)]
-    scene.begin()
-    await asyncio.sleep(1)
-    scene.server.watch.send_raw(broken("DELETED", {"labels": 7}))
-    await asyncio.sleep(6.9)
-    assert scene.told.undecodables == []
-    await asyncio.sleep(0.5)
-    assert scene.server.lists == 2
 
 
 # -- an outage --------------------------------------------------------------------------------------------------------
@@ -685,4 +525,4 @@ async def test_a_deletion_without_a_version_moves_nothing(scene: Scene) -> None:
     scene.server.watch.send(11)
     scene.server.watch.send_raw(broken("DELETED", META | {"resourceVersion": 7}))
     await asyncio.sleep(0.1)
-    assert scene.told.heard[-2:] == [("reached", 11), ("lost", 0)]
+    assert scene.told.heard[-2:] == [("lost", 0), ("reached", 11)]

@@ -37,7 +37,7 @@ class Following:
         self._client = client
         self._timings = timings
         self._spawn = spawn
-        self._streams: dict[Resource[Any], tuple[Stream[Any], asyncio.Task[None]]] = {}
+        self._streams: dict[Resource[Any], Stream[Any]] = {}
 
     def start(self) -> None:
         """Begin with a list of every kind but nodes: policies say what is read of these."""
@@ -48,32 +48,26 @@ class Following:
 
     async def all_listed(self) -> None:
         """Wait until every kind was listed once."""
-        await self._streams[POLICIES][0].listed.wait()
+        await self._streams[POLICIES].listed.wait()
         self._follow(NODES)
-        for stream, _ in self._streams.values():
+        for stream in self._streams.values():
             await stream.listed.wait()
 
-    async def list_again(self, resource: Resource[Any]) -> None:
-        """Follow a kind again, and wait until a list that was requested after this call was delivered."""
-        _, before = self._streams[resource]
-        before.cancel()
-        try:
-            await asyncio.wait({before})
-        finally:  # also when the caller is cancelled
-            following = self._follow(resource)
-        await following.listed.wait()
-
-    def read_again(self, resource: Resource[Any]) -> None:
-        """Have a kind listed once more if it is followed: its handler reads more of the objects than before."""
+    def list_again(self, resource: Resource[Any]) -> None:
+        """Have a kind listed once more, if it is followed already."""
         if resource in self._streams:
-            self._streams[resource][0].list_again()
+            self._streams[resource].list_again()
+
+    async def policies_listed(self) -> None:
+        """Wait until a list of the policies that was requested after this call was delivered."""
+        self.list_again(POLICIES)
+        await self._streams[POLICIES].listed.wait()
 
     @property
     def cut_off(self) -> list[str]:
         """The kinds of which what was delivered is not up to date."""
         return [resource.name for resource, handler in self.handlers.items() if not handler.is_live]
 
-    def _follow(self, resource: Resource[Any]) -> Stream[Any]:
-        stream = Stream(self._client, resource, self.handlers[resource], self._timings)
-        self._streams[resource] = stream, self._spawn(stream.run())
-        return stream
+    def _follow(self, resource: Resource[Any]) -> None:
+        self._streams[resource] = Stream(self._client, resource, self.handlers[resource], self._timings)
+        self._spawn(self._streams[resource].run())

@@ -15,32 +15,23 @@ NEVER = float("-inf")
 
 
 class StreamLiveness:
-    """Notices every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
+    """Reports every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
 
     Args:
         gap_seconds: how long the proof lasts without an open watch.
+        handler: receives the stream.
 
     """
 
-    def __init__(self, gap_seconds: float) -> None:
+    def __init__(self, gap_seconds: float, handler: EventHandler[Any]) -> None:
         self._gap_seconds = gap_seconds
-        self._observer: EventHandler[Any] | None = None
+        self._handler = handler
         self._live = False
         self._complete_at = NEVER
         self._timer: asyncio.TimerHandle | None = None
 
     def __bool__(self) -> bool:
         return self._live
-
-    def report_to(self, observer: EventHandler[Any]) -> None:
-        """Report the answer to it, now and at every change."""
-        self._observer = observer
-        observer.live(live=self._live)
-
-    def stop(self) -> None:
-        """Report nothing any more: another instance replaces this one."""
-        self._observer = None
-        self._stop_timer()
 
     def lose(self) -> None:
         """Nothing is known to be up to date."""
@@ -82,8 +73,7 @@ class StreamLiveness:
     def _set(self, *, live: bool) -> None:
         if live != self._live:
             self._live = live
-            if self._observer is not None:
-                self._observer.live(live=live)
+            self._handler.live(live=live)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

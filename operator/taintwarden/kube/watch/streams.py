@@ -11,13 +11,13 @@ from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any, Generic, NoReturn
 
-from taintwarden.kube.errors import ApiError, KubeError, TooLong, Unreachable
+from taintwarden.kube.errors import ApiError, TooLong, Unreachable
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.event_handler import EventHandler
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import FIRST_LIMIT, PageLimit
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
-from taintwarden.kube.watch.watching import HELD_AT_MOST, BackOff, StreamTimings, Watch
+from taintwarden.kube.watch.watching import BackOff, StreamTimings, Watch
 from taintwarden.kube.wire.formats import ExpiredError, Page, Undecodable, expired_or
 from taintwarden.kube.wire.kinds import Object
 from taintwarden.kube.wire.resources import Resource
@@ -29,9 +29,6 @@ OBJECTS_AT_ONCE = 500
 class Stream(Generic[Object]):
     """Follows one resource. ``run`` never returns.
 
-    All pages of a list are of the moment of the first, so the watch opens at its version while the others come: a
-    long list ends with an open watch, and needs no other proof that it is up to date.
-
     Args:
         client: the session to use.
         resource: what to follow.
@@ -39,13 +36,12 @@ class Stream(Generic[Object]):
         timings: how long to wait for what.
         first_limit: how many objects to request at first.
         objects_at_once: how many objects of a page are passed on in one step of the event loop.
-        max_held: how many changes wait for the end of a list.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
     Attributes:
         name: of the resource.
-        listed: set once a list is complete.
+        listed: set once a list is complete, and none is to be read once more.
 
     """
 
@@ -58,7 +54,6 @@ class Stream(Generic[Object]):
         *,
         first_limit: int = FIRST_LIMIT,
         objects_at_once: int = OBJECTS_AT_ONCE,
-        max_held: int = HELD_AT_MOST,
         sleep: Callable[[float], Any] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -70,19 +65,18 @@ class Stream(Generic[Object]):
         self._timings = timings
         self._first_limit = first_limit
         self._objects_at_once = objects_at_once
-        self._max_held = max_held
         self._back_off = BackOff(handler.restarted, timings, sleep=sleep, jitter=jitter)
         self._listed_at = float("-inf")
         """When the last list ended, or began if it did not end."""
         self._again = asyncio.Event()
         """The list is to be read once more."""
         self._decoder: FrameDecoder[Object] = FrameDecoder(resource)
-        self._liveness = StreamLiveness(timings.gap)
-        """Of what the handler has."""
+        self._liveness = StreamLiveness(timings.gap, handler)
+        self._watch = Watch(client, resource, self._decoder, handler, timings, self._back_off, self._liveness)
 
     async def run(self) -> NoReturn:
         """List, then watch; list again where the watch cannot be resumed."""
-        self._liveness.report_to(self._handler)
+        self._handler.live(live=False)
         try:
             while True:
                 await self._follow()
@@ -90,8 +84,9 @@ class Stream(Generic[Object]):
             self._liveness.lose()
 
     def list_again(self) -> None:
-        """List once more, after a list that is in progress: the handler reads more of the objects than before."""
+        """List once more, after a list that is in progress."""
         self._again.set()
+        self.listed.clear()
 
     async def _follow(self) -> None:
         try:
@@ -111,47 +106,33 @@ class Stream(Generic[Object]):
         began = self._listed_at = _now()
         self._again.clear()
         self._handler.list_began()
-        async with aclosing(self._pages()) as pages:
-            first = await anext(pages)
-            version = first.head.resource_version
-            watch = Watch(
-                self._client,
-                self._resource,
-                self._decoder,
-                version=version,
-                listed_at=began,
-                timings=self._timings,
-                back_off=self._back_off,
-                max_held=self._max_held,
-            )
-            watching, asked = asyncio.create_task(watch.run()), asyncio.create_task(self._again.wait())
-            try:
-                await self._listed(first)
-                del first  # it holds what it was decoded from
-                async for page in pages:
-                    await self._listed(page)
-                self._handler.list_ended(version)
-                self.listed.set()
-                self._listed_at = _now()
-                await watch.deliver_to(self._handler)
-                self._liveness.stop()
-                self._liveness = watch.liveness  # what the watch says of being up to date counts from here on
-                self._liveness.report_to(self._handler)
-                while not asked.done():
-                    if watching.done():
-                        watching.result()
-                        watching = asyncio.create_task(watch.run())  # it held as much as it may, and resumes
-                    await asyncio.wait({watching, asked}, return_when=asyncio.FIRST_COMPLETED)
-            except KubeError:
-                if watching.done() and not isinstance(watching.exception(), KubeError):
-                    watching.result()  # a fault of the watch is not lost with the list
-                raise
-            finally:
-                watching.cancel()
-                asked.cancel()
-                await asyncio.wait({watching, asked})
+        version = await self._list()
+        self._handler.list_ended(version)
+        self._listed_at = _now()
+        self._liveness.complete(began)
+        if self._again.is_set():
+            return
+        self.listed.set()
+        tasks = asyncio.create_task(self._watch.run(version)), asyncio.create_task(self._again.wait())
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     # -- list ---------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> str:
+        """Pass on all pages. Returns their version: that of the moment of the first."""
+        version = ""
+        async with aclosing(self._pages()) as pages:
+            async for page in pages:
+                version = version or page.head.resource_version
+                await self._listed(page)
+        return version
 
     async def _pages(self) -> AsyncGenerator[Page[Object]]:
         limit = PageLimit(self._first_limit)

@@ -2,10 +2,9 @@
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Generic
+from typing import Any, Generic, NoReturn
 
 import msgspec
 
@@ -15,16 +14,12 @@ from taintwarden.kube.watch.event_handler import EventHandler
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import MAX_OBJECT_BYTES
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
-from taintwarden.kube.wire.formats import Change, ExpiredError, Undecodable, expired_or
+from taintwarden.kube.wire.formats import ExpiredError, Undecodable, expired_or
 from taintwarden.kube.wire.kinds import Identity, Object, version_number
 from taintwarden.kube.wire.resources import Resource
 
 OUT_OF_REACH = 2**64
 """No resourceVersion is as high."""
-HELD_AT_MOST = 20_000
-"""Changes that wait for the end of a list: 30 MB of pods."""
-BATCHES_AT_ONCE = 2
-"""A watch with a backlog brings one batch while so many are passed on."""
 FRAMES_AT_ONCE = 8
 """A chunk can have a hundred nodes with thirty pods each to evaluate: other tasks run in between."""
 
@@ -105,20 +100,16 @@ class BackOff:
 
 
 class Watch(Generic[Object]):
-    """Follows the changes of one resource, over as many requests as it takes. At first it holds what comes.
+    """Follows the changes of one resource, over as many requests as it takes.
 
     Args:
         client: the session to use.
         resource: what to follow.
         decoder: of that resource.
-        version: of the list that the changes follow.
-        listed_at: when that list was requested.
+        handler: receives the changes.
         timings: how long to wait for what.
         back_off: between requests that fail.
-        max_held: how many changes it holds at first.
-
-    Attributes:
-        liveness: whether what came is up to date.
+        liveness: whether what the handler has is up to date.
 
     """
 
@@ -127,55 +118,31 @@ class Watch(Generic[Object]):
         client: Client,
         resource: Resource[Object],
         decoder: FrameDecoder[Object],
-        *,
-        version: str,
-        listed_at: float,
+        handler: EventHandler[Object],
         timings: StreamTimings,
         back_off: BackOff,
-        max_held: int = HELD_AT_MOST,
+        liveness: StreamLiveness,
     ) -> None:
-        self.liveness = StreamLiveness(timings.gap)
-        self.liveness.complete(listed_at)
         self._client = client
         self._resource = resource
         self._decoder = decoder
-        self._version = version
+        self._handler = handler
         self._timings = timings
         self._back_off = back_off
-        self._handler: EventHandler[Object] | None = None
-        """Who receives what comes; None: it is held."""
-        self._max_held = max_held
-        self._held: deque[Sequence[Change[Object]]] = deque()
-        self._held_changes = 0
-        self._delivers_since = float("inf")
-        """When the handler got what was held."""
+        self._liveness = liveness
+        self._version = ""
         self._goal: int | None = None
         """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
 
-    async def deliver_to(self, handler: EventHandler[Object]) -> None:
-        """Deliver what was held, and from here on what comes. Meanwhile the watch may add less than is taken.
-
-        Raises:
-            ExpiredError: another list is needed.
-
-        """
-        turn = 0
-        while self._held:
-            _pass_on(self._held.popleft(), handler)
-            turn += 1
-            if turn % BATCHES_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        self._delivers_since = _now()
-        self._handler = handler  # at once after the last that was held, or changes would overtake it
-
-    async def run(self) -> None:
-        """Watch, and resume where a watch ended. Returns when it holds as much as it may.
+    async def run(self, version: str) -> NoReturn:
+        """Watch from the version of a list on, and resume where a watch ended.
 
         Raises:
             ExpiredError: the watch cannot be resumed: another list is needed.
 
         """
-        while not self._is_full:
+        self._version = version
+        while True:
             try:
                 await self._once()
             except ApiError as error:
@@ -183,17 +150,13 @@ class Watch(Generic[Object]):
             except Unreachable as error:
                 await self._back_off.pause("unreachable", str(error))
 
-    @property
-    def _is_full(self) -> bool:
-        return self._handler is None and self._held_changes >= self._max_held
-
     async def _once(self) -> None:
         """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
-        catching_up = not self.liveness
+        catching_up = not self._liveness
         began, delivered = _now(), False
         try:
             async with self._open(short=catching_up) as chunks:
-                if self.liveness.resume():
+                if self._liveness.resume():
                     delivered = await self._read(chunks, began)
                 elif catching_up:
                     async with self._goal_asked_for():
@@ -202,14 +165,12 @@ class Watch(Generic[Object]):
                     self._back_off.restarted("late", "the watch was opened too long after the previous one")
                     return
                 if delivered or _now() - began >= self._timings.empty_watch:
-                    self.liveness.progress()
+                    self._liveness.progress()
         finally:
-            self.liveness.interrupt()
-        if self._is_full:
-            return
+            self._liveness.interrupt()
         if not delivered and _now() - began < self._timings.empty_watch:
             await self._back_off.pause("empty", "the watch ended at once")
-        elif self.liveness:
+        elif self._liveness:
             self._back_off.restarted("ended", "the watch ended")
         elif self._goal is None:
             self._back_off.restarted("unconfirmed", "the resourceVersion that the watch has to reach is not known")
@@ -262,28 +223,29 @@ class Watch(Generic[Object]):
                     await asyncio.sleep(0)
                 came = True
                 self._deliver(frames[first : first + FRAMES_AT_ONCE])
-                self.liveness.progress()
+                self._liveness.progress()
                 self._compare()
-                if self._is_full:
-                    return came
-                if _now() - max(began, self._delivers_since) > self._timings.forgiven:
+                if _now() - began > self._timings.forgiven:
                     self._back_off.reset()
         # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
         return came
 
     def _deliver(self, frames: Sequence[bytes]) -> None:
-        changes: list[Change[Object]] = []
         try:
             for frame in frames:
-                changes.append(self._decoder.change(frame))
+                change = self._decoder.change(frame)
+                found = change.found
+                if isinstance(found, Undecodable):
+                    self._handler.undecodable(found.identity, found.reason)
+                elif not isinstance(found, Identity):
+                    self._handler.seen(found)
+                elif change.type == "DELETED" and not self._handler.lost(found):
+                    msg = f"an object was deleted of which too little is known: {found}"
+                    raise ExpiredError(msg)
                 # Also of what does not decode: a resumed watch does not receive it again.
-                self._version = changes[-1].version or self._version
+                self._version = change.version or self._version
         finally:  # what came before the end of the watch counts
-            if self._handler is not None:
-                _pass_on(changes, self._handler)
-            else:
-                self._held.append(changes)
-                self._held_changes += len(changes)
+            self._handler.reached(self._version)
 
     # -- how far a watch has to come ------------------------------------------------------------------------------
 
@@ -314,30 +276,8 @@ class Watch(Generic[Object]):
         self._compare()
 
     def _compare(self) -> None:
-        if not self.liveness and self._goal is not None and version_number(self._version) >= self._goal:
-            self.liveness.catch_up()
-
-
-def _pass_on(changes: Sequence[Change[Object]], handler: EventHandler[Object]) -> None:
-    """Deliver them in order, and that they are all up to the last one.
-
-    Raises:
-        ExpiredError: which object was deleted is not known; only another list shows it.
-
-    """
-    version = ""
-    for change in changes:
-        found = change.found
-        if isinstance(found, Undecodable):
-            handler.undecodable(found.identity, found.reason)
-        elif not isinstance(found, Identity):
-            handler.seen(found)
-        elif change.type == "DELETED" and not handler.lost(found):
-            msg = f"an object was deleted of which too little is known: {found}"
-            raise ExpiredError(msg)
-        version = change.version or version
-    if version:
-        handler.reached(version)
+        if not self._liveness and self._goal is not None and version_number(self._version) >= self._goal:
+            self._liveness.catch_up()
 
 
 def _now() -> float:
