@@ -43,6 +43,3 @@ class DevicesKnown(SourceEvent, frozen=True):
 
     known: bool
     problem: str = ""
-
-
-Event = SliceChanged | TaintRuleChanged | ClaimChanged | StreamChanged | DevicesKnown

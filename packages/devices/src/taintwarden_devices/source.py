@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import assert_never
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec.structs import replace
@@ -223,9 +222,6 @@ class Devices:
 
     def take(self, event: SourceEvent) -> None:
         """What a stream delivered."""
-        self._take(event)  # type: ignore[arg-type] # these are all events of this source
-
-    def _take(self, event: events.Event) -> None:
         inventory = self._inventory
         match event:
             case events.SliceChanged(name, found, listed):
@@ -238,8 +234,6 @@ class Devices:
                 self._see_stream(stream, live=live)
             case events.DevicesKnown(known, problem):
                 self._know(known=known, problem=problem)
-            case _:
-                assert_never(event)
 
     def _see_stream(self, stream: str, *, live: bool) -> None:
         if not live:
