@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from taintwarden.controller.decoding.times import readable
 from taintwarden.engine.model import NodeInfo, SourceKind, SourceValue, ValueSource
@@ -41,13 +40,8 @@ def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:
 
 
 def _made(text: str, timestamp: str | None = None) -> SourceValue | None:
-    is_short = len(text) <= MAX_TEXT_LENGTH and len(timestamp or "") <= MAX_TEXT_LENGTH
-    return _kept(text, timestamp) if is_short else None
-
-
-@lru_cache(maxsize=20_000)
-def _kept(text: str, timestamp: str | None) -> SourceValue | None:
-    """One object for equal values: heartbeats bring the same repeatedly."""
+    if len(text) > MAX_TEXT_LENGTH or len(timestamp or "") > MAX_TEXT_LENGTH:
+        return None
     value = as_value(text)
     return None if value is None else SourceValue(value, readable(timestamp))
 
