@@ -356,18 +356,12 @@ async def run(settings: Settings, timings: AppTimings = AppTimings()) -> BaseExc
 
     """
     app = await App.connect(settings, timings)
+    stopping = asyncio.Event()
     try:
-        stopping = _asked_to_stop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         await app.start()
         await stopping.wait()
     finally:
         await app.stop()
     return app.failure
-
-
-def _asked_to_stop() -> asyncio.Event:
-    """Set by the first signal that asks us to end."""
-    stopping, running = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        running.add_signal_handler(number, stopping.set)
-    return stopping

@@ -6,7 +6,7 @@ decide. Nothing is decided here but whether the lease is still held.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -16,6 +16,7 @@ from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import delete_pod, evict_pod
+from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.calls.node_calls import read_node, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_guard
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
@@ -44,17 +45,6 @@ MAY_PASS = (404, 408, 429)
 log = structlog.get_logger()
 
 
-class LeaseHolder(Protocol):
-    """Knows whether this replica may act."""
-
-    @property
-    def held(self) -> bool:
-        """Whether this replica holds the lease at this moment."""
-
-    async def is_confirmed(self) -> bool:
-        """The same by what the API server says."""
-
-
 class Effector:
     """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other."""
 
@@ -62,7 +52,7 @@ class Effector:
         self,
         *,
         client: Client,
-        lease: LeaseHolder,
+        lease: Lease,
         stands: Callable[[commands.Order], bool],
         metrics: Metrics,
         feed: Feed,
