@@ -150,7 +150,11 @@ class PodObject(msgspec.Struct):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
-class Shape(Generic[Made]):
+def _nothing() -> None:
+    pass
+
+
+class Shape(msgspec.Struct, Generic[Made], eq=False, weakref=True):
     """Shared by pods which differ at most in name, UID, node, version, times and status.
 
     The decoder recognizes it as long as a pod, or what was made of one, refers to it.
@@ -161,15 +165,8 @@ class Shape(Generic[Made]):
 
     """
 
-    __slots__ = ("__weakref__", "is_kept", "memo")
-
-    def __init__(self) -> None:
-        self.memo: Callable[[], Made | None] = _nothing
-        self.is_kept = True
-
-
-def _nothing() -> None:
-    pass
+    memo: Callable[[], Made | None] = _nothing
+    is_kept: bool = True
 
 
 class ShapedPod(PodObject):

@@ -66,16 +66,6 @@ def _first_field(text: str) -> bytes:
 _ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(PodAnnotations)}
 _OUR_ANNOTATIONS = tuple(map(_first_field, _ANNOTATIONS))
 _USED_CONDITIONS = (_first_field("PodScheduled"), _first_field("Ready"))
-_BEFORE_TRANSITION_TIME = b'\x1a\x00"'
-"""An empty ``lastProbeTime``, field 3, and the tag of ``lastTransitionTime``, whose length and value follow."""
-_KNOWN_CONDITIONS = {
-    _first_field(kind) + bytes([0x12, len(status)]) + status.encode(): (kind, status)
-    for kind in ("PodScheduled", "Ready")
-    for status in ("True", "False")
-}
-"""How such conditions begin: type and status, fields 1 and 2."""
-
-
 MAX_SHAPE_BYTES = 16_384
 """Of what the pods of a shape have in common, as it is encoded: it is kept. Larger pods are decoded each time."""
 
@@ -85,31 +75,17 @@ _LOCAL_KINDS = b"\n\x12"
 _LOCAL = PodVolume(empty_dir=EmptyDir())
 
 
-class _Common(Shape[Any]):
+class _Common(Shape[Any], kw_only=True, eq=False, weakref=True):
     """What the pods of one shape have in common."""
 
-    __slots__ = ("annotations", "claims", "group", "labels", "owners", "spread", "tolerations", "volumes")
-
-    def __init__(
-        self,
-        labels: dict[str, str],
-        annotations: PodAnnotations | None,
-        owners: list[OwnerReference],
-        tolerations: list[Toleration],
-        spread: list[SpreadObject],
-        volumes: list[PodVolume],
-        group: SchedulingGroupObject | None,
-        claims: tuple[PodClaim, ...],
-    ) -> None:
-        super().__init__()
-        self.labels = labels
-        self.annotations = annotations
-        self.owners = owners
-        self.tolerations = tolerations
-        self.spread = spread
-        self.volumes = volumes
-        self.group = group
-        self.claims = claims
+    labels: dict[str, str]
+    annotations: PodAnnotations | None
+    owners: list[OwnerReference]
+    tolerations: list[Toleration]
+    spread: list[SpreadObject]
+    volumes: list[PodVolume]
+    group: SchedulingGroupObject | None
+    claims: tuple[PodClaim, ...]
 
 
 class PodReader:
@@ -141,14 +117,14 @@ class PodReader:
         common = self._known.get(key)
         if common is None:
             common = _Common(
-                _mapping(labels),
-                _annotations(annotations),
-                [_owner(one) for one in owners],
-                [_toleration(one) for one in tolerations],
-                [_spread(one) for one in spread],
-                [_LOCAL] if is_local else [],
-                SchedulingGroupObject(_text(_GROUP.FromString(group).podGroupName)) if group else None,
-                (*[_pod_claim(_NAMED, one) for one in claims], *[_pod_claim(_MADE, one) for one in generated]),
+                labels=_mapping(labels),
+                annotations=_annotations(annotations),
+                owners=[_owner(one) for one in owners],
+                tolerations=[_toleration(one) for one in tolerations],
+                spread=[_spread(one) for one in spread],
+                volumes=[_LOCAL] if is_local else [],
+                group=SchedulingGroupObject(_text(_GROUP.FromString(group).podGroupName)) if group else None,
+                claims=(*[_pod_claim(_NAMED, one) for one in claims], *[_pod_claim(_MADE, one) for one in generated]),
             )
             if sum(len(one) for one in encoded if one is not None) <= MAX_SHAPE_BYTES:
                 self._known[key] = common
@@ -177,7 +153,12 @@ class PodReader:
                 common.claims,
             ),
             PodStatus(
-                status.phase, [_condition(one) for one in status.conditions[:] if one.startswith(_USED_CONDITIONS)]
+                status.phase,
+                [
+                    _object_condition(_CONDITION.FromString(one))
+                    for one in status.conditions[:]
+                    if one.startswith(_USED_CONDITIONS)
+                ],
             ),
             common,
         )
@@ -317,14 +298,6 @@ def _may_be_local(raw: bytes) -> bool:
         return raw[end + 1] in _LOCAL_KINDS
     except IndexError:
         return True
-
-
-def _condition(raw: bytes) -> ObjectCondition:
-    """As a message of its own a condition costs as much as the rest of a pod, so the usual encoding is read by hand."""
-    head, usual, rest = raw.partition(_BEFORE_TRANSITION_TIME)
-    if usual and (known := _KNOWN_CONDITIONS.get(head)):
-        return ObjectCondition(*known, _time(rest[1 : 1 + rest[0]]))
-    return _object_condition(_CONDITION.FromString(raw))
 
 
 def _object_condition(found: Any) -> ObjectCondition:
