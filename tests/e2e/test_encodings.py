@@ -153,8 +153,9 @@ async def watched(target: Target, resource: Resource[Any], accept: str, version:
         client.stream(resource.path, params, 20.0, accept=accept) as chunks,
     ):
         async for chunk in chunks:
-            frames, buffer = decoder.split(buffer + chunk)
-            changes += [(one.type, one.found) for one in map(decoder.change, frames)]
+            encoding = decoder.of_watch(buffer + chunk)
+            frames, buffer = encoding.split(buffer + chunk)
+            changes += [(one.type, one.found) for one in map(encoding.change, frames)]
     assert not buffer
     return changes
 

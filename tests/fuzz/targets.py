@@ -128,9 +128,10 @@ def watches(data: bytes) -> None:
             found += map(page.read, page.items)
         except KubeError as error:
             told([error])
-        for frame in reader.split(data)[0]:
+        encoding = reader.of_watch(data)
+        for frame in encoding.split(data)[0]:
             try:
-                found.append(reader.change(frame).found)
+                found.append(encoding.change(frame).found)
             except KubeError as error:
                 told([error])
     for one in found:

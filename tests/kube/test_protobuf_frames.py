@@ -338,9 +338,9 @@ def test_what_is_no_list(body: bytes) -> None:
 
 
 def changes(buffer: bytes, resource: Any = PODS) -> tuple[list[tuple[str, Any]], bytes]:
-    decoder = FrameDecoder(resource)
-    frames, rest = decoder.split(buffer)
-    found = map(decoder.change, frames)
+    encoding = FrameDecoder(resource).of_watch(buffer)
+    frames, rest = encoding.split(buffer)
+    found = map(encoding.change, frames)
     return [(one.type, one.found) for one in found], rest
 
 

@@ -4,7 +4,7 @@ from typing import Generic
 
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.http.client import JSON
-from taintwarden.kube.wire.formats import PROTOBUF, Change, Format, Page
+from taintwarden.kube.wire.formats import PROTOBUF, Format, Page
 from taintwarden.kube.wire.json_frames import JsonFrames
 from taintwarden.kube.wire.kinds import Object
 from taintwarden.kube.wire.protobuf_frames import MAGIC, ProtobufFrames
@@ -27,7 +27,6 @@ class FrameDecoder(Generic[Object]):
         self._protobuf: Format[Object] = self._json
         if resource.message:
             self._protobuf = ProtobufFrames(resource.message)
-        self._watch: Format[Object] = self._protobuf
         self.accept = PROTOBUF if resource.message else JSON
 
     def page(self, body: bytes) -> Page[Object]:
@@ -43,11 +42,6 @@ class FrameDecoder(Generic[Object]):
             raise Unreachable(msg)
         return found
 
-    def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """As :meth:`Format.split`. The buffer begins with a frame."""
-        self._watch = self._protobuf if buffer.startswith(b"\0") else self._json
-        return self._watch.split(buffer)
-
-    def change(self, frame: bytes) -> Change[Object]:
-        """As :meth:`Format.change`, of what was split off last."""
-        return self._watch.change(frame)
+    def of_watch(self, buffer: bytes) -> Format[Object]:
+        """What decodes a watch of which this is the beginning, or the beginning of a frame."""
+        return self._protobuf if buffer.startswith(b"\0") else self._json

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Generic, NoReturn
 
@@ -14,7 +14,7 @@ from taintwarden.kube.watch.event_handler import EventHandler
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.watch.paging import MAX_OBJECT_BYTES
 from taintwarden.kube.watch.stream_liveness import StreamLiveness
-from taintwarden.kube.wire.formats import ExpiredError, Undecodable, expired_or
+from taintwarden.kube.wire.formats import Change, ExpiredError, Undecodable, expired_or
 from taintwarden.kube.wire.kinds import Identity, Object, version_number
 from taintwarden.kube.wire.resources import Resource
 
@@ -214,7 +214,9 @@ class Watch(Generic[Object]):
         """Deliver what comes until the server ends the watch. Returns whether anything came."""
         came, buffer = False, b""
         async for chunk in chunks:
-            frames, buffer = self._decoder.split(buffer + chunk)
+            buffer += chunk
+            encoding = self._decoder.of_watch(buffer)
+            frames, buffer = encoding.split(buffer)
             if len(buffer) > MAX_OBJECT_BYTES:
                 msg = f"a frame of a watch has more than {MAX_OBJECT_BYTES} bytes"
                 raise TooLong(msg)
@@ -222,7 +224,7 @@ class Watch(Generic[Object]):
                 if first:
                     await asyncio.sleep(0)
                 came = True
-                self._deliver(frames[first : first + FRAMES_AT_ONCE])
+                self._deliver(map(encoding.change, frames[first : first + FRAMES_AT_ONCE]))
                 self._liveness.progress()
                 self._compare()
                 if _now() - began > self._timings.forgiven:
@@ -230,10 +232,9 @@ class Watch(Generic[Object]):
         # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
         return came
 
-    def _deliver(self, frames: Sequence[bytes]) -> None:
+    def _deliver(self, changes: Iterable[Change[Object]]) -> None:
         try:
-            for frame in frames:
-                change = self._decoder.change(frame)
+            for change in changes:
                 found = change.found
                 if isinstance(found, Undecodable):
                     self._handler.undecodable(found.identity, found.reason)
