@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from controlplane import Cluster, Target
-from controlplane.binaries import ROOT
 from controlplane.target import PUBLISHER, ForbiddenContextError, check_context, existing_cluster
 from deploy.rendering import kubectl, run
 from kind.installation import PUBLISHER as PUBLISHER_NAME
 from kind.installation import Installation, KubeCtl
 from kind.scene import Scene
 
-SAMPLE = ROOT / "deploy" / "samples" / "publisher.yaml"
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
 STORY_SECONDS = 400
 KUBECTL_SECONDS = 300
@@ -107,15 +104,12 @@ def operator(cluster: Cluster, reader: str) -> Installation:
 
 @pytest.fixture(scope="module")
 def publisher(cluster: Cluster, on_cluster: KubeCtl) -> Iterator[Installation]:
-    """The component, applied as it is shipped, with the right to publish the key of its sample."""
-    role = next(one for one in yaml.safe_load_all(SAMPLE.read_text()) if one["kind"] == "ClusterRole")
-    cluster.apply(role)
+    """The component, applied as it is shipped."""
     on_cluster("apply", "-k", PUBLISHER)
     installed = Installation(cluster, PUBLISHER_NAME)
     installed.wait_complete()
     yield installed
     on_cluster("delete", "-k", PUBLISHER, "--ignore-not-found")
-    cluster.delete("clusterroles", role["metadata"]["name"])
 
 
 @pytest.fixture

@@ -44,9 +44,11 @@ class Scene:
     # -- what there is
 
     def policy(self, **spec: Any) -> None:
-        """Acts on the taint everywhere, unless it is for devices, but only on this story's pods."""
-        taints = {} if "devices" in spec else {"taints": [{"key": KEY, "valueType": "Integer"}]}
-        selected = {**taints, "podSelector": {"matchLabels": {"story": self.name}}}
+        """Acts on the taint everywhere, but only on this story's pods."""
+        selected = {
+            "taints": [{"key": KEY, "valueType": "Integer"}],
+            "podSelector": {"matchLabels": {"story": self.name}},
+        }
         kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
         body = {**kind, "metadata": {"name": self.name}, "spec": {**selected, **spec}}
         self.cluster.create("taintevictionpolicies", body)
@@ -83,7 +85,6 @@ class Scene:
         grace_seconds: int = 30,
         on: str = "",
         tolerations: Sequence[Json] = (),
-        annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> Json:
         """A pod that runs a program which ends so many seconds after SIGTERM."""
@@ -103,7 +104,7 @@ class Scene:
             **spec,
         }
         labels = {"story": self.name, "app": "web"}
-        return {"metadata": {"labels": labels, "annotations": {**(annotations or {})}}, "spec": body}
+        return {"metadata": {"labels": labels}, "spec": body}
 
     def pod(self, name: str, **more: Any) -> str:
         """Create a bare pod; its UID."""
@@ -122,13 +123,12 @@ class Scene:
     def pods(self) -> list[Json]:
         return self.cluster.items("pods", self.name, labelSelector="app=web")
 
-    def running(self, prefix: str = "") -> dict[str, str]:
-        """Pods that are Ready and stay, with their nodes; of these the ones whose names begin so."""
+    def running(self) -> dict[str, str]:
+        """Pods that are Ready and stay, with their nodes."""
         return {
             pod["metadata"]["name"]: pod["spec"]["nodeName"]
             for pod in self.pods()
             if "deletionTimestamp" not in pod["metadata"] and is_ready(pod)
-            if pod["metadata"]["name"].startswith(prefix)
         }
 
     def wait_running(self, number: int = 1, *, off: str = "", seconds: float = RUN_SECONDS) -> dict[str, str]:

@@ -13,7 +13,6 @@ from kind.test_nodes import manager_arguments, prompt, replacing, test_a_node_th
 from kind.test_wave import test_an_upgrade_in_the_middle_of_a_wave_loses_nothing
 from kind.test_webhooks import (
     test_a_replacement_lands_where_it_may_stay,
-    test_nothing_is_stopped_while_all_are_gone,
     test_one_replica_that_is_gone_makes_no_difference,
 )
 from monitoring.loop import Publishing
@@ -25,7 +24,6 @@ __all__ = [
     "test_a_node_that_is_away_loses_its_pods_and_comes_back",
     "test_a_replacement_lands_where_it_may_stay",
     "test_an_upgrade_in_the_middle_of_a_wave_loses_nothing",
-    "test_nothing_is_stopped_while_all_are_gone",
     "test_one_replica_that_is_gone_makes_no_difference",
 ]
 OVERLAY = CHART.parents[1] / "overlays" / "replacing-built-in"

@@ -104,20 +104,6 @@ def decision(scene: Scene, name: str) -> str:
     return scene.cluster.get("pods", name, scene.name)["spec"].get("nodeName", "")
 
 
-def wait_refused(scene: Scene, name: str, reason: str) -> None:
-    """Wait for an Event that says of the pod why it is Pending."""
-
-    def notes() -> list[str]:
-        events = scene.cluster.items("events", scene.name)
-        found = [one for one in events if one["reason"] == "FailedScheduling" and one["regarding"]["name"] == name]
-        return [one.get("note", "") for one in found]
-
-    try:
-        wait_until(lambda: any(reason in note for note in notes()), DECIDED_SECONDS, f"{name} to be refused")
-    except TimeoutError as error:
-        raise TimeoutError(f"{error}; node {decision(scene, name)!r}, Events {notes()}") from error
-
-
 def assert_placed_by_number_and_version(scene: Scene) -> None:
     first, second, _ = scene.workers
     create(scene, "by-number", BY_NUMBER)
@@ -128,15 +114,6 @@ def assert_placed_by_number_and_version(scene: Scene) -> None:
 @pytest.mark.usefixtures("extender")
 def test_the_extender_leads_pods_to_nodes_that_they_tolerate(tainted: Scene) -> None:
     assert_placed_by_number_and_version(tainted)
-
-
-@pytest.mark.usefixtures("extender")
-def test_an_event_says_that_a_taint_keeps_a_pod_pending(tainted: Scene) -> None:
-    """The pod is scheduled as soon as a node suits it."""
-    pod = create(tainted, "by-both", BY_NUMBER, BY_VERSION)
-    wait_refused(tainted, pod, "a taint is not tolerated")  # which one is for schedulers with a client certificate
-    tainted.taint(tainted.workers[0], NEW, key=CNI)
-    assert tainted.wait_running() == {pod: tainted.workers[0]}
 
 
 def test_an_upgrade_of_the_extender_misplaces_no_pod(tainted: Scene, extender: Installation) -> None:

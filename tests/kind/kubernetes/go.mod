@@ -11,7 +11,7 @@ require (
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1
 	k8s.io/client-go v0.37.1
-	k8s.io/dynamic-resource-allocation v0.37.1
+	k8s.io/dynamic-resource-allocation v0.37.1 // indirect
 )
 
 require (
