@@ -12,7 +12,6 @@ from controlplane.operator_process import EXECUTABLE
 from docs.pages import ROOT, Page, objects
 from e2e import users
 from e2e.runbook import Desk
-from e2e.stories import NO_LIMITS
 
 README = Page(ROOT / "README.md")
 REPLICAS, MOVED_SECONDS = 9, 150.0
@@ -71,12 +70,6 @@ def on(cluster: WorkingCluster, *nodes: str) -> set[str]:
     return {one["metadata"]["uid"] for one in pods(cluster) if one["spec"].get("nodeName") in nodes}
 
 
-def refused(cluster: WorkingCluster) -> int:
-    """How many pods the scheduler has tried to place, and found no node for."""
-    found = [one for pod in pods(cluster) for one in pod["status"].get("conditions", [])]
-    return sum((one.get("reason"), one["status"]) == ("Unschedulable", "False") for one in found)
-
-
 def evicted(cluster: WorkingCluster) -> int:
     found: int = cluster.client.get("taintevictionpolicies", "sla")["status"]["evicted"]
     return found
@@ -117,35 +110,3 @@ def test_the_documented_role_is_enough_for_every_check(own_working_cluster: Work
         done = users.run([str(EXECUTABLE), "doctor"], kubeconfig)
     assert (done.returncode, done.stderr) == (0, ""), done
     assert "Not checked" not in done.stdout
-
-
-def test_where_no_node_suits_each_pod_is_evicted_once_and_waits(
-    desk: Desk, own_working_cluster: WorkingCluster
-) -> None:
-    cluster, before = own_working_cluster, evicted(own_working_cluster)
-    cluster.client.patch("taintevictionpolicies", "sla", {"spec": {"limits": NO_LIMITS}})
-    for name in GOOD:
-        typed(desk, f"kubectl taint node {name} sla=900:NoExecute --overwrite")
-    wait_until(lambda: evicted(cluster) - before >= REPLICAS, MOVED_SECONDS, "all pods to be evicted")
-    wait_until(lambda: refused(cluster) == REPLICAS, 60, "the scheduler to find no node for any of their successors")
-    assert evicted(cluster) - before == REPLICAS
-    assert on(cluster, *NODES) == set()
-
-
-def test_a_native_exists_without_placement_is_told_of(desk: Desk, own_working_cluster: WorkingCluster) -> None:
-    cluster = own_working_cluster
-    for name in NODES:
-        cluster.client.set_taints(name, TAINT)
-    namespace, deployment = yaml.safe_load_all((desk.folder / "workload.yaml").read_text())
-    namespace["metadata"] = {"name": "trap"}
-    deployment["metadata"]["namespace"], deployment["spec"]["replicas"] = "trap", 3
-    native = {"key": "sla", "operator": "Exists", "effect": "NoExecute"}
-    deployment["spec"]["template"]["spec"]["tolerations"] = [native]
-    Path(desk.folder / "trap.yaml").write_text(yaml.safe_dump_all([namespace, deployment]))
-    typed(desk, "kubectl apply -f trap.yaml")
-    cluster.wait_complete("trap/web")
-    found = json.loads(typed(desk, "taintwarden doctor --only placement-missing -o json", 10))
-    assert [(one["namespace"], one["name"]) for one in found["findings"]] == [("trap", "web")]
-    plan = json.loads(typed(desk, "taintwarden plan --node shop-a-0 --taint sla=900:NoExecute -o json", 10))
-    trapped = [one["returnsTo"] for one in plan["pods"] if one["namespace"] == "trap"]
-    assert set(trapped) == {"shop-a-0"}

@@ -1,11 +1,10 @@
 """What policies promise, on a real API server: stories that one operator tells side by side.
 
-No disruption controller runs: the stories say what each budget allows. Nodes have no kubelet: their versions and
-conditions are set as kubelets and other agents set them.
+Budgets that are respected are in tests/blackbox. Nodes have no kubelet: their versions and conditions are set as
+kubelets and other agents set them.
 """
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -15,7 +14,6 @@ from api.profile_cases import profile
 from controlplane import ControlPlane, Json, Target, wait_until
 from e2e.stories import (
     PATIENCE_SECONDS,
-    SLACK_SECONDS,
     TOLERATIONS,
     PodRef,
     Scene,
@@ -29,12 +27,9 @@ from e2e.stories import (
     toleration,
 )
 
-STRICT, ASKING, FORCING, PRESSING, KUBELET, GPU = "strict", "asking", "forcing", "pressing", "kubelet", "gpu"
-TIMEOUT_SECONDS = 5
+STRICT, FORCING, KUBELET, GPU = "strict", "forcing", "kubelet", "gpu"
 POLICIES: dict[str, Json] = {
     STRICT: {},
-    ASKING: {"eviction": {"method": "Evict"}},
-    PRESSING: {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": TIMEOUT_SECONDS}},
     FORCING: {"eviction": {"method": "Delete"}},
     KUBELET: {"taints": [{"key": KUBELET, "from": {"nodeInfo": "kubeletVersion"}, "valueType": "Version"}]},
     GPU: {"taints": [{"key": GPU, "from": {"condition": "GPUHealthy"}}]},
@@ -42,8 +37,6 @@ POLICIES: dict[str, Json] = {
 STORIES = Stories()
 
 APP = {"app": "web"}
-RETRY_SECONDS = 12
-"""A blocked pod is tried again after 2 s, then after twice as long each time; the server may ask for 10 s."""
 OBSERVED_SECONDS = 4
 ANY = toleration("Exists")
 
@@ -61,52 +54,17 @@ def test_story(told: Told, story: Story) -> None:
     told.judge(story)
 
 
-def blocked_pod(scene: Scene, tolerates_seconds: int = 0) -> tuple[PodRef, float]:
-    """A pod that has to leave so many seconds after a moment, and that a budget holds."""
+@STORIES.under(FORCING)
+def deleting_asks_no_budget(scene: Scene) -> None:
+    """Event, status and metric say so."""
     node = scene.node()
-    pod = scene.pod("web", node, toleration("Exists", "", tolerates_seconds), labels=APP)
+    pod = scene.pod("web", node, toleration("Exists", "", 0), labels=APP)
     scene.cluster.create_pdb("web-budget", scene.namespace, APP)
-    return pod, scene.taint(node, taint("940"))
-
-
-@STORIES.under(ASKING)
-def a_budget_holds_a_pod_until_it_allows_its_eviction(scene: Scene) -> None:
-    pod, tainted = blocked_pod(scene)
-    event = scene.event(pod, "EvictionBlocked")
-    assert event["type"] == "Warning"
-    assert "web-budget" in event["note"]
-    status = wait_until(lambda: scene.status() if scene.status().get("blocked") else None, PATIENCE_SECONDS, "blocked")
-    assert (status["blocked"], status["pending"], status["evicted"]) == (1, 1, 0)
-    assert [(each["name"], each["state"]) for each in status["nextPods"]] == [("web", "Blocked")]
-    assert scene.operator.metric("taintwarden_blocked_evictions", policy=scene.policy, reason="blocked") == 1
-    scene.stays(pod, until=tainted + OBSERVED_SECONDS)
-    allowed = time.monotonic()
-    scene.cluster.set_disruptions_allowed("web-budget", scene.namespace, 1)
-    scene.leaves(pod, allowed, slack=RETRY_SECONDS + SLACK_SECONDS)
-    wait_until(lambda: scene.status()["evicted"] == 1 and scene.status()["blocked"] == 0, PATIENCE_SECONDS, "the end")
-
-
-@STORIES.under(PRESSING)
-def what_a_budget_blocks_for_too_long_is_deleted(scene: Scene) -> None:
-    # Nothing orders the watch of budgets and that of nodes: the pod stays until its budget is known.
-    pod, tainted = blocked_pod(scene, tolerates_seconds=2)
-    scene.leaves(pod, tainted, 2 + TIMEOUT_SECONDS)
-    in_spite_of_its_budget(scene, pod)
-
-
-def in_spite_of_its_budget(scene: Scene, pod: PodRef) -> None:
-    """Event, status and metric call the deletion so."""
+    scene.leaves(pod, scene.taint(node, taint("940")))
     told = f"Deleted in spite of PodDisruptionBudget {scene.namespace}/web-budget from "
     assert scene.event(pod, "Evicted")["note"].startswith(told)
     wait_until(lambda: scene.status().get("pastBudgets") == 1, PATIENCE_SECONDS, "the status to count it")
     assert scene.operator.metric("taintwarden_evictions_total", policy=scene.policy, outcome="past-budget") == 1
-
-
-@STORIES.under(FORCING)
-def deleting_asks_no_budget(scene: Scene) -> None:
-    pod, tainted = blocked_pod(scene)
-    scene.leaves(pod, tainted)
-    in_spite_of_its_budget(scene, pod)
     conditions = {one["type"]: one for one in scene.watch.last(pod.uid)["status"]["conditions"]}
     condition = conditions["DisruptionTarget"]
     assert (condition["status"], condition["reason"]) == ("True", "DeletionByTaintwarden")
@@ -180,21 +138,11 @@ def a_condition_that_turns_and_returns(scene: Scene) -> None:
     scene.stays(second, until=time.monotonic() + OBSERVED_SECONDS)
 
 
-def test_each_method_makes_the_calls_it_should(own_control_plane: ControlPlane, told: Told) -> None:
+def test_deleting_is_one_call(own_control_plane: ControlPlane, told: Told) -> None:
     told.wait()
-    made = {
-        story.play: Counter(name_of(entry) for entry in calls(own_control_plane, scene.namespace))
-        for story, scene in told.scenes.items()
-    }
-    assert made[deleting_asks_no_budget] == {"delete 200": 1}
-    assert made[what_a_budget_blocks_for_too_long_is_deleted] == {"delete 200": 1}
-    assert made[a_budget_holds_a_pod_until_it_allows_its_eviction]["create eviction 201"] == 1
-
-
-def name_of(entry: Json) -> str:
-    """What an audit entry is about: "create eviction 429"."""
-    words = (entry["verb"], entry["objectRef"].get("subresource"), str(entry["responseStatus"]["code"]))
-    return " ".join(word for word in words if word)
+    [scene] = [scene for story, scene in told.scenes.items() if story.play is deleting_asks_no_budget]
+    made = calls(own_control_plane, scene.namespace)
+    assert [(one["verb"], one["responseStatus"]["code"]) for one in made] == [("delete", 200)]
 
 
 def test_the_shipped_rights_suffice(told: Told) -> None:

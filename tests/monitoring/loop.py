@@ -1,6 +1,6 @@
 """From a metric to a taint: an exporter with an availability for each node, a real Prometheus, and the publisher."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -41,18 +41,6 @@ class Publishing:
         kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintPublisher", "metadata": {"name": name}}
         return self.client.create("taintpublishers", {**kind, "spec": {**spec, **fields}})
 
-    def taints(self, key: str = "sla") -> dict[str, str]:
-        """The value of the key on each node that has one."""
-        found = {}
-        for node in self.client.items("nodes", labelSelector="loop=yes"):
-            for taint in node["spec"].get("taints", ()):
-                if taint["key"] == key:
-                    found[node["metadata"]["name"]] = taint["value"]
-        return found
-
-    def wait_taints(self, wanted: Mapping[str, str], key: str = "sla") -> None:
-        wait_until(lambda: self.taints(key) == wanted, SEEN_SECONDS, f"{key} to be {dict(wanted)}")
-
     def condition(self, name: str, kind: str) -> Json:
         found = self.client.get("taintpublishers", name).get("status", {}).get("conditions", ())
         return next((one for one in found if one["type"] == kind), {})
@@ -61,14 +49,6 @@ class Publishing:
         """Wait until a condition has a reason."""
         hit = lambda: (one := self.condition(name, kind)).get("reason") == reason and one  # noqa: E731
         return wait_until(hit, SEEN_SECONDS, f"{kind} of {name} to be {reason}")
-
-    def events(self, name: str, reason: str) -> list[Json]:
-        """Those about an object."""
-        return [
-            one
-            for one in self.client.items("v1/events", "default")
-            if (one["involvedObject"].get("name"), one["reason"]) == (name, reason)
-        ]
 
     def remove(self, name: str) -> None:
         """Delete an object, and wait until its finalizer is gone."""
