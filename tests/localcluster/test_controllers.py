@@ -61,15 +61,6 @@ async def test_a_pod_of_the_same_name_is_spared() -> None:
         assert cluster.store.get("pods", "a", "default")["metadata"]["uid"] == second["metadata"]["uid"]
 
 
-async def test_without_a_kubelet_a_pod_stays_terminating(cluster: LocalCluster) -> None:
-    async with cluster.serve():
-        cluster.create("pods", _pod("a", grace_seconds=0))
-        cluster.create("pods", _pod("b", grace_seconds=1))
-        cluster.delete("pods", "a", "default")
-        cluster.delete("pods", "b", "default")
-        assert [one["metadata"]["name"] for one in cluster.store.list("pods")] == ["b"]
-
-
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -144,17 +135,3 @@ async def test_evictions_follow_the_budget() -> None:
         cluster.create("pods", _pod("d"))
         await until(lambda: allowed() == 1)
         assert (await api.request("POST", f"{api.pods}/b/eviction", body)).status == 201
-
-
-def test_an_eviction_spends_the_budget_until_it_is_computed_again() -> None:
-    cluster = LocalCluster()
-    for name in "ab":
-        cluster.create("pods", _pod(name))
-        cluster.store.modify("pods", name, "default", lambda pod: pod.update(status=READY))
-    cluster.create("poddisruptionbudgets", _budget(minAvailable=1))
-    status = {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1}
-    cluster.store.modify("poddisruptionbudgets", "web", "default", lambda one: one.update(status=status))
-    cluster.evict("a")
-    with pytest.raises(ApiError) as refused:
-        cluster.evict("b")
-    assert refused.value.code == 429

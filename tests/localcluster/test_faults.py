@@ -123,16 +123,3 @@ async def test_dropped_watches_end_cleanly(cluster: LocalCluster, api: Api) -> N
         assert cluster.drop_watches("pods") == 1
         assert await watch.next() is None
     await api.eventually(lambda: _open(cluster, 0), "the watch is closed")
-
-
-async def test_expired_history_is_a_410(cluster: LocalCluster, api: Api) -> None:
-    start = cluster.store.revision
-    await api.new_pod("pod-a")
-    cluster.expire_history("pods")
-    async with api.watch(api.pods, resourceVersion=start) as watch:
-        event = await watch.next()
-        assert event is not None
-        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
-    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
-        await api.new_pod("pod-b")
-        await watch.expect("ADDED", "pod-b")

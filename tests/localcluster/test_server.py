@@ -39,19 +39,6 @@ async def test_stopping_ends_watches(cluster: LocalCluster) -> None:
         assert cluster.open_watches() == 0
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/api", "APIVersions"),
-        ("/apis", "APIGroupList"),
-        ("/apis/policy/v1", "APIResourceList"),
-        ("/api/v1", "APIResourceList"),
-    ],
-)
-async def test_discovery(api: Api, path: str, kind: str) -> None:
-    assert (await api.get(path))["kind"] == kind
-
-
 async def test_documents(api: Api) -> None:
     index = await api.get("/openapi/v3")
     assert index["paths"]["apis/policy/v1"]["serverRelativeURL"] == "/openapi/v3/apis/policy/v1"

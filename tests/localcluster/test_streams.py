@@ -39,12 +39,6 @@ async def test_a_bookmark_does_not_come_before_what_happened_up_to_its_version(
         assert event["type"] == "ADDED"
 
 
-async def test_no_bookmarks_unless_asked_for(cluster: LocalCluster, api: Api) -> None:
-    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
-        await api.new_pod("pod-a")
-        await watch.expect("ADDED", "pod-a")
-
-
 async def test_a_slow_watcher_is_ended(cluster: LocalCluster) -> None:
     pods = cluster.store.collection("pods")
     watcher = watching.Watcher(cluster.store, pods, Selection(), b'{"kind":"Pod",', most=3)
