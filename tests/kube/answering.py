@@ -35,10 +35,6 @@ class Server:
         finally:
             writer.close()
 
-    async def answer_once(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await self.answer(reader))
-        writer.close()
-
     async def answer(self, reader: asyncio.StreamReader) -> bytes:
         self.requests.append(await reader.readuntil(b"\r\n\r\n"))
         return self._answers.pop(0)

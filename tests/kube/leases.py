@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -80,14 +80,12 @@ class Network:
     async def request(
         self,
         method: str,
-        path: str,
+        _: str,
         *,
-        params: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
         timeout_seconds: float | None = None,
+        **_more: Any,
     ) -> bytes:
-        del path, params, content_type
         self.calls.append((method, asyncio.get_running_loop().time()))
         body = msgspec.json.decode(msgspec.json.encode(body))
         try:

@@ -90,12 +90,6 @@ async def test_parameters_are_quoted_and_nothing_compressed_is_asked_for(connect
     assert "Authorization" not in sent
 
 
-async def test_the_token_is_sent() -> None:
-    async with answered(answer(), connect=lambda url: wire.connection(url, "secret")) as (client, server):
-        await client.request("GET", "/a")
-    assert headers(server.requests[0])["Authorization"] == "Bearer secret"
-
-
 # -- what is answered -------------------------------------------------------------------------------------------------
 
 

@@ -290,15 +290,6 @@ async def test_failures_beyond_the_deadline_end_it_in_time(one: Candidate, error
     assert one.changes[-1][0] <= RENEW_DEADLINE_SECONDS + 0.05
 
 
-async def test_failing_does_not_end_the_trying(one: Candidate) -> None:
-    one.network.fails = refusal(403)
-    one.start()
-    await asyncio.sleep(100)
-    one.network.fails = None
-    await asyncio.sleep(RETRY_SECONDS + 0.1)
-    assert one.lease.held
-
-
 @pytest.mark.parametrize("since", [0.5, 1.9, 2.1, 3.0, 4.0])
 async def test_an_api_that_hangs_is_told_in_time(one: Candidate, since: float) -> None:
     """Between ``held`` being over and ``on_change(False)`` the machine still leads: it would command in vain."""

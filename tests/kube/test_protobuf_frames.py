@@ -385,11 +385,6 @@ def test_an_undecodable_object_of_a_watch_is_known_by_its_identity() -> None:
     assert found.identity == Identity("a", "shop", "uid-a", "7", "n1")
 
 
-def test_of_a_deleted_object_only_the_identity_is_read() -> None:
-    broken = pod("a", spec={22: [{1: BAD_TEXT}]})
-    assert changes(framed("DELETED", message(broken)))[0] == [("DELETED", Identity("a", "shop", "uid-a", "7", "n1"))]
-
-
 @pytest.mark.parametrize(
     ("meta", "spec", "expected"),
     [

@@ -119,10 +119,6 @@ async def test_a_long_instance_is_cut_as_the_api_asks():
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_same_saying_has_the_same_name():
-    assert event_name(message("a")) == event_name(message("a"))
-
-
 @pytest.mark.parametrize(
     "other",
     [message("b"), message("a", reason="Other"), message("a", EventSubject("Pod", "web-1", "uid-2", "shop"))],
@@ -405,16 +401,6 @@ async def test_an_event_that_expired_before_it_was_counted_up_is_a_failure():
 
 
 # -- at the end -------------------------------------------------------------------------------------------------------
-
-
-async def test_what_is_queued_is_written_at_the_end():
-    client = fine()
-    made = Recorder(client, "i", 1)
-    for note in "abc":
-        made.record(message(note))
-    await made.flush(5)
-    assert notes(client) == ["a", "b", "c"]
-    assert made.dropped == 0
 
 
 async def test_the_end_does_not_wait_for_ever():
