@@ -164,10 +164,6 @@ def test_a_request_without_an_object_is_allowed(stage):
     assert stage.mutate(None) == stage.validate(None) == AdmissionResponse()
 
 
-def test_an_invalid_annotation_is_refused(stage):
-    assert stage.validate(pod(extended(gt("0950")), exists())).refusals
-
-
 def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
     request = stage.ask(inside(("spec", "template"), pod(extended(gt()))), asked_kind=DEPLOYMENT)
     stage.place()

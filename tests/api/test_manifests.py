@@ -147,18 +147,6 @@ def test_only_its_own_lease_and_secret_can_be_taken():
     }
 
 
-def test_only_the_job_may_change_webhook_configurations_and_only_ours():
-    changing = {
-        one["metadata"]["name"]: [
-            rule.get("resourceNames") for rule in one["rules"] if {"patch", "update"} & {*rule["verbs"]}
-        ]
-        for one in SHIPPED
-        if one["kind"] in ("ClusterRole", "Role")
-        and any("admissionregistration.k8s.io" in rule["apiGroups"] for rule in one["rules"])
-    }
-    assert changing == {"taintwarden-webhook": [], "taintwarden-webhook-trust": [["taintwarden"]]}
-
-
 def test_the_account_that_may_change_them_is_that_of_a_job_that_ends_and_listens_nowhere():
     account = "taintwarden-webhook-trust"
     pods = [one for one in SHIPPED if "template" in one.get("spec", {})]

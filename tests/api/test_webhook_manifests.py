@@ -56,13 +56,6 @@ def test_what_is_trusted_is_written_by_the_job(webhook):
     assert "data" not in DOCUMENTS["Secret"]
 
 
-def test_a_webhook_calls_the_service(webhook):
-    service = webhook["clientConfig"]["service"]
-    meta = DOCUMENTS["Service"]["metadata"]
-    assert (service["name"], service["namespace"]) == (meta["name"], meta["namespace"])
-    assert service["port"] == DOCUMENTS["Service"]["spec"]["ports"][0]["port"]
-
-
 def test_the_service_leads_to_the_port_that_is_served():
     (port,) = (port for port in CONTAINER["ports"] if port["name"] == "webhook")
     assert DOCUMENTS["Service"]["spec"]["ports"][0]["targetPort"] == port["name"]

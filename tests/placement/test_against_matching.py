@@ -1,6 +1,5 @@
 """Labels and requirements together let a pod onto the nodes whose taints it tolerates, and onto no other."""
 
-import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -159,15 +158,3 @@ def test_where_placement_has_ended_every_node_is_entered(case, entered):
     """Or a pod that runs would not match its own node any more."""
     _, tolerations = case
     assert is_admitted(NodeLabels(neutral_labels(["k"])), requirements("k", tolerations, effects=entered))
-
-
-@pytest.mark.parametrize(
-    "absent",
-    [
-        {"key": "value.taintwarden.io/k", "operator": "DoesNotExist"},
-        {"key": "effect.taintwarden.io/k", "operator": "In", "values": ["None"]},
-    ],
-)
-def test_where_placement_has_ended_terms_of_the_first_form_hold_too(absent):
-    """They had one alternative more, for a node without the taint."""
-    assert holds([{"matchExpressions": [absent]}], neutral_labels(["k"]))

@@ -113,11 +113,6 @@ def test_one_value_with_two_effects_is_one_label():
     assert (found.labels, found.faults) == (expected, ())
 
 
-def test_effects_are_told_unless_the_taint_only_evicts():
-    taint = Taint("k", "x", Effect.NO_SCHEDULE)
-    assert node_labels([taint], [placing()]).labels == says("x") | {EFFECT: "NoSchedule"}
-
-
 def test_the_value_that_stands_for_no_taint_is_left_out_and_told():
     found = labels(MAX)
     assert found.labels == {VALUE: MAX, HIGH: "", LOW: MAX} | ordered(MAX)

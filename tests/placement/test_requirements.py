@@ -149,11 +149,6 @@ def test_versions_can_be_switched_off(operator):
     assert written(asked(tolerates(operator, "5"), gates=Gates(semver_operators=False))) == [ABSENT]
 
 
-def test_effects_that_ask_the_same_are_asked_once():
-    found = asked(tolerates("Gt", "950"))
-    assert (written(found), found.faults) == (["high Gt 950"], ())
-
-
 def test_effects_that_differ_are_told_apart_by_their_label():
     found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Gt", "900", SCHEDULE))
     assert (written(found), found.faults) == (

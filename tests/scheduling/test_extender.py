@@ -96,12 +96,6 @@ async def test_refusals_are_counted_by_their_cause(scene):
     assert scene.counted == [("taint", 1), ("node-unknown", 1), ("node-affinity", 2), ("invalid-node-affinity", 3)]
 
 
-async def test_a_changed_node_is_decided_on_again(scene):
-    assert (await filtered(scene, "bad", tolerations=[ABOVE]))[0] == []
-    scene.nodes["bad"] = node(sla(951))
-    assert (await filtered(scene, "bad", tolerations=[ABOVE]))[0] == ["bad"]
-
-
 async def test_operators_can_be_switched_off():
     scene = Scene(Gates(numeric_operators=False))
     scene.nodes["good"] = node(sla(980))

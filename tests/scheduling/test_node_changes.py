@@ -46,12 +46,8 @@ async def test_a_node_that_suits_a_moment_later_is_found(scene):
     assert await task == ["a"]
 
 
-async def test_without_a_change_it_is_refused_after_a_moment(scene):
+async def test_without_a_change_it_is_refused_after_a_moment_and_counted_once(scene):
     assert await filtering(scene, tolerations=[ABOVE]) == []
-
-
-async def test_refusals_are_counted_once(scene):
-    await filtering(scene, tolerations=[ABOVE])
     assert scene.counted == [("taint", 1)]
 
 
