@@ -32,6 +32,14 @@ async def one(store: LeaseStore) -> AsyncIterator[Candidate]:
         await candidate.kill()
 
 
+@pytest.fixture
+async def leader(one: Candidate) -> Candidate:
+    """It has held the lease for a while."""
+    one.start()
+    await asyncio.sleep(1)
+    return one
+
+
 async def test_a_lease_that_nobody_has_is_created(store: LeaseStore, one: Candidate) -> None:
     one.start()
     await asyncio.sleep(0.1)
@@ -190,14 +198,12 @@ async def test_a_leader_that_may_no_longer_renew_is_none_soon(one: Candidate) ->
     assert not one.lease.is_led
 
 
-async def test_a_renewal_that_was_sent_twice_costs_nothing(store: LeaseStore, one: Candidate) -> None:
+async def test_a_renewal_that_was_sent_twice_costs_nothing(store: LeaseStore, leader: Candidate) -> None:
     """The second request conflicts with the first one."""
-    one.start()
-    await asyncio.sleep(1)
-    one.network.repeats = 1
+    leader.network.repeats = 1
     await asyncio.sleep(20)
-    assert one.changes == [(0.02, True)]
-    assert one.errors == []
+    assert leader.changes == [(0.02, True)]
+    assert leader.errors == []
 
 
 async def test_a_conflict_with_another_holder_is_lost(store: LeaseStore, one: Candidate) -> None:
@@ -222,21 +228,17 @@ async def test_who_is_faster_gets_it(store: LeaseStore, one: Candidate) -> None:
     assert one.errors == []
 
 
-async def test_a_lease_that_is_taken_away_is_not_held(store: LeaseStore, one: Candidate) -> None:
-    one.start()
-    await asyncio.sleep(1)
+async def test_a_lease_that_is_taken_away_is_not_held(store: LeaseStore, leader: Candidate) -> None:
     store.lease = foreign()
     await asyncio.sleep(2)
-    assert not one.lease.held
-    assert [held for _, held in one.changes] == [True, False]
+    assert not leader.lease.held
+    assert [held for _, held in leader.changes] == [True, False]
 
 
-async def test_a_lease_that_is_deleted_is_made_anew(store: LeaseStore, one: Candidate) -> None:
-    one.start()
-    await asyncio.sleep(1)
+async def test_a_lease_that_is_deleted_is_made_anew(store: LeaseStore, leader: Candidate) -> None:
     store.lease = None
     await asyncio.sleep(3)
-    assert one.lease.held
+    assert leader.lease.held
     assert store.holder == "a"
 
 
@@ -267,27 +269,23 @@ async def test_a_lease_that_is_deleted_continues_to_count_its_terms(store: Lease
 
 
 @pytest.mark.parametrize("error", [refusal(500), refusal(403), refusal(429), foreign_404(), Unreachable("reset")])
-async def test_a_failure_now_and_then_costs_nothing(one: Candidate, error: Exception) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    one.network.fails = error
+async def test_a_failure_now_and_then_costs_nothing(leader: Candidate, error: Exception) -> None:
+    leader.network.fails = error
     await asyncio.sleep(6)
-    one.network.fails = None
+    leader.network.fails = None
     await asyncio.sleep(6)
-    assert one.lease.held
-    assert [held for _, held in one.changes] == [True]
-    assert one.errors
+    assert leader.lease.held
+    assert [held for _, held in leader.changes] == [True]
+    assert leader.errors
 
 
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("reset")])
-async def test_failures_beyond_the_deadline_end_it_in_time(one: Candidate, error: Exception) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    one.network.fails = error
+async def test_failures_beyond_the_deadline_end_it_in_time(leader: Candidate, error: Exception) -> None:
+    leader.network.fails = error
     await asyncio.sleep(RENEW_DEADLINE_SECONDS)
-    assert not one.lease.held
-    assert one.changes[-1][1] is False
-    assert one.changes[-1][0] <= RENEW_DEADLINE_SECONDS + 0.05
+    assert not leader.lease.held
+    assert leader.changes[-1][1] is False
+    assert leader.changes[-1][0] <= RENEW_DEADLINE_SECONDS + 0.05
 
 
 @pytest.mark.parametrize("since", [0.5, 1.9, 2.1, 3.0, 4.0])
@@ -324,14 +322,12 @@ async def test_an_answer_that_comes_too_late_is_not_waited_for(one: Candidate) -
 # -- the end ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_released_lease_is_free_at_once(store: LeaseStore, one: Candidate) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    await one.kill()
-    await one.lease.release()
-    assert not one.lease.held
+async def test_a_released_lease_is_free_at_once(store: LeaseStore, leader: Candidate) -> None:
+    await leader.kill()
+    await leader.lease.release()
+    assert not leader.lease.held
     assert store.holder == ""
-    assert [held for _, held in one.changes] == [True, False]
+    assert [held for _, held in leader.changes] == [True, False]
 
 
 async def test_a_lease_that_was_got_while_the_process_was_told_to_stop_is_released(
@@ -360,13 +356,11 @@ async def test_a_lease_that_was_not_got_in_time_is_released_too(store: LeaseStor
     assert store.holder == ""
 
 
-async def test_a_renewal_that_arrives_late_does_not_keep_the_lease(store: LeaseStore, one: Candidate) -> None:
+async def test_a_renewal_that_arrives_late_does_not_keep_the_lease(store: LeaseStore, leader: Candidate) -> None:
     """It was sent before the process was told to stop, and is stored between the read and the write of the release."""
-    one.start()
-    await asyncio.sleep(1)
-    await one.kill()
-    one.network.delay = 0.5
-    releasing = asyncio.create_task(one.lease.release())
+    await leader.kill()
+    leader.network.delay = 0.5
+    releasing = asyncio.create_task(leader.lease.release())
     await asyncio.sleep(0.7)
     assert store.lease is not None
     store.lease["metadata"]["resourceVersion"] = "late"
@@ -381,75 +375,61 @@ async def test_what_was_never_held_is_not_released(store: LeaseStore, one: Candi
     assert store.holder == "other"
 
 
-async def test_what_another_took_is_not_released(store: LeaseStore, one: Candidate) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    await one.kill()
+async def test_what_another_took_is_not_released(store: LeaseStore, leader: Candidate) -> None:
+    await leader.kill()
     store.lease = foreign()
-    await one.lease.release()
+    await leader.lease.release()
     assert store.holder == "other"
 
 
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("reset")])
-async def test_a_release_that_fails_is_told_and_no_error(one: Candidate, error: Exception) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    await one.kill()
-    one.network.fails = error
-    await one.lease.release()
-    assert not one.lease.held
-    assert len(one.errors) == 1
+async def test_a_release_that_fails_is_told_and_no_error(leader: Candidate, error: Exception) -> None:
+    await leader.kill()
+    leader.network.fails = error
+    await leader.lease.release()
+    assert not leader.lease.held
+    assert len(leader.errors) == 1
 
 
-async def test_a_release_when_the_api_hangs_does_not_keep_the_process(one: Candidate) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    await one.kill()
-    one.network.hangs = True
+async def test_a_release_when_the_api_hangs_does_not_keep_the_process(leader: Candidate) -> None:
+    await leader.kill()
+    leader.network.hangs = True
     began = asyncio.get_running_loop().time()
-    await one.lease.release()
+    await leader.lease.release()
     assert asyncio.get_running_loop().time() - began <= 10
 
 
-async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, one: Candidate) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    await one.kill()
+async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, leader: Candidate) -> None:
+    await leader.kill()
     store.lease = None
-    await one.lease.release()
-    assert one.errors == []
+    await leader.lease.release()
+    assert leader.errors == []
 
 
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("connection refused")])
-async def test_a_leader_that_lost_the_api_tries_at_the_same_pace(one: Candidate, error: Exception) -> None:
+async def test_a_leader_that_lost_the_api_tries_at_the_same_pace(leader: Candidate, error: Exception) -> None:
     """An API server that is away answers at once: without a pause it would be asked thousands of times a second."""
-    one.start()
-    await asyncio.sleep(1)
-    one.network.fails = error
+    leader.network.fails = error
     await asyncio.sleep(60)
-    assert len(one.network.calls) <= 2 + 60 / RETRY_SECONDS + 2
-    assert len(one.errors) <= 60 / RETRY_SECONDS + 2
+    assert len(leader.network.calls) <= 2 + 60 / RETRY_SECONDS + 2
+    assert len(leader.errors) <= 60 / RETRY_SECONDS + 2
 
 
 @pytest.mark.parametrize("body", [b"<html>back soon</html>", b"[]", b"null", b'{"spec":7}', b'{"spec":null}'])
-async def test_an_answer_that_is_no_lease_is_a_failure_like_any_other(one: Candidate, body: bytes) -> None:
-    one.start()
-    await asyncio.sleep(1)
-    one.network.says = body
+async def test_an_answer_that_is_no_lease_is_a_failure_like_any_other(leader: Candidate, body: bytes) -> None:
+    leader.network.says = body
     await asyncio.sleep(3)
-    one.network.says = None
+    leader.network.says = None
     await asyncio.sleep(3)
-    assert one.task is not None
-    assert not one.task.done()
-    assert one.lease.held
+    assert leader.task is not None
+    assert not leader.task.done()
+    assert leader.lease.held
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_it_ends_when_it_is_told_to_at_any_moment(one: Candidate, turns: int) -> None:
+async def test_it_ends_when_it_is_told_to_at_any_moment(leader: Candidate, turns: int) -> None:
     """Also just when an answer has come: ``asyncio.wait_for`` of Python 3.11 then swallows the cancellation."""
-    one.start()
-    await asyncio.sleep(1)
-    task, loop = one.task, asyncio.get_running_loop()
+    task, loop = leader.task, asyncio.get_running_loop()
     assert task is not None
 
     def cancel(left: int) -> None:
@@ -458,6 +438,6 @@ async def test_it_ends_when_it_is_told_to_at_any_moment(one: Candidate, turns: i
         else:
             task.cancel()
 
-    one.network.on_answer = lambda: cancel(turns)
+    leader.network.on_answer = lambda: cancel(turns)
     await asyncio.sleep(10)
     assert task.done()

@@ -59,6 +59,16 @@ async def running(
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def written(*messages: Message, **more: Any) -> ScriptedClient:
+    """What a recorder asked that these were given."""
+    client = fine()
+    async with running(client, **more) as made:
+        for one in messages:
+            made.record(one)
+        await asyncio.sleep(5)
+    return client
+
+
 def notes(client: ScriptedClient) -> list[str]:
     return [call.body["note"] for call in client.calls if call.method == "POST"]
 
@@ -67,10 +77,7 @@ def notes(client: ScriptedClient) -> list[str]:
 
 
 async def test_an_event_of_a_pod_is_written_to_its_namespace():
-    client = fine()
-    async with running(client) as made:
-        made.record(message("Evicted from n1", kind=WARNING))
-        await asyncio.sleep(1)
+    client = await written(message("Evicted from n1", kind=WARNING))
     [call] = client.calls
     assert (call.method, call.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/shop/events")
     assert call.body["metadata"]["namespace"] == "shop"
@@ -89,30 +96,21 @@ async def test_an_event_of_a_pod_is_written_to_its_namespace():
 
 @pytest.mark.parametrize("length", [1, 1023, 1024, 1025, 5000])
 async def test_a_note_has_at_most_a_kibibyte(length):
-    client = fine()
-    async with running(client) as made:
-        made.record(message("n" * length))
-        await asyncio.sleep(1)
+    client = await written(message("n" * length))
     assert [len(note) for note in notes(client)] == [min(length, MAX_NOTE_BYTES)]
 
 
 @pytest.mark.parametrize("letter", ["é", "世", "🜚"])
 @pytest.mark.parametrize("before", [0, 1, 2, 3])
 async def test_no_letter_is_cut_in_two(letter, before):
-    client = fine()
-    async with running(client) as made:
-        made.record(message("x" * before + letter * 1000))
-        await asyncio.sleep(1)
+    client = await written(message("x" * before + letter * 1000))
     [note] = notes(client)
     assert MAX_NOTE_BYTES - 4 < len(note.encode()) <= MAX_NOTE_BYTES
     assert note == ("x" * before + letter * 1000)[: len(note)]
 
 
 async def test_a_long_instance_is_cut_as_the_api_asks():
-    client = fine()
-    async with running(client, instance="i" * 300) as made:
-        made.record(message())
-        await asyncio.sleep(1)
+    client = await written(message(), instance="i" * 300)
     assert len(client.calls[0].body["reportingInstance"]) == 128
 
 

@@ -128,6 +128,14 @@ class Scene:
         return [one for one in self.notices if isinstance(one, kind)]
 
 
+@pytest.fixture
+async def scene() -> Scene:
+    """A node whose labels are not written yet."""
+    found = Scene(placing())
+    found.node("n1", "sla=x")
+    return found
+
+
 async def test_the_value_of_a_new_taint_is_written():
     scene = Scene(placing())
     scene.node("n1", "sla=950")
@@ -174,9 +182,7 @@ async def test_a_label_that_another_client_removed_comes_back():
     assert await scene.written() == [("n1", says("x"))]
 
 
-async def test_one_write_of_a_node_is_in_progress_and_what_changed_meanwhile_follows():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_one_write_of_a_node_is_in_progress_and_what_changed_meanwhile_follows(scene):
     assert await scene.written() == [("n1", says("x"))]
     scene.node("n1", "sla=y")
     assert await scene.written() == []
@@ -202,10 +208,8 @@ async def test_what_was_written_is_not_written_again_before_the_stream_shows_it(
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
-async def test_what_was_written_counts_before_the_stream_shows_it(is_answered):
+async def test_what_was_written_counts_before_the_stream_shows_it(scene, is_answered):
     """A pod may have been placed by it already."""
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
     if is_answered:
         await scene.answer()
     await scene.written()
@@ -215,10 +219,8 @@ async def test_what_was_written_counts_before_the_stream_shows_it(is_answered):
     assert await scene.written() == [("n1", {SLA: None, **NOT_THERE})]
 
 
-async def test_a_change_that_the_stream_delivers_before_the_answer_is_corrected():
+async def test_a_change_that_the_stream_delivers_before_the_answer_is_corrected(scene):
     """No other event of the node may come for minutes."""
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
     await scene.written()
     scene.node("n1", "sla=x", labels=says("theirs"), version=30)
     await scene.answer(version=20)
@@ -235,9 +237,7 @@ async def test_after_a_restore_of_etcd_a_list_says_what_is_there():
 
 
 @pytest.mark.parametrize(("error", "soonest", "latest"), [(LOST, 0.8, 1.2), (REFUSED, 24, 36)], ids=["lost", "refused"])
-async def test_a_write_that_failed_is_made_again_later(error, soonest, latest):
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_a_write_that_failed_is_made_again_later(scene, error, soonest, latest):
     await scene.answer(error)
     await asyncio.sleep(soonest - 0.1)
     scene.node("n1", "sla=y")
@@ -247,9 +247,7 @@ async def test_a_write_that_failed_is_made_again_later(error, soonest, latest):
 
 
 @pytest.mark.parametrize(("errors", "lines"), [([LOST, LOST], 1), ([LOST, REFUSED], 2), ([NAMESAKE], 0)])
-async def test_why_a_write_failed_is_logged_once_while_that_stays(errors, lines):
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_why_a_write_failed_is_logged_once_while_that_stays(scene, errors, lines):
     with capture_logs() as logs:
         for error in errors:
             await scene.answer(error)
@@ -257,9 +255,7 @@ async def test_why_a_write_failed_is_logged_once_while_that_stays(errors, lines)
     assert [(one["event"], one["node"]) for one in logs] == [("node-labels-not-written", "n1")] * lines
 
 
-async def test_after_a_write_that_failed_and_was_made_again_all_is_as_before():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_after_a_write_that_failed_and_was_made_again_all_is_as_before(scene):
     for _ in range(2):
         await scene.answer(LOST)
         await asyncio.sleep(3)
@@ -308,9 +304,7 @@ async def test_it_waits_for_leadership_and_for_all_policies(state):
     assert await scene.written() == [("n1", says("x"))]
 
 
-async def test_a_new_leader_writes_at_once_what_was_refused():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_a_new_leader_writes_at_once_what_was_refused(scene):
     await scene.answer(REFUSED)
     scene.lead(leading=False)
     scene.lead(leading=True)
@@ -338,9 +332,7 @@ async def test_a_node_that_the_policy_does_not_select_is_labelled_too():
     assert await scene.written() == [("n1", says("x"))]
 
 
-async def test_another_node_of_the_same_name_is_labelled_afresh():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_another_node_of_the_same_name_is_labelled_afresh(scene):
     await scene.written()
     scene.node("n1", "sla=x", uid="another")
     assert await scene.written() == [("n1", says("x"))]
@@ -350,9 +342,7 @@ async def test_another_node_of_the_same_name_is_labelled_afresh():
 @pytest.mark.parametrize(
     "event", [events.NodeGone("n1"), events.NodesListed(frozenset())], ids=lambda e: type(e).__name__
 )
-async def test_a_node_that_is_gone_is_not_written_again(event):
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_a_node_that_is_gone_is_not_written_again(scene, event):
     await scene.written()
     scene.labeller.take(event)
     await scene.answer(LOST)
@@ -425,27 +415,21 @@ async def fight(scene: Scene, seconds: int) -> list[float]:
     return times
 
 
-async def test_labels_that_another_client_keeps_changing_are_written_later_each_time():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_labels_that_another_client_keeps_changing_are_written_later_each_time(scene):
     assert len(await fight(scene, 6)) <= 7
     times = await fight(scene, 1_200)
     assert len(times) <= 12
     assert max(later - earlier for earlier, later in itertools.pairwise(times)) <= 300 * 1.2 + 1
 
 
-async def test_it_is_reported_what_is_changed_and_when_it_is_written_again():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_it_is_reported_what_is_changed_and_when_it_is_written_again(scene):
     await fight(scene, 2)
     first = scene.take(LabelsContested)[0]
     assert (first.node, first.number, first.labels) == ("n1", 4, tuple(sorted(says("x"))))
     assert 0.8 <= first.after <= 1.2
 
 
-async def test_a_label_that_is_changed_a_few_times_is_corrected_at_once():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_a_label_that_is_changed_a_few_times_is_corrected_at_once(scene):
     for _ in range(3):
         await scene.answer()
         await scene.written()
@@ -473,18 +457,14 @@ async def test_a_value_that_is_back_before_it_is_written_is_no_fight():
     assert await scene.written() == [("n1", says("y"))]
 
 
-async def test_in_a_fight_another_value_is_written_at_once():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_in_a_fight_another_value_is_written_at_once(scene):
     await fight(scene, 60)
     await scene.written()
     scene.node("n1", "sla=y", labels=says("theirs"))
     assert await scene.written() == [("n1", says("y"))]
 
 
-async def test_a_fight_is_forgotten_after_half_an_hour():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_a_fight_is_forgotten_after_half_an_hour(scene):
     await fight(scene, 60)
     await asyncio.sleep(120)
     await scene.answer()
@@ -494,9 +474,7 @@ async def test_a_fight_is_forgotten_after_half_an_hour():
     assert await scene.written() == [("n1", says("x"))]
 
 
-async def test_labels_that_are_right_meanwhile_are_not_written():
-    scene = Scene(placing())
-    scene.node("n1", "sla=x")
+async def test_labels_that_are_right_meanwhile_are_not_written(scene):
     await fight(scene, 60)
     scene.node("n1", "sla=x", labels=says("x"))
     await asyncio.sleep(400)
