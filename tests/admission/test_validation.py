@@ -3,6 +3,7 @@
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, Json, controlled, exists, extended, gt, inside, pod
+from api import policy_cases, profile_cases
 from taintwarden.engine.model import Profile, Toleration
 from taintwarden.engine.operators import Operator
 from taintwarden.engine.selectors import EVERYTHING
@@ -113,12 +114,7 @@ def test_a_profiles_key_without_companion_is_a_warning():
 
 def test_a_semantic_comparison_by_text_is_a_warning_and_no_refusal():
     compared = {"key": "kernel", "operator": "SemverGt", "value": "5.15.0-91-generic"}
-    obj = {
-        "apiVersion": "taintwarden.io/v1alpha1",
-        "kind": "TolerationProfile",
-        "metadata": {"name": "kernel", "namespace": "shop"},
-        "spec": {"tolerations": [compared]},
-    }
+    obj = profile_cases.profile({"tolerations": [compared]}, "kernel", "shop")
     response = check(obj, None, "taintwarden.io", "TolerationProfile")
     (warning,) = response.warnings
     assert (response.refusals, "use VersionGt" in warning) == ((), True)
@@ -145,8 +141,8 @@ def test_native_tolerations_are_the_servers_business():
 
 def policy(schedule: str, **meta: str) -> Json:
     window = {"schedule": schedule, "duration": "1h"}
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
-    return {**kind, "metadata": {"name": "p", **meta}, "spec": {"taints": [{"key": "sla"}], "windows": [window]}}
+    made = policy_cases.policy({"taints": [{"key": "sla"}], "windows": [window]}, "p")
+    return {**made, "metadata": made["metadata"] | meta}
 
 
 def test_a_policy_is_refused_for_what_its_schema_cannot_say():

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from api.policy_cases import policy
 from controlplane import (
     Cluster,
     ControlPlane,
@@ -225,10 +226,9 @@ def create_policy(cluster: Cluster, namespace: str) -> Iterator[Callable[..., di
     names: list[str] = []
 
     def create(spec: dict[str, Any], name: str = namespace) -> dict[str, Any]:
-        kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
-        policy = cluster.create("taintevictionpolicies", {**kind, "metadata": {"name": name}, "spec": spec})
+        created = cluster.create("taintevictionpolicies", policy(spec, name))
         names.append(name)
-        return policy
+        return created
 
     yield create
     for name in names:

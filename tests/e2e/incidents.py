@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from api.policy_cases import policy
 from controlplane import (
     OPERATOR_NAMESPACE,
     Cluster,
@@ -249,8 +250,7 @@ def stage(
     selector = {"nodeSelector": {"matchLabels": {INCIDENT: name}}}
     timing = {"timing": {"violationGraceSeconds": 0, "stabilizationWindowSeconds": 0}}
     body = {"taints": [{"key": "sla", "valueType": "Integer"}], **selector, **timing, **spec}
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
-    world.cluster.create("taintevictionpolicies", {**kind, "metadata": {"name": name}, "spec": body})
+    world.cluster.create("taintevictionpolicies", policy(body, name))
 
 
 def value(name: str, text: str, zone: str = "") -> Callable[[World], None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from api import profile_cases
 from controlplane import Cluster, Json, Target
 
 ACCOUNT = "tenant"
@@ -87,12 +88,8 @@ class Tenant:
 
 def profile(name: str, *tolerations: Json, **metadata: Any) -> Json:
     """The object."""
-    return {
-        "apiVersion": "taintwarden.io/v1alpha1",
-        "kind": "TolerationProfile",
-        "metadata": {"name": name, **metadata},
-        "spec": {"tolerations": list(tolerations)},
-    }
+    made = profile_cases.profile({"tolerations": list(tolerations)}, name)
+    return made | {"metadata": {"name": name, **metadata}}
 
 
 # -- much of it -------------------------------------------------------------------------------------------------------

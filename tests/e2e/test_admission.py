@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from admission.workloads import ANNOTATION, PATHS, exists, extended, gt
+from api.profile_cases import profile
 from controlplane import ApiError, Cluster, ControlPlane, webhook_setup
 from controlplane.waiting import wait_until
 from controlplane.webhook_setup import Kubectl, reviews
@@ -37,8 +38,7 @@ def injected(cluster: Cluster, namespace: str) -> str:
 def gold(cluster: Cluster, namespace: str) -> Iterator[None]:
     """A profile that selects every pod of the namespace."""
     spec = {"podSelector": {}, "tolerations": [gt(effect="NoExecute")]}
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile"}
-    cluster.create("tolerationprofiles", {**kind, "metadata": {"name": "gold"}, "spec": spec}, namespace)
+    cluster.create("tolerationprofiles", profile(spec, "gold", namespace), namespace)
     yield
     cluster.delete("tolerationprofiles", "gold", namespace)
 

@@ -20,7 +20,7 @@ from admission.workloads import ANNOTATION
 from controlplane import ApiError, Cluster, ControlPlane, Json, Operator, Webhook, webhook_setup
 from controlplane.api_server import LOOPBACK, free_port
 from e2e.answered import MOST_BYTES, TAINT, Seen, Unharmed, peak_bytes
-from e2e.stories import NO_LIMITS
+from e2e.stories import policy
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
@@ -52,9 +52,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         cluster.create_namespace(NAMESPACE, labels={"taintwarden.io/inject": "true"})
         for node in (NODE, QUIET):
             cluster.create_node(node)
-        kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
-        spec = {"taints": [{"key": "sla"}], "limits": NO_LIMITS}
-        cluster.create("taintevictionpolicies", kind | {"metadata": {"name": "attacked"}, "spec": spec})
+        cluster.create("taintevictionpolicies", policy("attacked", nodeSelector={}))
         webhook_setup.install(cluster, port)
         with (
             Webhook(target.webhook_kubeconfig(), folder, port) as webhook,

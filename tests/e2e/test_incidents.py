@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
+from api.profile_cases import profile
 from controlplane import (
     OPERATOR_NAMESPACE,
     EvictionDenial,
@@ -142,9 +143,7 @@ def corrected_policy() -> Json:
 
 
 def corrected_profile() -> Json:
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TolerationProfile"}
-    spec = {"tolerations": [toleration("Gt", "950")]}
-    return {**kind, "metadata": {"name": "web", "namespace": INVALID}, "spec": spec}
+    return profile({"tolerations": [toleration("Gt", "950")]}, "web", INVALID)
 
 
 def write_corrected(world: World, name: str, document: Json) -> None:

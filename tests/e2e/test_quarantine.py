@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from api.policy_cases import policy
 from controlplane import ControlPlane, Json, Operator, wait_until
 from e2e.tenants import Tenant
 
@@ -52,8 +53,7 @@ def tenant(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFac
         "eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": BUDGET_SECONDS},
         "limits": {"guard": {"minPods": 1_000}},
     }
-    kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
-    cluster.create("taintevictionpolicies", kind | {"metadata": {"name": POLICY}, "spec": spec})
+    cluster.create("taintevictionpolicies", policy(spec, POLICY))
     tenant.profile("all", EXISTS)
     for number, (answer, given) in enumerate(ANSWERS.items()):
         metadata = dict(given.get("metadata", {}))

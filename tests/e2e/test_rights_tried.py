@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from api.policy_cases import policy
 from controlplane import ApiError, Cluster, ControlPlane, Target, webhook_setup
 from controlplane.client import group_path
 from controlplane.manifests import access_documents
@@ -15,12 +16,8 @@ from controlplane.waiting import wait_until
 
 Json = dict[str, Any]
 HEARD_SECONDS = 30
-POLICY: Json = {
-    "apiVersion": "taintwarden.io/v1alpha1",
-    "kind": "TaintEvictionPolicy",
-    "metadata": {"name": "tried", "annotations": {"taintwarden.io/guard-reset": "1", "who": "me"}},
-    "spec": {"mode": "DryRun", "taints": [{"key": "tried"}]},
-}
+POLICY = policy({"mode": "DryRun", "taints": [{"key": "tried"}]}, "tried")
+POLICY["metadata"]["annotations"] = {"taintwarden.io/guard-reset": "1", "who": "me"}
 NODE, POD = "tried", "tried"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from api.policy_cases import policy
 from controlplane import ApiError, Client, Cluster, ControlPlane, Operator
 from e2e.answered import TAINT, Seen, Unharmed
 from e2e.stories import NO_LIMITS, annotation
@@ -109,10 +110,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         tolerates = [{"key": "sla", "operator": "Exists"}]
         for number in range(OF_KUBELET):
             cluster.create_pod(f"of-kubelet-{number}", OTHERS, KUBELET_NODE, tolerations=tolerates, grace_seconds=0)
-        kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
         reclaim = {"taints": [{"key": RECLAIMED}], "reclaim": {"deadlineSeconds": 600}}
         for name, spec in {POLICY: {"taints": [{"key": "sla"}], "limits": NO_LIMITS}, RECLAIMED: reclaim}.items():
-            cluster.create("taintevictionpolicies", kind | {"metadata": {"name": name}, "spec": spec})
+            cluster.create("taintevictionpolicies", policy(spec, name))
         at_once(tenant, creations(tenant))
         seen.is_nested = is_nested(tenant)
         play(seen, target, tenant, folder)

@@ -18,6 +18,7 @@ from admission.workloads import ANNOTATION, extended, gt
 from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.waiting import wait_until
+from e2e.stories import policy
 from taintwarden.serving.pairs import LIFETIME_SECONDS, make_pair, read_authority
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
@@ -109,11 +110,9 @@ def is_refused(cluster: Cluster) -> bool:
 
 
 def is_policy_refused(cluster: Cluster, name: str) -> bool:
-    window = {"schedule": "0 25 * * *", "duration": "1h"}
-    spec = {"taints": [{"key": "sla"}], "windows": [window]}
-    body = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy", "metadata": {"name": name}}
+    wrong = policy(name, windows=[{"schedule": "0 25 * * *", "duration": "1h"}])
     try:
-        cluster.create("taintevictionpolicies", {**body, "spec": spec}, dryRun="All")
+        cluster.create("taintevictionpolicies", wrong, dryRun="All")
     except ApiError as error:
         return error.status == 422
     return False

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from api.policy_cases import policy
 from controlplane import Cluster, Json, wait_until
 
 log = logging.getLogger(__name__)  # --log-cli-level=INFO shows how long everything took
@@ -49,9 +50,7 @@ class Scene:
             "taints": [{"key": KEY, "valueType": "Integer"}],
             "podSelector": {"matchLabels": {"story": self.name}},
         }
-        kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
-        body = {**kind, "metadata": {"name": self.name}, "spec": {**selected, **spec}}
-        self.cluster.create("taintevictionpolicies", body)
+        self.cluster.create("taintevictionpolicies", policy({**selected, **spec}, self.name))
 
     def status(self) -> Json:
         return self.cluster.get("taintevictionpolicies", self.name).get("status", {})
