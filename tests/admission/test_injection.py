@@ -116,12 +116,6 @@ def terms(response: AdmissionResponse) -> list[Json]:
     return affinity["nodeAffinity"][REQUIRED][NODE_TERMS]
 
 
-def test_placement_keeps_the_pod_off_nodes_that_would_evict_it():
-    found = terms(injected(pod(), above(), policies=(placing(),)))
-    used = {(one["key"], one["operator"]) for term in found for one in term["matchExpressions"]}
-    assert used == {("value-or-max.taintwarden.io/sla", "Gt")}
-
-
 @pytest.mark.parametrize(
     ("policy", "spec", "is_placed"),
     [

@@ -73,15 +73,6 @@ def test_asking_twice_adds_nothing():
     assert complete_template(once, None, Adding(OURS)).patch == ()
 
 
-def test_what_was_added_is_made_again_from_what_the_author_wrote():
-    old = completed(daemon_set(affinity={"mine": 1}))
-    changed = deepcopy(old)
-    changed["spec"]["template"]["metadata"]["annotations"] |= {"threshold": "other"}
-    spec = spec_of(completed(changed, old, Adding(NEWER)))
-    assert spec["affinity"] == {"own": {"mine": 1}, **NEWER}
-    assert spec["tolerations"] == [exists()]
-
-
 def test_what_is_not_needed_any_more_goes():
     old = completed(daemon_set(affinity={"mine": 1}))
     changed = deepcopy(old)
@@ -89,17 +80,6 @@ def test_what_is_not_needed_any_more_goes():
     after = completed(changed, old, Adding())
     assert spec_of(after) == {"containers": [], "affinity": {"mine": 1}}
     assert after["spec"]["template"]["metadata"]["annotations"] == {"restartedAt": "now"}
-
-
-def test_what_was_added_to_a_version_that_comes_back_is_made_again():
-    """``kubectl rollout undo`` brings back a template with its annotations."""
-    first = completed(daemon_set(affinity={"mine": 1}))
-    changed = deepcopy(first)
-    changed["spec"]["template"]["metadata"]["annotations"] |= {"threshold": "other"}
-    second = completed(changed, first, Adding(NEWER))
-    undone = {**second, "spec": deepcopy(first["spec"])}
-    third = completed(undone, second, Adding({"ours": 3}))
-    assert spec_of(third) == spec_of(completed(daemon_set(affinity={"mine": 1}), None, Adding({"ours": 3})))
 
 
 def test_a_field_that_its_author_changes_counts_as_written():
