@@ -83,23 +83,6 @@ def policy(cluster: Cluster, operator: Operator, create_policy: Callable[..., Js
     return create
 
 
-@pytest.fixture
-def pods(cluster: Cluster, namespace: str, node: str) -> list[str]:
-    """Six pods on a good node which want more than 950."""
-    names = [f"web-{number}" for number in range(6)]
-    for name in names:
-        cluster.create_pod(name, namespace, node, tolerations=[toleration("Gt", "950")])
-    return names
-
-
-def gone(cluster: Cluster, namespace: str) -> list[str]:
-    """Who was evicted, in order, also within a second: no kubelet ends them."""
-    found = cluster.items("pods", namespace)
-    leaving = [one["metadata"] for one in found if "deletionTimestamp" in one["metadata"]]
-    in_order = sorted(leaving, key=lambda one: (one["deletionTimestamp"], int(one["resourceVersion"])))
-    return [one["name"] for one in in_order]
-
-
 def test_a_file_applied_again_does_not_resume(cluster: Cluster, policy: Any, as_user: Command) -> None:
     name = policy()
     assert as_user("pause", name).returncode == FINE
@@ -144,17 +127,3 @@ def test_explain_has_the_operators_deadline(
         return any(f"at {answer['deadline']}" in event["note"] for event in cluster.items("events", namespace))
 
     wait_until(is_announced, WAIT_SECONDS, f"an Event that says {answer['deadline']}")
-
-
-def test_plan_is_what_then_happens(
-    cluster: Cluster, namespace: str, node: str, pods: list[str], policy: Any, as_user: Command
-) -> None:
-    policy(evictionsPerSecond=0.5, burst=1)
-    plan = as_user("plan", "--node", node, "--taint", "sla=900:NoExecute", "-o", "json")
-    assert plan.returncode == FINE, plan.stderr
-    planned = [one for one in json.loads(plan.stdout)["pods"] if one["namespace"] == namespace]
-    assert [round(one["afterSeconds"]) for one in planned] == [0, 2, 4, 6, 8, 10]
-    assert gone(cluster, namespace) == []
-    cluster.set_taints(node, [BAD])
-    wait_until(lambda: len(gone(cluster, namespace)) == len(pods), WAIT_SECONDS, "all to leave")
-    assert gone(cluster, namespace) == [one["name"] for one in planned]

@@ -1,8 +1,8 @@
 """Each limit on a cluster that lives: whom it holds, that the others go on, and what the status says.
 
 Pods that left are replaced by the real controllers, and an observer counts who is missing at every moment. All stories
-are played side by side. The rate of a policy is in test_commands.py, `view` in tests/controller/test_whole.py; `calls`,
-`budget`, `guard`, `failing`, releases, repairs and nodes that will be gone are in tests/blackbox.
+are played side by side. `view` is in tests/controller/test_whole.py; rates of policies, `calls`, `budget`, `guard`,
+`failing`, releases, repairs and nodes that will be gone are in tests/blackbox.
 """
 
 import datetime
