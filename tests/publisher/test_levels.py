@@ -41,23 +41,9 @@ def test_a_value_is_among_those_of_its_level(of, value):
     assert low <= value < high
 
 
-@given(SPECS, VALUES, VALUES)
-def test_a_larger_value_has_no_lower_level(of, one, other):
-    assert level(of, min(one, other)) <= level(of, max(one, other))
-
-
-@given(VALUES)
-def test_steps_never_promise_more_than_was_measured(value):
-    assert level(spec(), value) <= value
-
-
 def test_a_number_that_is_no_level_has_no_values():
     assert values_of(spec(), 941) is None
     assert values_of(spec(steps=None, round=10), 941) is None
-
-
-def test_hysteresis_widens_what_keeps_a_value():
-    assert keeping(spec(hysteresis=2), 940) == (938, 962)
 
 
 def test_a_taint_with_another_number_gets_the_level_of_the_value():

@@ -77,13 +77,6 @@ def test_only_an_instance_may_be_an_address(name):
     assert dict(samples([series(name)], "node", NODES).values) == {}
 
 
-def test_an_address_of_two_nodes_is_of_neither():
-    nodes = [node("a2", addresses=["fd00::1"]), node("a1", addresses=["fd00:0::1", "fd00::1"])]
-    found = samples([series("[fd00::1]:9100", label="instance")], "instance", nodes)
-    assert (dict(found.values), dict(found.faults)) == ({}, {Fault.SHARED_ADDRESS: 1})
-    assert dict(found.shared) == {"fd00::1": ("a1", "a2")}
-
-
 def test_an_address_of_two_nodes_that_no_series_has_is_no_fault():
     nodes = [node("a1", addresses=["10.0.0.9"]), node("a2", addresses=["10.0.0.9"])]
     found = samples([series("a1:9100", label="instance")], "instance", nodes)
