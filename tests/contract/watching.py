@@ -66,11 +66,6 @@ async def another_namespace_is_not_seen(api: Api) -> None:
         await watch.expect("ADDED", "pod-a")
 
 
-async def a_timeout_ends_the_stream(api: Api) -> None:
-    async with api.watch(api.pods, resourceVersion=await _revision(api), timeoutSeconds=1) as watch:
-        assert await watch.next() is None
-
-
 async def bookmarks_come_before_the_end(api: Api) -> None:
     await api.new_pod("pod-a")
     query = {"resourceVersion": await _revision(api), "allowWatchBookmarks": "true", "timeoutSeconds": 3}

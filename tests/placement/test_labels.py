@@ -18,7 +18,11 @@ from taintwarden_placement.node_labels.names import (
     value_label,
 )
 
-KEYS = st.from_regex(KEY, fullmatch=True).filter(lambda key: key.find("/") <= 223)
+NAMES = st.text("aZ0-_.", max_size=61).map("a{}b".format)
+PARTS = st.text("a0-", max_size=8).map("a{}b".format)
+PREFIXES = st.lists(PARTS | st.sampled_from(Domain), min_size=1, max_size=8).map(".".join)
+KEYS = NAMES | st.builds("{}/{}".format, PREFIXES.filter(lambda prefix: len(prefix) <= 223), NAMES)
+"""Also those that look like labels of ours."""
 
 
 def all_labels(key):

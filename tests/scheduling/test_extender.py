@@ -8,6 +8,8 @@ from taintwarden.engine.model import Gates
 from taintwarden_placement.scheduling.extender import REASONS, WITHOUT_VALUES, Args, PreemptionArgs, scored
 from taintwarden_placement.scheduling.feasibility import AnyOf, Preferences
 
+pytestmark = pytest.mark.looptime  # refusals wait for a change of the node
+
 PREFER = "PreferNoSchedule"
 
 
