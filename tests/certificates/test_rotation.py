@@ -128,6 +128,13 @@ def test_all_is_made_anew_if_the_authority_is_lost():
     assert after["ca.crt"] == after["authority.crt"] != stored["authority.crt"]
 
 
+def test_an_authority_that_has_expired_signs_no_more():
+    stored, late = secret(pair(), authority()), authority().ends_at + 1
+    made = plan(stored, NAMES, late)
+    assert (made.reason, made.is_repair) == ("authority.crt cannot be used", True)
+    assert plan(then(stored, made), NAMES, late) == RotationPlan()
+
+
 def test_no_certificate_survives_its_authority():
     stored = secret(pair(), authority())
     after = then(stored, plan(stored, NAMES, authority().ends_at - 86400.0))

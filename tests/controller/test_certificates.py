@@ -145,6 +145,32 @@ async def test_it_is_told_again_after_it_was_well(api):
     assert [line["event"] for line in logs].count("webhook-untrusted") == 2 * len(ConfigurationKind)
 
 
+async def test_whatever_fails_again_is_told_again(api):
+    replica = Replica(api, makes_own=False)
+    with capture_logs() as logs:
+        for error in (refusal(403), None) * 2:
+            hold(api, pair())
+            api.configurations_refused = error
+            await replica.look()
+            api.put(tls_key=pair().key if error is None else b"nonsense")
+            await replica.look()
+            api.refused = error
+            await replica.look()
+            api.refused = None
+    told = [line["event"] for line in logs]
+    failures = ("certificate-not-kept", "webhook-configuration-not-read", "certificate-unusable")
+    assert [told.count(event) for event in failures] == [2, 2, 2]
+
+
+async def test_a_configuration_is_trusted_if_all_its_webhooks_are(api):
+    replica = Replica(api)
+    await replica.look()
+    api.trust(api.secret["ca.crt"])
+    api.trust(authority(OLD).certificate, "two")
+    await replica.look()
+    assert [replica.trusted(kind) for kind in ConfigurationKind] == [0, 1]
+
+
 async def test_a_configuration_of_others_that_is_not_trusted_says_who_writes_it(api):
     hold(api, pair())
     replica = Replica(api, makes_own=False)

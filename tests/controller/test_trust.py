@@ -37,8 +37,10 @@ async def test_the_second_time_it_writes_nothing(api):
     assert api.writes == written
 
 
-async def test_another_bundle_is_replaced(api):
-    api.trust(b"another")
+@pytest.mark.parametrize("names", [(), ("two",)])
+async def test_another_bundle_is_replaced(api, names):
+    api.trust(b"one")
+    api.trust(b"another", *names)
     await trust(api)
     assert set(api.bundles().values()) == {b"one", None}
 

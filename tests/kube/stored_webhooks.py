@@ -85,9 +85,10 @@ class StoredWebhooks:
         others["webhooks"][1]["clientConfig"] = {"url": "https://example.com"}
         return {"items": [others, *([] if webhooks is None else [{"metadata": {"name": NAME}, "webhooks": webhooks}])]}
 
-    def trust(self, bundle: bytes) -> None:
-        """What `taintwarden webhook-trust` does."""
+    def trust(self, bundle: bytes, *names: str) -> None:
+        """What `taintwarden webhook-trust` does; or of the webhooks with these names alone."""
         for webhooks in self.configurations.values():
             for webhook in webhooks or ():
-                if webhook["clientConfig"]["service"]["name"] == SERVICE["name"]:
+                is_ours = webhook["clientConfig"]["service"]["name"] == SERVICE["name"]
+                if is_ours and (not names or webhook["name"] in names):
                     webhook["clientConfig"]["caBundle"] = base64.b64encode(bundle).decode()

@@ -300,6 +300,20 @@ async def test_an_api_that_hangs_is_told_in_time(one: Candidate, since: float) -
     assert [held for _, held in one.changes] == [True, False]
 
 
+async def test_an_api_that_refuses_and_then_hangs_is_told_in_time(leader: Candidate) -> None:
+    leader.network.fails = refusal(500)
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS - 1.5)
+    leader.network.hangs = True
+    await asyncio.sleep(1)
+    assert leader.changes[-1] == (pytest.approx(RENEW_DEADLINE_SECONDS, abs=0.05), False)
+
+
+async def test_a_lease_that_runs_out_while_the_server_confirms_it_is_not_confirmed(leader: Candidate) -> None:
+    await leader.kill()
+    leader.network.delay_back = RENEW_DEADLINE_SECONDS
+    assert not await leader.lease.is_confirmed()
+
+
 async def test_a_renewal_counts_from_when_it_was_begun(one: Candidate) -> None:
     one.network.delay_back = 2.0
     one.start()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.kube.http.messages import MAX_ANSWER_BYTES
-from taintwarden.kube.watch.paging import FIRST_LIMIT, GROWTH, LARGEST_LIMIT, MAX_OBJECT_BYTES, PAGE_BYTES, PageLimit
+from taintwarden.kube.watch.paging import GROWTH, LARGEST_LIMIT, MAX_OBJECT_BYTES, PAGE_BYTES, PageLimit
 
 LIMITS = st.integers(1, LARGEST_LIMIT)
 
@@ -26,11 +26,3 @@ def test_a_page_that_is_too_long_is_shorter_the_next_time(limit):
 
 def test_the_smallest_page_has_one_object_which_may_be_larger_than_a_page():
     assert (PageLimit(2).max_bytes, PageLimit(1).max_bytes) == (MAX_ANSWER_BYTES, MAX_OBJECT_BYTES)
-
-
-def test_pages_of_two_kilobytes_a_pod_are_large_after_four():
-    limit, limits = PageLimit(), []
-    for _ in range(5):
-        limits.append(limit.objects)
-        limit.came(limit.objects * 2_000)
-    assert limits == [FIRST_LIMIT, 160, 1_280, 2_000, 2_000]

@@ -564,3 +564,4 @@ async def test_a_list_that_is_asked_for_follows_the_one_before(on):
     assert ("listed", ["a", "b"]) in lists
     assert [one for one in lists if one[0] == "list ended"][:2] == [("list ended", "10"), ("list ended", "20")]
     assert not [one for one in lists if one[0] == "restarted" and one[1] == "expired"]
+    assert len([one for one in client.calls if "watch" not in one.params]) == 2

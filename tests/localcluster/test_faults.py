@@ -59,9 +59,13 @@ async def test_clearing_releases_everything(cluster: LocalCluster, api: Api) -> 
     request = asyncio.create_task(api.request("GET", api.pods))
     await api.eventually(lambda: _struck(fault), "the request arrived")
     cluster.faults.answer(500, path="/pods$", times=100)
+    cluster.faults.garble_watch()
+    cluster.faults.delay_watch("pods", 600.0)
     cluster.faults.clear()
     assert (await request).status == 200
-    assert (await api.request("GET", api.pods)).status == 200
+    async with api.watch(api.pods, resourceVersion=cluster.store.revision) as watch:
+        await api.new_pod("pod-a")
+        assert "annotations" not in (await watch.expect("ADDED", "pod-a"))["metadata"]
 
 
 async def test_the_log_counts(cluster: LocalCluster, api: Api) -> None:

@@ -82,7 +82,7 @@ def test_all_pairs_of_the_vectors_sort_as_in_go():
     assert (len(supported), len(versions)) == (109, 113), "the rest is refused: nothing is encoded wrongly"
 
 
-@pytest.mark.parametrize("value", ["0950", "00", "007", "0" * 50 + "1"])
+@pytest.mark.parametrize("value", ["0950", "00", "007", "0" * 50 + "1", "09223372036854775807"])
 def test_leading_zeros_would_be_misread(value):
     assert is_misread(value)
 

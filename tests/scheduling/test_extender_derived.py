@@ -9,7 +9,7 @@ from scheduling.scene import Scene, pod_json
 from taintwarden.engine.model import Effect, Mode, NodeInfo, Policy, SourceKind, TaintSelector, ValueSource
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_placement.scheduling.decisions import NodeReader
+from taintwarden_placement.scheduling.decisions import MAX_TAINTS, NodeReader
 from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.extender import Args, SchedulerExtender
 
@@ -91,6 +91,15 @@ def test_a_node_that_the_policy_does_not_select_has_no_derived_taint():
     assert found.follow([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), node_selector=spot)])
     assert found(node(OLD)).taints == ()
     assert found(node(OLD, labels={"spot": "yes"})).taints != ()
+
+
+def test_equal_taints_are_one_object_until_there_are_too_many():
+    found = NodeReader()
+    [taint] = found(node(OLD, {"key": "a", "effect": "NoSchedule"})).taints
+    assert found(node(NEW, {"key": "a", "effect": "NoSchedule"})).taints[0] is taint
+    for number in range(MAX_TAINTS):
+        found(node(OLD, {"key": f"k{number}", "effect": "NoSchedule"}))
+    assert found(node(NEW, {"key": "a", "effect": "NoSchedule"})).taints[0] is not taint
 
 
 def test_nodes_are_read_again_only_for_other_taints_or_other_nodes():
