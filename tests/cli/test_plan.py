@@ -488,9 +488,9 @@ async def test_affinity_for_the_label_that_the_operator_will_write_keeps_them_of
 # -- a sweep over values ----------------------------------------------------------------------------------------------
 
 
-async def swept(run: Run, text: str, *args: str) -> Json:
+async def swept(run: Run, text: str, *args: str, exits: int = 0) -> Json:
     result = await run("plan", "--sweep", text, *args, "-o", "json")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == exits, result.output
     found: Json = json.loads(result.stdout)
     return found
 
@@ -522,7 +522,7 @@ async def test_a_sweep_over_single_values(run):
 
 async def test_a_sweep_tells_where_the_guard_trips(cluster, run):
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 2}})
-    found = await swept(run, "sla=960..940")
+    found = await swept(run, "sla=960..940", exits=10)
     assert [one["trips"] for one in found["steps"]] == [[], ["sla"], ["sla"]]
     result = await run("plan", "--sweep", "sla=960..940")
     assert "950    3      ██████████████████████████████  3 of shop/web; the guard of sla trips" in result.stdout
@@ -533,7 +533,7 @@ async def test_a_sweep_tells_where_the_guard_trips(cluster, run):
     [(["a"], ["a does not enforce", "the guard of a trips"]), (["a", "b"], ["do not enforce", "guards of a, b trip"])],
 )
 def test_a_sweep_speaks_of_one_policy_and_of_several(names, told):
-    found = Sweep("", "sla", "NoExecute", 1, 1, names, names, [Step("1", 1, 1, {}, names)], [])
+    found = Sweep("", "sla", "NoExecute", 1, 1, names, names, [Step("1", 1, 1, {}, names)], [], [])
     shown = render(*sweep_parts(found))
     assert all(one in shown for one in told)
 
@@ -542,6 +542,31 @@ async def test_a_sweep_counts_pods_of_policies_that_do_not_enforce(cluster, run)
     replace_policy(cluster, paused=True)
     found = await swept(run, "sla=960..940")
     assert (found["would"], found["steps"][-1]["leaving"]) == (["sla"], 3)
+
+
+@pytest.mark.parametrize(("action", "leaving"), [("Hold", 0), ("Evict", 3)])
+async def test_a_swept_value_that_cannot_be_compared(cluster, run, action, leaving):
+    replace_policy(cluster, timing={"onInvalidValue": action}, limits=NO_LIMITS)
+    found = await swept(run, "sla=980,high", exits=10)
+    assert (steps(found)[-1], found["invalid"]) == (("high", leaving, leaving), ["high"])
+    assert "Invalid     cannot be compared: high" in (await run("plan", "--sweep", "sla=980,high")).stdout
+
+
+@pytest.mark.parametrize(
+    ("entry", "spec"), [(toleration("Exists"), {"quarantine": True}), (toleration("Exists", tolerationSeconds=60), {})]
+)
+async def test_a_sweep_judges_as_the_operator(cluster, run, entry, spec):
+    """No toleration counts in a quarantine, and who may stay for a time has to leave."""
+    replace_policy(cluster, limits=NO_LIMITS, **spec)
+    cluster.store.create("pods", pod(entry, metadata={"name": "any", "uid": "any"}, spec={"nodeName": "b1"}))
+    assert steps(await swept(run, "sla=990,980", "--node", "b1")) == [("990", 1, 1), ("980", 1, 0)]
+
+
+async def test_a_range_shows_a_value_at_which_other_pods_leave(cluster, run):
+    below = {"taintwarden.io/tolerations": json.dumps([toleration("Lt", "951")])}
+    for number in range(3):
+        add_pod(cluster, f"db-{number}", "b1", owner="db", annotations=below)
+    assert steps(await swept(run, "sla=960..940")) == [("960", 3, 3), ("950", 3, 0), ("940", 3, 0)]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ async def sweep() -> Pictures:
     """How many pods leave at each value: where the cliff is."""
     arguments = ["plan", "--sweep", "sla=990..880"]
     async with _cluster() as (kubeconfig, _):
-        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}))[-1]
+        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}, expected=PERSON))[-1]
     return iter([("sweep", draw("sweep", " ".join(["taintwarden", *arguments]), screen))])
 
 

@@ -91,6 +91,7 @@ def _sweep(
     modes = {one.name: one.mode for one in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
     write_answer(found, output, lambda: render(*sweep_parts(found)))
+    sys.exit(PERSON if found.needs_a_person else FINE)
 
 
 def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:

@@ -143,6 +143,7 @@ def sweep_parts(found: Sweep) -> Iterator[RenderableType]:
     do = "does" if len(found.would) == 1 else "do"
     would = f"; {', '.join(found.would)} {do} not enforce" if found.would else ""
     lines.add("Policy", ", ".join(found.policies) + would)
+    lines.add("Invalid", ", ".join(found.invalid) and f"cannot be compared: {', '.join(found.invalid)}", "bold red")
     for note in found.notes:
         lines.add("Note", note, "yellow")
     yield lines.grid

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from taintwarden.engine import rfc3339
-from taintwarden.engine.derived import concerns
-from taintwarden.engine.evaluate import acting_policy, judge
+from taintwarden.engine.evaluate import Concern, Evaluator, acting_policy
+from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Effect, Gates, Instant, Mode, Pod, Policy, Taint
 from taintwarden_cli.rehearsal.manifests import BadInput
@@ -57,7 +57,14 @@ class Sweep(msgspec.Struct, rename="camel"):
     would: list[str]
     """Those of them that do not enforce: their pods are counted, too."""
     steps: list[Step]
+    invalid: list[str]
+    """Values that cannot be compared."""
     notes: list[str]
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether you should review it before you set one of the values."""
+        return bool(self.invalid) or any(step.trips for step in self.steps)
 
 
 def parse_sweep(text: str) -> SweptTaint:
@@ -108,12 +115,15 @@ def sweep(
         policies=policies,
         would=[name for name in policies if modes.get(name) is not Mode.ENFORCE],
         steps=shown,
+        invalid=list(found.invalid),
         notes=list(_notes(found, wanted)),
     )
 
 
 def _is_shown(number: int, steps: Sequence[Step], wanted: SweptTaint) -> bool:
-    return not wanted.is_range or number in (0, len(steps) - 1) or bool(steps[number].more)
+    return (
+        not wanted.is_range or number in (0, len(steps) - 1) or steps[number].workloads != steps[number - 1].workloads
+    )
 
 
 def _notes(found: "_Counter", wanted: SweptTaint) -> Iterator[str]:
@@ -134,7 +144,7 @@ class _Counter:
     def __init__(self, view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates) -> None:
         self._view = view
         self._wanted = wanted
-        self._gates = gates
+        self._evaluator = Evaluator(gates)
         self.nodes = [node for name in names or sorted(view.nodes) if (node := view.node(name)) is not None]
         if not names:
             self.nodes = [node for node in self.nodes if _carries(node, wanted)]
@@ -143,6 +153,7 @@ class _Counter:
         self._source = next(same, "")
         self.policies: set[str] = set()
         self.pods = 0
+        self.invalid: dict[str, None] = {}
         self._groups: dict[tuple[int, str, str], tuple[Pod, Policy, int]] = {}
         """Pods of one class, policy and workload: the first of them, and how many they are."""
         for node in self.nodes:
@@ -163,21 +174,17 @@ class _Counter:
     def count(self, value: str) -> tuple[Counter[str], Counter[str]]:
         """The pods that have to leave at a value, by policy and by workload."""
         taint = Taint(self._wanted.key, value, self._wanted.effect, self._source)
+        concern = Concern(taint, TaintHistory.begin(value, 0.0))
         by_policy, workloads = Counter[str](), Counter[str]()
         for (_, name, workload), (pod, policy, number) in self._groups.items():
-            if self._leaves(pod, policy, taint):
+            tolerations = self._view.tolerations_of(pod.shared)
+            verdicts = self._evaluator.verdicts(pod.shared, tolerations, [concern], (policy,))
+            if any(one.invalid for one in verdicts):
+                self.invalid[value] = None
+            if any(one.evicts for one in verdicts):
                 by_policy[name] += number
                 workloads[workload] += number
         return by_policy, workloads
-
-    def _leaves(self, pod: Pod, policy: Policy, taint: Taint) -> bool:
-        selector, tolerations = policy.selector_for(taint), self._view.tolerations_of(pod.shared)
-        if not concerns(taint, tolerations):
-            return False
-        relevant = tolerations.relevant_to(taint.key)
-        mode = policy.timing.toleration_seconds_mode
-        judgement = judge(relevant, taint, mode, selector.value_type if selector else None, self._gates)
-        return not judgement.tolerated and not judgement.invalid
 
 
 def _carries(node: NodeView, wanted: SweptTaint) -> bool:
