@@ -133,7 +133,9 @@ async def test_of_the_pods_that_ended_those_that_something_keeps_are_named(clust
     for name in ("web-0", "other"):
         cluster.store.modify("pods", name, "shop", lambda one: one.update(status={"phase": "Succeeded"}))
     cluster.store.mark_deleted("pods", cluster.store.entry("pods", "web-0", "shop"), grace_seconds=60)
-    shown = (await run("explain", "node", "a1")).stdout
+    result = await run("explain", "node", "a1")
+    shown, ended = result.stdout, await run("explain", "pod", "shop/web-0")
+    assert (result.exit_code, ended.exit_code) == (10, 10)
     assert ("shop/web-0" in shown, "Leaving     0 of 1 pod, and 1 not gone yet" in shown, "shop/other" in shown) == (
         True,
         True,

@@ -126,13 +126,29 @@ def test_huge_toleration_seconds_mean_very_late():
     ("ends", "reason"),
     [
         ("2026-01-31T12:00:20Z", ", and its grace period ends at 2026-01-31T12:00:20Z, in 20s"),
-        ("2026-01-31T11:00:00Z", ", and its grace period ended at 2026-01-31T11:00:00Z, 1h ago"),
+        ("2026-01-31T11:59:50Z", ", and its grace period ended at 2026-01-31T11:59:50Z, 10s ago"),
         ("soon", ""),
     ],
 )
 def test_pod_that_terminates(ends, reason):
     answer = explained(pod(metadata={"deletionTimestamp": ends}), BAD_NODE, policy())
     assert (answer.fate, answer.reason, answer.taints) == (Fate.TERMINATES, f"it is terminating{reason}", [])
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "phase", "kept"),
+    [
+        (["a/b", "c/d"], "Succeeded", "finalizer a/b or finalizer c/d keeps it"),
+        ([], "Failed", "a volume keeps it"),
+        (["a/b"], "Running", "finalizer a/b, a volume, or a kubelet that does not answer keeps it"),
+        ([], "Running", "a volume, or a kubelet that does not answer keeps it"),
+    ],
+)
+def test_what_keeps_a_pod_that_should_have_ended(finalizers, phase, kept):
+    metadata = {"deletionTimestamp": "2026-01-31T11:00:00Z", "finalizers": finalizers}
+    answer = explained(pod(metadata=metadata, status={"phase": phase}), BAD_NODE, policy())
+    ended = "it is terminating, and its grace period ended at 2026-01-31T11:00:00Z, 1h ago"
+    assert answer.reason == f"{ended}: {kept}"
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,15 @@ def not_ended(stuck: Sequence[StuckPod]) -> str:
         return ""
     least = "at least " * (len(stuck) == MAX_STUCK)  # the status lists no more
     first, others = stuck[0], f" (and {least}{several(len(stuck) - 1, 'more pod')})" if len(stuck) > 1 else ""
-    why = "a finalizer, a volume, or a kubelet that does not answer keeps it"
-    return f"{first.namespace}/{first.name} on {first.node} should have ended at {first.since}{others}: {why}"
+    return f"{first.namespace}/{first.name} on {first.node} should have ended at {first.since}{others}: {what_keeps()}"
+
+
+def what_keeps(finalizers: Sequence[str] | None = None, *, is_finished: bool = False) -> str:
+    """What keeps a pod that should have ended. ``finalizers``: those that it has, if that is known."""
+    named = ["a finalizer"] if finalizers is None else [f"finalizer {one}" for one in finalizers]
+    if is_finished:
+        return f"{' or '.join(named) or 'a volume'} keeps it"
+    return f"{', '.join([*named, 'a volume'])}, or a kubelet that does not answer keeps it"
 
 
 def held(one: LimitStatus, detail: str = "") -> str:

@@ -17,6 +17,7 @@ from taintwarden_cli.rehearsal.manifests import BadInput, read_documents
 from taintwarden_cli.rehearsal.reading import read_around, read_node
 
 STAYS, LEAVES, SILENT, NOWHERE = 0, 10, 11, 12
+GOING = (Fate.LEAVES, Fate.TERMINATES)
 
 
 def explain_pod(
@@ -39,7 +40,7 @@ def explain_pod(
         fail(printable(str(error)), USAGE if files else REFUSED)
     write_answer(answer, output, lambda: table(answer))
     nowhere = answer.fate is Fate.PENDING and all(node.refusals for node in answer.nodes)
-    sys.exit(SILENT if answer.problem else LEAVES if answer.fate is Fate.LEAVES else NOWHERE if nowhere else STAYS)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.fate in GOING else NOWHERE if nowhere else STAYS)
 
 
 def explain_node(name: str, output: str, **flags: object) -> None:
@@ -51,7 +52,8 @@ def explain_node(name: str, output: str, **flags: object) -> None:
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     write_answer(answer, output, lambda: explaining_pods.table(answer))
-    sys.exit(SILENT if answer.problem else LEAVES if answer.leaving else STAYS)
+    is_going = any(one.fate in GOING for one in answer.pods)
+    sys.exit(SILENT if answer.problem else LEAVES if is_going else STAYS)
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:

@@ -37,7 +37,7 @@ Exit codes:
   0   the pod stays; also where only policies that do not enforce would make it leave
   1   the cluster cannot be reached, or has no such pod
   2   wrong flags or unusable files
-  10  the pod has to leave: it has a deadline, or is due
+  10  the pod has to leave: it has a deadline, is due, or terminates
   11  no operator is at work: the answer holds once one runs
   12  the pod is Pending, and no node may get it
 
@@ -134,7 +134,7 @@ Exit codes:
   0   all of them stay; also where only policies that do not enforce would make them leave
   1   the cluster cannot be reached, or has no such node
   2   wrong flags or kubeconfig
-  10  some have to leave
+  10  some have to leave, or terminate
   11  no operator is at work: the answer holds once one runs
 
 JSON has: at, node, problem, leaving, wouldLeave, taints[], pods[] (each as `explain pod` has it).

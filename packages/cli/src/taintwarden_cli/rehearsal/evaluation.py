@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.controller.decoding.times import moment
-from taintwarden.controller.words.wording import relative
+from taintwarden.controller.words.wording import relative, what_keeps
 from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, node_exclusion
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
+from taintwarden.engine.limits.departures import OVERDUE_SECONDS
 from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Pod, Policy, Taint, Tolerations
-from taintwarden.kube.wire.kinds import PodObject
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
@@ -132,22 +132,24 @@ class Evaluation:
         return any(one == taint and added is not None for one, added in self.node.taints) if self.node else False
 
 
-def untouchable(pod: PodObject, now: float) -> str:
+def untouchable(pod: PlacedPod, now: float) -> str:
     """Why the operator never acts on ``pod``, which the decoder has skipped."""
     if not pod.spec.node_name:
         return "it is not bound to a node"
     if pod.metadata.deletion_timestamp is not None:
-        return f"it is terminating{_grace_ends(pod.metadata.deletion_timestamp, now)}"
+        return f"it is terminating{_grace_ends(pod, pod.metadata.deletion_timestamp, now)}"
     if pod.metadata.annotations is not None and pod.metadata.annotations.mirror is not None:
         return "it is a mirror pod, which only its node can remove"
     return f"it has finished: its phase is {pod.status.phase}"
 
 
-def _grace_ends(deletion_timestamp: str, now: float) -> str:
+def _grace_ends(pod: PlacedPod, deletion_timestamp: str, now: float) -> str:
     """A pod's ``deletionTimestamp`` is not when it was deleted, but when the time that it gets to stop is over."""
     try:
         ends_at = moment(deletion_timestamp)
     except ValueError:
         return ""
     ends = "ended" if ends_at <= now else "ends"
-    return f", and its grace period {ends} at {deletion_timestamp}, {relative(ends_at, now)}"
+    is_stuck = now > ends_at + OVERDUE_SECONDS
+    why = f": {what_keeps(pod.metadata.finalizers, is_finished=pod.is_finished)}" if is_stuck else ""
+    return f", and its grace period {ends} at {deletion_timestamp}, {relative(ends_at, now)}{why}"

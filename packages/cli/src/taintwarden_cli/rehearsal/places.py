@@ -7,7 +7,7 @@ import msgspec
 
 from taintwarden.engine.affinity import NodeAffinity, NodeOperator, NodeRequirement, Term
 from taintwarden.engine.model import Gates, Node
-from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodSpec, PodStatus
+from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodMeta, PodSpec, PodStatus
 from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.feasibility import Demand, Judge, Sourced
 
@@ -111,24 +111,30 @@ class _ToldStatus(PodStatus, rename="camel"):
     conditions: list[_ToldCondition] = msgspec.field(default_factory=list)  # type: ignore[assignment] # only read
 
 
+class _KeptMeta(PodMeta, rename="camel"):
+    finalizers: tuple[str, ...] = ()
+
+
 class PlacedPod(UnboundPod):
     """A v1 Pod as commands read it."""
 
+    metadata: _KeptMeta = msgspec.field(default_factory=_KeptMeta)
     spec: PlacedSpec = msgspec.field(default_factory=PlacedSpec)
     status: _ToldStatus = msgspec.field(default_factory=_ToldStatus)
 
     @property
     def is_pending(self) -> bool:
         """Whether the scheduler has yet to bind it."""
-        return not (self.spec.node_name or self.metadata.deletion_timestamp is not None or self._is_finished)
+        return not (self.spec.node_name or self.metadata.deletion_timestamp is not None or self.is_finished)
 
     @property
     def is_on_node(self) -> bool:
         """Whether it runs, or may, or something keeps it although it finished: a finalizer, or a volume."""
-        return self.metadata.deletion_timestamp is not None or not self._is_finished
+        return self.metadata.deletion_timestamp is not None or not self.is_finished
 
     @property
-    def _is_finished(self) -> bool:
+    def is_finished(self) -> bool:
+        """Whether its containers have ended for good."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
