@@ -537,7 +537,9 @@ def test_deleting_asks_no_budget():
 
 def test_patience_with_a_budget_is_told():
     told = waits_for(budget(), eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": 900})
-    assert told.startswith("for PodDisruptionBudget web, 15m at most, then it is deleted:")
+    assert told.startswith(
+        "for PodDisruptionBudget web, 15m at most from this operator's first try on, then it is deleted:"
+    )
 
 
 def test_deadline_comes_before_the_budget():

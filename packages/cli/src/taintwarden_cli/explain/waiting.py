@@ -66,7 +66,7 @@ def _patience(policy: Policy) -> str:
     """For how long a budget can block a pod, if not indefinitely."""
     if policy.eviction.method is not Method.EVICT_THEN_DELETE:
         return ""
-    most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most"
+    most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most from this operator's first try on"
     if policy.reclaim is not None:
         most += " and no longer than leaves it its grace before its node is gone"
     return f", {most}, then it is deleted"
