@@ -54,7 +54,7 @@ async def test_policies_of_other_nodes_are_no_reason_to_stay_beside_one_of_this_
     cluster.create(POLICIES, policy("elsewhere", nodeSelector={"matchLabels": {"pool": "b"}}))
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(exclude={"namespaces": ["shop"]}))
     told = (await staying(run, "node", "a1"))[1]
-    assert ("not by sla: exclude.namespaces lists shop" in told, "elsewhere" in told) == (True, False)
+    assert ("policy sla does not act: exclude.namespaces lists shop" in told, "elsewhere" in told) == (True, False)
     cluster.delete(POLICIES, "sla")
     assert (
         "2 pods: taint sla=900:NoExecute: no policy for its key selects the node"
@@ -84,8 +84,12 @@ async def test_pods_that_stay(run):
 @pytest.mark.parametrize(
     ("spec", "annotations", "why"),
     [
-        ({"exclude": {"namespaces": ["shop"]}}, None, "not by sla: exclude.namespaces lists shop"),
-        ({}, {"taintwarden.io/do-not-evict": "true"}, "not by sla: the pod opts out with taintwarden.io/do-not-evict"),
+        ({"exclude": {"namespaces": ["shop"]}}, None, "policy sla does not act: exclude.namespaces lists shop"),
+        (
+            {},
+            {"taintwarden.io/do-not-evict": "true"},
+            "policy sla does not act: the pod opts out with taintwarden.io/do-not-evict",
+        ),
         ({"taints": [{"key": "other"}]}, None, "1 pod: no policy acts on its taints"),
     ],
 )

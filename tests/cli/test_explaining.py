@@ -372,7 +372,7 @@ def test_a_semantic_comparison_by_text_is_noted():
 
 def test_why_a_pod_stays_is_said_at_once():
     answer = explained(pod(GT, **OPTS_OUT), BAD_NODE, policy())
-    told = "taint sla=940:NoExecute: not by sla: the pod opts out with taintwarden.io/do-not-evict"
+    told = "taint sla=940:NoExecute: policy sla does not act: the pod opts out with taintwarden.io/do-not-evict"
     assert (answer.fate, answer.reason) == ("Stays", told)
 
 
@@ -391,7 +391,7 @@ def test_due_pod_waits_for_nothing():
     ("limit", "told"),
     [
         ("policy-rate", "limit policy-rate of policy sla: the rate of the policy"),
-        ("guard", "the guard of policy sla holds evictions, because too many would be evicted"),
+        ("guard", "the guard of policy sla holds evictions: it has tripped"),
     ],
 )
 def test_limit_that_the_operator_reports_is_named(limit, told):
@@ -411,6 +411,20 @@ def test_which_namespace_a_guard_holds_is_said_once():
     held = listed(limit="guard", message="it holds namespace shop only")
     held["status"]["conditions"] = [condition("GuardTripped", "True", f"{says}. {guard_advice('sla')}")]
     assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds evictions: {says}"
+
+
+@pytest.mark.parametrize(
+    ("grace", "action", "told"),
+    [
+        (0, "Halt", "the guard of policy sla holds evictions: it has tripped"),
+        (120, "Halt", "for its deadline, in 1m; then the guard of policy sla holds evictions: it has tripped"),
+        (0, "Report", "for nothing: it is due now"),
+    ],
+)
+def test_a_tripped_guard_is_told_before_the_operator_lists_the_pod_as_held(grace, action, told):
+    halted = policy(timing={"violationGraceSeconds": grace}, limits={"guard": {"action": action}})
+    halted["status"] = {"guard": {"trippedAt": "2026-01-31T11:59:00Z"}, "nextPods": listed()["status"]["nextPods"]}
+    assert explained(pod(GT), BAD_NODE, halted).waits_for == told
 
 
 RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))

@@ -368,9 +368,9 @@ CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 befo
 BAD = commands.BadNodes(9, tuple(commands.BadNode(f"n{number}", Taint("sla", "0"), "980") for number in (1, 2, 3)))
 GUARDED = policy(uid="uid-sla", generation=3, limits=Limits(guard=GuardSettings()))
 ADVICE = (
-    "Pause the policy (taintwarden pause sla), correct the cause, and check with taintwarden plan what would be "
-    "evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
-    "taintwarden guard reset sla"
+    "Pause the policy (taintwarden pause sla), correct the cause, and check with taintwarden plan --enforce sla what "
+    "would be evicted; the guard is armed again when none of these pods has to leave. Only if you want all of them "
+    "evicted: taintwarden guard reset sla"
 )
 
 

@@ -157,9 +157,9 @@ def guard(record: GuardRecord, action: GuardAction = GuardAction.HALT) -> GuardR
 
 TRIPPED = GuardRecord(NOW, "taint sla on 9 nodes", (("shop", 120),))
 ADVICE = (
-    "Pause the policy (taintwarden pause sla), correct the cause, and check with taintwarden plan what would be "
-    "evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
-    "taintwarden guard reset sla"
+    "Pause the policy (taintwarden pause sla), correct the cause, and check with taintwarden plan --enforce sla what "
+    "would be evicted; the guard is armed again when none of these pods has to leave. Only if you want all of them "
+    "evicted: taintwarden guard reset sla"
 )
 
 
@@ -203,13 +203,14 @@ def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():
     assert " it holds nothing: 120 pods due" in message
 
 
-def test_the_guard_of_a_paused_policy_counts_nothing_and_advises_no_pause():
+def test_the_guard_of_a_paused_policy_counts_on_and_advises_no_pause():
     message = told("GuardTripped", in_policy=policy(mode=Mode.PAUSED), guard=guard(TRIPPED))[2]
+    holds = f"since {DUE} no pod is evicted: 120 pods due in the next 10m, 50 are allowed"
     assert message == (
-        f"since {DUE} no pod is evicted, as the policy is paused. Correct the cause, and check with taintwarden plan "
-        "what would be evicted, before you resume it (taintwarden resume sla)"
+        f"{holds}. Correct the cause, and check with taintwarden plan --enforce sla what would be evicted, before you "
+        "resume it (taintwarden resume sla)"
     )
-    assert without_advice(message, "sla") == f"since {DUE} no pod is evicted, as the policy is paused"
+    assert without_advice(message, "sla") == holds
 
 
 def test_an_armed_guard():

@@ -42,7 +42,7 @@ def test_what_holds_is_told_with_number_and_time():
 
 def test_what_no_time_ends_tells_none():
     said = wording.held(LimitStatus("guard", 97, DUE))
-    assert said == "guard delays 97 since 2023-11-14T22:13:20Z: too many would be evicted"
+    assert said == "guard delays 97 since 2023-11-14T22:13:20Z: it has tripped"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_no_time_ends_tells_none():
         ("failing", "eviction calls fail or hang"),
         ("budget", "a PodDisruptionBudget allows no disruption now"),
         ("zone", "limit zone of policy sla: nodes of the zone are unhealthy"),
-        ("guard", "the guard of policy sla holds evictions, because too many would be evicted"),
+        ("guard", "the guard of policy sla holds evictions: it has tripped"),
     ],
 )
 def test_what_pods_wait_for(limit, said):
@@ -72,6 +72,7 @@ def test_a_budget_is_said_once():
 
 def test_a_server_that_fails_is_named():
     assert "the API server fails" in wording.why_held("calls", "")
+    assert wording.why_held("calls", "40 calls are in progress") == "40 calls are in progress"
 
 
 def test_violated_by_a_comparison():

@@ -93,7 +93,7 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         # Calls that fail are named although a limit holds more pods: perhaps it does because of them.
         failing = (one for one in status.limits if one is not main and one.limit in (FAILING, CALLS))
         # Of the others, the message is of one pod, and changes often.
-        held = (wording.held(one, one.message if one.limit == GUARD else "") for one in (main, *failing))
+        held = (wording.held(one, one.message if one.limit in (GUARD, CALLS) else "") for one in (main, *failing))
         return "True", reason, "; ".join([have, *held])
     return "True", "Pending", have if status.next_deadline is None else f"{have}, the first at {status.next_deadline}"
 

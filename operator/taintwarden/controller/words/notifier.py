@@ -252,10 +252,9 @@ def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds, n.bad)
     scope = "one namespace" if n.of_one_namespace else ""  # its name is not public
-    text, is_paused = wording.tripped(policy, counted, scope, halts=n.halts), policy.mode is Mode.PAUSED
-    advice = wording.guard_advice(policy.name, paused=is_paused)
-    begins = "" if is_paused else _mode(policy)  # what it says of a paused policy says so
-    note = f"{begins}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
+    text = wording.tripped(policy, counted, scope, halts=n.halts)
+    advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
+    note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
     facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
     return Said({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)
 

@@ -15,8 +15,8 @@ from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, T
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, ReclaimStatus, StuckPod
 
-TOO_MANY = "too many would be evicted"
-"""Why a guard has tripped."""
+HAS_TRIPPED = "it has tripped"
+"""Why a guard holds pods. Those that it holds still may be few."""
 
 
 class Counted(NamedTuple):
@@ -95,7 +95,7 @@ def what_keeps(finalizers: Sequence[str] | None = None, *, is_finished: bool = F
 
 def held(one: LimitStatus, detail: str = "") -> str:
     """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
-    why = detail or TOO_MANY if one.limit == refusal.GUARD else why_held(one.limit, detail)
+    why = detail or HAS_TRIPPED if one.limit == refusal.GUARD else why_held(one.limit, detail)
     text = f"{one.limit} delays {one.pods} since {one.since}: {why}"
     return text if one.until is None else f"{text}; {next_one(one.limit, f'at {one.until}')}"
 
@@ -119,13 +119,14 @@ def waiting(limit: str, policy: str, detail: str) -> str:
 def why_held(limit: str, detail: str) -> str:
     """Why a limit delays pods. ``detail``: what it says of one of them.
 
-    A guard without a detail has tripped. What a budget says names it, and needs no other words; so does an armed guard.
+    A guard without a detail has tripped. What a budget says names it, and needs no other words; so does an armed guard,
+    and a server that fails.
     """
-    if (limit == refusal.BUDGET and detail) or detail.startswith("the guard "):
+    if (limit in (refusal.BUDGET, refusal.CALLS) and detail) or detail.startswith("the guard "):
         return detail
     why = refusal.DELAYS[limit].why if limit in refusal.DELAYS else limit
     if limit == refusal.GUARD and not detail:
-        why += f", because {TOO_MANY}"
+        why += f": {HAS_TRIPPED}"
     return why + (f": {detail}" if detail else "")
 
 
@@ -201,11 +202,8 @@ def due(text: str, seconds_left: float) -> str:
 def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
     """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
 
-    While its policy is paused it counts no pods that are due, and knows of no nodes.
     ``scope``: what it holds only, a namespace; empty: all pods. ``halts``: its action is not Report.
     """
-    if policy.mode is Mode.PAUSED:
-        return "no pod is evicted, as the policy is paused"
     holds = halts and policy.mode is not Mode.DRY_RUN
     effect = f"it holds {scope} only" if scope else "no pod is evicted"
     if not holds:
@@ -247,13 +245,12 @@ def without_advice(message: str, policy: str) -> str:
 
 def guard_advice(policy: str, *, paused: bool = False) -> str:
     """What to do about a tripped guard, the cautious first. A reset of a paused policy releases no pod."""
+    check = f"check with taintwarden plan --enforce {policy} what would be evicted"
     if paused:
-        check = "Correct the cause, and check with taintwarden plan what would be evicted, before you resume it"
-        return f"{check} (taintwarden resume {policy})"
+        return f"Correct the cause, and {check}, before you resume it (taintwarden resume {policy})"
     return (
-        f"Pause the policy (taintwarden pause {policy}), correct the cause, and check with taintwarden plan what would "
-        "be evicted; the guard is armed again when the cause is gone. Only if you want all these pods evicted: "
-        f"taintwarden guard reset {policy}"
+        f"Pause the policy (taintwarden pause {policy}), correct the cause, and {check}; the guard is armed again when "
+        f"none of these pods has to leave. Only if you want all of them evicted: taintwarden guard reset {policy}"
     )
 
 

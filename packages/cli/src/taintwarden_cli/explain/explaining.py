@@ -33,7 +33,7 @@ from taintwarden_cli.explain.explanation import (
     TaintExplanation,
     TolerationAnswer,
 )
-from taintwarden_cli.explain.waiting import blocked_by, budgets_explained, waiting
+from taintwarden_cli.explain.waiting import blocked_by, budgets_explained, tripped, waiting
 from taintwarden_cli.rehearsal.evaluation import Evaluation, untouchable
 from taintwarden_cli.rehearsal.node_candidates import Candidates
 from taintwarden_cli.rehearsal.pending import diagnose
@@ -119,7 +119,7 @@ def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
     if taint.other_policies and not here:
         yield f"{told}: no policy for its key selects the node"
     for other in here:
-        yield f"{told}: not by {other.policy}: {other.reason}"
+        yield f"{told}: policy {other.policy} does not act: {other.reason}"
 
 
 def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehearsal) -> PodExplanation:
@@ -182,7 +182,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
     found = waiting(claim.pod, policy, status, answer.budgets, evaluation.now)
     if claim.due_at > evaluation.now:
         deadline = f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}"
-        found = [deadline, *filter(None, [blocked_by(answer.budgets, policy)])]
+        found = [deadline, *filter(None, [tripped(policy, status), blocked_by(answer.budgets, policy)])]
     return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
 
 

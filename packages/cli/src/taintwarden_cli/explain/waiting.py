@@ -6,7 +6,7 @@ from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, GUARD
-from taintwarden.engine.model import Budget, Method, Pod, Policy, several_budgets
+from taintwarden.engine.model import Budget, GuardAction, Method, Pod, Policy, several_budgets
 from taintwarden.engine.reported_status import NextPod
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
@@ -23,7 +23,13 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
     if mine is not None and mine.limit == BUDGET and blocked:
         return [blocked]
     told = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(policy.name, status)
-    return list(filter(None, (told, blocked)))
+    return list(filter(None, (told or tripped(policy, status), blocked)))
+
+
+def tripped(policy: Policy, status: PolicyStatus) -> str:
+    """What its guard says if it has tripped, also before the status lists a pod as held; empty: it holds none."""
+    is_holding = status.guard is not None and status.guard.tripped_at and policy.limits.guard.action is GuardAction.HALT
+    return _limit(GUARD, "", policy.name, status) if is_holding else ""
 
 
 def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
