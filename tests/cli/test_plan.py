@@ -449,6 +449,11 @@ async def test_a_plan_with_pods_that_may_come_back_says_look_first(recipe, run):
     assert "b1 or a1 again" in result.stdout
 
 
+async def test_a_pod_that_no_node_suits_may_come_back_all_the_same(recipe, run):
+    result = await run("plan", "--node", "a1", "--node", "b1", *DROP)
+    assert result.stdout.count("nowhere or a1 again") == 3
+
+
 async def test_where_a_pod_goes_in_a_dry_run_is_only_that_it_may_come_back(recipe, run):
     recipe.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="DryRun"))
     lines = (await run("plan", "--node", "a1", *DROP)).stdout.splitlines()

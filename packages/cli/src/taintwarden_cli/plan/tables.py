@@ -52,7 +52,7 @@ def _head(plan: Plan) -> Lines:
     lines.add("Left", ends if plan.ends_with_node else None, "bold red")
     lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)
     lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
-    nowhere = f"{pods(plan.nowhere)} with nowhere to go: no node has only taints that they tolerate"
+    nowhere = f"{pods(plan.nowhere)} with nowhere to go, by taints, nodeSelector and node affinity"
     lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
     bounce = (
         f"{pods(plan.returning)} may come back to a node that they have to leave, which the scheduler does not know"
@@ -124,10 +124,9 @@ def _waits(pod: PlannedPod) -> str:
 
 
 def _goes(pod: PlannedPod) -> Text:
-    if pod.replacement is Replacement.NOWHERE:
-        return Text("nowhere", style="bold red")
-    again = pod.returns_to and f"{pod.returns_to} again"
-    return Text(printable(" or ".join(filter(None, (pod.replaced_on, again))) or "-"), style="red" if again else "")
+    is_nowhere, again = pod.replacement is Replacement.NOWHERE, pod.returns_to and f"{pod.returns_to} again"
+    found = filter(None, ("nowhere" if is_nowhere else pod.replaced_on, again))
+    return Text(printable(" or ".join(found) or "-"), style="bold red" if is_nowhere else "red" if again else "")
 
 
 BAR_WIDTH = 30
