@@ -97,7 +97,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     lines.add("Now", None if policy.is_paused else times.within(now))
     status = policy.status
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
-    lines.add("Nodes", evicting)
+    lines.add("Nodes", None if status.observed_generation is None else evicting)
     for invalid in policy.invalid:
         lines.add("Invalid", invalid if invalid not in policy.problem else None, "yellow")
     if (more := status.retained - sum(one.pods for one in status.invalid_taints)) > 0:
@@ -114,8 +114,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         lines.add("Limit", times.within(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
     for budget in status.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget}", "yellow")
-    for end in status.reclaims:
-        lines.add("Reclaim", times.within(node_end(end, times.now)), "yellow")
+    for end in (node_end(one, times.now) for one in status.reclaims):
+        lines.add("Reclaim", times.within(end) if end not in policy.problem else None, "yellow")
     for zone in status.zones:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
