@@ -427,6 +427,13 @@ def test_a_tripped_guard_is_told_before_the_operator_lists_the_pod_as_held(grace
     assert explained(pod(GT), BAD_NODE, halted).waits_for == told
 
 
+def test_that_the_guard_of_a_paused_policy_may_hold_the_pod_is_told_with_the_way_to_resume():
+    halted = policy(paused=True) | {"status": {"guard": {"trippedAt": "2026-01-31T11:59:00Z"}}}
+    told = explained(pod(GT), BAD_NODE, halted).waits_for
+    resume = "policy sla is paused: taintwarden resume sla"
+    assert told == f"{resume}; then the guard of policy sla holds evictions: it has tripped"
+
+
 RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))
 
 

@@ -174,7 +174,8 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluat
     status = _status(policy, evaluation)
     if policy.mode is Mode.PAUSED:
         paused = status.says("Progressing", "Paused") or "paused"
-        return f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
+        resume = f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
+        return "; then ".join(filter(None, (resume, tripped(policy, status))))
     if policy.mode is not Mode.ENFORCE:
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.rehearsed_policies:
