@@ -66,8 +66,8 @@ def resume(**given: object) -> None:
     imported("taintwarden_cli.change.policies:switch_policies")(resume=True, **given)
 
 
-_RESET_HELP = f"""Release the pods that the tripped guard of a policy holds, or that are held since every zone is Full.
-Which change did it, and how many they are, is shown first. What comes later is counted again.
+_RESET_HELP = f"""Release the pods that the tripped guard of a policy holds, or that wait because every zone is Full.
+It first shows the cause, and how many pods they are. Pods that come later count again.
 
 On a terminal it asks before it does so; scripts pass --yes. It sets the annotation taintwarden.io/guard-reset of the
 policy to its generation; the operator grants it and removes it. It refuses where nothing is held, where the operator

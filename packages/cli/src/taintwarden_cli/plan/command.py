@@ -16,12 +16,12 @@ node that they have to leave. Nothing is changed.
 The cluster is read once; then the operator's own engine plays the time after the change on a clock of its own, in an
 idealised cluster: evictions succeed, pods stop in --stop-seconds, a replacement is Ready after --replacement-seconds
 on the emptiest node whose taints and labels it accepts, and PodDisruptionBudgets allow what their status says.
-Requests of pods, affinity to pods, volumes and people are not looked at. Without a change it is a forecast of
-the current state. --enforce shows what follows when a policy that is paused or in mode DryRun begins to enforce now.
+Requests of pods, affinity to pods and volumes are ignored. Without a change it is a forecast of the current state.
+--enforce shows what follows when a policy that is paused or in mode DryRun begins to enforce now.
 
---sweep sla=980..900 shows how many pods have to leave at each value instead, as a table with bars: only the values
-at which something changes are listed. KEY=VALUE,VALUE tries single values, such as versions; :EFFECT at the end is
-another effect than NoExecute. Without nodes it is about those that carry the taint. Time and limits are not played.
+--sweep sla=980..900 shows instead how many pods have to leave at each value: only values at which something changes
+are listed. KEY=VALUE,VALUE tries single values, such as versions. The effect is NoExecute, unless :EFFECT follows. The
+nodes are those that carry the taint, unless you name some. Time, and limits but the guard, are ignored.
 
 --node, --zone and --selector each add nodes; --taint and --remove are about all of them.
 

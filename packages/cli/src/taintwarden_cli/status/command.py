@@ -9,15 +9,15 @@ from taintwarden_cli.output import output_forms, output_option
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
-All policies in a table. Of those that are named, of the only one, and with -o wide of all, also each limit that holds
-pods, zones, budgets, the next pods and what tripped the guard. The first line says how old the data are: the operator
-writes them into the status every 20 s, and when something changes. Times are ages and countdowns; JSON has them in UTC.
+It prints a table of all policies. Of a policy that you name, of an only one, and with -o wide of each, it also prints
+the limits that hold pods, zones, budgets, the next pods and what tripped the guard. The first line says how old the
+data are: the operator writes them every 20 s, and when something changes. Times are ages and countdowns; JSON has them
+in UTC.
 
-Needs the right to list taintevictionpolicies. With the right to get the operator's Lease, an operator that is dead or
-frozen is noticed after 10 seconds: it renews the Lease every 2 s, and one that looks older than 5 s is looked at for
-5 s more, since clocks may differ. Without that right it is noticed after a minute. With the right to list Deployments
-in that namespace, a webhook without a ready replica is reported. With those to list nodes and to get
-poddisruptionbudgets, what can never end by itself is reported at once.
+It needs the right to list taintevictionpolicies. Each of these rights adds something. To get the operator's Lease: a
+dead or frozen operator is noticed after 10 seconds instead of a minute; status then takes up to 5 s longer, as clocks
+may differ. To list Deployments in its namespace: a webhook without a ready replica. To list nodes and get
+poddisruptionbudgets: keys that no node has, and budgets that never allow an eviction.
 
 \b
 Examples:
@@ -30,14 +30,14 @@ Exit codes:
   0   you do not have to act
   1   the cluster cannot be reached, or has no such policy
   2   wrong flags or kubeconfig
-  10  you have to act: the operator does not report, the webhook has no ready replica, a policy is not
-      accepted, its newest version was not observed, calls for its evictions fail, its guard has tripped
-      (not in mode DryRun), every zone is Full, pods are killed with their node, the value of a taint
-      cannot be compared, no node has a taint whose values are compared or what a policy reads, a
-      PodDisruptionBudget that pods wait for never allows an eviction, or pods have waited: for half an
-      hour because of a PodDisruptionBudget or of pods that terminate on their node, for 5 minutes because
-      the API server fails or a workload comes back to its node, for 3 minutes because the state of the
-      cluster is not known; or an evicted pod should have ended 5 minutes ago
+  10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy
+      is not accepted or its newest version not observed, its guard has tripped (not in mode DryRun), every
+      zone is Full, pods are killed with their node, the value of a taint cannot be compared, no node has
+      a taint whose values are compared or what a policy reads, or a PodDisruptionBudget that pods wait
+      for never allows an eviction. When pods have waited for a minute: eviction calls fail. 3 minutes:
+      the state of the cluster is not known. 5 minutes: the API server fails, a workload comes back to its
+      node, or an evicted pod should have ended. Half an hour: a PodDisruptionBudget, or pods that
+      terminate on their node
 
 JSON has: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
 status); status is that of the stored policy.
@@ -57,7 +57,7 @@ def status(**given: object) -> None:
 _TOP_HELP = """Show what `taintwarden status -o wide` shows, live: which pods have to leave next, what they wait for,
 guards, zones, and what needs you. In a pipe it is printed once. Ctrl-C ends it; NO_COLOR switches colours off.
 
-It needs the rights of `taintwarden status`, which alone looks at nodes and budgets, too.
+It needs the rights of `taintwarden status`, but does not look at nodes and budgets.
 
 \b
 Examples:
