@@ -16,14 +16,14 @@ NOW = 1_769_860_800.0
 FAILING = [one for one in Outcome if one.row.why and one not in (Outcome.NOT_SENT, Outcome.BLOCKED)]
 
 
-def problem(limit: str, seconds: float, enforces: str = "True") -> str:
+def problem(limit: str, seconds: float, mode: str = "Enforce") -> str:
     """What status says of a policy of which this has delayed pods for so long."""
     status = {
         "observedGeneration": 1,
-        "conditions": [condition("Accepted", "True"), condition("Enforcing", enforces)],
+        "conditions": [condition("Accepted", "True")],
         "limits": [{"limit": limit, "pods": 14, "since": rfc3339.at(NOW - seconds)}],
     }
-    stored = policy() | {"status": status}
+    stored = policy(mode=mode) | {"status": status}
     stored["metadata"]["generation"] = 1
     (answer,) = summarize([stored], [], NOW).policies
     return answer.problem
@@ -47,7 +47,7 @@ def test_what_does_not_end_for_as_long_as_its_alert_waits_needs_a_person(limit, 
     (seconds,) = (one.seconds for one in alerts() if one.name == alert)
     assert problem(limit, seconds - 10) == ""
     assert problem(limit, seconds + 10) == f"14 pods wait: {wording.why_held(limit, '')}"
-    assert problem(limit, seconds + 10, enforces="False") == ""
+    assert problem(limit, seconds + 10, mode="DryRun") == ""
 
 
 def test_a_view_that_is_stale_for_as_long_as_its_alert_waits_needs_a_person():
@@ -56,7 +56,7 @@ def test_a_view_that_is_stale_for_as_long_as_its_alert_waits_needs_a_person():
 
 
 def test_pods_that_do_not_stop_on_their_node_need_a_person():
-    assert (problem("node", 1_790), bool(problem("node", 1_810)), problem("node", 1_810, "False")) == ("", True, "")
+    assert (problem("node", 1_790), bool(problem("node", 1_810)), problem("node", 1_810, "DryRun")) == ("", True, "")
 
 
 def test_a_policy_whose_operator_is_cut_off_needs_a_person():

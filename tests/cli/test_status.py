@@ -227,6 +227,16 @@ async def test_a_budget_that_can_never_allow_calls_for_nobody_where_nothing_is_e
     assert (await run("status", "sla")).exit_code == 0
 
 
+async def test_that_the_operator_lets_no_policy_enforce_is_said_and_calls_for_nobody(cluster, run):
+    why = "the operator runs with --dry-run: nothing is evicted"
+    kept = condition("Enforcing", "False", why, "DryRun") | {"observedGeneration": 1}
+    set_status(cluster, "sla", **BUSY | {"conditions": [*BUSY["conditions"], kept]})
+    cluster.create("namespaces", namespace())
+    cluster.create("poddisruptionbudgets", {"metadata": {"name": "web", "namespace": "shop"}, "spec": NEVER})
+    result = await run("status", "sla")
+    assert (result.exit_code, f"Mode {why}" in " ".join(result.stdout.split())) == (0, True)
+
+
 @pytest.mark.parametrize(("key", "code"), [("slo", 10), ("sla", 0)])
 async def test_a_key_that_no_node_has_any_more_calls_for_a_person(cluster, run, key, code):
     cluster.create("nodes", node(taint(key="sla")))

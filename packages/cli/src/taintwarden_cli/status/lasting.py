@@ -105,11 +105,10 @@ async def add_problems(session: Session, stored: Iterable[Mapping[str, Any]], fo
     policies = list(_valid(stored))
     fine = {one.name: one for one in found if not one.problem}
     waiting = fine | {one.name: one for one in found if is_of_budgets(one)}
-    evicting = (one for one in policies if one.name in waiting and one.mode is Mode.ENFORCE)
-    respecting = [waiting[one.name] for one in evicting if one.eviction.method is Method.EVICT]
+    respecting = [waiting[one.name] for one in policies if one.name in waiting and one.eviction.method is Method.EVICT]
     idle = [one for one in policies if one.name in fine and not fine[one.name].status.evicting_nodes]
     try:
-        for summary in respecting:
+        for summary in (one for one in respecting if one.mode == Mode.ENFORCE):
             summary.problem = await _never_allowing(session, summary.status.blocked_budgets) or summary.problem
     except ClusterError:
         pass

@@ -17,6 +17,7 @@ from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import Liveness
+from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
 
 STUCK_SECONDS = 300.0
 """For so long a pod may be stuck until a person has to look, as the alert says."""
@@ -31,7 +32,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
 
     name: str
     mode: str
-    """``Paused`` if it is paused, whatever its mode."""
+    """``Paused`` if it is paused, whatever its mode; ``DryRun`` also if the operator runs with --dry-run."""
     accepted: str
     """``True``, ``False``, or ``Unknown`` if the operator has not read its newest version."""
     problem: str = ""
@@ -137,6 +138,8 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     answer.on_invalid_value = str((timing or {}).get("onInvalidValue", answer.on_invalid_value))
     if spec.get("paused"):
         answer.mode, answer.paused_by = Mode.PAUSED.value, (meta.get("annotations") or {}).get(PAUSED_BY_ANNOTATION)
+    elif is_kept_from_enforcing(stored):
+        answer.mode = Mode.DRY_RUN.value
     try:
         status = answer.status = msgspec.convert(stored.get("status") or {}, PolicyStatus)
     except msgspec.ValidationError as error:
@@ -161,11 +164,10 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
     ends = [one for one in status.reclaims if one.at_risk or one.missed]
     more = f" (and {wording.several(len(ends) - 1, 'more node')})" if len(ends) > 1 else ""
     yield wording.node_end(ends[0], now) + more if ends else ""
-    enforcing = status.condition("Enforcing")
-    if Mode.DRY_RUN not in (policy.mode, enforcing.reason if enforcing is not None else ""):
+    if policy.mode != Mode.DRY_RUN:
         yield why_halted(policy)
     yield long_stuck(status, now)
-    yield _refused(status, now, enforces=enforcing is None or enforcing.status is ConditionStatus.TRUE)
+    yield _refused(status, now, enforces=policy.mode == Mode.ENFORCE)
     if unknown := status.says("DevicesKnown", "False"):
         yield f"condition DevicesKnown is False: {unknown}"
     yield status.says("SourcesFound", "False")

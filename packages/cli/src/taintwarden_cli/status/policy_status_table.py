@@ -18,6 +18,7 @@ from taintwarden.controller.words.wording import (
     without_advice,
     zone_health,
 )
+from taintwarden.engine.model import Mode
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
@@ -74,7 +75,7 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
 
 
 def _mode(policy: PolicySummary) -> Text:
-    return Text(printable(policy.mode), style="" if policy.mode == "Enforce" else "yellow")
+    return Text(printable(policy.mode), style="" if policy.mode == Mode.ENFORCE else "yellow")
 
 
 def _number(number: int) -> Text:
@@ -93,6 +94,7 @@ def _head(policy: PolicySummary, times: Times) -> Lines:
 
 def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times)
+    lines.add("Mode", policy.status.says("Enforcing", "False") if policy.mode == Mode.DRY_RUN else None, "yellow")
     now = policy.progress.removesuffix(policy.problem).removesuffix("; ")
     lines.add("Now", None if policy.is_paused else times.within(now))
     status = policy.status
