@@ -118,13 +118,18 @@ def test_budgets_say_how_many_and_which():
     budgets = (BlockedBudget("shop", "web", 8), BlockedBudget("shop", "db", 1))
     assert progress(pending=9, blocked=9, limits=(BUDGET,), blocked_budgets=budgets) == (
         "Blocked",
-        f"9 pods have to leave; PodDisruptionBudgets block 9 since {DUE}, most of them shop/web",
+        f"9 pods have to leave; PodDisruptionBudgets block 9 pods since {DUE}, shop/web most of them",
     )
+
+
+def test_a_budget_that_blocks_alone_is_named_alone():
+    said = progress(pending=1, blocked=1, blocked_budgets=(BlockedBudget("shop", "web", 1),))
+    assert said[1] == "1 pod has to leave; PodDisruptionBudget shop/web blocks 1 pod"
 
 
 def test_what_the_api_server_refuses_for_a_budget_counts_too():
     said = progress(pending=9, blocked=9, blocked_by={"blocked": 9})
-    assert said == ("Blocked", "9 pods have to leave; PodDisruptionBudgets block 9")
+    assert said == ("Blocked", "9 pods have to leave; PodDisruptionBudgets block 9 pods")
 
 
 def test_a_limit_that_holds_more_than_budgets_is_told():
@@ -134,7 +139,7 @@ def test_a_limit_that_holds_more_than_budgets_is_told():
 def test_budgets_that_hold_more_than_a_limit_are_told():
     assert progress(pending=220, blocked=100, limits=(RATE,)) == (
         "Blocked",
-        "220 pods have to leave; PodDisruptionBudgets block 100",
+        "220 pods have to leave; PodDisruptionBudgets block 100 pods",
     )
 
 

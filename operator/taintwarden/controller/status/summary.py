@@ -100,8 +100,11 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
 
 def _by_budgets(entry: PolicyReport, main: LimitStatus | None) -> str:
     since = f" since {main.since}" if main is not None and main.limit == BUDGET else ""
-    most = f", most of them {entry.status.blocked_budgets[0]}" if entry.status.blocked_budgets else ""
-    return f"PodDisruptionBudgets block {entry.status.blocked}{since}{most}"
+    budgets, blocked = entry.status.blocked_budgets, wording.pods(entry.status.blocked)
+    if len(budgets) == 1:
+        return f"PodDisruptionBudget {budgets[0]} blocks {blocked}{since}"
+    most = f", {budgets[0]} most of them" if budgets else ""
+    return f"PodDisruptionBudgets block {blocked}{since}{most}"
 
 
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
