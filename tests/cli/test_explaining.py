@@ -471,11 +471,13 @@ def test_the_end_of_a_node_of_which_the_operator_has_not_reported():
     assert explained(pod(GT), RECLAIMED, rehearsed).node_end is None
 
 
-def test_of_several_limits_none_is_blamed():
-    counts, since = (("bounce", 9), ("per-node", 2)), "2026-07-01T11:59:00Z"
+def test_of_several_limits_none_is_blamed_and_no_budget_of_other_pods():
+    counts, since = (("bounce", 9), ("per-node", 2), ("budget", 1)), "2026-07-01T11:59:00Z"
     limits = [{"limit": name, "pods": pods, "since": since} for name, pods in counts]
     told = "one of the limits of policy sla (by the number of pods that each delays): bounce (9), per-node (2)"
     assert explained(pod(GT), BAD_NODE, policy() | {"status": {"limits": limits}}).waits_for == told
+    of_others = policy() | {"status": {"limits": limits[-1:]}}
+    assert explained(pod(GT), BAD_NODE, of_others).waits_for == "for nothing: it is due now"
 
 
 def listed(**of) -> Json:

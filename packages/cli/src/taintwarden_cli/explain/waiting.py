@@ -42,8 +42,8 @@ def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> st
 
 
 def _refused_any(policy: str, status: PolicyStatus) -> str:
-    """What refuses any pod of the policy: this one is not listed."""
-    limits = status.limits
+    """What refuses any pod of the policy: this one is not listed. Its own budgets are known."""
+    limits = [one for one in status.limits if one.limit != BUDGET]
     if len(limits) > 1:
         told = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {told}"
