@@ -101,6 +101,14 @@ def test_of_several_limits_the_main_one_is_told():
     assert "policy-rate delays 97" in progress(pending=120, limits=(RATE, other))[1]
 
 
+def test_why_no_call_is_made_is_told_without_the_other_reasons_for_it():
+    refused = LimitStatus("calls", 2, DUE, message="the API server fails")
+    assert (
+        progress(pending=2, limits=(refused,))[1]
+        == f"2 pods have to leave; calls delays 2 since {DUE}: the API server fails"
+    )
+
+
 def test_calls_that_fail_are_told_beside_the_limit_that_holds_most():
     failing = LimitStatus("failing", 1, DUE, LATER)
     said = progress(pending=4, limits=(LimitStatus("workload", 3, DUE), failing))
