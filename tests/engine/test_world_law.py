@@ -548,6 +548,28 @@ def test_a_budget_holds_a_pod_and_nothing_else_does():
     assert budgeted(1).breaches(130) == ["late"]
 
 
+def test_a_pod_that_its_budget_blocks_is_not_called():
+    history = budgeted(0)
+    history.at(110).call("x", 429, BUDGET)
+    assert history.breaches() == ["budget"]
+    history = budgeted(0)
+    history.at(109.8).pod("x", labels={"app": "x"}, ready=False)  # it is healthy enough for one that is not Ready
+    history.at(110).call("x", 429, BUDGET)
+    assert history.breaches() == []
+
+
+@pytest.mark.parametrize(("at", "found"), [(112, []), (119, ["late"])])
+def test_what_was_accepted_counts_at_its_budget_for_10_seconds(at, found):
+    """Of a pod that was leaving already no status says that it is included."""
+    history = budgeted(1)
+    history.pod("y", labels={"app": "x"}, node="n")
+    history.at(101).call("y", gone=False)
+    history.facts = [one for one in history.facts if one["what"] != "effect"]
+    history.object("pods", "y", None)
+    history.at(at).call("x")
+    assert history.breaches() == found
+
+
 def test_a_pod_that_was_refused_waits_5_to_60_seconds():
     def refused(again):
         history = budgeted(1)
@@ -556,6 +578,7 @@ def test_a_pod_that_was_refused_waits_5_to_60_seconds():
         history.at(again).call("x")
         return history.breaches()
 
+    assert refused(104) == ["budget"]
     assert refused(108) == []
     assert refused(190) == ["late"]
 

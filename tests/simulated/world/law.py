@@ -60,7 +60,9 @@ KEPT = 30.0
 """What was seen for so long is kept for whoever leads next."""
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
-BUDGET_SECONDS, OVERDUE_SECONDS, UNCOUNTED_SECONDS = 60.0, 15.0, 600.0
+POD_SECONDS = 4.0, 78.0
+"""How long a pod waits after an answer for it alone: 5 s to 60 s, with jitter."""
+OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS = 15.0, 600.0, 10.0
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
 """How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
@@ -245,6 +247,15 @@ def allows(budget: Json) -> int:
     return int(budget.get("status", {}).get("disruptionsAllowed", 0))
 
 
+def answer_of(budget: Json) -> tuple[Any, bool, bool]:
+    """Whom a budget selects, and whether it allows a pod to leave: one that is Ready, and one that is not."""
+    status, spec = budget.get("status", {}), budget["spec"]
+    healthy = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
+    is_old = status.get("observedGeneration", 0) < budget["metadata"].get("generation", 1)
+    allowed = not is_old and allows(budget) > 0
+    return spec.get("selector"), allowed, allowed or healthy or spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+
+
 READ: Mapping[str, Callable[[Any], Any]] = {
     "nodes": Node,
     "devices": Node,
@@ -418,8 +429,10 @@ class Judge:
         self._forgotten: dict[str, float] = {}
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)
         """Of other kinds, as they are now."""
-        self._allowed: dict[str, float] = {}
-        """Until when a budget allowed a disruption, or was not there."""
+        self._answers: dict[str, tuple[Any, float]] = {}
+        """What a budget answers, for which pods, and since when."""
+        self._unseen: dict[str, float] = {}
+        """Until when a budget may count an accepted eviction of a pod that was leaving already."""
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
         """When a pod that was due was so no longer; 0: it was not."""
         self._released: dict[str, dict[str, bool]] = defaultdict(dict)
@@ -498,11 +511,11 @@ class Judge:
         elif kind == "policies":
             self._policy(name, found)
         else:
-            before = self._objects[kind].pop(name, None)
+            self._objects[kind].pop(name, None)
             if found is not None:
                 self._objects[kind][name] = found
-            if kind == "budgets" and (before is None or found is None or max(allows(before), allows(found)) > 0):
-                self._allowed[name] = self.now
+            if kind == "budgets" and self._answers.get(name, ("",))[0] != (answer := found and answer_of(found)):
+                self._answers[name] = answer, self.now
             concerned = [name] if kind == "claims" else concerned if kind in ("profiles", "namespaces") else []
         self._changed |= dict.fromkeys(concerned)
         self._is_recounted &= kind not in ("nodes", "pods", "policies", "namespaces")
@@ -597,6 +610,8 @@ class Judge:
             self.calls[fact["id"]] = call
             return  # it knows nothing of the leader's calls
         for row, sentence in self._rows(want, surely=True):
+            if row == "budget" and fact["verb"] == "DELETE":
+                continue  # in spite of them
             self._breach(row, want.pod.uid, f"{want.rules.name} called for {want.pod.uid} {sentence}")
         self._turns(call)
         self.calls[fact["id"]] = lane.air[fact["id"]] = call
@@ -645,8 +660,10 @@ class Judge:
         whom, lane, want, now = whose(fact["code"], fact.get("body", "")), call.lane, call.want, self.now
         self._done |= {want.pod.uid} if whom == "done" or fact["code"] == 404 else set()
         asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
+        if whom == "done" and call.effect is None:
+            self._unseen |= dict.fromkeys(self._budgets_of(want.pod), now + UNSEEN_SECONDS + SEEN)
         if whom == "pod":
-            want.again = now + 5.0 * EARLY, now + max(BUDGET_SECONDS * LATE, asked)
+            want.again = now + POD_SECONDS[0] * (fact["code"] != 409), now + max(POD_SECONDS[1], asked)
         want.failed += whom != "done" and fact["code"] != 409
         if whom == "silence":
             call.doubted = now + DOUBT_SECONDS + SLACK
@@ -825,20 +842,18 @@ class Judge:
         ]
 
     def _never_allowed(self, pod: Pod, since: float) -> bool:
-        """Whether the budget of a pod allows nothing, and never did since then."""
+        """Whether the budgets of a pod allow nothing, and never did since then."""
+        states = self._pods[pod.uid]
+        known = states[max(0, bisect_right(states, since - SEEN, key=lambda one: one[0]) - 1) :]
+        is_same = all(one is None or (one.ready, one.phase) == (pod.ready, pod.phase) for _, one in known)
         found = self._budgets_of(pod)
-        return self._budgets_block(pod) and len(found) == 1 and self._allowed[found[0]] < since - SEEN
+        return self._budgets_block(pod) and is_same and all(self._answers[name][1] < since - SEEN for name in found)
 
     def _budgets_block(self, pod: Pod) -> bool:
-        found = [self._objects["budgets"][name] for name in self._budgets_of(pod)]
+        found = self._budgets_of(pod)
         if len(found) != 1 or pod.phase != "Running":
             return len(found) > 1
-        status, spec = found[0].get("status", {}), found[0]["spec"]
-        healthy = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
-        if not pod.ready and (spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy):
-            return False
-        is_old = status.get("observedGeneration", 0) < found[0]["metadata"].get("generation", 1)
-        return is_old or allows(found[0]) <= 0
+        return not self._answers[found[0]][0][1 if pod.ready else 2]
 
     def _may_wait(self, wants: Sequence[Want]) -> set[str]:
         """UIDs of the pods that may wait for a budget: it allows none, or fewer than have to leave."""
@@ -851,7 +866,7 @@ class Judge:
         """Whether budgets may hold a pod: for ever, or until it is deleted."""
         if self.now - want.blocked[1] >= SLACK:
             return False
-        ends = max(want.blocked[0], want.due.late) + want.rules.budget_seconds + BUDGET_SECONDS * LATE
+        ends = max(want.blocked[0], want.due.late) + want.rules.budget_seconds + POD_SECONDS[1]
         return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
 
     def _leaving(self, *, surely: bool) -> set[str]:
@@ -940,9 +955,13 @@ class Judge:
         rules, now, perhaps = want.rules, self.now, not surely
         if perhaps and not self._is_well(SLACK):
             yield "view", ""
-        if want.again[perhaps] > now and (perhaps or self._budgets_block(want.pod)):
+        if want.again[perhaps] > now:
             yield "budget", f"{want.again[0] - now:.1f} s before it may be called again"
-        if perhaps and self._is_blocked(want):
+        if surely and self._is_well(SEEN) and self._never_allowed(want.pod, now):
+            yield "budget", "though its budgets allow no disruption"
+        if perhaps and (
+            self._is_blocked(want) or any(self._unseen.get(name, 0.0) > now for name in self._budgets_of(want.pod))
+        ):
             yield "budget", ""
         if self._bounce(want, least=surely) > now + (1.0 if surely else -SLACK):
             yield "bounce", "though it came back to its node"
@@ -1068,10 +1087,11 @@ class Judge:
                 continue
             if any(row not in OF_LANES for row, _ in self._rows(want, surely=False)):
                 continue  # an earlier call took what it needs
-            key = self._lane_of(want)
+            key, is_free = self._lane_of(want), want.free is not None and now - want.free >= SLACK
             if key == lane.key:
-                self._is_first(mine, want)
-            elif want.free is not None and now - want.free >= SLACK:
+                if is_free or not self._guards.get(key[0]):  # a guard stores first that it goes
+                    self._is_first(mine, want)
+            elif is_free:
                 want.passed[lane.key] += 1
                 fails = key in self._lanes and self._lanes[key].fails_at(now, surely=False)
                 others |= not fails
