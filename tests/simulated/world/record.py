@@ -153,9 +153,7 @@ class Record:
             self._note("state", **state)
 
     def _concerns_evictions_only(self, weather: Any) -> bool:
-        return bool(weather.namespace) or (
-            bool(weather.what) and set(weather.what) <= {"evict", "delete"} and weather.behaviour not in ("connect",)
-        )
+        return bool(weather.namespace) or (bool(weather.what) and set(weather.what) <= {"evict", "delete"})
 
     def ordered(self, order: Order) -> None:
         """A call was decided on."""

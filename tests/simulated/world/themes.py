@@ -143,8 +143,10 @@ def values(d: Draw) -> None:
             extended=d.pick((None, (codes,), (version,))),
         )
     d.operators(d.pick((1, 2)))
+    slow = {"key": SLA, "kind": "drift", "every": 4.0, "begin": 954, "step": -1}
     for name in d.nodes:
-        d.add("process", name=name, **d.process(), until=d.at + d.between(100.0, 400.0))
+        how = slow if name == d.nodes[0] else d.process()
+        d.add("process", name=name, **how, until=d.at + d.between(100.0, 400.0))
     d.steps(
         d.chance.randint(2, 5),
         [(2, d.restart), (1, d.take_over), (1, lambda: d.disturb_stream("nodes", "pods"))],
@@ -265,7 +267,8 @@ def zones(d: Draw) -> None:
     d.cluster(*{"short": (6, 2), "full": (4, 1), "any": (nodes, parts)}[how])
     guard = {"minPods": d.pick((2, 50)), "windowSeconds": 60, "action": d.pick(("Halt", "Halt", "Report"))}
     health = {"unhealthy": [UNFIT], "evictionsPerSecond": d.pick((1, 3))}
-    limits = {"zoneHealth": health} | ({"guard": guard} if d.maybe(0.0 if is_one_short else 0.8) else {})
+    has_guard = d.turn((False, True)) and not is_one_short
+    limits = {"zoneHealth": health} | ({"guard": guard} if has_guard else {})
     d.policy("p", limits=NO_LIMITS | limits)
     for name in d.nodes:
         for _ in range(d.pick((1, 2))):
@@ -316,9 +319,10 @@ def terms(d: Draw) -> None:
     d.cluster(d.chance.randint(3, 6))
     guard = {"maxPercent": 20, "minPods": d.pick((6, 30)), "windowSeconds": d.pick((120, 600))}
     method = d.pick(("Evict", "Evict", "Delete", "EvictThenDelete"))
+    share = d.turn(({}, {"perWorkload": {"maxUnavailable": 1}}))
     d.policy(
         "p",
-        limits=NO_LIMITS | ({"guard": guard} if d.maybe(0.7) else {"evictionsPerSecond": 2, "burst": 1}),
+        limits=NO_LIMITS | share | ({"guard": guard} if d.maybe(0.7) else {"evictionsPerSecond": 2, "burst": 1}),
         eviction={"method": method, "pdbTimeoutSeconds": 20},
         timing={"violationGraceSeconds": d.pick((0, 5))},
     )
@@ -348,6 +352,14 @@ def terms(d: Draw) -> None:
     def pause() -> None:
         d.edit("p", mode=d.pick(("Paused", "Paused", "DryRun", "Enforce")))
 
+    # Calls wait for a connection until nobody has to leave any more.
+    d.add("weather", behaviour="connect", duration=8.0, seconds=9.0, what=("evict", "delete"))
+    d.bad(d.nodes[0])
+    d.wait(8.0, 8.5)
+    d.good(d.nodes[0])
+    d.wait(8.0, 12.0)
+    d.bad(d.nodes[1])
+    d.wait(12.0, 15.0)
     d.steps(
         d.chance.randint(10, 18),
         [
@@ -418,10 +430,13 @@ def webhooks(d: Draw) -> None:
     d.operators()
     how = d.turn((("hang", 10.0), ("deny", 0.0), ("hang", 10.0), ("silly", 0.0), ("throttle", 1.0)))
     d.add("weather", behaviour=how[0], duration=150.0, seconds=how[1], namespace="play")
+    d.options["overall_rate"] = d.turn((None, 8.0))
+    if how[0] in ("deny", "throttle"):
+        d.add("weather", behaviour="slow", duration=150.0, seconds=0.8, what=("evict",))
     d.wait(0.1, 3.0)
-    key = d.pick((SPOT, SPOT, FLAG, SLA))
-    for name in d.nodes if d.maybe(0.7) else d.some(d.nodes):
-        d.add("taint", name=name, key=key, value="0")
+    keys = d.pick(((SPOT,), (FLAG,), (SLA,), (SPOT, FLAG)))
+    for index, name in enumerate(d.nodes if d.maybe(0.7) else d.some(d.nodes)):
+        d.add("taint", name=name, key=keys[index % len(keys)], value="0")
         d.wait(0.0, 0.3)
     d.wait(100.0, 120.0)
 
@@ -500,8 +515,9 @@ def waves(d: Draw) -> None:
     # Nearly as many as may leave, as many again after the window is over, and as many again before it is.
     d.bad(again[0])
     d.wait(1.3 * window, 1.5 * window)
-    if d.maybe(0.4):  # evictions happen, and their answers are lost
-        d.add("weather", behaviour="lost", duration=10.0, seconds=0.3, what=("evict",))
+    how = d.turn((("", 0.0), ("lost", 0.3), ("error", 0.0), ("throttle", 4.0)))  # lost: evictions happen
+    if how[0]:
+        d.add("weather", behaviour=how[0], duration=20.0, seconds=how[1], what=("evict",))
     d.bad(again[1])
     d.wait(0.6 * window, 0.8 * window)
     others = d.some(d.nodes[:2])
@@ -802,6 +818,7 @@ def labels(d: Draw) -> None:
         nodeSelector={"matchLabels": {label: d.pick(("980", "900"))}},
         timing={"violationGraceSeconds": d.pick((0, 10, 30))},
         taints=[{"key": SLA}],
+        **(windows := d.turn(({}, {"windows": [{"schedule": "*/2 * * * *", "duration": "1m"}]}))),
     )
     for _ in range(2):
         d.workload(d.chance.randint(2, 4), "any", native=(above(),))
@@ -825,6 +842,12 @@ def labels(d: Draw) -> None:
         ],
         (0.5, 5.0, 40.0),
     )
+    if not windows:
+        d.add("weather", behaviour="postpone", duration=80.0, probability=0.5, what=("evict",))
+    d.edit("p", nodeSelector=None)
+    d.bad(*d.nodes)
+    d.wait(80.0, 100.0)
+    d.settings["calm_seconds"] = 150.0
 
 
 def dead_nodes(d: Draw) -> None:
@@ -835,12 +858,16 @@ def dead_nodes(d: Draw) -> None:
         (NOT_READY, UNREACHABLE, "node.kubernetes.io/out-of-service"),
         exclude={"namespaces": [], "priorityAtLeast": 2147483647, "respectDoNotDisrupt": False},
         eviction={"method": "Delete"},
+        limits=NO_LIMITS | (limits := d.turn(({}, {"perNode": {"maxConcurrent": d.pick((1, 2))}}))),
     )
     seconds = d.pick((40, 60))
     tolerations = tuple(Toleration(key, "Exists", seconds=seconds) for key in (NOT_READY, UNREACHABLE))
     for name in d.nodes:
-        d.workload(d.chance.randint(1, 3), name, native=tolerations)
+        d.workload(d.chance.randint(1, 3) + len(limits), name, native=tolerations)
     d.operators()
+    if limits:
+        d.add("stuck", name=d.nodes[0])
+        d.add("swap", name=d.nodes[0], off=NOT_READY, on=UNREACHABLE)
 
     def swap() -> None:
         keys = [NOT_READY, UNREACHABLE]
@@ -862,8 +889,9 @@ def dead_nodes(d: Draw) -> None:
 def marks(d: Draw) -> None:
     """Annotations by which pods stay, with values of newer forms, odd ones, and those that come and go."""
     d.cluster(d.chance.randint(2, 3))
-    d.policy("p", timing={"violationGraceSeconds": d.pick((0, 0, 20))})
-    d.workload(d.chance.randint(2, 4), "good", native=(above(),))
+    limits = NO_LIMITS | d.turn(({}, {"perWorkload": {"maxUnavailable": 1}}))
+    d.policy("p", timing={"violationGraceSeconds": d.pick((0, 0, 20))}, limits=limits)
+    d.workload(d.chance.randint(2, 6), "good", native=(above(),))
     ours, karpenter = "taintwarden.io/do-not-evict", "karpenter.sh/do-not-disrupt"
 
     def mark() -> dict[str, str]:
@@ -1149,7 +1177,9 @@ def shares(d: Draw) -> None:
     d.settings |= {"replaced_within": d.pick((3.0, 60.0, 900.0)), "calm_seconds": 300.0}
     d.cluster(3)
     guard = {"windowSeconds": 600, "maxPercent": d.pick((10, 20, 40))}
-    d.policy("p", limits=NO_LIMITS | {"guard": guard, "evictionsPerSecond": d.pick((0.5, 2)), "burst": 1})
+    part = {"evictionsPerSecond": 0.5}
+    rate = d.turn(({"evictionsPerSecond": d.pick((0.5, 2)), "burst": 1}, {"perNamespace": part}, {"perZone": part}))
+    d.policy("p", limits=NO_LIMITS | {"guard": guard} | rate)
     for number, name in enumerate(d.nodes):
         for _ in range(d.chance.randint(8, 12) if number else d.chance.randint(6, 20)):
             d.pod(name, native=(above(grace=0),))

@@ -30,9 +30,9 @@ class Weather:
     """What happens to some requests for a while.
 
     ``behaviour``: ``connect`` (waits before its socket), ``slow`` (before its effect), ``slow-answer``, ``hang`` (a
-    webhook that times out), ``deny`` (one that denies), ``throttle`` (flow control), ``error`` (500), ``drop`` (no
-    effect, no answer), ``lost`` (an effect, no answer), ``late`` (the effect comes after its caller gave up), ``twice``
-    (the effect comes twice).
+    webhook that times out), ``deny`` (one that denies), ``postpone`` (one that migrates), ``throttle`` (flow
+    control), ``error`` (500), ``drop`` (no effect, no answer), ``lost`` (an effect, no answer), ``late`` (the effect
+    comes after its caller gave up), ``twice`` (the effect comes twice).
     """
 
     name: str
@@ -300,6 +300,8 @@ class Wire:
             return seconds["hang"], status(500, f"Internal error occurred: {message}", "InternalError")
         if "deny" in seconds:
             return 0.0, status(403, 'admission webhook "denies" denied the request', "Forbidden")
+        if "postpone" in seconds:
+            return 0.0, status(429, 'admission webhook "migrates" denied the request: later', "TooManyRequests")
         if "throttle" in seconds:
             details = {"retryAfterSeconds": int(seconds["throttle"])} if seconds["throttle"] else {}
             return 0.0, status(429, "too many requests, please try again later", "TooManyRequests", **details)
