@@ -387,11 +387,11 @@ def records(d: Draw) -> None:
         d.workload(d.chance.randint(6, 9), "any", native=(above(),))
     d.operators(d.pick((1, 2, 2)))
 
-    def overtaken() -> None:
+    def overtaken(node: str = "") -> None:
         behaviour = d.pick(("slow", "slow", "slow", "slow-answer", "late", "lost"))
         given = {"seconds": d.between(3.0, 9.5), "probability": d.pick((0.6, 1.0))}
         d.add("weather", behaviour=behaviour, duration=d.between(2.0, 4.0), what=("guard",), **given)
-        d.bad(d.pick(d.nodes))
+        d.bad(node or d.pick(d.nodes))
         d.wait(2.0, 3.5)
         how = d.pick(("release", "release", "release", "kill", "lose"))
         if how == "release":
@@ -402,8 +402,11 @@ def records(d: Draw) -> None:
             d.add("lease", name="leader", seconds=d.between(8.5, 11.0))
         d.wait(0.5, 3.0)
 
+    for name in d.nodes[:4]:
+        overtaken(name)
+        d.wait(3.0, 10.0)
     d.steps(
-        d.chance.randint(3, 8),
+        d.chance.randint(1, 5),
         [
             (4, overtaken),
             (2, lambda: d.bad(d.pick(d.nodes))),
@@ -434,7 +437,7 @@ def webhooks(d: Draw) -> None:
     if how[0] in ("deny", "throttle"):
         d.add("weather", behaviour="slow", duration=150.0, seconds=0.8, what=("evict",))
     d.wait(0.1, 3.0)
-    keys = d.pick(((SPOT,), (FLAG,), (SLA,), (SPOT, FLAG)))
+    keys = d.turn(((SPOT, FLAG), (FLAG,), (SLA,), (SPOT,)))
     for index, name in enumerate(d.nodes if d.maybe(0.7) else d.some(d.nodes)):
         d.add("taint", name=name, key=keys[index % len(keys)], value="0")
         d.wait(0.0, 0.3)
