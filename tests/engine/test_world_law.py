@@ -548,6 +548,20 @@ def test_a_budget_holds_a_pod_and_nothing_else_does():
     assert budgeted(1).breaches(130) == ["late"]
 
 
+@pytest.mark.parametrize(("first", "found"), [("x", []), ("y", ["late", "turns"])])
+def test_hard_deadlines_come_first(first, found):
+    history = History({})
+    history.policy({}, name="spot", taints=[{"key": "spot"}], reclaim={"deadlineSeconds": 60})
+    history.node("m", None)
+    history.pod("x", node="m", tolerations=[])
+    history.node("n")
+    history.pod("y")
+    history.at(100).node("m", "", key="spot")
+    history.node("n", "940")
+    history.at(101 if first == "x" else 105).call(first, policy="spot" if first == "x" else "p")
+    assert history.breaches(103 if first == "x" else 106) == found
+
+
 def test_a_pod_that_its_budget_blocks_is_not_called():
     history = budgeted(0)
     history.at(110).call("x", 429, BUDGET)

@@ -29,25 +29,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from simulated.calendar import Schedule
-from simulated.world.when import (
-    LAG,
-    NEVER,
-    Due,
-    Json,
-    Node,
-    Pod,
-    Rules,
-    State,
-    carried_over,
-    demands,
-    duration,
-    holds,
-    matches,
-    selects,
-    toleration_of,
-    tolerations_in,
-    valid,
-)
+from simulated.world import when
+from simulated.world.when import LAG, NEVER, Due, Json, Node, Pod, Rules, State
 
 TICK, MOMENT = 0.5, 0.2
 SLACK = 3.0
@@ -261,7 +244,7 @@ READ: Mapping[str, Callable[[Any], Any]] = {
     "devices": Node,
     "pods": Pod,
     "policies": Rules,
-    "profiles": lambda one: (one["spec"].get("podSelector") or {}, valid(one["spec"]["tolerations"])),
+    "profiles": lambda one: (one["spec"].get("podSelector") or {}, when.valid(one["spec"]["tolerations"])),
     "namespaces": lambda one: one["metadata"].get("labels") or {},
     "workloads": lambda one: one["spec"].get("replicas", 1),
     "budgets": dict,
@@ -610,7 +593,7 @@ class Judge:
             self.calls[fact["id"]] = call
             return  # it knows nothing of the leader's calls
         for row, sentence in self._rows(want, surely=True):
-            if row == "budget" and fact["verb"] == "DELETE":
+            if row == "budget" and fact.get("verb") != "POST":
                 continue  # in spite of them
             self._breach(row, want.pod.uid, f"{want.rules.name} called for {want.pod.uid} {sentence}")
         self._turns(call)
@@ -730,14 +713,19 @@ class Judge:
             one for name, one in sorted(self._objects["profiles"].items()) if name.startswith(f"{pod.namespace}/")
         ]
         extended = pod.extended + tuple(
-            t for selector, found in profiles if matches(selector.get("matchLabels", {}), pod.labels) for t in found
+            t
+            for selector, found in profiles
+            if when.matches(selector.get("matchLabels", {}), pod.labels)
+            for t in found
         )
         given = (list(self.policies.values()), pod, node, self._objects["namespaces"].get(pod.namespace), extended)
         bound = self._bound(uid, pod)
-        yield from demands(*given, self._states(pod.node), bound)
+        yield from when.demands(*given, self._states(pod.node), bound)
         for device, claimed in self._objects["claims"].get(uid, {}).items():
             if device in self._nodes:
-                yield from demands(*given, carried_over(self._states(device)), bound, tolerations_in(claimed))
+                yield from when.demands(
+                    *given, when.carried_over(self._states(device)), bound, when.tolerations_in(claimed)
+                )
 
     def _settle(self) -> None:
         """Judge anew whom something has changed."""
@@ -819,11 +807,11 @@ class Judge:
         for rules in self.policies.values():
             if (health := rules.limits.get("zone")) is None:
                 continue
-            bad = [toleration_of({"operator": "Exists"} | one) for one in health["unhealthy"]]
+            bad = [when.toleration_of({"operator": "Exists"} | one) for one in health["unhealthy"]]
             zones: dict[tuple[str, ...], list[bool]] = defaultdict(list)
             for node in nodes:
-                if matches(rules.nodes, node.labels):
-                    zones[node.zone].append(any(holds(one, taint) for one in bad for taint in node.taints))
+                if when.matches(rules.nodes, node.labels):
+                    zones[node.zone].append(any(when.holds(one, taint) for one in bad for taint in node.taints))
             found = {(rules.uid, *zone): "Normal" for zone in zones}
             for zone, ill in zones.items():
                 if len(ill) >= FEW_NODES and sum(ill) >= health["threshold"] * len(ill):
@@ -838,7 +826,7 @@ class Judge:
             name
             for name, one in self._objects["budgets"].items()
             if name.startswith(f"{pod.namespace}/")
-            and matches((one["spec"].get("selector") or {}).get("matchLabels", {}), pod.labels)
+            and when.matches((one["spec"].get("selector") or {}).get("matchLabels", {}), pod.labels)
         ]
 
     def _never_allowed(self, pod: Pod, since: float) -> bool:
@@ -935,7 +923,7 @@ class Judge:
     def _is_open(self, rules: Rules, at: float) -> bool:
         windows = rules.spec.get("windows") or ()
         for one in windows:
-            schedule, seconds = Schedule(one["schedule"]), duration(one["duration"])
+            schedule, seconds = Schedule(one["schedule"]), when.duration(one["duration"])
             first = int(at - seconds) // 60 * 60 + 60
             minutes = (datetime.fromtimestamp(t, UTC).replace(tzinfo=None) for t in range(first, int(at) + 1, 60))
             if any(map(schedule.matches, minutes)):
@@ -957,7 +945,7 @@ class Judge:
             yield "view", ""
         if want.again[perhaps] > now:
             yield "budget", f"{want.again[0] - now:.1f} s before it may be called again"
-        if surely and self._is_well(SEEN) and self._never_allowed(want.pod, now):
+        if surely and self._is_well(SEEN) and self._never_allowed(want.pod, now - self.transit):
             yield "budget", "though its budgets allow no disruption"
         if perhaps and (
             self._is_blocked(want) or any(self._unseen.get(name, 0.0) > now for name in self._budgets_of(want.pod))
@@ -1079,7 +1067,9 @@ class Judge:
         """Whether it was this lane's turn, and this pod's in it."""
         mine, lane, now, others = call.want, call.lane, self.now, False
         for want in self.wants.values():
-            if want is mine or want.ready is None or now - want.ready < SLACK or want.rules.uid != mine.rules.uid:
+            comes_first = want.rules.reclaim is not None and mine.rules.reclaim is None
+            is_other = want.rules.uid != mine.rules.uid and not comes_first
+            if want.pod.uid == mine.pod.uid or is_other or want.ready is None or now - want.ready < SLACK:
                 continue
             if now - self._reads.get(want.pod.node, 0.0) < SEEN or any(
                 bucket.since is None for name, bucket in self._buckets_of(want) if name in OF_PARTS
@@ -1091,6 +1081,8 @@ class Judge:
             if key == lane.key:
                 if is_free or not self._guards.get(key[0]):  # a guard stores first that it goes
                     self._is_first(mine, want)
+            elif is_free and comes_first:
+                self._breach("turns", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
             elif is_free:
                 want.passed[lane.key] += 1
                 fails = key in self._lanes and self._lanes[key].fails_at(now, surely=False)
@@ -1167,4 +1159,4 @@ class Judge:
     def _could(self, rules: Rules, pod: Pod) -> bool:
         states = self._nodes.get(pod.node)
         node = states[-1][1] if states else None
-        return node is not None and selects(rules, pod, node, self._objects["namespaces"].get(pod.namespace))
+        return node is not None and when.selects(rules, pod, node, self._objects["namespaces"].get(pod.namespace))

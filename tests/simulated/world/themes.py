@@ -432,16 +432,16 @@ def webhooks(d: Draw) -> None:
                 d.pod(name, namespace=namespace, grace=d.pick((1, 10)))
     d.operators()
     how = d.turn((("hang", 10.0), ("deny", 0.0), ("hang", 10.0), ("silly", 0.0), ("throttle", 1.0)))
-    d.add("weather", behaviour=how[0], duration=150.0, seconds=how[1], namespace="play")
-    d.options["overall_rate"] = d.turn((None, 8.0))
+    d.add("weather", behaviour=how[0], duration=200.0, seconds=how[1], namespace="play")
+    d.options["overall_rate"] = d.turn((None, 3.0))
     if how[0] in ("deny", "throttle"):
-        d.add("weather", behaviour="slow", duration=150.0, seconds=0.8, what=("evict",))
+        d.add("weather", behaviour="slow", duration=200.0, seconds=0.8, what=("evict",))
     d.wait(0.1, 3.0)
     keys = d.turn(((SPOT, FLAG), (FLAG,), (SLA,), (SPOT,)))
-    for index, name in enumerate(d.nodes if d.maybe(0.7) else d.some(d.nodes)):
+    for index, name in enumerate(d.nodes if d.maybe(0.7) else d.some(d.nodes, 2)):
         d.add("taint", name=name, key=keys[index % len(keys)], value="0")
         d.wait(0.0, 0.3)
-    d.wait(100.0, 120.0)
+    d.wait(150.0, 170.0)
 
 
 def lanes(d: Draw) -> None:
