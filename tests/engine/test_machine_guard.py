@@ -145,6 +145,16 @@ def test_a_policy_that_changed_is_told_as_the_cause():
     assert opened.cause.startswith("the policy changed to generation 2; taint sla:NoExecute on 1 node")
 
 
+def test_a_value_of_before_that_pods_did_not_tolerate_either_is_not_named():
+    """As if that change had made them leave: it may have been their tolerations."""
+    rig = spoiled(guarded(settle_seconds=2), 8)
+    rig.advance(1)
+    rig.node("n1", "sla=930")
+    rig.advance(3)
+    [opened] = told(rig, commands.GuardTripped)
+    assert opened.bad.named == (BadNode("n1", Taint("sla", "930"), None),)
+
+
 @pytest.mark.parametrize("before", [0, 31], ids=["when the taint came", "long ago"])
 def test_a_policy_that_changed_is_not_the_cause(before):
     rig = crowd(GUARDED, 8)

@@ -183,7 +183,7 @@ class HeldAsBouncing(msgspec.Struct, frozen=True, gc=False):
 
 
 class BadNode(msgspec.Struct, frozen=True):
-    """A node, its taint as it is now, and the value that it had before; None if it had none."""
+    """A node, its taint as it is now, and the value ``before``, if pods leave since it is another one."""
 
     name: str
     taint: Taint

@@ -277,5 +277,6 @@ def _claim_on(world: World, node: str, policy: Policy) -> Claim | None:
 def _bad_node(world: World, claim: Claim) -> BadNode:
     taint = claim.verdict.taint
     history = world.cluster.nodes[claim.node].history(history_name(taint))
-    values = () if history is None else history.values
-    return BadNode(claim.node, taint, values[1] if len(values) > 1 else None)
+    if history is None or len(history.values) == 1 or claim.verdict.counts_from < history.held_since:
+        return BadNode(claim.node, taint)
+    return BadNode(claim.node, taint, history.values[1])
