@@ -611,12 +611,15 @@ def test_a_falling_value_does_not_delay_the_deletion():
     assert history.breaches() == ["late"]
 
 
-def bouncing(*times):
-    history = History({"bounce": {"maxBackoffSeconds": 3600}})
+def bouncing(*times, others=()):
+    """``others``: other taints that evict the first of them, too."""
+    history = History({"bounce": {"maxBackoffSeconds": 3600}}, taints=[{"key": "sla"}, {"key": "flag"}])
     history.node("n", "940")
+    history.facts[-1]["object"]["spec"]["taints"][:0] = others
     for index, at in enumerate(times):
         history.at(at).pod(f"x{index}", owner="w")
         history.at(at + 1).call(f"x{index}")
+        history.node("n", "940")
     return history
 
 
@@ -628,6 +631,13 @@ def test_what_comes_back_is_delayed_after_three_rounds():
     history.at(40).pod("y", owner="w")
     assert history.breaches(80) == []
     assert history.breaches(120) == ["late"]
+
+
+def test_a_row_is_of_one_taint():
+    """Which of two taints evicted a pod is not known: it may have been the other one."""
+    flag = {"key": "flag", "value": "x", "effect": "NoExecute"}
+    assert bouncing(10, 20, 30, 40, others=[flag]).breaches() == []
+    assert bouncing(10, 20, 30, 40, 50, others=[flag]).breaches() == ["bounce"]
 
 
 # -- the guard --------------------------------------------------------------------------------------------------------

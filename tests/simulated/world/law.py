@@ -108,6 +108,7 @@ class Call:
     """The same, at the earliest."""
     term: int
     taint: str
+    """By which it had to leave; empty: by one of several, or all."""
     effect: float | None = None
     answered: float | None = None
     doubted: float = 0.0
@@ -588,7 +589,8 @@ class Judge:
             self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
-        call = Call(want, lane, self.now, self.now - self.transit, self._term, want.due.taint.key)
+        taint = want.due.taint.key if want.taints == 1 else ""
+        call = Call(want, lane, self.now, self.now - self.transit, self._term, taint)
         if fact.get("by", self._leader) != self._leader:
             self.calls[fact["id"]] = call
             return  # it knows nothing of the leader's calls
