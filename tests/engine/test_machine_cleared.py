@@ -453,6 +453,19 @@ def test_nothing_is_kept_of_a_namespace_whose_profile_goes_after_it():
     assert kept((verdicts._profiled, verdicts._namespaces), "brief") == []
 
 
+# -- a node that is gone -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_kept_of_a_node_that_is_gone_before_its_read_has_failed():
+    rig = Rig(reached=0).with_pod("sla=940", version=9)
+    assert rig.take(commands.CheckNode)
+    rig.feed(events.NodeGone("n1"))
+    rig.gone("a")
+    rig.process(events.CheckFailed("n1"))
+    rig.out.clear()
+    assert kept(rig.machine._freshness, "n1") == []
+
+
 # -- a policy that is gone ---------------------------------------------------------------------------------------------
 
 

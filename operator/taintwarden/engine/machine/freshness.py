@@ -95,8 +95,8 @@ class Freshness:
 
     def failed(self, name: str) -> None:
         """The read was not answered."""
-        self._reading.pop(name, None)
-        self._release_later(name)
+        if self._reading.pop(name, None) is not None:
+            self._release_later(name)
 
     def seen(self, state: NodeState, version: int) -> None:
         """The stream has delivered this version of a node."""
