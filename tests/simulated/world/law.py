@@ -323,9 +323,10 @@ class Guard:
                 self.grown[1] = self.grown[1] if last > now - SLACK else now
                 self.maybe[uid] = (now, one.pod.namespace, first)
         if self.held or (self.above is not None and now - self.above >= SEEN):
+            before, self.most = self.most, self.most | Counter(surely.values())
             self.held |= surely
-            self.most |= Counter(surely.values())
-            self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
+            if self.most != before:
+                self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
         self.used = len(self.past(now - window - SEEN, surely=False))
         if self.tripped is None and len({*self.maybe, *past}) > self.allowed:
             self.tripped = now
