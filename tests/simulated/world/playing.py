@@ -20,7 +20,17 @@ from simulated.world.world import World
 
 RUNS = int(os.environ.get("SIMULATED_RUNS", "4"))
 FIRST_SEED = int(os.environ.get("SIMULATED_SEED", "0"))
-EXPENSIVE = {"budgets": 2, "webhooks": 2, "zones": 2, "histories": 2, "values": 4, "marks": 2, "dead_nodes": 2}
+EXPENSIVE = {
+    "budgets": 2,
+    "webhooks": 2,
+    "zones": 2,
+    "histories": 2,
+    "values": 4,
+    "marks": 2,
+    "dead_nodes": 2,
+    "labels": 2,
+    "records": 2,
+}
 """Themes of which so many times fewer histories are played."""
 LINES = 25
 
