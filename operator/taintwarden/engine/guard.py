@@ -5,8 +5,9 @@
 * If the sum is above the allowance, the guard trips, before the first eviction of the wave, and holds the policy.
 * The most that it counted of a namespace stands, since values are repaired node by node. If that has not grown for a
   minute, and all namespaces but the largest are together within half of the allowance, it holds only the largest.
-* It is armed again when no pod that counts has to leave any more; while those that have to are of one namespace only,
-  it holds only that one. Or a person releases exactly the held pods: they pass, and count no more.
+* It is armed again when none of them has to leave any more, whatever their budgets allow by then; while those that
+  count are of one namespace only, it holds only that one. Or a person releases exactly the held pods: they pass, and
+  count no more.
 * Unreleased, at most the allowance leaves within a window, 1.5 times of it where the guard holds one namespace.
 
 Every eviction is reserved in the stored record by the pod's UID before its call is made: after a restart those of the
@@ -152,6 +153,8 @@ class Guard:
         """What was counted when it was restored."""
         self._has_grown = False
         """They were more at a time than before."""
+        self._held: dict[GroupKey, None] = {}
+        """Groups of which pods have counted since it tripped, and still have to leave."""
         self._narrows_at = MonotonicTime(0.0)
         self._taken: dict[str, tuple[MonotonicTime, str]] = {}
         """UID -> the slot and the namespace for which its eviction counts, until it is settled."""
@@ -230,16 +233,20 @@ class Guard:
         pods = self._groups[key]
         counts = min(pods, max(0, self.allowed(budget))) if budget else pods
         more = counts - self._counting[key]
+        if not pods:
+            self._held.pop(key, None)
         if more:
             self._counting.change(key, more)
             self._expected.change(namespace, more)
             self._expected_total += more
             self._changed |= more > 0 or self.is_tripped
-            if self.is_tripped:
-                self._count(namespace)
+            if self.is_tripped and counts:
+                self._hold(key)
 
-    def _count(self, namespace: str) -> None:
-        """What counts of a namespace changed while it is tripped."""
+    def _hold(self, key: GroupKey) -> None:
+        """Pods of a group count while it is tripped."""
+        namespace, _ = key
+        self._held[key] = None
         pods = self._past.by_namespace[namespace] + self._expected[namespace]
         if pods > self._counted[namespace]:
             self._counted[namespace], self._has_grown = pods, True
@@ -333,13 +340,14 @@ class Guard:
         return Turn.TRIPPED
 
     def _is_over(self) -> bool:
-        """Whether no pod that counts has to leave, or other settings allow those that do."""
+        """Whether none of the pods that counted has to leave, or other settings allow those that do."""
         is_resized, self._is_resized = self._is_resized, False
-        return not self.expected() or (is_resized and self._may_evict())
+        return not self._held or (is_resized and self._may_evict())
 
     def _trip(self, now: Instant) -> None:
         self.tripped_at = now.wall
         self._counted, self._has_grown = self._past.by_namespace + self._expected, True
+        self._held = dict.fromkeys(self._counting)
         self._unsaved, self._is_reported, self._is_resized = True, False, False
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
 
@@ -362,7 +370,7 @@ class Guard:
 
     def _arm(self) -> Turn | None:
         self.tripped_at, self.cause, self._counted, self._is_resized = None, "", Counter(), False
-        self._stored = Counter()
+        self._stored, self._held = Counter(), {}
         before, self.scope = self.scope, ALL
         self._freed(before)
         self._unsaved = self._changed = True
@@ -465,7 +473,7 @@ class Guard:
 
     def next_look(self, now: Instant, *, may_arm: bool = True) -> float | None:
         """Seconds until it has to be checked again even if nothing happens."""
-        if self._changed or self._passing or (self.is_tripped and may_arm and not self.expected()):
+        if self._changed or self._passing or (self.is_tripped and may_arm and not self._held):
             return 0.0
         waits: list[float] = []
         if self.is_tripped:
@@ -595,8 +603,9 @@ class Guard:
             self._recount(due.namespace, due.budget)
         self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
         self._counted, self._stored = Counter(), Counter(dict(record.counted))
-        for namespace in self._expected if self.is_tripped else ():
-            self._count(namespace)
+        self._held = {}
+        for key in self._counting if self.is_tripped else ():
+            self._hold(key)
         before, self.scope = self.scope, ALL
         self._freed(before)
         self.follow(now)

@@ -143,6 +143,21 @@ def test_a_pod_whose_budget_allows_none_does_not_keep_it_tripped():
     assert bench.look() is Turn.ARMED
 
 
+def test_a_budget_that_allows_none_for_a_while_arms_nothing():
+    bench = Bench()
+    bench.budgets = {"b": 11}
+    uids = pods(20)
+    bench.expect(*uids, budget="b")
+    assert bench.look() is Turn.TRIPPED
+    bench.allow("b", 0)
+    assert bench.look() is None
+    bench.allow("b", 11)
+    assert bench.look() is None
+    bench.allow("b", 0)
+    bench.forget(*uids)
+    assert bench.look() is Turn.ARMED
+
+
 def test_of_a_budget_that_allows_one_one_pod_is_held():
     bench = Bench()
     bench.budgets = {"b": 1}

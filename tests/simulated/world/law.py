@@ -310,7 +310,7 @@ class Guard:
         }
         count = len({*surely, *self.past(now - window + STALE, surely=True)})
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
-        if self.held and not self.held.keys() & surely.keys():
+        if self.held and not self.held.keys() & wants.keys():
             self.held, self.most = {}, Counter()
         if not self.maybe.keys() & wants.keys():
             self.tripped = None

@@ -31,7 +31,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import FAILING
+from taintwarden.engine.limits.refusal import FAILING, VIEW
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
@@ -216,7 +216,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """A limit refuses it."""
         self.refusal = refusal
         self.is_reported = self.is_reported or is_reported
-        if not refusal.is_brief or not self.waited_for:
+        if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # most reads of nodes take a moment
             self.waited_for = refusal.limit
 
     def fail(self, outcome: Outcome, message: str, now: MonotonicTime, retry_at: MonotonicTime) -> None:

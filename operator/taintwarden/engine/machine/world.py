@@ -28,7 +28,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """The greatest Retry-After of a server that is respected; a longer one is cut to it."""
     write_failed: tuple[float, float] = (1.0, 30.0)
     """First and longest delay before any other write that failed is retried."""
-    write_outdated: tuple[float, float] = (0.02, 1.0)
+    write_outdated: tuple[float, float] = (0.02, 5.0)
     """The same for a write to an object that has changed meanwhile: the stream delivers that in a moment."""
     write_refused: tuple[float, float] = (30.0, 600.0)
     """The same for a write that the API server refused: it may be allowed later."""
