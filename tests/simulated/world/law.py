@@ -263,6 +263,8 @@ class Guard:
         self.gone: list[tuple[float, str, str]] = []
         """When it evicted whom: UID and namespace."""
         self.released = released
+        self.paused = -NEVER
+        """When its policy was paused last: whether a wave has grown meanwhile is not known."""
         self.above: float | None = None
         """Since when the sum is surely above the allowance."""
         self.held: dict[str, str] = {}
@@ -353,7 +355,7 @@ class Guard:
 
     def has_to_hold(self, pod: Pod, now: float) -> bool:
         """Whether it is tripped, and holds the pod whatever the operator may have known."""
-        if not self.held or pod.uid in self.released:
+        if not self.held or pod.uid in self.released or now - self.paused < 60.0 + SLACK:
             return False
         return not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
 
@@ -421,6 +423,8 @@ class Judge:
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
         """When a pod that was due was so no longer; 0: it was not."""
         self._released: dict[str, dict[str, bool]] = defaultdict(dict)
+        self._let_go: dict[str, dict[str, None]] = {}
+        """By policy the pods that were there when a person released some while it was paused."""
         """UID of a policy -> UIDs of pods that a person may have released, and whether that is sure."""
         self._zones: dict[tuple[str, ...], tuple[str, float]] = {}
         """Policy and zone, or the policy for all of them -> its state, and since when."""
@@ -536,8 +540,9 @@ class Judge:
         if "release" not in rules.limits:
             return
         self._look_at_guards()
-        if not rules.acts:  # while it is paused pods count, and nothing is demanded by which to know which
-            known.update({uid: False for uid in self._pods if uid not in known})
+        if not rules.acts:  # whoever is there may have to leave
+            self._let_go[rules.uid] = {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
+            known.update({uid: False for uid in self._let_go[rules.uid] if uid not in known})
         may_be_full = zone == "Full" or self.now - since < SLACK
         if not may_be_full and (guard is None or guard.tripped is None):
             return
@@ -754,7 +759,8 @@ class Judge:
                 node = self._nodes[pod.node][-1][1]
                 want = self.wants.get((name, uid))
                 if want is None:
-                    if self._ended.get((name, uid), (0.0, None))[0] < self.now - STALE:
+                    is_over = self._ended.get((name, uid), (0.0, None))[0] < self.now - STALE
+                    if is_over and uid not in self._let_go.get(rules.uid, ()):
                         self._released[rules.uid].pop(uid, None)
                     want = self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
                 else:
@@ -1153,7 +1159,8 @@ class Judge:
                 count = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
                 if not guard.people or guard.people[-1][1] != count:
                     guard.people.append((self.now, count))
-            if not rules.acts:
+            if not rules.acts:  # it counts, and nothing is demanded by which to know whom
+                guard.paused, guard.held, guard.most, guard.above = self.now, {}, Counter(), None
                 continue
             wants = [one for one in self.wants.values() if one.rules.uid == rules.uid]
             guard.look(wants, self.now, self._may_wait(wants), well=self._is_well(SEEN))
