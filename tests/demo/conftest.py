@@ -2,7 +2,7 @@
 
 import pytest
 
-from taintwarden_demo.facts import Departure, Facts, Said
+from taintwarden_demo.facts import Departure, Facts, SeenEvent
 from taintwarden_demo.scenario import Story, tell_story
 
 ENFORCING = {"type": "Enforcing", "status": "True"}
@@ -23,13 +23,15 @@ def facts(story: Story) -> Facts:
                 uid = f"{leave.workload}-{number}"
                 at = change.at + leave.grace_seconds + 0.1
                 facts.departures.append(Departure(uid, uid, leave.workload, change.node, at))
-                facts.said.append(Said("Evicted", uid, uid, change.node, at))
+                facts.events.append(SeenEvent("Evicted", uid, uid, change.node, at))
         for number in range(change.cancels):
             uid = f"payments-stays-{number}"
-            facts.said.append(Said("EvictionScheduled", uid, uid, change.node, change.at - 1))
-            facts.said.append(Said("EvictionCancelled", uid, uid, change.node, change.at))
+            facts.events.append(SeenEvent("EvictionScheduled", uid, uid, change.node, change.at - 1))
+            facts.events.append(SeenEvent("EvictionCancelled", uid, uid, change.node, change.at))
         if change.invalid:
-            facts.said.append(Said("InvalidTaintValue", change.node, "n", change.node, change.at, note="sla=high"))
-    facts.said.append(Said("EvictionBlocked", "checkout-1", "checkout-1", "a1", 17.0))
+            facts.events.append(
+                SeenEvent("InvalidTaintValue", change.node, "n", change.node, change.at, note="sla=high")
+            )
+    facts.events.append(SeenEvent("EvictionBlocked", "checkout-1", "checkout-1", "a1", 17.0))
     facts.policy_status = {"evicted": len(facts.departures), "pending": 0, "conditions": [ENFORCING]}
     return facts

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from taintwarden_demo.facts import Departure, Facts, Said
+from taintwarden_demo.facts import Departure, Facts, SeenEvent
 from taintwarden_demo.judge import Check, judge
 from taintwarden_demo.scenario import Story
 
@@ -24,14 +24,14 @@ def change(facts: Facts, index: int, **fields: object) -> Departure:
 
 
 def forget(facts: Facts, reason: str, count: int = 1) -> None:
-    for said in facts.told(reason)[:count]:
-        facts.said.remove(said)
+    for said in facts.events_of(reason)[:count]:
+        facts.events.remove(said)
 
 
 def leaves_as_well(facts: Facts, workload: str, node: str) -> None:
     departure = Departure(f"{workload}-x", f"{workload}-x", workload, node, 9.0)
     facts.departures.append(departure)
-    facts.said.append(Said("Evicted", departure.pod, departure.uid, node, 9.0))
+    facts.events.append(SeenEvent("Evicted", departure.pod, departure.uid, node, 9.0))
     facts.policy_status["evicted"] += 1
 
 

@@ -116,7 +116,7 @@ async def test_the_same_of_several_pods_is_one_line(cluster: LocalCluster, obser
 
 async def test_a_node_can_be_spoken_of(cluster: LocalCluster, observer: Observer) -> None:
     tell(cluster, "InvalidTaintValue", "The value of taint sla=high:NoExecute cannot be compared", "Node", "c1")
-    (said,) = observer.facts.told("InvalidTaintValue", "c1")
+    (said,) = observer.facts.events_of("InvalidTaintValue", "c1")
     assert "high" in said.note
 
 

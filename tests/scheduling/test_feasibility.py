@@ -17,7 +17,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.operators import Match, Operator, match
 from taintwarden_placement.scheduling.feasibility import (
-    MAX_TOLD,
+    MAX_REASONS,
     AnyOf,
     Demand,
     Judge,
@@ -140,7 +140,7 @@ def test_a_value_costs_as_much_with_a_thousand_tolerations_as_with_some(some):
         judging.refusal(first, {})
         return steps(lambda: [judging.refusal(one, {}) for one in more])
 
-    assert cost(1000) < 1.5 * cost(MAX_TOLD + 2)
+    assert cost(1000) < 1.5 * cost(MAX_REASONS + 2)
 
 
 STEPS_FOR_EACH = 20

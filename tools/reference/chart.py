@@ -111,8 +111,8 @@ def _comment(lines: list[str], number: int, column: int) -> str:
     while above and lines[above - 1].startswith(" " * column + "#"):
         above -= 1
     beside = re.search(r" # (.*)$", lines[number])
-    said = [line.strip(" #") for line in lines[above:number]] + ([beside[1]] if beside else [])
-    return " ".join(said)
+    comments = [line.strip(" #") for line in lines[above:number]] + ([beside[1]] if beside else [])
+    return " ".join(comments)
 
 
 def _default(value: Value) -> str:

@@ -31,10 +31,10 @@ def commands_page() -> str:
     """The body of the page, below its title and note."""
     parts = [HEAD]
     whole = click.Context(main, info_name="taintwarden", terminal_width=WIDTH, **main.context_settings)
-    told: dict[str, str] = {}
+    words: dict[str, str] = {}
     for context in _contexts(whole):
         text = _help(context)
-        same = told.setdefault(_kind(context, text), context.command_path)
+        same = words.setdefault(_kind(context, text), context.command_path)
         parts.append(f"## {context.command_path}\n")
         parts.append(block(text) if same == context.command_path else f"As `{same}`.\n")
         if settings := PROCESSES.get(context.command.name or ""):

@@ -481,7 +481,7 @@ def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str
     return _unselected(policy, pod_class, namespace_labels)
 
 
-def spares(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
+def exemption(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
     """Why ``policy`` leaves pods of this class, which it selects, on a node that will be removed; None: it does not.
 
     Pods of a DaemonSet belong to their node: no other node would take them.

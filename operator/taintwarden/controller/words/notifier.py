@@ -32,7 +32,7 @@ Note = str | Callable[[], str]
 log = structlog.get_logger()
 
 
-class Said(NamedTuple):
+class Report(NamedTuple):
     """The words for a notice: facts of its log line beside its subject, note of its Event, and which of its names."""
 
     facts: Mapping[str, object]
@@ -111,7 +111,7 @@ class NoticeRow(NamedTuple):
     kind: str
     reasons: Sequence[str]
     action: str
-    say: Callable[[Notifier, Any], Said]
+    say: Callable[[Notifier, Any], Report]
     """Counts the notice, and finds the words."""
 
 
@@ -121,10 +121,10 @@ ROWS: dict[type, NoticeRow] = {}
 
 def row(
     notice: type, about: About, level: str, lines: str, kind: str = "", reasons: str = "", action: str = ""
-) -> Callable[[Callable[[Notifier, Any], Said]], None]:
+) -> Callable[[Callable[[Notifier, Any], Report]], None]:
     """Add a row. Where it has several names, they are separated by spaces."""
 
-    def add(say: Callable[[Notifier, Any], Said]) -> None:
+    def add(say: Callable[[Notifier, Any], Report]) -> None:
         ROWS[notice] = NoticeRow(about, level, lines.split(), kind, reasons.split(), action, say)
 
     return add
@@ -151,41 +151,41 @@ POLICY = About(lambda n: policy_subject(n.policy.name, n.policy.uid), lambda n: 
 
 
 @row(commands.Cancelled, POD, "info", "eviction-cancelled", NORMAL, "EvictionCancelled", "Cancel")
-def _cancelled(to: Notifier, n: commands.Cancelled) -> Said:
+def _cancelled(to: Notifier, n: commands.Cancelled) -> Report:
     to.metrics.cancelled.labels(n.verdict.policy.name).inc()
     if n.node_gone:
-        return Said({}, f"Node {n.pod.node} is gone, so its taint {n.verdict.taint} evicts no pod")
+        return Report({}, f"Node {n.pod.node} is gone, so its taint {n.verdict.taint} evicts no pod")
     policy, taint = n.verdict.policy, n.verdict.taint
     if policy.mode is Mode.PAUSED:
-        return Said({}, f"Stays on {n.pod.node}: policy {policy.name} is paused, so taint {taint} evicts no pod")
+        return Report({}, f"Stays on {n.pod.node}: policy {policy.name} is paused, so taint {taint} evicts no pod")
     # With the deadline, so that each cancellation is an Event of its own: a flapping taint is seen by their number.
     due_at = n.verdict.due_at(n.pod.bound_at)
     deadline = "" if due_at is None else f", its deadline was {rfc3339.at(due_at)}"
-    return Said({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it{deadline}")
+    return Report({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it{deadline}")
 
 
 @row(commands.Decided, POD, "info", "eviction-decided")
-def _decided(to: Notifier, n: commands.Decided) -> Said:
+def _decided(to: Notifier, n: commands.Decided) -> Report:
     if n.limit:
         to.metrics.limit_wait.labels(n.limit).observe(n.waited)
-    return Said({"due": rfc3339.at(n.due_at), "why": to.why(n.verdict)})
+    return Report({"due": rfc3339.at(n.due_at), "why": to.why(n.verdict)})
 
 
 @row(commands.Rehearsed, POD, "info", "eviction-rehearsed", NORMAL, "EvictionDryRun", "Evict")
-def _rehearsed(to: Notifier, n: commands.Rehearsed) -> Said:
+def _rehearsed(to: Notifier, n: commands.Rehearsed) -> Report:
     policy, why = n.verdict.policy, to.why(n.verdict)
     to.metrics.evictions.labels(policy.name, "dry-run").inc()
-    return Said({"why": why}, f"Would be evicted from {n.pod.node} now: {why} ({_named(policy)})")
+    return Report({"why": why}, f"Would be evicted from {n.pod.node} now: {why} ({_named(policy)})")
 
 
 @row(commands.Evicted, POD, "info", "eviction-settled", NORMAL, "Evicted", "Evict")
-def _evicted(to: Notifier, n: commands.Evicted) -> Said:
+def _evicted(to: Notifier, n: commands.Evicted) -> Report:
     outcome = "past-budget" if n.past_budgets else "evicted"
     to.metrics.evictions.labels(n.verdict.policy.name, outcome).inc()
     to.metrics.lateness.observe(n.lateness)
     done = f"Deleted {wording.in_spite_of(n.past_budgets)}" if n.past_budgets else "Evicted"
     note = to.late("{} from {}: {} ({})", n.verdict, done, n.pod.node)
-    return Said({"outcome": outcome, "lateness": round(n.lateness, 3)}, note)
+    return Report({"outcome": outcome, "lateness": round(n.lateness, 3)}, note)
 
 
 @row(
@@ -197,58 +197,58 @@ def _evicted(to: Notifier, n: commands.Evicted) -> Said:
     "EvictionFailed EvictionBlocked",
     "Evict",
 )
-def _hindered(to: Notifier, n: commands.Hindered) -> Said:
+def _hindered(to: Notifier, n: commands.Hindered) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, n.outcome).inc()
     facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": rfc3339.at(n.retry_at)}
     note = f"Not evicted from {n.pod.node} ({n.outcome.row.why}): {n.message}. It is retried."
-    return Said(facts, note, int(n.outcome.row.by_budget))
+    return Report(facts, note, int(n.outcome.row.by_budget))
 
 
 @row(commands.Left, POD, "info", "eviction-settled")
-def _left(to: Notifier, n: commands.Left) -> Said:
+def _left(to: Notifier, n: commands.Left) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, "gone").inc()
-    return Said({"outcome": "gone"})
+    return Report({"outcome": "gone"})
 
 
 @row(commands.HeldByBudget, POD, "info", "eviction-held", WARNING, "EvictionBlocked", "Evict")
-def _held_by_budget(_: Notifier, n: commands.HeldByBudget) -> Said:
+def _held_by_budget(_: Notifier, n: commands.HeldByBudget) -> Report:
     until = {} if n.until is None else {"until": rfc3339.until(n.until)}
     end = "It waits until that changes."
     if until:
         end = f"It is deleted at {until['until']} (EvictThenDelete), unless a limit holds it then."
-    return Said({"reason": n.reason, **until}, f"Has to leave {n.pod.node}, but {n.reason}. {end}")
+    return Report({"reason": n.reason, **until}, f"Has to leave {n.pod.node}, but {n.reason}. {end}")
 
 
 @row(commands.Bounced, POD, "info", "eviction-bounced")
-def _bounced(to: Notifier, n: commands.Bounced) -> Said:
+def _bounced(to: Notifier, n: commands.Bounced) -> Report:
     to.metrics.bounces.labels(n.verdict.policy.name).inc()
-    return Said({"in_a_row": n.in_a_row})
+    return Report({"in_a_row": n.in_a_row})
 
 
 @row(commands.HeldAsBouncing, POD, "warning", "eviction-bouncing", WARNING, "EvictionBouncing", "Evict")
-def _held_as_bouncing(_: Notifier, n: commands.HeldAsBouncing) -> Said:
+def _held_as_bouncing(_: Notifier, n: commands.HeldAsBouncing) -> Report:
     until = rfc3339.until(n.until)
     note = f"Waits until {until}: {n.reason}. {wording.comes_back(n.pod)}."
-    return Said({"reason": n.reason, "until": until}, note)
+    return Report({"reason": n.reason, "until": until}, note)
 
 
 @row(commands.DeadlineAtRisk, POD, "warning", "deadline-at-risk", WARNING, "DeadlineAtRisk", "Schedule")
-def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Said:
+def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Report:
     gone = rfc3339.at(n.hard_at)
     note = f"{n.pod.node} is gone at {gone}, before the pod can stop gracefully: {n.reason}"
-    return Said({"gone": gone, "reason": n.reason}, note)
+    return Report({"gone": gone, "reason": n.reason}, note)
 
 
 @row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
-def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Said:
+def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Report:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
     gone, is_gone = rfc3339.at(n.hard_at), "is gone at" if n.reason == "grace-cut" else "counts as gone since"
     note = f"{MISSED.get(n.reason, n.reason)}: {n.pod.node} {is_gone} {gone}"
-    return Said({"gone": gone, "reason": n.reason}, note)
+    return Report({"gone": gone, "reason": n.reason}, note)
 
 
 @row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
-def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
+def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Report:
     policy, guard = n.policy, n.policy.limits.guard
     counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds, n.bad)
     scope = "one namespace" if n.of_one_namespace else ""  # its name is not public
@@ -256,48 +256,48 @@ def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Said:
     advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
     note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
     facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
-    return Said({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)
+    return Report({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)
 
 
 @row(commands.GuardArmed, POLICY, "info", "guard-armed", NORMAL, "GuardArmed", "Guard")
-def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Said:
+def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Report:
     none = "None of the pods that it held has to leave any more"
     note = f"The policy is paused. {none}" if n.policy.mode is Mode.PAUSED else f"{none}: evictions continue"
     if n.released is not None:
         note = f"The guard was reset: it releases {wording.pods(n.released)}"
-    return Said({"released": n.released}, note)
+    return Report({"released": n.released}, note)
 
 
 @row(commands.EvictionsHalted, POLICY, "warning", "evictions-halted", WARNING, "EvictionsHalted", "Halt")
-def _evictions_halted(_: Notifier, n: commands.EvictionsHalted) -> Said:
+def _evictions_halted(_: Notifier, n: commands.EvictionsHalted) -> Report:
     note = _mode(n.policy) + wording.all_zones_full(n.policy, n.waiting, n.zones)
-    return Said({"zones": n.zones, "waiting": n.waiting}, note)
+    return Report({"zones": n.zones, "waiting": n.waiting}, note)
 
 
 @row(commands.EvictionsResumed, POLICY, "info", "evictions-resumed", NORMAL, "EvictionsResumed", "Halt")
-def _evictions_resumed(*_: object) -> Said:
-    return Said({}, "Not every zone is Full any more: evictions continue")
+def _evictions_resumed(*_: object) -> Report:
+    return Report({}, "Not every zone is Full any more: evictions continue")
 
 
 @row(commands.InvalidValue, NODE, "warning", "taint-value-invalid", WARNING, "InvalidTaintValue", "Evaluate")
-def _invalid_value(to: Notifier, n: commands.InvalidValue) -> Said:
+def _invalid_value(to: Notifier, n: commands.InvalidValue) -> Report:
     to.metrics.invalid_values.labels("taint").inc()
     verdict, policy, taint = n.verdict, n.verdict.policy, str(n.verdict.taint)
     effect = f"{wording.invalid_effect(verdict, held=n.held)} (policy {policy.name})"
     note = f"{_mode(policy)}Taint {taint} is invalid ({wording.invalid_value(verdict)}): {effect}"
-    return Said({"taint": taint, "policy": policy.name, "held": n.held, "judged_by": verdict.judged_value}, note)
+    return Report({"taint": taint, "policy": policy.name, "held": n.held, "judged_by": verdict.judged_value}, note)
 
 
 @row(commands.Degraded, NODE, "info", "node-evicting", WARNING, "EvictingNode", "Evaluate")
-def _degraded(_: Notifier, n: commands.Degraded) -> Said:
+def _degraded(_: Notifier, n: commands.Degraded) -> Report:
     policy, must = n.policy, "have" if n.policy.mode is Mode.ENFORCE else "would have"
     note = f"{_mode(policy)}Pods {must} to leave because of taint {n.taint} (policy {policy.name})"
-    return Said({"taint": str(n.taint), "policy": policy.name, "pods": n.pods}, note)
+    return Report({"taint": str(n.taint), "policy": policy.name, "pods": n.pods}, note)
 
 
 @row(commands.UnreadableHistory, NODE, "warning", "taint-history-unreadable")
-def _unreadable_history(_: Notifier, n: commands.UnreadableHistory) -> Said:
-    return Said({"reason": n.reason})
+def _unreadable_history(_: Notifier, n: commands.UnreadableHistory) -> Report:
+    return Report({"reason": n.reason})
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ class Freshness:
     def __init__(self, world: World) -> None:
         self._world = world
         self._reached = -1
-        self._heard_at: MonotonicTime | None = None
+        self._last_event_at: MonotonicTime | None = None
         self._trusted_from = MonotonicTime(0.0)
         """Until then the node stream may deliver what it held back."""
         self._reading: dict[str, MonotonicTime] = {}
@@ -36,18 +36,18 @@ class Freshness:
     def reached(self, resource_version: int) -> None:
         """The node stream has delivered everything up to here."""
         self._reached = max(self._reached, resource_version)
-        self._hear()
+        self._note_event()
 
-    def _hear(self) -> None:
+    def _note_event(self) -> None:
         now, timings = self._world.now.monotonic, self._world.timings
-        if self._heard_at is not None and now > self._heard_at + timings.silence:
+        if self._last_event_at is not None and now > self._last_event_at + timings.silence:
             self._trusted_from = later(now, timings.backlog)
-        self._heard_at = now
+        self._last_event_at = now
 
     def listed(self, resource_version: int) -> None:
         """A list replaces what is known: after a restore of etcd, versions may be lower than before."""
         self._reached = resource_version
-        self._heard_at = self._trusted_from = self._world.now.monotonic
+        self._last_event_at = self._trusted_from = self._world.now.monotonic
         for state in self._world.cluster.nodes.values():
             state.confirmed_version = state.awaited_version = -1
         for name in list(self._refused):
@@ -61,8 +61,8 @@ class Freshness:
         if claim.version > self._reached and claim.version > state.confirmed_version:
             return False
         silence = self._world.timings.silence
-        is_heard = self._heard_at is not None and self._trusted_from <= now <= self._heard_at + silence
-        return is_heard or now <= state.confirmed_at + silence
+        is_recent = self._last_event_at is not None and self._trusted_from <= now <= self._last_event_at + silence
+        return is_recent or now <= state.confirmed_at + silence
 
     def refuse(self, claim: Claim) -> Refusal | None:
         """Why the pod of a due claim waits; None if its node is known well enough. A read of the node is requested."""
@@ -100,7 +100,7 @@ class Freshness:
 
     def seen(self, state: NodeState, version: int) -> None:
         """The stream has delivered this version of a node."""
-        self._hear()
+        self._note_event()
         if 0 <= state.awaited_version <= version:
             state.awaited_version = -1
             self._release(state.name)

@@ -10,12 +10,12 @@ from taintwarden.engine.evaluate import (
     Grounds,
     TaintVerdict,
     exclusion,
+    exemption,
     grounds_of,
     is_invalid,
     node_exclusion,
     selects_namespace,
     selects_node,
-    spares,
 )
 from taintwarden.engine.machine.cluster import Judged, NodeState, history_name
 from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations, ZoneHealth
@@ -69,7 +69,7 @@ class Verdicts:
         """Policy -> how many pods it may evict: the sum of what nodes have."""
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: _OfClass[tuple[Policy, ...]] = WeakKeyDictionary()
-        self._sparing: _OfClass[Mapping[Policy, str]] = WeakKeyDictionary()
+        self._exemptions: _OfClass[Mapping[Policy, str]] = WeakKeyDictionary()
         self._profiles = Profiles()
         self._profiled: WeakKeyDictionary[PodClass, tuple[Mapping[str, Profile], _Profiled]] = WeakKeyDictionary()
         """The profiles of a class, and all its tolerations including theirs, while its namespace has these profiles."""
@@ -136,8 +136,8 @@ class Verdicts:
         found = state.judged.get(pod_class)
         if found is None:
             found = self.compute(state, pod_class)
-            if spared := self._spared(state, pod_class):
-                found = found[0], found[1] + spared
+            if exempt := self._exempt(state, pod_class):
+                found = found[0], found[1] + exempt
             state.judged[pod_class] = found
         return found
 
@@ -149,12 +149,12 @@ class Verdicts:
         policies = tuple([policy for policy in self.select(state) if policy in selecting])
         return self._evaluate(state, pod_class, policies) if policies else ((), ())
 
-    def _spared(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
+    def _exempt(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
         """What policies would do with pods that they leave on nodes that will be removed."""
         found: tuple[Grounds, ...] = ()
         if not self.uses.reclaim:
             return found
-        for policy, reason in self.sparing(pod_class).items():
+        for policy, reason in self.exemptions(pod_class).items():
             if policy in self.select(state) or _opts_out(state, policy):
                 found += grounds_of(self._evaluate(state, pod_class, (policy,))[0], reason)
         for policy in self.selecting(pod_class) if state.do_not_evict else ():
@@ -250,14 +250,14 @@ class Verdicts:
             self._selecting[pod_class] = self.policies, labels, found
         return found
 
-    def sparing(self, pod_class: PodClass) -> Mapping[Policy, str]:
+    def exemptions(self, pod_class: PodClass) -> Mapping[Policy, str]:
         """The policies that leave pods of a class on nodes that will be removed, each with the reason."""
         labels = self._namespaces.get(pod_class.namespace)
-        policies, labelled, found = self._sparing.get(pod_class, (None, None, {}))
+        policies, labelled, found = self._exemptions.get(pod_class, (None, None, {}))
         if policies is not self.policies or labelled is not labels:
-            reasons = {one: spares(one, pod_class, labels) for one in self.policies if one.reclaim is not None}
+            reasons = {one: exemption(one, pod_class, labels) for one in self.policies if one.reclaim is not None}
             found = {one: reason for one, reason in reasons.items() if reason}
-            self._sparing[pod_class] = self.policies, labels, found
+            self._exemptions[pod_class] = self.policies, labels, found
         return found
 
 

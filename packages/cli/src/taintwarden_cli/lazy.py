@@ -96,6 +96,6 @@ def _missing(name: str, entry: CommandEntry) -> click.Command:
         fail(f"taintwarden {name} is not installed: {entry.install}", 1)
 
     words = click.Argument(["words"], nargs=-1, metavar="")
-    told = f"{entry.short_help}\n\nThis is not installed: {entry.install}."
+    text = f"{entry.short_help}\n\nThis is not installed: {entry.install}."
     settings = {"ignore_unknown_options": True}
-    return click.Command(name, settings, fail_to_run, [words], help=told, short_help=entry.short_help)
+    return click.Command(name, settings, fail_to_run, [words], help=text, short_help=entry.short_help)

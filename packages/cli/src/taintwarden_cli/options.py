@@ -45,8 +45,8 @@ def yes_option(command: Command) -> Command:
 
 def operator_option(command: Command) -> Command:
     """Add ``--operator-namespace`` to a command, as the setting ``namespace``."""
-    told = "Namespace of the operator and its Lease. [default: taintwarden-system]"
-    return click.option("--operator-namespace", "namespace", metavar="NAMESPACE", help=told)(command)
+    text = "Namespace of the operator and its Lease. [default: taintwarden-system]"
+    return click.option("--operator-namespace", "namespace", metavar="NAMESPACE", help=text)(command)
 
 
 def cluster_options(command: Command) -> Command:

@@ -16,7 +16,7 @@ class Departure(msgspec.Struct, frozen=True):
     evicted: bool = True
 
 
-class Said(msgspec.Struct, frozen=True):
+class SeenEvent(msgspec.Struct, frozen=True):
     """A Kubernetes Event about ``name`` on ``node`` (for a node: the node itself)."""
 
     reason: str
@@ -33,11 +33,11 @@ class Facts(msgspec.Struct):
     changed_at: dict[tuple[str, str], float] = {}
     """The time at which a node's taint got a value, by node and value."""
     departures: list[Departure] = []
-    said: list[Said] = []
+    events: list[SeenEvent] = []
     fewest_ready: dict[str, int] = {}
     """The smallest number of Ready pods that do not terminate, by workload."""
     policy_status: dict[str, Any] = {}
 
-    def told(self, reason: str, node: str | None = None) -> list[Said]:
+    def events_of(self, reason: str, node: str | None = None) -> list[SeenEvent]:
         """Events with this reason, of one node if given."""
-        return [one for one in self.said if one.reason == reason and node in (None, one.node)]
+        return [one for one in self.events if one.reason == reason and node in (None, one.node)]

@@ -69,8 +69,8 @@ def _span(left: list[Departure], began: float) -> str:
 
 def _cancelled(change: Change, facts: Facts) -> Check:
     expected = f"{change.node} back at {change.value} within the grace: {change.cancels} stay, evictions cancelled"
-    announced = {one.uid for one in facts.told("EvictionScheduled", change.node)}
-    cancelled = {one.uid for one in facts.told("EvictionCancelled", change.node)}
+    announced = {one.uid for one in facts.events_of("EvictionScheduled", change.node)}
+    cancelled = {one.uid for one in facts.events_of("EvictionCancelled", change.node)}
     left = [one for one in facts.departures if one.node == change.node]
     happened = f"{len(announced)} announced, {len(cancelled)} cancelled, {_left(left)}"
     return Check(expected, happened, ok=announced == cancelled and len(cancelled) == change.cancels and not left)
@@ -78,7 +78,7 @@ def _cancelled(change: Change, facts: Facts) -> Check:
 
 def _held(change: Change, facts: Facts) -> Check:
     expected = f"{change.node} at {change.value!r}, a mistake: no pod leaves, the node has a Warning"
-    warnings = [one for one in facts.told("InvalidTaintValue", change.node) if change.value in one.note]
+    warnings = [one for one in facts.events_of("InvalidTaintValue", change.node) if change.value in one.note]
     left = [one for one in facts.departures if one.node == change.node]
     happened = f"{'warned' if warnings else 'no Event'}, {_left(left)}"
     changed = (change.node, change.value) in facts.changed_at
@@ -93,7 +93,7 @@ def _budget(workload: Workload, facts: Facts) -> Check:
     floor = len(workload.nodes) - (workload.max_unavailable or 0)
     expected = f"budget of {workload.name}: never fewer than {floor} of {len(workload.nodes)} Ready, others blocked"
     fewest = facts.fewest_ready.get(workload.name)
-    blocked = {one.uid for one in facts.told("EvictionBlocked") if one.name.startswith(f"{workload.name}-")}
+    blocked = {one.uid for one in facts.events_of("EvictionBlocked") if one.name.startswith(f"{workload.name}-")}
     happened = f"at least {fewest} Ready, {len(blocked)} blocked for a while"
     return Check(expected, happened, ok=fewest is not None and fewest >= floor and bool(blocked))
 
@@ -112,8 +112,8 @@ def _reported(story: Story, facts: Facts) -> Check:
     status = facts.policy_status
     enforcing = any((one["type"], one["status"]) == ("Enforcing", "True") for one in status.get("conditions", ()))
     left = {one.uid for one in facts.departures}
-    said = {one.uid for one in facts.told("Evicted")}
+    reported = {one.uid for one in facts.events_of("Evicted")}
     expected = f"policy {POLICY} says {count} evicted and none pending; every eviction has its Event"
-    happened = f"{status.get('evicted', 0)} evicted, {status.get('pending', 0)} pending, {len(said)} Events"
+    happened = f"{status.get('evicted', 0)} evicted, {status.get('pending', 0)} pending, {len(reported)} Events"
     counts_match = (status.get("evicted"), status.get("pending", 0)) == (count, 0)
-    return Check(expected, happened, ok=enforcing and counts_match and said == left)
+    return Check(expected, happened, ok=enforcing and counts_match and reported == left)

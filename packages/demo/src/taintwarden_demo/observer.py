@@ -10,7 +10,7 @@ from localcluster.kinds.pods import is_ready
 from localcluster.store.entries import Change
 from localcluster.store.store import Store
 from taintwarden_demo import phrases
-from taintwarden_demo.facts import Departure, Facts, Said
+from taintwarden_demo.facts import Departure, Facts, SeenEvent
 from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story
 from taintwarden_demo.views import Line, PodView, apply_event
 from taintwarden_demo.world import WORKLOAD_LABEL
@@ -147,8 +147,8 @@ class Observer:
         node = view.node if view else gone[0] if gone else subject.get("name", "")
         note = event.get("note") or event.get("message") or ""
         reason = event["reason"]
-        self.facts.said.append(
-            Said(reason, subject.get("name", ""), subject.get("uid", ""), node, self.seconds, note=note)
+        self.facts.events.append(
+            SeenEvent(reason, subject.get("name", ""), subject.get("uid", ""), node, self.seconds, note=note)
         )
         if view is not None:
             apply_event(view, reason, note)

@@ -25,19 +25,19 @@ def report(checks: Sequence[Check], seconds: float) -> Report:
     return Report(all(check.ok for check in checks), round(seconds, 1), tuple(checks))
 
 
-def summary(told: Report) -> str:
+def summary(report: Report) -> str:
     """The table and one sentence."""
     table = Table(header_style="bold", width=min(get_terminal_size((WIDTH, 0)).columns, WIDTH), padding=(0, 1))
     table.add_column("", no_wrap=True)
     table.add_column("What had to happen", ratio=6)
     table.add_column("What happened, says the cluster", ratio=4)
-    for check in told.checks:
+    for check in report.checks:
         mark = Text("ok", style="green") if check.ok else Text("WRONG", style="bold red")
         table.add_row(mark, Text(check.expected), Text(check.happened, style="" if check.ok else "red"))
-    wrong = sum(not check.ok for check in told.checks)
+    wrong = sum(not check.ok for check in report.checks)
     verdict = (
-        Text(f"All {len(told.checks)} as expected, in {told.seconds:.0f} s.", style="bold green")
-        if told.ok
-        else Text(f"{wrong} of {len(told.checks)} not as expected.", style="bold red")
+        Text(f"All {len(report.checks)} as expected, in {report.seconds:.0f} s.", style="bold green")
+        if report.ok
+        else Text(f"{wrong} of {len(report.checks)} not as expected.", style="bold red")
     )
     return render("", table, verdict)

@@ -109,8 +109,8 @@ def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[t
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """422: the object is invalid; every violated rule is named."""
-    told = [f"{cause.field}: {cause.message}" for cause in causes]
-    text = told[0] if len(told) == 1 else "[" + ", ".join(told) + "]"
+    words = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = words[0] if len(words) == 1 else "[" + ", ".join(words) + "]"
     details = _where(kind, group, name)
     details["causes"] = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
     subject = f"{kind}.{group}" if group else kind

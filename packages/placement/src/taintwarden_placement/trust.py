@@ -30,20 +30,20 @@ async def spread(client: Client, namespace: str, service: str, wait_seconds: flo
 
     """
     bundle = await _bundle(client, namespace, service, wait_seconds)
-    told = []
+    lines = []
     for kind in ConfigurationKind:
         found = await read_configurations(client, kind, namespace, service)
         for one in found:
             name = f"{kind.value} {one.name}"
             if all(carried == bundle for carried in one.bundles.values()):
-                told.append(f"{name} has the certificate already")
+                lines.append(f"{name} has the certificate already")
                 continue
             await apply_bundle(client, kind, one, bundle)
-            told.append(f"{name} has the certificate now")
-    if not told:
+            lines.append(f"{name} has the certificate now")
+    if not lines:
         msg = f"no webhook configuration calls the Service {namespace}/{service}: apply deploy/base/webhooks.yaml"
         raise UntrustedError(msg)
-    return told
+    return lines
 
 
 async def _bundle(client: Client, namespace: str, service: str, wait_seconds: float) -> bytes:

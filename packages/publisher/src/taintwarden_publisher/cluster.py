@@ -120,14 +120,14 @@ class Cluster:
         except FAULTS as error:
             return Written.FAILED, reason(error)
         try:
-            said = decoded_flat(_ANSWERS.decode, text)
+            parsed = decoded_flat(_ANSWERS.decode, text)
         except NOT_JSON:
-            said = _Answer()
-        if answer.status == 200 and said.kind == "Node":
+            parsed = _Answer()
+        if answer.status == 200 and parsed.kind == "Node":
             return Written.DONE, ""
-        if said.kind != "Status":  # a load balancer has its own 200, 403 and 404
+        if parsed.kind != "Status":  # a load balancer has its own 200, 403 and 404
             return Written.FAILED, f"{answer.status}, which is no answer of an API server"
-        words = printable(said.message, MAX_REASON)
+        words = printable(parsed.message, MAX_REASON)
         return _OUTCOMES.get(answer.status, Written.FAILED), f"{answer.status} {words}".strip()
 
     async def patch_status(self, name: str, status: dict[str, Any]) -> None:

@@ -140,12 +140,12 @@ def publishing(
         return Condition("Publishing", False, Reason.DRY_RUN, f"mode is DryRun: {would}")
     unwritten = f"{nodes_text(len(changes) - len(written))} to be written again in the next round"
     if hindrance is not None:
-        said = (
+        sentence = (
             "the API server refuses to change nodes"
             if hindrance.reason is Reason.WRITE_REFUSED
             else f"{unwritten}, since writes fail"
         )
-        return Condition("Publishing", False, hindrance.reason, f"{said}: {hindrance.words}")
+        return Condition("Publishing", False, hindrance.reason, f"{sentence}: {hindrance.words}")
     state = {one: len(names) for one, names in decision.states.items()}
     have = state[State.PUBLISHED] + state[State.WAITING] + sum(one.kind is not Kind.REMOVED for one in written)
     message = f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key}"

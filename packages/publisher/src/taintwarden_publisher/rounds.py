@@ -110,12 +110,12 @@ class Rounds:
             Why something is left; empty if nothing is.
 
         """
-        told = await self._withdrawn(key)
-        if told:
+        text = await self._withdrawn(key)
+        if text:
             self._tools.metrics.publisher_stuck.labels(self._name).set(1)
         else:
             self._tools.metrics.forget_publisher(self._name)
-        return told
+        return text
 
     async def _withdrawn(self, key: str) -> str:
         async with self.lock:
@@ -127,8 +127,8 @@ class Rounds:
         left = len(changes) - len(written)
         if not left:
             return ""
-        told = f"{reporting.nodes_text(left)} still to be freed of the taint {key}"
-        return told if hindrance is None else f"{told}: {hindrance.words}"
+        text = f"{reporting.nodes_text(left)} still to be freed of the taint {key}"
+        return text if hindrance is None else f"{text}: {hindrance.words}"
 
     async def _accepted(self, spec: PublisherSpec, may_write: Callable[[], bool]) -> Report:
         tools, series, trouble = self._tools, None, None

@@ -164,8 +164,8 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     settings = settings_of(flags)
     uses = ask(settings, lambda session: read_uses(session, key), max_connections=12)
     if uses.policies:
-        told = f"policy {', '.join(uses.policies)} uses the key {key}: remove placement or versionLabels from it first"
-        fail(printable(told), REFUSED)
+        words = f"policy {', '.join(uses.policies)} uses the key {key}: remove placement or versionLabels from it first"
+        fail(printable(words), REFUSED)
     if not uses.nodes:
         fail(printable(f"no node carries labels of placement for {key}"), REFUSED)
     write(render(_shown(key, uses).grid))

@@ -94,9 +94,9 @@ async def change(
 
     """
     stored = await read_policy(session, name)
-    body, told = attempt(stored)
+    body, text = attempt(stored)
     if body is None:
-        return told
+        return text
     meta = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
     whole = {**body, "metadata": meta | body["metadata"]}
     try:
@@ -105,7 +105,7 @@ async def change(
         if tries == 1:
             raise
         return await change(session, name, attempt, manager, tries - 1)
-    return told
+    return text
 
 
 # -- pause and resume -------------------------------------------------------------------------------------------------
@@ -144,8 +144,8 @@ async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, rea
     by, found = "" if resume else await _author(session, reason), []
     for name in names:
         try:
-            told = await change(session, name, _resumed if resume else lambda one: _paused(one, by), FIELD_MANAGER)
-            write(printable(f"{told} (cluster {session.cluster})"))
+            text = await change(session, name, _resumed if resume else lambda one: _paused(one, by), FIELD_MANAGER)
+            write(printable(f"{text} (cluster {session.cluster})"))
             found.append(True)
         except ClusterError as error:
             click.echo(f"taintwarden: {printable(str(error))}", err=True)
@@ -179,8 +179,8 @@ async def _author(session: Session, reason: str) -> str:
     except ClusterError:
         review = _Review()
     user = review.status.get("userInfo", {}).get("username") or "an unknown user"
-    told = f"{user} at {rfc3339.at(time.time())}"
-    return f"{told}: {reason}" if reason else told
+    text = f"{user} at {rfc3339.at(time.time())}"
+    return f"{text}: {reason}" if reason else text
 
 
 class _Review(msgspec.Struct):
@@ -220,8 +220,8 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
         if now.state != found.state:
             msg = f"what holds policy {policy} is not what was shown any more: look again"
             raise ClusterError(msg)
-        told = f"the operator of {cluster} is asked to release what is held of policy {policy}"
-        return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(now.generation)}}}, told
+        text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
+        return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(now.generation)}}}, text
 
     write(printable(ask(settings, lambda session: change(session, policy, attempt, "taintwarden"))))
 

@@ -95,11 +95,11 @@ def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
 
 
 def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:
-    told: dict[tuple[str, bool], list[str]] = {}
+    unchecked: dict[tuple[str, bool], list[str]] = {}
     for source, problem in snapshot.problems.items():
         for check in checks:
             if source in check.needs:
-                told.setdefault((problem, False), []).append(check.id)
+                unchecked.setdefault((problem, False), []).append(check.id)
             elif source in check.uses and all(one not in snapshot.problems for one in check.needs):
-                told.setdefault((problem, True), []).append(check.id)
-    return [NotChecked(printable(problem), ids, partly) for (problem, partly), ids in told.items()]
+                unchecked.setdefault((problem, True), []).append(check.id)
+    return [NotChecked(printable(problem), ids, partly) for (problem, partly), ids in unchecked.items()]

@@ -105,8 +105,8 @@ def _why_it_stays(left: list[ClaimView], taints: list[TaintExplanation]) -> str:
     """
     if left:
         return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
-    told = [why for taint in taints for why in _why_it_evicts_none(taint)]
-    return "; ".join(told) or ("no policy acts on its taints" if taints else "its node has no taints")
+    sentences = [why for taint in taints for why in _why_it_evicts_none(taint)]
+    return "; ".join(sentences) or ("no policy acts on its taints" if taints else "its node has no taints")
 
 
 def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
@@ -114,12 +114,12 @@ def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
         by = next((one.source for one in taint.tolerations if one.holds), "")
         yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
         return
-    told = f"taint {Taint(taint.key, taint.value, taint.effect)}"
+    subject = f"taint {Taint(taint.key, taint.value, taint.effect)}"
     here = [one for one in taint.other_policies if one.reason != OTHER_NODES]
     if taint.other_policies and not here:
-        yield f"{told}: no policy for its key selects the node"
+        yield f"{subject}: no policy for its key selects the node"
     for other in here:
-        yield f"{told}: policy {other.policy} does not act: {other.reason}"
+        yield f"{subject}: policy {other.policy} does not act: {other.reason}"
 
 
 def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehearsal) -> PodExplanation:
@@ -297,8 +297,8 @@ def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]
             answer = match(toleration, taint, evaluation.gates)
             counts = any(one is toleration for one in relevant)
             who = "the annotation" if naming[:1] == ["annotation"] else "".join(naming[:1])
-            told = answer if counts else f"does not count, since {who} names this key"
-            yield TolerationAnswer(toleration, source, counts and answer is Match.HOLDS, told, _text(toleration))
+            result = answer if counts else f"does not count, since {who} names this key"
+            yield TolerationAnswer(toleration, source, counts and answer is Match.HOLDS, result, _text(toleration))
 
 
 def _text(toleration: Toleration) -> str:

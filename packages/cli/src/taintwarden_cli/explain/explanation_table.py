@@ -44,9 +44,9 @@ def _parts(answer: PodExplanation) -> Iterator[RenderableType]:
     for taint in answer.taints:
         yield Text("")
         name = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-        said, style = _VERDICTS[taint.verdict]
+        word, style = _VERDICTS[taint.verdict]
         mode = f", policy {taint.policy} is in mode {taint.mode}" if taint.mode not in (None, "Enforce") else ""
-        yield Text.assemble("Taint ", (printable(name), "bold"), "  ", (said + mode, style))
+        yield Text.assemble("Taint ", (printable(name), "bold"), "  ", (word + mode, style))
         yield Padding(_taint(taint).grid, (0, 0, 0, 2))
 
 
@@ -68,9 +68,9 @@ def _head(answer: PodExplanation) -> Lines:
         due = _due(claim.deadline, claim.seconds_left)
         lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")
     for budget in answer.budgets:
-        told = f"PodDisruptionBudget {budget.name}: {budget.reason}"
+        sentence = f"PodDisruptionBudget {budget.name}: {budget.reason}"
         lines.add(
-            "Budget", None if budget.reason in (answer.waits_for or "") else told, "" if budget.allows else "yellow"
+            "Budget", None if budget.reason in (answer.waits_for or "") else sentence, "" if budget.allows else "yellow"
         )
     lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")
     for fault in answer.invalid_tolerations:
@@ -100,8 +100,8 @@ def _refusals(nodes: Sequence[NodeExplanation]) -> Iterator[tuple[str, str]]:
             by_reason.setdefault(tuple(node.refusals), []).append(node.name)
     for reasons, names in sorted(by_reason.items(), key=lambda one: -len(one[1])):
         more = len(names) - MAX_NAMED
-        told = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-        yield printable(told), printable("; ".join(reasons))
+        sentence = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield printable(sentence), printable("; ".join(reasons))
 
 
 def _taint(taint: TaintExplanation) -> Lines:
@@ -134,5 +134,5 @@ def _due(at: str | None, seconds_left: int | None) -> str:
     """When it happens, as a suffix."""
     if at is None or seconds_left is None:
         return ""
-    told = due(at, seconds_left)
-    return f", {told}" if seconds_left < 0 else f" {told}"
+    sentence = due(at, seconds_left)
+    return f", {sentence}" if seconds_left < 0 else f" {sentence}"

@@ -22,8 +22,8 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
     blocked = blocked_by(budgets, policy, mine)
     if mine is not None and mine.limit == BUDGET and blocked:
         return [blocked]
-    told = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(policy.name, status)
-    return list(filter(None, (told or tripped(policy, status), blocked)))
+    text = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(policy.name, status)
+    return list(filter(None, (text or tripped(policy, status), blocked)))
 
 
 def tripped(policy: Policy, status: PolicyStatus) -> str:
@@ -45,8 +45,8 @@ def _refused_any(policy: str, status: PolicyStatus) -> str:
     """What refuses any pod of the policy: this one is not listed. Its own budgets are known."""
     limits = [one for one in status.limits if one.limit != BUDGET]
     if len(limits) > 1:
-        told = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
-        return f"one of the limits of policy {policy} (by the number of pods that each delays): {told}"
+        text = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
+        return f"one of the limits of policy {policy} (by the number of pods that each delays): {text}"
     return _limit(limits[0].limit, limits[0].message, policy, status) if limits else ""
 
 

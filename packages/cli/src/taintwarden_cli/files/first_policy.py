@@ -180,8 +180,10 @@ def _values(one: Beginning) -> Iterator[str]:
         yield "      valueType: String"
         return
     same = one.lowest == one.highest
-    told = f"all are {printable(one.lowest)}" if same else f"from {printable(one.lowest)} to {printable(one.highest)}"
-    yield f"      # The type of the values: {told}. Any other value is a mistake, and pods are"
+    sentence = (
+        f"all are {printable(one.lowest)}" if same else f"from {printable(one.lowest)} to {printable(one.highest)}"
+    )
+    yield f"      # The type of the values: {sentence}. Any other value is a mistake, and pods are"
     yield "      # judged by the last valid one."
     if one.invalid:
         named = ", ".join(f"{printable(taint.value) or 'none'} on {name}" for name, taint in one.invalid[:NAMED])

@@ -107,8 +107,8 @@ def _files(name: str, report: FileReport, *, recursive: bool) -> Iterator[str]:
     paths = folder.rglob("*") if recursive else folder.iterdir()
     found = sorted(str(path) for path in paths if path.suffix in SUFFIXES and path.is_file())
     if not found:
-        told = f"{printable(name)}: is a folder without {', '.join(SUFFIXES)} files"
-        report.unreadable.append(Unreadable(printable(name), told))
+        sentence = f"{printable(name)}: is a folder without {', '.join(SUFFIXES)} files"
+        report.unreadable.append(Unreadable(printable(name), sentence))
     yield from found
 
 

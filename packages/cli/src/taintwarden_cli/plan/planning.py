@@ -49,8 +49,8 @@ def plan(
     settings = settings_of(flags)
     if swept is not None:
         if taints or remove or enforced:
-            told = "leave out --taint, --remove and --enforce"
-            raise click.UsageError(f"--sweep is a plan of its own: {told}")
+            words = "leave out --taint, --remove and --enforce"
+            raise click.UsageError(f"--sweep is a plan of its own: {words}")
         _sweep(swept, (nodes, zones, selectors), output, settings)
         return
     try:
@@ -113,8 +113,8 @@ def _changes(
     remove: tuple[str, ...],
 ) -> list[Change]:
     if any(where) != bool(taints or remove):
-        told = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
-        raise click.UsageError(f"nodes and changes belong together: {told}")
+        words = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
+        raise click.UsageError(f"nodes and changes belong together: {words}")
     if not any(where):
         return []
     named = Where(*where)

@@ -164,12 +164,12 @@ def _why(step: Step, before: dict[str, int]) -> str:
     """The workloads whose pods leave in addition, and the guards that trip."""
     added = {name: number - before.get(name, 0) for name, number in step.workloads.items()}
     gained = sorted(((number, name) for name, number in added.items() if number > 0), key=lambda one: (-one[0], one[1]))
-    told = [f"{number} of {name}" for number, name in gained[:NAMED]]
+    parts = [f"{number} of {name}" for number, name in gained[:NAMED]]
     if len(gained) > NAMED:
-        told.append(f"{len(gained) - NAMED} more workloads")
+        parts.append(f"{len(gained) - NAMED} more workloads")
     if step.more < 0:
-        told.append(f"{-step.more} fewer")
+        parts.append(f"{-step.more} fewer")
     if step.trips:
         trip = "guard of {} trips" if len(step.trips) == 1 else "guards of {} trip"
-        told.append(f"the {trip.format(', '.join(step.trips))}")
-    return "; ".join(told) or "-"
+        parts.append(f"the {trip.format(', '.join(step.trips))}")
+    return "; ".join(parts) or "-"

@@ -73,8 +73,8 @@ class Change(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         removed = [f"{key}:{effect}" if effect else key for key, effect in self.remove]
-        told = [*(f"{taint} on" for taint in self.taints), *(f"no {one} on" for one in removed)]
-        return f"{', '.join(told).removesuffix(' on').replace(' on,', ',')} on {self.where}"
+        parts = [*(f"{taint} on" for taint in self.taints), *(f"no {one} on" for one in removed)]
+        return f"{', '.join(parts).removesuffix(' on').replace(' on,', ',')} on {self.where}"
 
 
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:

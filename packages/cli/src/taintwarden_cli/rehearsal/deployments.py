@@ -94,8 +94,8 @@ def unready(deployments: Iterable[Deployment], namespace: str) -> str:
     """Why pods that are created now are not completed, in one sentence."""
     for one in deployments:
         if any(one.running(WEBHOOK)) and not one.status.get("readyReplicas"):
-            told = f"of Deployment {namespace}/{one.metadata.name}, the webhook, no replica is ready"
-            return f"{told}: new pods get no placement and no native tolerations"
+            text = f"of Deployment {namespace}/{one.metadata.name}, the webhook, no replica is ready"
+            return f"{text}: new pods get no placement and no native tolerations"
     return ""
 
 

@@ -87,13 +87,13 @@ def liveness(
     """
     reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
     renewed_at = _renewed_at(lease)
-    heard_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
+    seen_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
     if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS):
-        return Liveness(_silent(heard_at, now), reported_at)
+        return Liveness(_silent(seen_at, now), reported_at)
     if is_late and renewed_at is not None:
         late = wording.duration(now - renewed_at)
-        told = f"the operator has not renewed its Lease for {late}: nothing is evicted until it does"
-        return Liveness(told, reported_at)
+        sentence = f"the operator has not renewed its Lease for {late}: nothing is evicted until it does"
+        return Liveness(sentence, reported_at)
     if reported_at is not None and now - reported_at > SILENT_SECONDS:
         held = "" if renewed_at is None else ", though it renews its Lease"
         return Liveness(_silent(reported_at, now, held), reported_at)

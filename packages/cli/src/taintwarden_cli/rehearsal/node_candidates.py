@@ -121,8 +121,8 @@ class Candidate:
     def _of_placement(self, node: Node, mismatch: str) -> Obstacle:
         """A node that does not match by its labels of placement."""
         if self.is_impossible:
-            told = f"{mismatch}: what restricts it to nodes could not be written when it was created"
-            return Obstacle(ObstacleKind.IMPOSSIBLE, told)
+            words = f"{mismatch}: what restricts it to nodes could not be written when it was created"
+            return Obstacle(ObstacleKind.IMPOSSIBLE, words)
         wanted = self._candidates.wanted(node)
         if self._place.refusal((), wanted.on(labels_of(node))) is None:
             differing = ", ".join(

@@ -12,7 +12,7 @@ from taintwarden_placement.admission.own_objects import INJECT
 NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes are not considered"
 DAEMON_SET = "DaemonSet"
 _UNINTENDED = tuple(kind for kind in ObstacleKind if kind not in (ObstacleKind.TAINT, ObstacleKind.AFFINITY))
-Told = tuple[str, str]
+Explanation = tuple[str, str]
 """Why, and what to do."""
 
 
@@ -38,17 +38,17 @@ def diagnose(
     )
     kind = ObstacleKind.IMPOSSIBLE if candidate.is_impossible else next(alone, None)
     if not nodes:
-        told = "there is no node", "add a node"
+        answer = "there is no node", "add a node"
     elif taking := sum(not found for found in own.values()):
         steps = "see what the scheduler says, in the Events of the pod: kubectl describe pod"
-        told = f"{taking} of {len(nodes)} nodes may get it: {NOT_CONSIDERED}", steps
+        answer = f"{taking} of {len(nodes)} nodes may get it: {NOT_CONSIDERED}", steps
     elif kind is None and is_of_daemon_set:
-        told = _unsuitable_node(pod, own)
+        answer = _unsuitable_node(pod, own)
     else:
-        why, steps = _told(pod, candidate, kind, own, namespace_labels)
+        why, steps = _explained(pod, candidate, kind, own, namespace_labels)
         none = "the only node may not get it" if len(nodes) == 1 else f"none of the {len(nodes)} nodes may get it"
-        told = f"{none}: {why}" if why else none, steps
-    return PendingDiagnosis(kind, *told, obstacles)
+        answer = f"{none}: {why}" if why else none, steps
+    return PendingDiagnosis(kind, *answer, obstacles)
 
 
 def _recreate(pod: PlacedPod) -> str:
@@ -61,13 +61,13 @@ def _recreate(pod: PlacedPod) -> str:
     return f"kubectl delete pod {name} -n {space}: its {owner.kind} creates it again"
 
 
-def _told(
+def _explained(
     pod: PlacedPod,
     candidate: Candidate,
     kind: ObstacleKind | None,
     obstacles: Mapping[str, Sequence[Obstacle]],
     namespace_labels: Mapping[str, str],
-) -> Told:
+) -> Explanation:
     is_injected = pod.metadata.labels.get(INJECT) != "false" and namespace_labels.get(INJECT) == "true"
     again, faults = _recreate(pod), "; ".join(candidate.wanted.warnings)
     express = (
@@ -101,11 +101,11 @@ def _told(
     return "", f"{step}, then {again}"
 
 
-def _unsuitable_node(pod: PlacedPod, obstacles: Mapping[str, Sequence[Obstacle]]) -> Told:
+def _unsuitable_node(pod: PlacedPod, obstacles: Mapping[str, Sequence[Obstacle]]) -> Explanation:
     owner = pod.controller.name if pod.controller else ""
     why = "; ".join(one.text for found in obstacles.values() for one in found)
-    told = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"
-    return f"{told}: {why}", (
+    answer = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"
+    return f"{answer}: {why}", (
         f"kubectl rollout restart daemonset/{owner} -n {pod.metadata.namespace}, in a namespace with {INJECT}=true, so "
         "that its template gets node affinity; or set updateStrategy.rollingUpdate.maxUnavailable higher than the "
         "number of such nodes"

@@ -151,8 +151,8 @@ class Play:
         counts = Counter((claim.policy.name, claim.due_at < soon) for claim in self._view.all_claims())
         for policy in self._view.policies:
             if policy.mode is Mode.PAUSED:
-                told = wording.would_be_due(counts[policy.name, True], counts[policy.name, False])
-                yield f"policy {policy.name} is {told}: --enforce {policy.name} plans with it"
+                would_be = wording.would_be_due(counts[policy.name, True], counts[policy.name, False])
+                yield f"policy {policy.name} is {would_be}: --enforce {policy.name} plans with it"
 
     def _notes(self) -> Iterator[str]:
         """Reasons why this plan is uncertain."""
@@ -221,7 +221,7 @@ class Play:
         """The API server accepts the eviction: the pod stops, and its controller makes a replacement."""
         pod = command.pod
         self.gone += 1
-        told = self._recording.leave(command, self.instant, self.at, self.gone)
+        planned = self._recording.leave(command, self.instant, self.at, self.gone)
         self._has_left_devices |= command.verdict.taint.origin is not None
         given = command.grace_period_seconds
         grace = pod.shared.grace_seconds if given is None else given
@@ -234,8 +234,8 @@ class Play:
         self._places.leave(pod.node)
         if is_replaced(pod.shared):
             node = self._places.take(pod)
-            told.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
-            told.replaced_on, told.returns_to = node, self._places.returns_to(pod)
+            planned.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
+            planned.replaced_on, planned.returns_to = node, self._places.returns_to(pod)
             if node is not None:
                 self._replace(pod, node)
 

@@ -47,16 +47,16 @@ class Recording:
         """Record a command that only reports; ``at``: seconds since the change."""
         match command:
             case commands.Decided():
-                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
-                told.waited_seconds, told.limit = round(command.waited, 3), command.limit
+                planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                planned.waited_seconds, planned.limit = round(command.waited, 3), command.limit
             case commands.Rehearsed():
-                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
-                told.fate, told.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
-                told.at = rfc3339.at(now.wall)
+                planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                planned.fate, planned.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
+                planned.at = rfc3339.at(now.wall)
             case commands.DeadlineAtRisk() | commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
-                told = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
-                told.late = command.reason
+                planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
+                planned.late = command.reason
             case commands.InvalidValue(verdict=verdict):
                 effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
@@ -74,12 +74,12 @@ class Recording:
     def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
         """The API server accepts the eviction with this number."""
         policy, taint = command.verdict.policy.name, str(command.verdict.taint)
-        told = self._of(command.pod, policy, taint, now.wall)
-        told.policy, told.taint = policy, taint
-        told.fate, told.order, told.deleted = PlannedFate.LEAVES, order, command.delete
-        told.budgets = list(command.past_budgets)
-        told.at, told.after_seconds = rfc3339.at(now.wall), round(at, 3)
-        return told
+        planned = self._of(command.pod, policy, taint, now.wall)
+        planned.policy, planned.taint = policy, taint
+        planned.fate, planned.order, planned.deleted = PlannedFate.LEAVES, order, command.delete
+        planned.budgets = list(command.past_budgets)
+        planned.at, planned.after_seconds = rfc3339.at(now.wall), round(at, 3)
+        return planned
 
     def end(self, now: Instant, places: Places) -> dict[str, Any]:
         """The part of a :class:`~.plan.Plan` that is about pods and guards."""
@@ -117,9 +117,9 @@ class Recording:
         )
 
     def _of(self, pod: Pod, policy: str, taint: str, due_at: float) -> PlannedPod:
-        told = self._pods.get(pod.uid)
-        if told is None:
-            told = self._pods[pod.uid] = PlannedPod(
+        planned = self._pods.get(pod.uid)
+        if planned is None:
+            planned = self._pods[pod.uid] = PlannedPod(
                 namespace=pod.namespace,
                 name=pod.name,
                 node=pod.node,
@@ -129,33 +129,33 @@ class Recording:
                 deadline=rfc3339.at(due_at),
                 already=pod.uid in self._already,
             )
-        return told
+        return planned
 
     def _stay(self, claim: ClaimView, now: WallTime, places: Places) -> None:
         """A pod that is not evicted: why, and the node of its replacement."""
         pod, policy, taint = claim.pod, claim.policy.name, str(claim.verdict.taint)
-        told = self._of(pod, policy, taint, claim.due_at)
-        told.policy, told.taint = policy, taint
-        told.deadline = rfc3339.at(claim.due_at)
+        planned = self._of(pod, policy, taint, claim.due_at)
+        planned.policy, planned.taint = policy, taint
+        planned.deadline = rfc3339.at(claim.due_at)
         is_due = claim.due_at <= now
         if claim.policy.mode is Mode.ENFORCE:
-            told.fate = PlannedFate.HELD if is_due else PlannedFate.LATER
-        elif told.fate is not PlannedFate.WOULD_LEAVE:
-            told.fate = PlannedFate.HELD if is_due else PlannedFate.WOULD_LEAVE
-        if told.fate is PlannedFate.HELD:
-            told.limit = claim.limit or claim.outcome or ""
-            told.reason = wording.why_held(told.limit, claim.detail)
-            told.budgets = list(claim.budgets)
+            planned.fate = PlannedFate.HELD if is_due else PlannedFate.LATER
+        elif planned.fate is not PlannedFate.WOULD_LEAVE:
+            planned.fate = PlannedFate.HELD if is_due else PlannedFate.WOULD_LEAVE
+        if planned.fate is PlannedFate.HELD:
+            planned.limit = claim.limit or claim.outcome or ""
+            planned.reason = wording.why_held(planned.limit, claim.detail)
+            planned.budgets = list(claim.budgets)
         if is_replaced(pod.shared):
-            told.returns_to = places.returns_to(pod)
+            planned.returns_to = places.returns_to(pod)
             if not places.fitting(pod):
-                told.replacement = Replacement.NOWHERE
+                planned.replacement = Replacement.NOWHERE
 
     def _leave_on_node(self, claim: ClaimView) -> None:
         """A pod that its policy leaves on a node that will be gone, unless another one evicted it."""
-        told = self._of(claim.pod, claim.policy.name, str(claim.verdict.taint), claim.due_at)
-        if told.order is None:
-            told.fate, told.reason = PlannedFate.ENDS_WITH_NODE, claim.exempt
+        planned = self._of(claim.pod, claim.policy.name, str(claim.verdict.taint), claim.due_at)
+        if planned.order is None:
+            planned.fate, planned.reason = PlannedFate.ENDS_WITH_NODE, claim.exempt
 
 
 def is_replaced(pod_class: PodClass) -> bool:

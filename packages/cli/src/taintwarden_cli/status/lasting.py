@@ -85,8 +85,8 @@ def absent(
             free[taint.key] += nodes
     if similar := next(iter(get_close_matches(key, free, n=1)), ""):
         have = "has" if free[similar] == 1 else "have"
-        told = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
-        return told, similar
+        text = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
+        return text, similar
     is_always_there = selector.value_type is not None or is_compared
     return (f"no node has a taint {key}, whose values are compared", "") if is_always_there else ("", "")
 
@@ -119,8 +119,8 @@ async def add_problems(session: Session, stored: Iterable[Mapping[str, Any]], fo
     if carried is None:
         return
     for policy in idle:
-        told = (absent(selector, carried, policies)[0] for selector in policy.taints)
-        fine[policy.name].problem = fine[policy.name].problem or next(filter(None, told), "")
+        text = (absent(selector, carried, policies)[0] for selector in policy.taints)
+        fine[policy.name].problem = fine[policy.name].problem or next(filter(None, text), "")
 
 
 def _valid(stored: Iterable[Mapping[str, Any]]) -> Iterator[Policy]:

@@ -71,20 +71,20 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
 
         With ``action: Report`` and in mode DryRun a tripped guard holds no pod.
         """
-        told = self.status.condition("GuardTripped")
-        if told is None or told.reason == "NoGuard":
+        text = self.status.condition("GuardTripped")
+        if text is None or text.reason == "NoGuard":
             return None
         if self.tripped_at is not None:
             return TRIPPED
-        return ZONES_FULL if told.reason == "AllZonesFull" else ARMED
+        return ZONES_FULL if text.reason == "AllZonesFull" else ARMED
 
     @property
     def tripped_at(self) -> str | None:
         """When the guard tripped. The condition may be seconds older than the guard's own status, which decides."""
         if self.status.guard is not None:
             return self.status.guard.tripped_at
-        told = self.status.condition("GuardTripped")
-        return told.last_transition_time if told is not None and told.reason == "MassEviction" else None
+        text = self.status.condition("GuardTripped")
+        return text.last_transition_time if text is not None and text.reason == "MassEviction" else None
 
     @property
     def all_zones_full(self) -> str:
@@ -121,8 +121,8 @@ def summarize(
     found = sorted((_summary(one, now) for one in stored), key=lambda one: one.name)
     present = {one.name for one in found}
     if missing := [name for name in names if name not in present]:
-        told = ", ".join(missing)
-        msg = f"there is no TaintEvictionPolicy {told}; there is {', '.join(sorted(present)) or 'none at all'}"
+        text = ", ".join(missing)
+        msg = f"there is no TaintEvictionPolicy {text}; there is {', '.join(sorted(present)) or 'none at all'}"
         raise LookupError(msg)
     answer = StatusSummary(rfc3339.at(now), [one for one in found if not names or one.name in names])
     if known is not None:

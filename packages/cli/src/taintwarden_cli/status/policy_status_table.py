@@ -37,10 +37,11 @@ def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
     if found.problem:
         yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
     if found.reported_at:
-        told = f"The operator reported {times.ago(found.reported_at)}"
+        sentence = f"The operator reported {times.ago(found.reported_at)}"
         is_late = age > LATE_SECONDS
         yield Text(
-            f"{told}: what follows is as of then." if is_late else f"{told}.", style="yellow" if is_late else "dim"
+            f"{sentence}: what follows is as of then." if is_late else f"{sentence}.",
+            style="yellow" if is_late else "dim",
         )
     if found.problem or found.reported_at:
         yield Text("")
@@ -122,8 +123,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
     for pod in status.next_pods:
-        told = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
-        lines.add("Next pod", told)
+        sentence = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
+        lines.add("Next pod", sentence)
     return lines
 
 

@@ -21,8 +21,8 @@ def decode(resource: Resource, body: Any, *, patched: str | None = None) -> Obje
     value = {name: item for name, item in body.items() if name not in {"kind", "apiVersion"}}
     unknown = schemas.unknown(value, resource.schema)
     if unknown:
-        told = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown)
-        raise _undecodable(resource, told, patched)
+        text = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown)
+        raise _undecodable(resource, text, patched)
     if not resource.custom:
         value = without_nulls(value)
         problems = schemas.check(value, resource.schema)
@@ -48,11 +48,11 @@ def _check_type(resource: Resource, body: Object) -> None:
         )
 
 
-def _undecodable(resource: Resource, told: str, patched: str | None) -> ApiError:
+def _undecodable(resource: Resource, text: str, patched: str | None) -> ApiError:
     if patched is not None:
-        return invalid("", "", "", [wrong("patch", patched, told)])
+        return invalid("", "", "", [wrong("patch", patched, text)])
     kind, version = resource.kind, resource.version
-    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {told}')
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {text}')
 
 
 _OMITTED = {"spec": ("podCIDRs", "taints", "tolerations"), "status": ("conditions",)}

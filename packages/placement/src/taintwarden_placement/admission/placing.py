@@ -55,7 +55,7 @@ class Restrictions(msgspec.Struct):
 
     def warn(self, source: str, faults: Iterable[str]) -> None:
         """Report what could not be expressed, each fault once."""
-        self.warnings += [told for fault in faults if (told := f"{source}: {fault}") not in self.warnings]
+        self.warnings += [text for fault in faults if (text := f"{source}: {fault}") not in self.warnings]
 
 
 def restrictions(demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates) -> Restrictions:

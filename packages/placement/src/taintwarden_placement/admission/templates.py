@@ -47,8 +47,8 @@ def complete_template(
     record = {name: _Change(spec.get(name), _digest(value)) for name, value in found.fields.items()}
     text = msgspec.json.encode(record).decode()
     if len(text) > MAX_RECORD_BYTES:
-        told = f"the template is left as it is: what is added to it would take {len(text)} bytes of an annotation"
-        return AdmissionResponse(warnings=(*found.warnings, told))
+        words = f"the template is left as it is: what is added to it would take {len(text)} bytes of an annotation"
+        return AdmissionResponse(warnings=(*found.warnings, words))
     annotations = mapping(metadata.get("annotations"))
     if record or RECORD_ANNOTATION in annotations:
         kept = {name: value for name, value in annotations.items() if name != RECORD_ANNOTATION}

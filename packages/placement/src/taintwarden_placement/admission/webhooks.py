@@ -149,5 +149,5 @@ def _too_large(pod: object) -> AdmissionResponse | None:
     native = len(sequence(look(pod, "spec", "tolerations")))
     if native <= MAX_OF_A_POD:
         return None
-    told = f"spec.tolerations has {native} items, of which {MAX_OF_A_POD} count: the pod is not looked at"
-    return AdmissionResponse(warnings=(told,))
+    text = f"spec.tolerations has {native} items, of which {MAX_OF_A_POD} count: the pod is not looked at"
+    return AdmissionResponse(warnings=(text,))

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from taintwarden.controller.words.notifier import NODE, Notifier, Said, row
+from taintwarden.controller.words.notifier import NODE, Notifier, Report, row
 from taintwarden.controller.words.wording import duration
 from taintwarden.engine.model import Taint
 from taintwarden.kube.calls.recorder import WARNING
@@ -40,17 +40,17 @@ class LabelsContested(msgspec.Struct, frozen=True):
     "TaintNotMirrored LabelNotMirrored",
     "Evaluate",
 )
-def _not_mirrored(_: Notifier, n: NotMirrored) -> Said:
+def _not_mirrored(_: Notifier, n: NotMirrored) -> Report:
     what = "Taint" if isinstance(n.subject, Taint) else "Label"
     note = (
         f"{what} {n.subject} cannot be repeated in labels of placement: {n.reason}. "
         f"New pods that compare its value are kept off this node"
     )
-    return Said({what.lower(): str(n.subject), "reason": n.reason}, note, int(what == "Label"))
+    return Report({what.lower(): str(n.subject), "reason": n.reason}, note, int(what == "Label"))
 
 
 @row(LabelsContested, NODE, "warning", "node-labels-contested", WARNING, "LabelsContested", "Evaluate")
-def _labels_contested(to: Notifier, n: LabelsContested) -> Said:
+def _labels_contested(to: Notifier, n: LabelsContested) -> Report:
     to.metrics.labels_contested.inc()
     labels, after = list(n.labels), round(n.after)
     note = (
@@ -58,4 +58,4 @@ def _labels_contested(to: Notifier, n: LabelsContested) -> Said:
         f"They are written again after {duration(after)}; until then the scheduler uses what the other "
         f"client wrote. To find it: kubectl get node {n.node} -o yaml --show-managed-fields"
     )
-    return Said({"labels": labels, "times": n.number, "after": after}, note)
+    return Report({"labels": labels, "times": n.number, "after": after}, note)

@@ -177,8 +177,8 @@ def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tu
         fault = f"{value} is no canonical integer, but the scheduler would compare it as {int(value)}"
         return LEFT_OUT, number or LEFT_OUT, fault
     if _IS_LABEL_VALUE(value) is None:
-        told = fault or f"{value} cannot be the value of a label"
-        return LEFT_OUT, number or LEFT_OUT, "" if number and ValueType.VERSION in types else told
+        words = fault or f"{value} cannot be the value of a label"
+        return LEFT_OUT, number or LEFT_OUT, "" if number and ValueType.VERSION in types else words
     if value == HIGHEST:
         fault = f"{value} stands for a node without the taint"
     return value, number or None, fault

@@ -124,8 +124,8 @@ class SchedulerExtender:
         for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
             self._refused(reason, number)
         shown = {
-            name: told if self._shows_values else WITHOUT_VALUES[reason]
-            for name, (reason, told) in found.refused.items()
+            name: text if self._shows_values else WITHOUT_VALUES[reason]
+            for name, (reason, text) in found.refused.items()
         }
         return FilterResult(found.node_names, shown)
 

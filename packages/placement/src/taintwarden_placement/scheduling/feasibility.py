@@ -18,7 +18,7 @@ from taintwarden_placement.affinity.node_matching import Check, check_of, descri
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 """The effects that keep pods off a node; ``PreferNoSchedule`` only lowers its score."""
-MAX_TOLD = 3
+MAX_REASONS = 3
 """Of tolerations, terms and taints in one reason: an Event has 1,024 characters for all nodes."""
 
 
@@ -140,10 +140,11 @@ class Judge:
         if any_of.holds(taint.value):
             return ""
         # Seconds do not decide about scheduling.
-        told = [
-            f"{replace(one, toleration_seconds=None)} {match(one, taint, self._gates)}" for one in relevant[:MAX_TOLD]
+        reasons = [
+            f"{replace(one, toleration_seconds=None)} {match(one, taint, self._gates)}"
+            for one in relevant[:MAX_REASONS]
         ]
-        return f"taint {taint} is not tolerated ({_listed(told, len(relevant)) or 'no toleration for it'})"
+        return f"taint {taint} is not tolerated ({_listed(reasons, len(relevant)) or 'no toleration for it'})"
 
 
 def _make_room(remembered: dict[Any, Any], most: int) -> None:
@@ -185,8 +186,11 @@ class _Affinity:
         if one.fault:
             reason = f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
             return RefusalCause.INVALID, reason
-        told = _listed([self._fault(term, labels) for term in self._required[:MAX_TOLD]], len(self._required))
-        return RefusalCause.AFFINITY, f"the node affinity of {one.source} does not match ({told or 'it has no term'})"
+        reasons = _listed([self._fault(term, labels) for term in self._required[:MAX_REASONS]], len(self._required))
+        return (
+            RefusalCause.AFFINITY,
+            f"the node affinity of {one.source} does not match ({reasons or 'it has no term'})",
+        )
 
     def _fault(self, term: _CheckedTerm, labels: Mapping[str, str]) -> str:
         failed = _failed(term, labels)
@@ -210,10 +214,10 @@ def _failed(term: _CheckedTerm, labels: Mapping[str, str]) -> NodeRequirement | 
     return None
 
 
-def _listed(told: list[str], number: int = 0) -> str:
+def _listed(reasons: list[str], number: int = 0) -> str:
     """The first of so many reasons, or of all that are there."""
-    more = (number or len(told)) - MAX_TOLD
-    return "; ".join(told[:MAX_TOLD]) + (f"; and {more} more" if more > 0 else "")
+    more = (number or len(reasons)) - MAX_REASONS
+    return "; ".join(reasons[:MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
 
 class AnyOf:

@@ -61,8 +61,8 @@ async def _answer(
     try:
         given = decoder.decode(body)
     except NOT_JSON as error:
-        told = f"no arguments of an extender with nodeCacheCapable: true: {printable(str(error), 300)}\n"
-        return web.Response(status=400, text=told), "malformed"
+        words = f"no arguments of an extender with nodeCacheCapable: true: {printable(str(error), 300)}\n"
+        return web.Response(status=400, text=words), "malformed"
     try:
         result = answer(given)
         result = _ENCODER.encode(await result if isawaitable(result) else result)

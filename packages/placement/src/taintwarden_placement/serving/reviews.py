@@ -73,8 +73,8 @@ async def _answer(name: str, judge: Judge, is_logged: Seldom, body: bytearray) -
     try:
         request = _DECODER.decode(body).request
     except NOT_JSON as error:
-        told = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
-        return web.Response(status=400, text=told), "malformed"
+        words = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
+        return web.Response(status=400, text=words), "malformed"
     response, result = _judged(name, judge, is_logged, request)
     return web.Response(body=encode(request, response), content_type="application/json"), result
 

@@ -50,16 +50,16 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
 )
 def nowhere_to_go(context: Context) -> Iterator[Found]:
     """Not considered: resources, affinity to pods, topology spread, volumes, ports, nodes that do not exist yet."""
-    told: set[Subject] = set()
+    reported: set[Subject] = set()
     nodes = _Nodes(context)
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
         leaving = _leaving(context, group)
         if leaving and not nodes.take(group):
-            told.add(group.subject)
-            yield from _told(group, leaving)
-    yield from (one for one in _unplaceable(context, nodes) if one.subject not in told)
+            reported.add(group.subject)
+            yield from _of_leaving(group, leaving)
+    yield from (one for one in _unplaceable(context, nodes) if one.subject not in reported)
 
 
 def _unplaceable(context: Context, nodes: "_Nodes") -> Iterator[Found]:
@@ -89,7 +89,7 @@ def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]
     return [*found.values()]
 
 
-def _told(group: PodGroup, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Found]:
+def _of_leaving(group: PodGroup, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Found]:
     for verdict, pods in leaving:
         enforced = verdict.policy.mode is Mode.ENFORCE
         how = "have to leave" if enforced else "would have to leave"
@@ -143,8 +143,10 @@ def unplaced(context: Context) -> Iterator[Found]:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
         if keys := returning.keys(group.pod_class, group.shape.place):
-            told = ", ".join(keys)
-            yield about(group, f"the scheduler does not compare {told}: evicted pods may come back to the same node")
+            named_keys = ", ".join(keys)
+            yield about(
+                group, f"the scheduler does not compare {named_keys}: evicted pods may come back to the same node"
+            )
 
 
 # -- the built-in controllers -----------------------------------------------------------------------------------------

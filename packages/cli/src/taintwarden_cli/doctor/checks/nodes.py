@@ -42,11 +42,11 @@ def value_invalid(context: Context) -> Iterator[Found]:
             wrong = next(((one, kind, why) for one, kind in typed if (why := invalid_taint(taint, one, ()))), None)
             if wrong is not None:
                 policy, kind, why = wrong
-                told = f"{taint}: policy {policy.name} expects {kind}; {why}"
-                yield Found(subject, told, _restored(name, taint, history, policy, ()))
+                text = f"{taint}: policy {policy.name} expects {kind}; {why}"
+                yield Found(subject, text, _restored(name, taint, history, policy, ()))
             elif asked := _who_cannot(taint, asking):
-                told = f"{taint} cannot be compared, which {asked} ask for"
-                yield Found(subject, told, _restored(name, taint, history, None, asking))
+                text = f"{taint} cannot be compared, which {asked} ask for"
+                yield Found(subject, text, _restored(name, taint, history, None, asking))
 
 
 def _restored(
@@ -98,9 +98,9 @@ def taint_left(context: Context) -> Iterator[Found]:
             seconds = _age(taint, context.snapshot.now)
             if taint.key in _LEFT and (seconds is None or seconds > _LEFT_SECONDS):
                 since = "" if seconds is None else f" for {duration(seconds)}"
-                told = f"is Ready, and has the taint {taint.key}:{taint.effect}{since}"
+                text = f"is Ready, and has the taint {taint.key}:{taint.effect}{since}"
                 remedy = f"kubectl taint node {node.metadata.name} {taint.key}:{taint.effect}-"
-                yield Found(Subject("Node", node.metadata.name), told, remedy)
+                yield Found(Subject("Node", node.metadata.name), text, remedy)
 
 
 def _age(taint: TaintObject, now: float) -> float | None:
@@ -127,7 +127,7 @@ def grace_restarted(context: Context) -> Iterator[Found]:
     for (node, key), counts in found.items():
         often = [number for number in counts.values() if number >= _OFTEN]
         if often:
-            told = (
+            text = (
                 f"evictions of {pods(len(often))} because of {key} were cancelled up to {max(often)} times in an hour"
             )
-            yield Found(Subject("Node", node), f"{told}: their grace begins again each time", pods=len(often))
+            yield Found(Subject("Node", node), f"{text}: their grace begins again each time", pods=len(often))

@@ -45,10 +45,10 @@ def never_acts(context: Context) -> Iterator[Found]:
             continue
         for selector in policy.taints:
             is_compared = _is_compared(context, selector.key)
-            told, similar = absent(selector, carried, context.policies, is_compared=is_compared)
-            if told:
+            text, similar = absent(selector, carried, context.policies, is_compared=is_compared)
+            if text:
                 remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
-                yield Found(subject, told, remedy if similar else "")
+                yield Found(subject, text, remedy if similar else "")
 
 
 def _is_compared(context: Context, key: str) -> bool:
@@ -80,8 +80,8 @@ def too_wide(context: Context) -> Iterator[Found]:
                 yield Found(Subject(POLICY, policy.name), f"acts on {marker}, which such nodes carry all their life")
         selector = policy.selector_for(cordon)
         if selector is not None and selector.key.endswith("*"):
-            told = f"{selector.key} with NoSchedule also selects {cordon}: kubectl cordon evicts the pods of a node"
-            yield Found(Subject(POLICY, policy.name), told)
+            text = f"{selector.key} with NoSchedule also selects {cordon}: kubectl cordon evicts the pods of a node"
+            yield Found(Subject(POLICY, policy.name), text)
 
 
 # -- profiles ---------------------------------------------------------------------------------------------------------
@@ -120,5 +120,5 @@ def profile_tolerates_everything(context: Context) -> Iterator[Found]:
         if any(not one.key and one.operator == Operator.EXISTS for one in profile.tolerations):
             pods = sum(group.count for group in context.running if matching([profile], group.pod_class))
             every = "" if profile.selector.requirements else ", which are all of its namespace"
-            told = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
-            yield Found(Subject("TolerationProfile", profile.name, profile.namespace), told, pods=pods)
+            text = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
+            yield Found(Subject("TolerationProfile", profile.name, profile.namespace), text, pods=pods)
