@@ -210,7 +210,7 @@ class Guard:
         return due.at <= now.wall + self.settings.window_seconds
 
     def _knows(self, due: Due, now: Instant) -> bool:
-        """Whether a pod counts as it should already, also after a change of settings or of the leader."""
+        """Whether a pod counts already as it should."""
         if not self._is_near(due, now):
             return self._later.get(due.uid) == due
         return self.near.get(due.uid) == due
@@ -252,7 +252,7 @@ class Guard:
             self._counted[namespace], self._has_grown = pods, True
 
     def rest(self, uid: str) -> None:
-        """The policy does not act on a pod that has to leave: it is paused, or leaves the pod on its node."""
+        """The policy does not act on a pod that has to leave: it is exempt."""
         self._remove(uid)
         self.unreserve(uid)
 

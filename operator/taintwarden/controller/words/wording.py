@@ -244,7 +244,7 @@ def without_advice(message: str, policy: str) -> str:
 
 
 def guard_advice(policy: str, *, paused: bool = False) -> str:
-    """What to do about a tripped guard, the cautious first. A reset of a paused policy releases no pod."""
+    """What to do about a tripped guard, the cautious first; of a paused policy, before it is resumed."""
     check = f"check with taintwarden plan --enforce {policy} what would be evicted"
     if paused:
         return f"Correct the cause, and {check}, before you resume it (taintwarden resume {policy})"
