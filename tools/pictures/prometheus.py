@@ -67,8 +67,8 @@ async def _chart(session: aiohttp.ClientSession, panel: Panel, begin: float, end
     series = []
     for expression, legend in panel.queries:
         query = expression.replace("$__rate_interval", "5s").replace("$policy", ".+")
-        words = {"query": query, "start": begin, "end": end, "step": STEP_SECONDS}
-        async with session.get("/api/v1/query_range", params=words) as answer:
+        parameters = {"query": query, "start": begin, "end": end, "step": STEP_SECONDS}
+        async with session.get("/api/v1/query_range", params=parameters) as answer:
             found = (await answer.json())["data"]["result"]
         for one in found:
             points = [(float(at), float(value)) for at, value in one["values"]]

@@ -31,10 +31,10 @@ def commands_page() -> str:
     """The body of the page, below its title and note."""
     parts = [HEAD]
     whole = click.Context(main, info_name="taintwarden", terminal_width=WIDTH, **main.context_settings)
-    words: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for context in _contexts(whole):
         text = _help(context)
-        same = words.setdefault(_kind(context, text), context.command_path)
+        same = paths.setdefault(_kind(context, text), context.command_path)
         parts.append(f"## {context.command_path}\n")
         parts.append(block(text) if same == context.command_path else f"As `{same}`.\n")
         if settings := PROCESSES.get(context.command.name or ""):
@@ -49,8 +49,8 @@ def _help(context: click.Context) -> str:
         return context.get_help()
     command = copy.copy(context.command)
     command.add_help_option = False
-    is_told = (context.command.name or "") in PROCESSES
-    command.params = [one for one in command.params if not is_told and COMMON.isdisjoint(one.opts)]
+    has_table = (context.command.name or "") in PROCESSES
+    command.params = [one for one in command.params if not has_table and COMMON.isdisjoint(one.opts)]
     shown = click.Context(command, info_name=context.info_name, parent=context.parent, terminal_width=WIDTH)
     return command.get_help(shown)
 

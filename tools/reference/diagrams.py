@@ -68,8 +68,8 @@ def draw() -> dict[str, str]:
         shown = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, check=True).stdout  # noqa: S603
     drawn = _DRAWN.search(shown)
     found: dict[str, str] = json.loads(html.unescape(drawn[1])) if drawn and drawn[1] else {}
-    words = ((text, found.get(name, "not drawn")) for name, (_, text) in wanted.items())
-    faults = [f"{text}{answer}" for text, answer in words if "<svg" not in answer]
+    answers = ((text, found.get(name, "not drawn")) for name, (_, text) in wanted.items())
+    faults = [f"{text}{answer}" for text, answer in answers if "<svg" not in answer]
     if faults:
         raise RuntimeError("\n".join(faults))
     return found

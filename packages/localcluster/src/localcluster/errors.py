@@ -109,8 +109,8 @@ def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[t
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """422: the object is invalid; every violated rule is named."""
-    words = [f"{cause.field}: {cause.message}" for cause in causes]
-    text = words[0] if len(words) == 1 else "[" + ", ".join(words) + "]"
+    sentences = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = sentences[0] if len(sentences) == 1 else "[" + ", ".join(sentences) + "]"
     details = _where(kind, group, name)
     details["causes"] = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
     subject = f"{kind}.{group}" if group else kind

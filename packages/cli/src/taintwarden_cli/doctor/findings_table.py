@@ -45,8 +45,8 @@ def _parts(found: Diagnosis, checks: dict[str, Check], most: int | None) -> Iter
 def _sum(findings: Sequence[Finding]) -> str:
     objects = len({one.subject for one in findings})
     pods = sum(one.pods for one in findings)
-    sentence = f"{objects} object{'' if objects == 1 else 's'}"
-    return f"{sentence}, {wording.pods(pods)}" if pods else sentence
+    counted = f"{objects} object{'' if objects == 1 else 's'}"
+    return f"{counted}, {wording.pods(pods)}" if pods else counted
 
 
 def _by_remedy(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:

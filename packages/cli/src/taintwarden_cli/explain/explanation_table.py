@@ -100,8 +100,8 @@ def _refusals(nodes: Sequence[NodeExplanation]) -> Iterator[tuple[str, str]]:
             by_reason.setdefault(tuple(node.refusals), []).append(node.name)
     for reasons, names in sorted(by_reason.items(), key=lambda one: -len(one[1])):
         more = len(names) - MAX_NAMED
-        sentence = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-        yield printable(sentence), printable("; ".join(reasons))
+        listed = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield printable(listed), printable("; ".join(reasons))
 
 
 def _taint(taint: TaintExplanation) -> Lines:
@@ -134,5 +134,5 @@ def _due(at: str | None, seconds_left: int | None) -> str:
     """When it happens, as a suffix."""
     if at is None or seconds_left is None:
         return ""
-    sentence = due(at, seconds_left)
-    return f", {sentence}" if seconds_left < 0 else f" {sentence}"
+    when = due(at, seconds_left)
+    return f", {when}" if seconds_left < 0 else f" {when}"

@@ -104,8 +104,8 @@ def _explained(
 def _unsuitable_node(pod: PlacedPod, obstacles: Mapping[str, Sequence[Obstacle]]) -> Explanation:
     owner = pod.controller.name if pod.controller else ""
     why = "; ".join(one.text for found in obstacles.values() for one in found)
-    answer = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"
-    return f"{answer}: {why}", (
+    fault = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"
+    return f"{fault}: {why}", (
         f"kubectl rollout restart daemonset/{owner} -n {pod.metadata.namespace}, in a namespace with {INJECT}=true, so "
         "that its template gets node affinity; or set updateStrategy.rollingUpdate.maxUnavailable higher than the "
         "number of such nodes"

@@ -119,8 +119,8 @@ async def add_problems(session: Session, stored: Iterable[Mapping[str, Any]], fo
     if carried is None:
         return
     for policy in idle:
-        text = (absent(selector, carried, policies)[0] for selector in policy.taints)
-        fine[policy.name].problem = fine[policy.name].problem or next(filter(None, text), "")
+        faults = (absent(selector, carried, policies)[0] for selector in policy.taints)
+        fine[policy.name].problem = fine[policy.name].problem or next(filter(None, faults), "")
 
 
 def _valid(stored: Iterable[Mapping[str, Any]]) -> Iterator[Policy]:

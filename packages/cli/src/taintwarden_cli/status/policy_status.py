@@ -71,20 +71,22 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
 
         With ``action: Report`` and in mode DryRun a tripped guard holds no pod.
         """
-        text = self.status.condition("GuardTripped")
-        if text is None or text.reason == "NoGuard":
+        condition = self.status.condition("GuardTripped")
+        if condition is None or condition.reason == "NoGuard":
             return None
         if self.tripped_at is not None:
             return TRIPPED
-        return ZONES_FULL if text.reason == "AllZonesFull" else ARMED
+        return ZONES_FULL if condition.reason == "AllZonesFull" else ARMED
 
     @property
     def tripped_at(self) -> str | None:
         """When the guard tripped. The condition may be seconds older than the guard's own status, which decides."""
         if self.status.guard is not None:
             return self.status.guard.tripped_at
-        text = self.status.condition("GuardTripped")
-        return text.last_transition_time if text is not None and text.reason == "MassEviction" else None
+        condition = self.status.condition("GuardTripped")
+        if condition is None or condition.reason != "MassEviction":
+            return None
+        return condition.last_transition_time
 
     @property
     def all_zones_full(self) -> str:
