@@ -58,9 +58,10 @@ def test_story(told: Told, story: Story) -> None:
 def deleting_asks_no_budget(scene: Scene) -> None:
     """Event, status and metric say so."""
     node = scene.node()
-    pod = scene.pod("web", node, toleration("Exists", "", 0), labels=APP)
+    # Not at once: budgets and nodes are two watches, and a node may be heard of before the budget is.
+    pod = scene.pod("web", node, toleration("Exists", "", OBSERVED_SECONDS), labels=APP)
     scene.cluster.create_pdb("web-budget", scene.namespace, APP)
-    scene.leaves(pod, scene.taint(node, taint("940")))
+    scene.leaves(pod, scene.taint(node, taint("940")), OBSERVED_SECONDS)
     told = f"Deleted in spite of PodDisruptionBudget {scene.namespace}/web-budget from "
     assert scene.event(pod, "Evicted")["note"].startswith(told)
     wait_until(lambda: scene.status().get("pastBudgets") == 1, PATIENCE_SECONDS, "the status to count it")
