@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.machine.queues import SAME_URGENCY_SECONDS, OrderKey, place_of
 from taintwarden.engine.model import OrderBy, Pod, Policy, Tolerations
-from taintwarden.engine.order import SAME_URGENCY_SECONDS, OrderKey, place_of
 
 MINUTE = SAME_URGENCY_SECONDS
 INTERNER = Interner()

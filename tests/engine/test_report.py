@@ -15,6 +15,7 @@ from taintwarden.engine.machine import (
     commands,
     events,
 )
+from taintwarden.engine.machine.queues import OrderKey, place_of
 from taintwarden.engine.model import (
     GuardSettings,
     Instant,
@@ -26,7 +27,6 @@ from taintwarden.engine.model import (
     Window,
     ZoneHealth,
 )
-from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.reported_status import (
     MAX_MESSAGE_CHARACTERS,
     MAX_ZONES,

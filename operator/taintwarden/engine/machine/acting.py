@@ -9,7 +9,6 @@ from taintwarden.engine.limits.protocol import EVERY_POLICY, LaneKey, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
-from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.queues import LaneGroup
@@ -30,15 +29,12 @@ class Acting:
     Args:
         world: the state.
         judging: whether decisions still stand.
-        ending: ends claims.
         freshness: whether the data on a pod's node is new enough.
         reclaims: reports deadlines that are missed.
 
     """
 
-    def __init__(
-        self, world: World, judging: Judging, ending: Ending, freshness: Freshness, reclaims: Reclaims
-    ) -> None:
+    def __init__(self, world: World, judging: Judging, freshness: Freshness, reclaims: Reclaims) -> None:
         self._accepted: Counter[tuple[str, str]] = Counter()
         """Name and UID of a policy -> evictions that the API server accepted."""
         self._past_budgets: Counter[tuple[str, str]] = Counter()
@@ -47,7 +43,6 @@ class Acting:
         """Why no claim of a policy is admitted now."""
         self._world = world
         self._judging = judging
-        self._ending = ending
         self._freshness = freshness
         self._reclaims = reclaims
         self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
@@ -111,7 +106,7 @@ class Acting:
     def _look_again(self, uid: str) -> None:
         """The eviction was accepted long ago and the watch still shows the pod: evaluate it as it is now."""
         evictee = self._world.claims.evictees[uid]
-        self._ending.end_all(evictee)
+        self._judging.end_all(evictee)
         pod = self._world.cluster.pod(evictee.node, uid)
         if pod is not None:
             self._judging.judge(self._world.cluster.nodes[evictee.node], pod)
@@ -134,7 +129,7 @@ class Acting:
             return
         evictee.is_uncertain = False
         world.limiter.guards.settle(uid, Settlement.STAYS, world.now)
-        self._ending.stay(evictee.node, uid)
+        self._judging.stay(evictee.node, uid)
         pod = world.cluster.pod(evictee.node, uid)
         if pod is not None:
             self._judging.judge(world.cluster.nodes[evictee.node], pod)
@@ -348,7 +343,7 @@ class Acting:
             self._doubts.schedule(event.uid, later(world.now.monotonic, world.timings.leaving))
         else:
             self._settle(call, Settlement.STAYS)
-            self._ending.stay(evictee.node, evictee.uid)
+            self._judging.stay(evictee.node, evictee.uid)
         self._resume(evictee, call, event)
 
     def _settle(self, call: Call, settlement: Settlement) -> None:
@@ -386,9 +381,9 @@ class Acting:
     def _expect_gone(self, evictee: Evictee, call: Call) -> None:
         """The watch decides: a pod that it continues to show is evaluated again."""
         for claim in evictee.claims:
-            self._ending.forget(claim)
+            self._judging.forget(claim)
         if self._world.cluster.pod(evictee.node, evictee.uid) is None:
-            self._ending.end_all(evictee)
+            self._judging.end_all(evictee)
         else:
             by = later(self._world.now.monotonic, self._world.timings.leaving)
             self._world.queues.expect_gone(call.claim, by)
@@ -398,7 +393,7 @@ class Acting:
         world, claim = self._world, call.claim
         pod = world.cluster.pod(evictee.node, evictee.uid)
         if pod is None:
-            self._ending.end_all(evictee)
+            self._judging.end_all(evictee)
             world.report(commands.Left(call.order.pod, claim.verdict))
             return
         self._retry_later(claim, pod, event)

@@ -9,7 +9,6 @@ from taintwarden.engine.derived import with_derived
 from taintwarden.engine.limits.departures import Leaving
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
 from taintwarden.engine.machine.judging import Judging
@@ -27,7 +26,6 @@ class Intake:
     Args:
         world: the state.
         judging: evaluates pods.
-        ending: ends claims.
         freshness: records how far the node stream has come.
         outbox: writes to nodes.
         guarding: learns of changes.
@@ -39,7 +37,6 @@ class Intake:
         self,
         world: World,
         judging: Judging,
-        ending: Ending,
         freshness: Freshness,
         outbox: Outbox,
         guarding: Guarding,
@@ -48,7 +45,6 @@ class Intake:
         self._world = world
         self._source = None if new_source is None else new_source(self)
         self._judging = judging
-        self._ending = ending
         self._freshness = freshness
         self._outbox = outbox
         self._guarding = guarding
@@ -104,7 +100,7 @@ class Intake:
         state = cluster.nodes.get(name)
         if state is None:
             return
-        self._ending.cancel(state.pods)
+        self._judging.cancel(state.pods)
         if state.pods:
             self._world.verdicts.count_again(cluster.replace(name))
         else:
@@ -205,7 +201,7 @@ class Intake:
             source = self._source if world.source is not None or known.shared.devices else None
             if source is not None and source.exchanged(state, known, None):
                 self._judging.nodes_again([node])
-        self._ending.gone(uid)
+        self._judging.gone(uid)
 
     def _leave(self, pod: Pod, until: float) -> None:
         """A pod begins to terminate. If it had to leave, it counts for those policies until it is gone."""

@@ -15,34 +15,25 @@ from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import QUEUED, SETTLED, Claim, Evictee, Phase
 from taintwarden.engine.machine.cluster import NodeState, history_name
-from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.source import pending_key
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, later
+from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, Policy, later
 
 
 class Judging:
-    """Updates claims from verdicts, and informs guards about them.
+    """Makes claims from verdicts, updates and ends them, and informs guards about them.
 
     Args:
         world: the state.
-        ending: ends claims.
         reclaims: reports hard deadlines that pods miss.
         outbox: writes histories.
 
     """
 
-    def __init__(
-        self,
-        world: World,
-        ending: Ending,
-        reclaims: Reclaims,
-        outbox: Outbox,
-    ) -> None:
+    def __init__(self, world: World, reclaims: Reclaims, outbox: Outbox) -> None:
         self._world = world
-        self._ending = ending
         self._reclaims = reclaims
         self._outbox = outbox
         self._nodes: dict[str, None] = {}
@@ -79,9 +70,9 @@ class Judging:
         source = self._world.source
         if self._nodes or (source is not None and source.is_busy):
             return 0.0
-        return min((self._rest(namespace, now) for namespace in self._shares), default=None)
+        return min((self._rest_of(namespace, now) for namespace in self._shares), default=None)
 
-    def _rest(self, namespace: str, now: Instant) -> float:
+    def _rest_of(self, namespace: str, now: Instant) -> float:
         return max(0.0, self._rests_until.get(namespace, now.monotonic) - now.monotonic)
 
     def all_again(self) -> None:
@@ -123,7 +114,7 @@ class Judging:
         for namespace in list(self._shares):
             if budget <= 0:
                 break
-            if not self._rest(namespace, now):
+            if not self._rest_of(namespace, now):
                 budget -= self._judge_share(namespace, each)
         for namespace in [one for one, until in self._rests_until.items() if until <= now.monotonic]:
             if namespace not in self._shares:
@@ -237,7 +228,7 @@ class Judging:
             names = [one.policy.name for one in grounds]
             for claim in claims.of(pod.uid):
                 if claim.policy.name not in names:
-                    self._ending.withdraw(claim)
+                    self._withdraw(claim)
         if not grounds:
             return None
         evictee = claims.evictee(pod)
@@ -247,8 +238,7 @@ class Judging:
         return first
 
     def _decide(self, evictee: Evictee, pod: Pod, grounds: Grounds) -> Claim:
-        policy, now = grounds.policy, self._world.now
-        guard = self._world.limiter.guards.by_policy.get(policy.name)
+        policy, now, guard = grounds.policy, self._world.now, self._guard(grounds.policy)
         # The guard has to count the complete wave before an eviction that is decided now.
         settles_at = now.monotonic if guard is None else later(now.monotonic, guard.settings.settle_seconds)
         claim = evictee.claim_of(policy.name) if evictee.claims else None
@@ -277,7 +267,7 @@ class Judging:
                 self._reclaims.forget(claim.key)
             self._world.queues.wait(claim)
             if claim.rests is not Phase.WAITING:
-                self._ending.rest(claim, pod, was_expected=was_expected)
+                self._rest(claim, pod, was_expected=was_expected)
         elif claim.phase is Phase.BLOCKED and before.verdicts != grounds.verdicts:
             self._world.queues.ask_again(claim)
 
@@ -341,7 +331,7 @@ class Judging:
 
     def waits_for_deletion(self, claim: Claim, pod: Pod) -> bool:
         """Whether its guard counts a pod only now that it is deleted in spite of its budgets: others may follow."""
-        guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
+        guard = self._guard(claim.policy)
         known = None if guard is None else guard.near.get(claim.uid)
         if guard is None or known is None or not known.budget or not self.deletes(claim, pod):
             return False
@@ -353,6 +343,95 @@ class Judging:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""
         evictee = self._world.claims.evictees.get(pod.uid)
         return evictee is not None and any(one.phase in (Phase.IN_FLIGHT, Phase.LEAVING) for one in evictee.claims)
+
+    # -- how claims end, and what counts no longer then ------------------------------------------------------------
+
+    def _withdraw(self, claim: Claim, *, node_gone: bool = False) -> None:
+        """A policy no longer evicts the pod; if an eviction was expected, that is reported.
+
+        A call that was issued is asked whether its decision stands before it is sent, and again when it is answered.
+        """
+        if claim.phase in (Phase.LEAVING, Phase.IN_FLIGHT):
+            return
+        pod = self._world.cluster.pod(claim.node, claim.uid)
+        was_expected = claim.was_expected
+        self.end(claim)
+        if pod is not None and was_expected:
+            self._report_cancelled(claim, pod, node_gone=node_gone)
+
+    def _rest(self, claim: Claim, pod: Pod, *, was_expected: bool) -> None:
+        """The policy still evicts the pod, but does not act: it was paused, or leaves the pod on its node."""
+        guard = self._guard(claim.policy)
+        if guard is not None and claim.grounds.exempt:
+            guard.rest(claim.uid)
+        claim.rest()
+        if was_expected:
+            self._report_cancelled(claim, pod)
+
+    def _report_cancelled(self, claim: Claim, pod: Pod, *, node_gone: bool = False) -> None:
+        """If another policy's claim remains, the pod still has to leave and nothing is reported."""
+        if not any(one.is_enforced for one in self._world.claims.of(claim.uid)):
+            self._world.report(commands.Cancelled(pod, claim.verdict, node_gone))
+
+    def cancel(self, uids: Iterable[str]) -> None:
+        """The node of these pods is gone: no taint evicts them."""
+        for uid in uids:
+            for claim in self._world.claims.of(uid):
+                pod = self._world.cluster.pod(claim.node, uid)
+                if pod is not None:
+                    self._world.report(*self._reclaims.miss(claim, pod, "not-evicted"))
+                self._withdraw(claim, node_gone=True)
+
+    def gone(self, uid: str) -> None:
+        """The pod is gone. A call in progress is still to be answered."""
+        world = self._world
+        evictee = world.claims.evictees.get(uid)
+        if evictee is None:
+            return
+        for claim in evictee.claims:
+            if claim.phase is not Phase.IN_FLIGHT:
+                self._close(claim)
+        if uid not in world.claims.evictees:
+            world.limiter.guards.stay(uid)
+
+    def end(self, claim: Claim) -> None:
+        """The claim ends. With the last one the pod counts as one that stays on its node, if it still exists."""
+        self._close(claim)
+        if claim.uid not in self._world.claims.evictees:
+            self.stay(claim.node, claim.uid)
+
+    def end_all(self, evictee: Evictee) -> None:
+        """End all claims on the pod."""
+        for claim in evictee.claims:
+            self.end(claim)
+
+    def _close(self, claim: Claim) -> None:
+        world = self._world
+        evictee = world.claims.evictees[claim.uid]
+        if evictee.call is not None and evictee.call.claim is claim:
+            evictee.call = None
+        if claim.phase is not Phase.LEAVING:  # its call was accepted, so no eviction is ahead
+            self.forget(claim)
+        world.queues.move(claim, Phase.ENDED)
+        world.claims.remove(claim)
+
+    def forget(self, claim: Claim) -> None:
+        """The eviction is not ahead any more."""
+        if self._reclaims.claims:
+            self._reclaims.forget(claim.key)
+        if (guard := self._guard(claim.policy)) is not None:
+            guard.forget(claim.uid)
+
+    def stay(self, node: str, uid: str) -> None:
+        """No call is in progress: the pod counts as one that stays on its node, if it still exists."""
+        world = self._world
+        pod = world.cluster.pod(node, uid)
+        world.limiter.stay(uid)
+        if pod is not None:
+            world.spread.stay(pod)
+
+    def _guard(self, policy: Policy) -> Guard | None:
+        return self._world.limiter.guards.by_policy.get(policy.name)
 
     # -- what stands ----------------------------------------------------------------------------------------------
 

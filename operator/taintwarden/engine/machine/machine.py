@@ -20,7 +20,6 @@ from typing import assert_never
 
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.acting import Acting
-from taintwarden.engine.machine.ending import Ending
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
@@ -61,11 +60,10 @@ class Machine:
         self._outbox = Outbox(world)
         self._reclaims = Reclaims(world)
         self._freshness = Freshness(world)
-        ending = Ending(world, self._reclaims)
-        self._judging = Judging(world, ending, self._reclaims, self._outbox)
-        self._acting = Acting(world, self._judging, ending, self._freshness, self._reclaims)
+        self._judging = Judging(world, self._reclaims, self._outbox)
+        self._acting = Acting(world, self._judging, self._freshness, self._reclaims)
         self._guarding = Guarding(world, self._outbox)
-        self._intake = Intake(world, self._judging, ending, self._freshness, self._outbox, self._guarding, source)
+        self._intake = Intake(world, self._judging, self._freshness, self._outbox, self._guarding, source)
         self.view = View(world, self._acting, self._reclaims)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:

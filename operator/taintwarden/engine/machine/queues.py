@@ -5,10 +5,15 @@ go and had its last turn longest ago; those of hard deadlines come first. A lane
 that may admit it. Each refusal that concerns only some pods (a workload, a node, a budget) has lines of its own, so
 that those pods delay no other. When such a limit may admit again, the first of them returns to its lane, and each that
 leaves that lane releases the next one: however many wait, none is checked in vain.
+
+In a lane pods come first by the number of their failed calls, so that those that may succeed come first. Then deadlines
+count, by the minute: the taints of two nodes are never written in the same millisecond, so a finer comparison would
+make the policy's order useless. Then that order counts, then the UID.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator
+from functools import lru_cache
 from heapq import nsmallest
 
 import msgspec
@@ -23,12 +28,13 @@ from taintwarden.engine.model import (
     MonotonicTime,
     OrderBy,
     Pod,
+    PodClass,
+    Policy,
     SpreadConstraint,
     WallTime,
     WorkloadKey,
     later,
 )
-from taintwarden.engine.order import place_of
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
@@ -39,6 +45,8 @@ _WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
 _ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
 
 
+SAME_URGENCY_SECONDS = 60.0
+"""Deadlines of the same minute are equally urgent."""
 MAX_TURNS = 10_000
 """Of more lanes the last turn is forgotten of those that had it longest ago."""
 LANES_AT_ONCE = 16
@@ -47,6 +55,30 @@ OTHERS_AFTER_SECONDS = 1.0
 """When the other lanes retry at the latest."""
 OTHERS_PER_FAILING = 3
 """While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
+
+
+class OrderKey(msgspec.Struct, frozen=True, order=True, gc=False):
+    """The position of a pod in its lane, before its UID decides."""
+
+    attempts: float
+    rank: tuple[float, ...]
+
+
+def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> OrderKey:
+    """The place of a pod of this class that is due at ``due_at`` and whose node is removed at ``hard_at``.
+
+    ``attempts`` is the number of failed calls.
+    """
+    minute = (due_at if hard_at is None else hard_at) // SAME_URGENCY_SECONDS
+    # TopologySpread is no rank: it compares pods of one workload revision with each other, see ``_Line``.
+    by_priority = OrderBy.PRIORITY in policy.eviction.order
+    return _one(float(attempts), (minute, float(pod.priority)) if by_priority else (minute,))
+
+
+@lru_cache
+def _one(attempts: float, rank: tuple[float, ...]) -> OrderKey:
+    """All pods of a wave share it: there may be 150,000."""
+    return OrderKey(attempts, rank)
 
 
 class LaneGroup(msgspec.Struct, frozen=True, order=True, gc=False):

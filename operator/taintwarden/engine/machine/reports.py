@@ -18,6 +18,7 @@ from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import BadNodes
 from taintwarden.engine.machine.guarding import bad_nodes, existing
+from taintwarden.engine.machine.queues import OrderKey, place_of
 from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
@@ -30,7 +31,6 @@ from taintwarden.engine.model import (
     ValueSource,
     WallTime,
 )
-from taintwarden.engine.order import OrderKey, place_of
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.reported_status import (
     MAX_BLOCKED_BUDGETS,
