@@ -103,15 +103,6 @@ async def test_pods_that_a_policy_does_not_select_stay_for_that_reason(cluster, 
     assert (code, told.partition("Staying ")[2].removeprefix("1 pod: taint sla=900:NoExecute: ")) == (0, why)
 
 
-async def test_pods_that_a_reclaim_leaves_stay_for_its_reason(cluster, run):
-    cluster.delete(POLICIES, "sla")
-    cluster.create(POLICIES, policy(reclaim={"deadlineSeconds": 60}))
-    add_pod(cluster, "stays", "a1", annotations={"taintwarden.io/do-not-evict": "true"})
-    told = (await staying(run, "node", "a1"))[1]
-    assert "1 pod: policy sla leaves it on a node that will be gone" in told
-    assert told.count("Reclaim node a1 is gone ") == 1
-
-
 async def test_pods_of_a_node_without_taints_stay(cluster, run):
     cluster.store.modify("nodes", "b1", "", lambda one: one["spec"].update(taints=[]))
     assert "Staying 1 pod: its node has no taints" in (await staying(run, "node", "b1"))[1]

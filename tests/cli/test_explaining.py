@@ -370,6 +370,9 @@ def test_a_semantic_comparison_by_text_is_noted():
     assert "with 5.15.0-100-generic: 100-generic and 91-generic compare as text; use VersionGt" in note
 
 
+OPTS_OUT = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
+
+
 def test_why_a_pod_stays_is_said_at_once():
     answer = explained(pod(GT, **OPTS_OUT), BAD_NODE, policy())
     told = "taint sla=940:NoExecute: policy sla does not act: the pod opts out with taintwarden.io/do-not-evict"
@@ -435,33 +438,6 @@ def test_that_the_guard_of_a_paused_policy_may_hold_the_pod_is_told_with_the_way
 
 
 RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))
-
-
-def test_the_end_of_the_node_is_told_as_the_operator_reports_it():
-    end = {"node": "n1", "goneAt": "2026-01-31T12:01:00Z", "pods": 2, "atRisk": 1, "missed": 0}
-    reported = policy(reclaim={"deadlineSeconds": 120}) | {"status": {"reclaims": [end]}}
-    answer = explained(pod(GT), RECLAIMED, reported)
-    assert answer.node_end == "node n1 is gone at 2026-01-31T12:01:00Z; 1 pod will be killed with it"
-    assert "Reclaim     node n1 is gone in 1m; 1 pod will be killed with it" in table(answer)
-
-
-OPTS_OUT = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
-
-
-def test_a_pod_that_its_policy_leaves_on_a_node_that_will_be_gone_stays_until_then():
-    answer = explained(pod(GT, **OPTS_OUT), RECLAIMED, policy(reclaim={"deadlineSeconds": 120}))
-    assert (answer.fate, answer.waits_for, answer.deadline, answer.claims) == (Fate.STAYS, None, None, [])
-    assert answer.reason == (
-        "policy sla leaves it on a node that will be gone: the pod opts out with taintwarden.io/do-not-evict"
-    )
-    assert answer.node_end == "node n1 is gone at 2026-01-31T12:01:01Z"
-
-
-def test_another_policy_may_evict_what_the_first_leaves_on_its_node():
-    other = policy("cni", "cni", exclude={"respectDoNotEvict": False})
-    bad = node(taint("1", timeAdded="2026-01-31T11:59:00Z"), taint("x", "cni"))
-    answer = explained(pod(GT, **OPTS_OUT), bad, policy(reclaim={"deadlineSeconds": 120}), other)
-    assert (answer.fate, answer.policy, answer.claims) == (Fate.LEAVES, "cni", [])
 
 
 def test_the_end_of_a_node_of_which_the_operator_has_not_reported():

@@ -343,22 +343,6 @@ async def test_dry_run_tells_who_would_leave(cluster, run):
     assert (plan["leaving"], plan["wouldLeave"]) == (0, 3)
 
 
-async def test_who_is_left_on_a_node_that_will_be_gone_is_not_called_leaving(cluster, run):
-    replace_policy(cluster, reclaim={"deadlineSeconds": 60})
-    add_pod(cluster, "stays", annotations={"taintwarden.io/do-not-evict": "true"})
-    plan = await planned(run, "--node", "a1", *DROP)
-    assert (plan["leaving"], plan["endsWithNode"], plan["held"]) == (3, 1, 0)
-    (left,) = [one for one in plan["pods"] if one["name"] == "stays"]
-    assert (left["fate"], left["order"], left["reason"]) == (
-        "EndsWithNode",
-        None,
-        "the pod opts out with taintwarden.io/do-not-evict",
-    )
-    result = await run("plan", "--node", "a1", *DROP)
-    assert result.exit_code == 10
-    assert "end with their node, where their policy leaves them: 1 pod" in " ".join(result.stdout.split())
-
-
 async def test_deadline_beyond_the_horizon_is_later(cluster, run):
     replace_policy(cluster, limits=NO_LIMITS, timing={"violationGraceSeconds": 3600})
     plan = await planned(run, "--node", "a1", *DROP, "--horizon", "10m")

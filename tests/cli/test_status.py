@@ -5,7 +5,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from functools import partial
 from io import StringIO
 from types import SimpleNamespace
 
@@ -14,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli.policies import POLICIES, condition, empty_cluster, set_status
-from cli.world import Json, namespace, node, policy, taint
+from cli.world import namespace, node, policy, taint
 from localcluster import LocalCluster
 from taintwarden.controller.words.wording import guard_advice, held, leaving
 from taintwarden.engine.reported_status import LimitStatus, StuckPod
@@ -366,35 +365,6 @@ async def test_what_it_does_now_is_said_once(cluster, run):
     blind = "nothing is evicted: the operator receives no changes of pods"
     set_status(cluster, "spot", conditions=[condition("Progressing", "False", blind, "Blind")])
     assert (await run("status", "spot")).stdout.count(blind) == 1
-
-
-def end_of_node(seconds: float, **pods: int) -> Json:
-    return {"node": "b1", "goneAt": at(time.time() + seconds), "pods": 1, "atRisk": 0, "missed": 0} | pods
-
-
-@pytest.mark.parametrize(
-    ("end", "told"),
-    [
-        (partial(end_of_node, 400, atRisk=1), "node b1 is gone in 6m[0-9]+s; 1 pod will be killed with it"),
-        (
-            partial(end_of_node, -400, missed=1),
-            "node b1 counts as gone for 6m[0-9]+s: 1 pod was still on it",
-        ),
-    ],
-)
-async def test_the_end_of_a_node_that_ends_pods_calls_for_a_person(cluster, run, end, told):
-    set_status(cluster, "spot", conditions=[condition("Accepted", "True")], reclaims=[end()])
-    one, all_policies = await run("status", "spot"), await run("status")
-    assert (one.exit_code, all_policies.exit_code) == (10, 10)
-    assert re.search(f"Problem +{told}\n", all_policies.stdout)
-    assert len(re.findall(told, one.stdout)) == 1
-
-
-async def test_the_end_of_a_node_that_all_pods_can_leave_calls_for_nobody(cluster, run):
-    set_status(cluster, "spot", conditions=[condition("Accepted", "True")], reclaims=[end_of_node(100)])
-    result = await run("status", "spot")
-    assert result.exit_code == 0
-    assert "; 1 pod has to leave it before" in result.stdout
 
 
 async def test_zones_that_are_all_full_call_for_a_person(cluster, run):

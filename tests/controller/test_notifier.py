@@ -492,21 +492,10 @@ def test_evictions_resumed(told):
     assert told.event == event(NORMAL, "EvictionsResumed", "Halt", note, OUR_POLICY)
 
 
-LATE = "it asks for 30 s to stop, and 5 s are left at best"
-
-
-def test_deadline_at_risk(told):
-    told.notice(commands.DeadlineAtRisk(pod(), verdict(), NOW, LATE))
-    assert told.log == info("deadline-at-risk", gone=DUE, reason=LATE) | {"log_level": "warning"}
-    note = f"n1 is gone at {DUE}, before the pod can stop gracefully: {LATE}"
-    assert told.event == event(WARNING, "DeadlineAtRisk", "Schedule", note)
-
-
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
         ("not-evicted", "It was not evicted in time and ends with its node: n1 counts as gone since"),
-        ("exempt", "The policy does not evict it, so it ends with its node: n1 counts as gone since"),
         ("grace-cut", "It had less time to stop than its terminationGracePeriodSeconds: n1 is gone at"),
     ],
 )

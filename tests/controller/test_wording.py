@@ -4,12 +4,11 @@ import pytest
 
 from controller import policy, verdict
 from taintwarden.controller.words import wording
-from taintwarden.controller.words.wording import node_end
 from taintwarden.engine.evaluate import Kind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine.claim_views import SETTLING
 from taintwarden.engine.model import Gates, Toleration, Tolerations
-from taintwarden.engine.reported_status import LimitStatus, ReclaimStatus, StuckPod
+from taintwarden.engine.reported_status import LimitStatus, StuckPod
 
 DUE = "2023-11-14T22:13:20Z"
 
@@ -143,30 +142,6 @@ def test_held():
     assert why(GT, value="high", kind=Kind.HELD) == (
         "taint sla=high:NoExecute cannot be compared and never could, so it evicts no pod"
     )
-
-
-@pytest.mark.parametrize(
-    ("end", "told"),
-    [
-        ({"pods": 3, "at_risk": 1}, "node b1 is gone at 2023-11-14T22:13:22Z; 1 pod will be killed with it"),
-        ({"pods": 3}, "node b1 is gone at 2023-11-14T22:13:22Z; 3 pods have to leave it before"),
-        ({"pods": 1}, "node b1 is gone at 2023-11-14T22:13:22Z; 1 pod has to leave it before"),
-    ],
-)
-def test_the_end_of_a_node_ahead(end, told):
-    assert (
-        node_end(ReclaimStatus("b1", "2023-11-14T22:13:22Z", **{"at_risk": 0, "missed": 0} | end), 1_700_000_000.0)
-        == told
-    )
-
-
-@pytest.mark.parametrize(
-    ("missed", "more"),
-    [(0, ""), (1, ": 1 pod was still on it"), (2, ": 2 pods were still on it")],
-)
-def test_the_end_of_a_node_that_has_passed(missed, more):
-    end = ReclaimStatus("b1", "2023-11-14T22:13:18Z", pods=1, at_risk=1, missed=missed)
-    assert node_end(end, 1_700_000_000.0) == f"node b1 counts as gone since 2023-11-14T22:13:18Z{more}"
 
 
 @pytest.mark.parametrize(

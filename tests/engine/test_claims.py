@@ -45,7 +45,6 @@ PATHS = {
     Phase.LEAVING: "ready evict leave",
     Phase.REHEARSED: "ready rehearse",
     Phase.PAUSED: "pause",
-    Phase.EXEMPT: "exempt",
     Phase.ENDED: "end",
 }
 """How a claim comes into each phase."""
@@ -69,7 +68,6 @@ class Bench:
             "delay": lambda: queues.delay(one),
             "ready": lambda: queues.make_ready(one, POD, NOW, is_released=False),
             "pause": lambda: self.rest(limited(spec={"paused": True})),
-            "exempt": lambda: self.rest(POLICY, "it opts out"),
             "ask again": lambda: queues.ask_again(one),
             "block": lambda: queues.block(one, Refusal("limit", 150.0, Whom.PODS, "k")),
             "evict": lambda: queues.move(one, Phase.IN_FLIGHT),
@@ -78,10 +76,10 @@ class Bench:
             "end": lambda: queues.move(one, Phase.ENDED),
         }[name]()
 
-    def rest(self, given: Policy, exempt: str = "") -> None:
-        """Its policy does not act (on it) any more."""
+    def rest(self, given: Policy) -> None:
+        """Its policy does not act any more."""
         before = self.claim.grounds
-        self.claim.grounds = msgspec.structs.replace(grounds(given), exempt=exempt)
+        self.claim.grounds = grounds(given)
         try:
             self.queues.wait(self.claim)
         except IllegalTransition:
@@ -111,7 +109,6 @@ MOVES = {
     "leave": Phase.LEAVING,
     "rehearse": Phase.REHEARSED,
     "pause": Phase.PAUSED,
-    "exempt": Phase.EXEMPT,
     "end": Phase.ENDED,
 }
 
@@ -193,18 +190,11 @@ def test_another_deadline_is_not_announced_yet(due_at, announced):
 
 
 @pytest.mark.parametrize(
-    ("mode", "exempt", "rests"),
-    [
-        ("Enforce", "", Phase.WAITING),
-        ("DryRun", "", Phase.WAITING),
-        ("Paused", "", Phase.PAUSED),
-        ("Enforce", "it opts out", Phase.EXEMPT),
-        ("Paused", "it opts out", Phase.PAUSED),
-    ],
+    ("mode", "rests"),
+    [("Enforce", Phase.WAITING), ("DryRun", Phase.WAITING), ("Paused", Phase.PAUSED)],
 )
-def test_where_it_begins(mode, exempt, rests):
+def test_where_it_begins(mode, rests):
     one = claim(limited(spec={"paused": True} if mode == "Paused" else {"mode": mode}))
-    one.decide(msgspec.structs.replace(one.grounds, exempt=exempt), POD, 0.0)
     assert one.rests is rests
 
 

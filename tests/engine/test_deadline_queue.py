@@ -11,10 +11,9 @@ from taintwarden.engine.deadlines import DeadlineQueue
 
 keys = st.sampled_from([f"k{number}" for number in range(8)])
 times = st.sampled_from([0.0, 1.0, 1.5, 2.0, 7.0])
-ranks = st.sampled_from([(), (0.0,), (-5.0,), (10.0,)])
 operations = st.lists(
     st.one_of(
-        st.tuples(st.just("schedule"), keys, times, ranks),
+        st.tuples(st.just("schedule"), keys, times),
         st.tuples(st.just("cancel"), keys),
         st.tuples(st.just("pop"), times),
     ),
@@ -49,9 +48,9 @@ def test_it_behaves_as_a_dictionary_with_a_minimum(steps):
     queue, naive = DeadlineQueue(), Naive()
     for name, *args in steps:
         if name == "schedule":
-            key, at, rank = args
-            queue.schedule(key, at, rank)
-            naive.entries[key] = (at, rank, key)
+            key, at = args
+            queue.schedule(key, at)
+            naive.entries[key] = (at, (), key)
         elif name == "cancel":
             queue.cancel(*args)
             naive.entries.pop(args[0], None)
@@ -70,11 +69,11 @@ def test_draining_gives_everything_in_order(steps):
     for name, *args in steps:
         if name == "schedule":
             queue.schedule(*args)
-            wanted[args[0]] = (args[1], args[2], args[0])
+            wanted[args[0]] = (args[1], args[0])
     drained = []
     while (key := queue.pop_due(float("inf"))) is not None:
         drained.append(key)
-    assert drained == [entry[2] for entry in sorted(wanted.values())]
+    assert drained == [entry[1] for entry in sorted(wanted.values())]
 
 
 def test_nothing_is_kept_however_often_a_deadline_moves():
@@ -99,10 +98,10 @@ def test_nothing_is_kept_however_many_are_cancelled():
 
 def test_scheduling_the_same_again_costs_nothing():
     queue = DeadlineQueue()
-    queue.schedule("a", 5.0, (1.0,))
+    queue.schedule("a", 5.0)
     before = len(pickle.dumps(queue))
     for _ in range(1_000):
-        queue.schedule("a", 5.0, (1.0,))
+        queue.schedule("a", 5.0)
     assert len(pickle.dumps(queue)) == before
 
 

@@ -249,7 +249,7 @@ class History:
             "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.near],
             "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
             "queues": [*world.queues._positions],
-            "reclaims": [*self.rig.machine._reclaims.claims],
+            "reclaims": [*self.rig.machine._judging._gone_at._current],
         }
         return [f"{where}: {what}" for where, names in found.items() for what in names]
 

@@ -46,8 +46,8 @@ def test_what_was_held_by_a_budget_is_cancelled_once_by_a_pause():
 SPOT = msgspec.structs.replace(limited(), reclaim=Reclaim(120))
 RESTING = {
     "paused": (limited(), Phase.PAUSED, lambda rig: rig.change(limited(spec={"paused": True}))),
-    "the pod opts out": (SPOT, Phase.EXEMPT, lambda rig: rig.pod("a", do_not_evict=True)),
-    "the node opts out": (SPOT, Phase.EXEMPT, lambda rig: rig.node("n1", "sla=940", do_not_evict=True)),
+    "the pod opts out": (SPOT, None, lambda rig: rig.pod("a", do_not_evict=True)),
+    "the node opts out": (SPOT, None, lambda rig: rig.node("n1", "sla=940", do_not_evict=True)),
 }
 
 
@@ -201,15 +201,6 @@ def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_it_changes():
     assert guards.by_policy["p"].allowance() == 5
     rig.change(selecting(exclude={"namespaces": ["bank"]}))
     assert guards.by_policy["p"].allowance() == 2
-
-
-def test_what_a_policy_leaves_on_a_node_it_leaves_there_as_well_when_it_changes():
-    rig = Rig(msgspec.structs.replace(limited(), reclaim=Reclaim(120)))
-    rig.pod("a", do_not_evict=True)
-    rig.node("n1", "spot=1", added=START)
-    assert rig.phase("a") is Phase.EXEMPT
-    rig.change(msgspec.structs.replace(limited(), reclaim=Reclaim(60)))
-    assert rig.phase("a") is Phase.EXEMPT
 
 
 UNSEEN = pytest.mark.parametrize("deleted", [[()], []], ids=["its deletion is seen", "its deletion is not seen"])
@@ -389,7 +380,7 @@ def test_pods_do_not_wait_for_a_version_that_was_lost_by_a_restore():
 # -- a node that is to be removed, and then is not ---------------------------------------------------------------------
 
 
-def test_a_second_deadline_is_reported_at_risk_and_missed_again():
+def test_a_second_deadline_is_missed_again():
     policy = msgspec.structs.replace(limited(), reclaim=Reclaim(120))
     rig = Rig(policy)
     rig.budget(allowed=0)
@@ -398,8 +389,7 @@ def test_a_second_deadline_is_reported_at_risk_and_missed_again():
         rig.out = []
         rig.node("n1", "spot=1", added=rig.wall)
         rig.advance(125, step=1.0)
-        told = [type(one) for one in rig.out if isinstance(one, commands.DeadlineAtRisk | commands.DeadlineMissed)]
-        assert told == [commands.DeadlineAtRisk, commands.DeadlineMissed]
+        assert [type(one) for one in rig.out].count(commands.DeadlineMissed) == 1
         rig.node("n1")
 
 
@@ -417,19 +407,6 @@ def test_nothing_is_kept_of_a_namespace_that_is_gone_before_its_pods():
     rig.gone("a")
     rig.feed(events.NamespaceGone("other"))
     assert not rig.world.cluster.namespaces
-
-
-def test_pods_that_opt_out_are_told_of_once_a_policy_selects_their_namespace():
-    selecting = limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}})
-    rig = Rig(msgspec.structs.replace(selecting, reclaim=Reclaim(120)))
-    rig.feed(events.NamespaceSeen("shop", {}))
-    rig.pod("a", do_not_evict=True)
-    rig.node("n1", "spot=1", added=START)
-    assert rig.claimed() == []
-    for labels, phase in (({"team": "a"}, Phase.EXEMPT), ({}, None), ({"team": "a"}, Phase.EXEMPT)):
-        rig.feed(events.NamespaceSeen("shop", labels))
-        rig.wake()
-        assert rig.phase("a") is phase
 
 
 # -- a namespace that is gone ------------------------------------------------------------------------------------------

@@ -461,12 +461,3 @@ def test_a_value_that_all_tolerate_is_saved_soon_too():
     rig = Rig().with_pod("sla=980", gt(violation_grace_seconds=60))
     rig.advance(2)
     assert len(rig.take(commands.SaveHistory)) == 1
-
-
-@pytest.mark.parametrize(("of_pod", "of_node"), [(True, False), (False, True), (True, True)])
-def test_each_policy_that_leaves_a_pod_on_a_node_that_is_removed_says_so(of_pod, of_node):
-    rig = Rig(*(msgspec.structs.replace(policy(name), reclaim=Reclaim(120)) for name in "pq"))
-    rig.pod("a", do_not_evict=of_pod)
-    rig.node("n1", "sla=940", do_not_evict=of_node)
-    claims = rig.view.claims("uid-a")
-    assert [(one.policy.name, one.phase) for one in claims] == [("p", Phase.EXEMPT), ("q", Phase.EXEMPT)]

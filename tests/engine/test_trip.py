@@ -11,10 +11,9 @@ from taintwarden.engine.model import BounceSettings, Policy
 UNUSED = {
     "limits.bounces",
     "limits.zones",
-    "machine.reclaims",
     "machine.source",
 }
-MOST_MODULES = 32
+MOST_MODULES = 28
 
 
 @pytest.fixture

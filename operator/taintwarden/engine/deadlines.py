@@ -78,14 +78,17 @@ class DeadlineQueue(Entries, Generic[Time]):
         super().__init__(largest_part)
         self._current: dict[str, Entry] = {}
 
-    def schedule(self, key: str, at: Time, rank: tuple[float, ...] = ()) -> None:
+    def __contains__(self, key: str) -> bool:
+        return key in self._current
+
+    def schedule(self, key: str, at: Time) -> None:
         """Make ``key`` due ``at`` that time, instead of any other time it had."""
         known = self._current.get(key)
         if known is not None:
-            if known.at == at and known.rank == rank:
+            if known.at == at:
                 return
             self.cancel(key)
-        entry = self._current[key] = Entry(at, rank, key)
+        entry = self._current[key] = Entry(at, (), key)
         self.add(entry)
 
     def cancel(self, key: str) -> None:

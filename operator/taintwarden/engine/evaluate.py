@@ -106,14 +106,10 @@ class Concern(NamedTuple):
 
 
 class Grounds(msgspec.Struct, frozen=True, gc=False):
-    """Why a policy evicts pods of a class from a node: all of its taints that do.
-
-    ``exempt``: why the policy leaves such pods on a node that will be removed.
-    """
+    """Why a policy evicts pods of a class from a node: all of its taints that do."""
 
     policy: Policy
     verdicts: tuple[TaintVerdict, ...]
-    exempt: str = ""
 
     def first(self, bound_at: float) -> tuple[WallTime, TaintVerdict]:
         """When a pod bound at ``bound_at`` must leave, and the verdict that sets this time."""
@@ -142,13 +138,13 @@ def _when(due: tuple[WallTime, TaintVerdict]) -> WallTime:
     return due[0]
 
 
-def grounds_of(verdicts: Iterable[TaintVerdict], exempt: str = "") -> tuple[Grounds, ...]:
+def grounds_of(verdicts: Iterable[TaintVerdict]) -> tuple[Grounds, ...]:
     """For each policy that evicts pods, why: of these verdicts on a pod class on a node those that evict."""
     found: dict[str, list[TaintVerdict]] = {}
     for verdict in verdicts:
         if verdict.evicts:
             found.setdefault(verdict.policy.name, []).append(verdict)
-    return tuple(Grounds(of_policy[0].policy, tuple(of_policy), exempt) for of_policy in found.values())
+    return tuple(Grounds(of_policy[0].policy, tuple(of_policy)) for of_policy in found.values())
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -474,24 +470,6 @@ def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str
 
     No selector selects a namespace that is not known yet.
     """
-    if reason := _opt_out(policy, pod_class):
-        return reason
-    if pod_class.daemon_set and policy.exclude.daemon_sets:
-        return "it belongs to a DaemonSet and exclude.daemonSets is true"
-    return _unselected(policy, pod_class, namespace_labels)
-
-
-def exemption(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
-    """Why ``policy`` leaves pods of this class, which it selects, on a node that will be removed; None: it does not.
-
-    Pods of a DaemonSet belong to their node: no other node would take them.
-    """
-    if pod_class.daemon_set or _unselected(policy, pod_class, namespace_labels):
-        return None
-    return _opt_out(policy, pod_class)
-
-
-def _opt_out(policy: Policy, pod_class: PodClass) -> str | None:
     exclude = policy.exclude
     if pod_class.do_not_evict and exclude.respect_do_not_evict:
         return "the pod opts out with taintwarden.io/do-not-evict"
@@ -505,10 +483,8 @@ def _opt_out(policy: Policy, pod_class: PodClass) -> str | None:
         return "it has no controller that would replace it, and exclude.bare is true"
     if pod_class.local_storage and exclude.local_storage:
         return "it has an emptyDir or hostPath volume, and exclude.localStorage is true"
-    return None
-
-
-def _unselected(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
+    if pod_class.daemon_set and exclude.daemon_sets:
+        return "it belongs to a DaemonSet and exclude.daemonSets is true"
     if not policy.pod_selector.selects(pod_class.labels):
         return "podSelector does not select it"
     if not selects_namespace(policy, namespace_labels):

@@ -252,7 +252,7 @@ class Guard:
             self._counted[namespace], self._has_grown = pods, True
 
     def rest(self, uid: str) -> None:
-        """The policy does not act on a pod that has to leave: it is exempt."""
+        """No eviction of a pod is ahead."""
         self._remove(uid)
         self.unreserve(uid)
 

@@ -14,7 +14,6 @@ from taintwarden.engine.rfc3339 import read_time
 MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10
 MAX_ZONES = 50
-MAX_RECLAIMS = 10
 MAX_STUCK = 10
 NEXT_PODS = 10
 """How many of the next pods are listed."""
@@ -101,20 +100,6 @@ class ZoneStatus(Status, frozen=True):
     unhealthy_nodes: Int64
 
 
-class ReclaimStatus(Status, frozen=True):
-    """The end of a node: when it counts as gone, and the pods on it.
-
-    ``pods`` have to leave it or are left on it. Of these, ``at_risk`` will not have left. ``missed`` were still on it
-    when it was gone.
-    """
-
-    node: str
-    gone_at: str
-    pods: Int64
-    at_risk: Int64
-    missed: Int64
-
-
 class StuckPod(Status, frozen=True):
     """A pod that terminates longer than its grace period lets it, and when that ended."""
 
@@ -156,6 +141,4 @@ class ReportedStatus(Status, frozen=True):
     """The most pods first."""
     zones: tuple[ZoneStatus, ...] = ()
     """By name; of too many, the worst. Empty if the policy has no zoneHealth."""
-    reclaims: tuple[ReclaimStatus, ...] = ()
-    """The nodes that ``reclaim`` expects to be gone."""
     next_pods: tuple[NextPod, ...] = ()

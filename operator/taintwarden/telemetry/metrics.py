@@ -163,7 +163,7 @@ class Metrics:
         )
         self.missed_deadlines = counter(
             "taintwarden_missed_deadlines",
-            "Pods that were on their node when it was gone (not-evicted, exempt), or had less time to stop than they "
+            "Pods that were on their node when it was gone (not-evicted), or had less time to stop than they "
             "ask for (grace-cut).",
             ["policy", "reason"],
         )

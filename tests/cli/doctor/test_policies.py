@@ -43,9 +43,6 @@ def test_policy_that_the_operator_refused():
     assert found.remedy == "correct it: kubectl edit taintevictionpolicy sla"
 
 
-GONE = {"node": "a1", "goneAt": "2026-01-31T11:59:30Z", "pods": 1, "atRisk": 0, "missed": 1}
-
-
 def hindered(**status):
     made = observed(*status.pop("conditions", ()))
     made["status"] |= status
@@ -64,10 +61,9 @@ def limit(name: str):
             hindered(limits=[limit("failing") | {"message": "denied"}]),
             "3 pods wait: eviction calls fail or hang: denied",
         ),
-        (hindered(reclaims=[GONE]), "node a1 counts as gone since 2026-01-31T11:59:30Z: 1 pod was"),
         (hindered(conditions=[condition("Progressing", "False", "no changes of pods", "Blind")]), "no changes of pods"),
     ],
-    ids=["failing", "denied", "node-gone", "blind"],
+    ids=["failing", "denied", "blind"],
 )
 def test_policy_that_is_valid_and_has_a_problem_is_not_called_invalid(stored, why):
     (found,) = problem(stored)
@@ -89,10 +85,6 @@ def test_a_wait_for_a_budget_that_never_allows_is_found_once(spec, found):
     blocked = [{"namespace": "shop", "name": "web", "pods": 3}]
     waiting = hindered(limits=[limit("budget") | since], blockedBudgets=blocked)
     assert len(problem(waiting, budget("web", **spec))) == found
-
-
-def test_a_node_that_ended_with_pods_leads_to_its_own_section():
-    assert problem(hindered(reclaims=[GONE]))[0].remedy.endswith("#pods-were-killed-with-their-node")
 
 
 @pytest.mark.parametrize("status", [{}, {"observedGeneration": 0}])

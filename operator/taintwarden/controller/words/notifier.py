@@ -19,7 +19,6 @@ from taintwarden.telemetry.metrics import Metrics
 MISSED = {
     "not-evicted": "It was not evicted in time and ends with its node",
     "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
-    "exempt": "The policy does not evict it, so it ends with its node",
 }
 """Reason of a missed deadline -> what happened."""
 
@@ -232,18 +231,11 @@ def _held_as_bouncing(_: Notifier, n: commands.HeldAsBouncing) -> Report:
     return Report({"reason": n.reason, "until": until}, note)
 
 
-@row(commands.DeadlineAtRisk, POD, "warning", "deadline-at-risk", WARNING, "DeadlineAtRisk", "Schedule")
-def _deadline_at_risk(_: Notifier, n: commands.DeadlineAtRisk) -> Report:
-    gone = rfc3339.at(n.hard_at)
-    note = f"{n.pod.node} is gone at {gone}, before the pod can stop gracefully: {n.reason}"
-    return Report({"gone": gone, "reason": n.reason}, note)
-
-
 @row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
 def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Report:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
     gone, is_gone = rfc3339.at(n.hard_at), "is gone at" if n.reason == "grace-cut" else "counts as gone since"
-    note = f"{MISSED.get(n.reason, n.reason)}: {n.pod.node} {is_gone} {gone}"
+    note = f"{MISSED[n.reason]}: {n.pod.node} {is_gone} {gone}"
     return Report({"gone": gone, "reason": n.reason}, note)
 
 

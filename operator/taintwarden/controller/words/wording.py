@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import BadNodes
 from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
-from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, ReclaimStatus, StuckPod
+from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, StuckPod
 
 HAS_TRIPPED = "it has tripped"
 """Why a guard holds pods. Those that it holds still may be few."""
@@ -178,18 +177,6 @@ def zone_health(nodes: int, unhealthy: int, state: str) -> str:
     text = f"{state}, {unhealthy} of {several(nodes, 'node')} {'is' if unhealthy == 1 else 'are'} unhealthy"
     few = state == ZoneState.NORMAL and 0 < nodes == unhealthy
     return text + (" (too few nodes for another state)" if few else "")
-
-
-def node_end(end: ReclaimStatus, now: float) -> str:
-    """The end of a node by ``reclaim``, and which pods it ends."""
-    gone_at = rfc3339.read_time(end.gone_at)
-    if gone_at is not None and gone_at <= now:
-        more = f": {pods(end.missed)} {'was' if end.missed == 1 else 'were'} still on it"
-        return f"node {end.node} counts as gone since {end.gone_at}" + (more if end.missed else "")
-    text = f"node {end.node} is gone at {end.gone_at}"
-    if end.at_risk:
-        return f"{text}; {pods(end.at_risk)} will be killed with it"
-    return f"{text}; {pods(end.pods)} {'has' if end.pods == 1 else 'have'} to leave it before"
 
 
 def due(text: str, seconds_left: float) -> str:

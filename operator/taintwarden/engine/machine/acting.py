@@ -12,7 +12,6 @@ from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.queues import LaneGroup
-from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.source import BLIND_KEY
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy, later
@@ -30,11 +29,10 @@ class Acting:
         world: the state.
         judging: whether decisions still stand.
         freshness: whether the data on a pod's node is new enough.
-        reclaims: reports deadlines that are missed.
 
     """
 
-    def __init__(self, world: World, judging: Judging, freshness: Freshness, reclaims: Reclaims) -> None:
+    def __init__(self, world: World, judging: Judging, freshness: Freshness) -> None:
         self._accepted: Counter[tuple[str, str]] = Counter()
         """Name and UID of a policy -> evictions that the API server accepted."""
         self._past_budgets: Counter[tuple[str, str]] = Counter()
@@ -44,7 +42,6 @@ class Acting:
         self._world = world
         self._judging = judging
         self._freshness = freshness
-        self._reclaims = reclaims
         self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """UIDs of pods whose last call got no answer, by when the watch would have shown that it was carried out."""
 
@@ -376,7 +373,7 @@ class Acting:
         lateness = max(0.0, self._world.now.wall - claim.due_at)
         self._world.report(commands.Evicted(pod, claim.verdict, lateness, past_budgets))
         if call.grace_cut:
-            self._world.report(*self._reclaims.miss(claim, pod, "grace-cut"))
+            self._judging.miss(claim, pod, "grace-cut")
 
     def _expect_gone(self, evictee: Evictee, call: Call) -> None:
         """The watch decides: a pod that it continues to show is evaluated again."""

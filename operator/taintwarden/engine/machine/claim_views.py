@@ -59,11 +59,6 @@ class ClaimView(msgspec.Struct, frozen=True):
         """How the last call ended, if the pod waits for the next one, or for its answer."""
         return self.outcome if self.phase in (Phase.DELAYED, Phase.READY, Phase.IN_FLIGHT) else None
 
-    @property
-    def exempt(self) -> str:
-        """Why the policy leaves the pod on a node that will be removed; empty: it does not."""
-        return self.grounds.exempt if self.grounds is not None else ""
-
 
 class ClaimViews:
     """Makes views of claims.

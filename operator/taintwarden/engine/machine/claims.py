@@ -15,7 +15,6 @@ IN_FLIGHT    ``Evict`` was issued                              ``Settled``
 LEAVING      the call was accepted                             the pod is gone (evaluated again after a minute)
 REHEARSED    due under a DryRun policy                         the verdict changes
 PAUSED       a verdict of a paused policy                      the policy is resumed
-EXEMPT       the policy leaves it on a node that is removed    the policy or the pod changes
 ENDED        the pod is gone, or no longer has to leave
 ============ ================================================= ====================================================
 
@@ -48,11 +47,10 @@ class Phase(IntEnum):
     LEAVING = auto()
     REHEARSED = auto()
     PAUSED = auto()
-    EXEMPT = auto()
     ENDED = auto()
 
 
-_RESTS = (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT)
+_RESTS = (Phase.WAITING, Phase.PAUSED)
 """Where a claim begins, and begins again: until its deadline, or for as long as its policy does not act."""
 QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED)
 """No call was made yet: a claim in these phases may start again, or end, at any moment."""
@@ -67,7 +65,6 @@ TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.LEAVING: (Phase.ENDED,),
     Phase.REHEARSED: (*_RESTS, Phase.ENDED),
     Phase.PAUSED: (*_RESTS, Phase.ENDED),
-    Phase.EXEMPT: (*_RESTS, Phase.ENDED),
     Phase.ENDED: (),
 }
 
@@ -123,14 +120,12 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     @property
     def rests(self) -> Phase:
         """The phase in which it begins."""
-        if self.grounds.policy.mode is Mode.PAUSED:
-            return Phase.PAUSED
-        return Phase.EXEMPT if self.grounds.exempt else Phase.WAITING
+        return Phase.PAUSED if self.grounds.policy.mode is Mode.PAUSED else Phase.WAITING
 
     @property
     def is_enforced(self) -> bool:
         """Whether the pod is evicted because of it."""
-        return self.grounds.policy.mode is Mode.ENFORCE and not self.grounds.exempt
+        return self.grounds.policy.mode is Mode.ENFORCE
 
     @property
     def is_standing(self) -> bool:
@@ -165,8 +160,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """
         due_at, verdict = grounds.first(pod.bound_at)
         before = self.grounds
-        changed = due_at != self.due_at or grounds.exempt != before.exempt
-        changed = changed or not (before.policy is grounds.policy or before.policy == grounds.policy)
+        changed = due_at != self.due_at or not (before.policy is grounds.policy or before.policy == grounds.policy)
         if due_at < self.due_at:
             self.postpone(settles_at)
         if due_at != self.due_at:

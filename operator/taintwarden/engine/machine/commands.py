@@ -238,15 +238,6 @@ class EvictionsResumed(msgspec.Struct, frozen=True):
     policy: Policy
 
 
-class DeadlineAtRisk(msgspec.Struct, frozen=True):
-    """Notice: the node is removed at ``hard_at``, before the pod can stop gracefully. ``reason``: why."""
-
-    pod: Pod
-    verdict: TaintVerdict
-    hard_at: float
-    reason: str
-
-
 class DeadlineMissed(msgspec.Struct, frozen=True):
     """Notice: the node was removed, or the pod had less time to stop than it specifies. ``reason``: which of them."""
 
@@ -281,7 +272,6 @@ Notice = (
     | GuardArmed
     | EvictionsHalted
     | EvictionsResumed
-    | DeadlineAtRisk
     | DeadlineMissed
     | UnreadableHistory
 )

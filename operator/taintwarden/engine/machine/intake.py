@@ -249,7 +249,7 @@ class Intake:
             found = self._found_leaving[uid]
             state, pod = world.cluster.nodes.get(found.pod.node), found.pod
             grounds = world.verdicts.compute(state, pod.shared)[1] if state is not None else ()
-            due = [one for one in grounds if one.first(pod.bound_at)[0] <= world.now.wall and not one.exempt]
+            due = [one for one in grounds if one.first(pod.bound_at)[0] <= world.now.wall]
             if policies := tuple(one.policy.name for one in due if one.policy.mode is Mode.ENFORCE):
                 world.limiter.departures.due[uid] = replace(found, policies=policies)
         self._found_leaving.clear()

@@ -10,16 +10,16 @@ tenant whose profiles change all the time delays no other.
 
 from collections.abc import Iterable
 
+from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import QUEUED, SETTLED, Claim, Evictee, Phase
 from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.outbox import Outbox, history_key
-from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.source import pending_key
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, Policy, later
+from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, Policy, WallTime, later
 
 
 class Judging:
@@ -27,14 +27,12 @@ class Judging:
 
     Args:
         world: the state.
-        reclaims: reports hard deadlines that pods miss.
         outbox: writes histories.
 
     """
 
-    def __init__(self, world: World, reclaims: Reclaims, outbox: Outbox) -> None:
+    def __init__(self, world: World, outbox: Outbox) -> None:
         self._world = world
-        self._reclaims = reclaims
         self._outbox = outbox
         self._nodes: dict[str, None] = {}
         """Nodes to be evaluated again, in order."""
@@ -44,6 +42,8 @@ class Judging:
         """Namespace -> when its pods may be evaluated again."""
         self._relabelled: set[str] = set()
         """Of the namespaces with shares those whose pods other policies may evict than before."""
+        self._gone_at: DeadlineQueue[WallTime] = DeadlineQueue()
+        """Claims by when their nodes count as gone (``reclaim``), until that is reported."""
 
     # -- what waits to be evaluated -------------------------------------------------------------------------------
 
@@ -248,8 +248,8 @@ class Judging:
             self._world.queues.wait(claim)
         else:
             self._update(claim, grounds, pod, settles_at)
-        if claim.phase not in SETTLED and policy.reclaim is not None:
-            self._reclaims.expect(claim)
+        if policy.reclaim is not None:
+            self._expect_end(claim)
         if guard is not None:
             self._expect(guard, claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
@@ -259,15 +259,17 @@ class Judging:
     def _update(self, claim: Claim, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> None:
         before, was_expected = claim.grounds, claim.was_expected
         changed = claim.decide(grounds, pod, settles_at)
-        if claim.phase not in (*QUEUED, Phase.REHEARSED, Phase.PAUSED, Phase.EXEMPT):
+        if claim.phase not in (*QUEUED, Phase.REHEARSED, Phase.PAUSED):
             return
-        # Its policy may have been paused, or may leave the pod there, since a call was made that has failed now.
+        # Its policy may have been paused since a call was made that has failed now.
         if changed or claim.rests not in (Phase.WAITING, claim.phase):
-            if grounds.policy.reclaim is None and self._reclaims.claims:
-                self._reclaims.forget(claim.key)
+            if grounds.policy.reclaim is None:
+                self._gone_at.cancel(claim.key)
             self._world.queues.wait(claim)
-            if claim.rests is not Phase.WAITING:
-                self._rest(claim, pod, was_expected=was_expected)
+            if claim.rests is Phase.PAUSED:
+                claim.rest()
+                if was_expected:
+                    self._report_cancelled(claim, pod)
         elif claim.phase is Phase.BLOCKED and before.verdicts != grounds.verdicts:
             self._world.queues.ask_again(claim)
 
@@ -297,7 +299,7 @@ class Judging:
 
     def _expect(self, guard: Guard, claim: Claim, pod: Pod) -> None:
         """Inform the guard of the policy, unless the eviction counts already."""
-        if claim.grounds.exempt or guard.has_taken(pod.uid) or self._is_being_evicted(pod):
+        if guard.has_taken(pod.uid) or self._is_being_evicted(pod):
             return
         since = max(pod.bound_at, claim.verdict.counts_from)
         budget = "" if self.deletes(claim, pod) else self._world.limiter.budgets.name_of(pod)
@@ -305,6 +307,36 @@ class Judging:
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, since, budget), self._world.now)
         if pod.uid in guard.released and not was_released and claim.phase in (Phase.READY, Phase.BLOCKED):
             self._world.queues.wait(claim)  # a person released it under another leader: it changes its lane
+
+    def _expect_end(self, claim: Claim) -> None:
+        """The node of a claim will be removed."""
+        hard_at = claim.grounds.hard_at
+        if claim.phase not in SETTLED and hard_at is not None and hard_at > self._world.now.wall:
+            self._gone_at.schedule(claim.key, WallTime(hard_at))
+
+    def next_end(self, now: Instant) -> float | None:
+        """Seconds until a node counts as gone on which pods have to leave."""
+        at = self._gone_at.next_at()
+        return None if at is None else at - now.wall
+
+    def report_ends(self, most: int) -> None:
+        """Report the pods that are still there when their node counts as gone: so many at most."""
+        for _ in range(most):
+            head = self._gone_at.head()
+            if head is None or head.at > self._world.now.wall:
+                return
+            claim = self._world.claims.get(head.key)
+            pod = None if claim is None else self._world.cluster.pod(claim.node, claim.uid)
+            if claim is not None and pod is not None:
+                self.miss(claim, pod, "not-evicted")
+            self._gone_at.cancel(head.key)
+
+    def miss(self, claim: Claim, pod: Pod, reason: str) -> None:
+        """Report a pod that missed its hard deadline, once. A policy that does not enforce misses nothing."""
+        hard_at = claim.grounds.hard_at
+        if hard_at is not None and claim.key in self._gone_at and claim.is_enforced:
+            self._gone_at.cancel(claim.key)
+            self._world.report(commands.DeadlineMissed(pod, claim.verdict, hard_at, reason))
 
     def deletes(self, claim: Claim, pod: Pod) -> bool:
         """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
@@ -359,15 +391,6 @@ class Judging:
         if pod is not None and was_expected:
             self._report_cancelled(claim, pod, node_gone=node_gone)
 
-    def _rest(self, claim: Claim, pod: Pod, *, was_expected: bool) -> None:
-        """The policy still evicts the pod, but does not act: it was paused, or leaves the pod on its node."""
-        guard = self._guard(claim.policy)
-        if guard is not None and claim.grounds.exempt:
-            guard.rest(claim.uid)
-        claim.rest()
-        if was_expected:
-            self._report_cancelled(claim, pod)
-
     def _report_cancelled(self, claim: Claim, pod: Pod, *, node_gone: bool = False) -> None:
         """If another policy's claim remains, the pod still has to leave and nothing is reported."""
         if not any(one.is_enforced for one in self._world.claims.of(claim.uid)):
@@ -379,7 +402,7 @@ class Judging:
             for claim in self._world.claims.of(uid):
                 pod = self._world.cluster.pod(claim.node, uid)
                 if pod is not None:
-                    self._world.report(*self._reclaims.miss(claim, pod, "not-evicted"))
+                    self.miss(claim, pod, "not-evicted")
                 self._withdraw(claim, node_gone=True)
 
     def gone(self, uid: str) -> None:
@@ -417,8 +440,7 @@ class Judging:
 
     def forget(self, claim: Claim) -> None:
         """The eviction is not ahead any more."""
-        if self._reclaims.claims:
-            self._reclaims.forget(claim.key)
+        self._gone_at.cancel(claim.key)
         if (guard := self._guard(claim.policy)) is not None:
             guard.forget(claim.uid)
 
@@ -441,7 +463,7 @@ class Judging:
         if pod is None or pod.node in self._nodes or self.is_pending(pod):
             return False
         grounds = self._world.grounds_of(claim)
-        if grounds is None or grounds.policy.mode is not Mode.ENFORCE or grounds.exempt:
+        if grounds is None or grounds.policy.mode is not Mode.ENFORCE:
             return False
         return grounds.first(pod.bound_at)[0] <= self._world.now.wall
 

@@ -26,7 +26,6 @@ from taintwarden.engine.machine.guarding import Guarding
 from taintwarden.engine.machine.intake import Intake, NewSource
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox
-from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.view import View
 from taintwarden.engine.machine.world import Timings, World
 from taintwarden.engine.model import Gates, Instant
@@ -58,13 +57,12 @@ class Machine:
         self._slice_size = slice_size
         self._world = world = World(gates or Gates(), overall_rate, max_in_flight, timings or Timings())
         self._outbox = Outbox(world)
-        self._reclaims = Reclaims(world)
         self._freshness = Freshness(world)
-        self._judging = Judging(world, self._reclaims, self._outbox)
-        self._acting = Acting(world, self._judging, self._freshness, self._reclaims)
+        self._judging = Judging(world, self._outbox)
+        self._acting = Acting(world, self._judging, self._freshness)
         self._guarding = Guarding(world, self._outbox)
         self._intake = Intake(world, self._judging, self._freshness, self._outbox, self._guarding, source)
-        self.view = View(world, self._acting, self._reclaims)
+        self.view = View(world, self._acting)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
         """Process one event at ``now``; the caller carries out the commands in order."""
@@ -168,8 +166,7 @@ class Machine:
             return None
         waits = [self._judging.next_in(now), self._world.queues.next_in(now)]
         if self._world.leading:
-            if self._reclaims.claims:
-                waits.append(self._reclaims.next_in(now))
+            waits.append(self._judging.next_end(now))
             retry_at = self._outbox.next_at()
             waits.append(None if retry_at is None else retry_at - now.monotonic)
         if self._world.may_evict:
@@ -188,9 +185,7 @@ class Machine:
         self._acting.make_ready(most)
         if world.leading:
             self._outbox.retry_due()
-            if self._reclaims.claims:
-                world.report(*self._reclaims.missed(world.now.wall, most))
-                world.report(*self._reclaims.risks(world.now.wall, most))
+            self._judging.report_ends(most)
         if not world.may_evict or not self._judging.is_complete:
             return
         if self._is_guarded:

@@ -19,7 +19,6 @@ from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import BadNodes
 from taintwarden.engine.machine.guarding import bad_nodes, existing
 from taintwarden.engine.machine.queues import OrderKey, place_of
-from taintwarden.engine.machine.reclaims import NodeEnd, Reclaims
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
     GuardAction,
@@ -36,7 +35,6 @@ from taintwarden.engine.reported_status import (
     MAX_BLOCKED_BUDGETS,
     MAX_INVALID_TAINTS,
     MAX_MESSAGE_CHARACTERS,
-    MAX_RECLAIMS,
     MAX_STUCK,
     MAX_ZONES,
     NEXT_PODS,
@@ -46,7 +44,6 @@ from taintwarden.engine.reported_status import (
     LimitStatus,
     NextPod,
     PodState,
-    ReclaimStatus,
     ReportedStatus,
     StuckPod,
     ZoneStatus,
@@ -106,8 +103,6 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """Of the pending pods, those whose deadline has passed."""
     released: int = 0
     """Of those, the ones that a person released."""
-    exempt: int = 0
-    """Pods that it leaves on nodes that will be removed."""
     stuck_pods: int = 0
     """Of the pods that terminate, those that should have ended."""
     invalid_taints: int = 0
@@ -135,12 +130,10 @@ class Reports:
         world: the state.
         acting: how many pods were evicted.
         views: of the claims that a report lists, and what holds them.
-        reclaims: the nodes that will be gone.
 
     """
 
-    def __init__(self, world: World, acting: Acting, views: ClaimViews, reclaims: Reclaims) -> None:
-        self._reclaims = reclaims
+    def __init__(self, world: World, acting: Acting, views: ClaimViews) -> None:
         self._world = world
         self._acting = acting
         self._views = views
@@ -167,8 +160,6 @@ class Reports:
             if first:
                 yield
             self._count_nodes(nodes[first : first + claims_at_once], tallies)
-        for name, ended in self._reclaims.ended(now).items():
-            tallies[name].end(*ended)
         for leaving in self._world.limiter.departures.due.values():
             for name in leaving.policies:
                 tallies[name].leave(leaving, now)
@@ -188,9 +179,7 @@ class Reports:
             pod = self._world.cluster.pod(claim.node, claim.uid)
             is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
             tally.add(claim, pod, now, is_released=is_released)
-            if claim.policy.reclaim is not None and (end := self._reclaims.end_of(claim)) is not None:
-                tally.end(end)
-            if phase in (Phase.WAITING, Phase.PAUSED, Phase.EXEMPT):
+            if phase in (Phase.WAITING, Phase.PAUSED):
                 continue  # nothing refuses it yet
             holding = self._views.holding(claim)
             if holding is not None and holding.limit:
@@ -230,12 +219,10 @@ class Reports:
                 limits=limits,
                 blocked_budgets=tally.most_blocking(),
                 zones=() if zones is None else _worst(zones.table(name)),
-                reclaims=tally.by_end(),
                 next_pods=tuple(_next_pod(view, now) for view in views if view is not None),
             ),
             due=tally.due,
             released=tally.released,
-            exempt=tally.exempt,
             stuck_pods=len(tally.stuck),
             invalid_taints=len(tally.invalid),
             sources=tuple(
@@ -347,7 +334,7 @@ class _Tally:
     """The counts of one policy's claims."""
 
     def __init__(self) -> None:
-        self.selected = self.pending = self.due = self.released = self.exempt = self.leaving = 0
+        self.selected = self.pending = self.due = self.released = self.leaving = 0
         self.stuck: list[Leaving] = []
         self.invalid: Counter[tuple[str, str]] = Counter()
         """Pods affected by an invalid value, by node and taint."""
@@ -358,14 +345,10 @@ class _Tally:
         self.blocked_by: Counter[str] = Counter()
         self.limits: dict[str, _Held] = {}
         self.budgets: Counter[str] = Counter()
-        self._ends: dict[str, NodeEnd] = {}
         self.first: list[tuple[OrderKey, WallTime, str, Claim]] = []
         """Those that may be the first in the order of their evictions."""
 
     def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
-        if claim.phase is Phase.EXEMPT:
-            self.exempt += 1
-            return
         self.pending += 1
         is_due = claim.due_at <= now.wall
         self.due += is_due
@@ -393,16 +376,6 @@ class _Tally:
         """Those that should have ended first."""
         longest = nsmallest(MAX_STUCK, self.stuck, key=lambda one: (one.until, one.pod.uid))
         return tuple(StuckPod(one.pod.namespace, one.pod.name, one.pod.node, at(one.until)) for one in longest)
-
-    def end(self, *ends: NodeEnd) -> None:
-        for end in ends:
-            known = self._ends.get(end.node)
-            self._ends[end.node] = end if known is None else known.joined(end)
-
-    def by_end(self) -> tuple[ReclaimStatus, ...]:
-        """The nodes that are removed: those with pods that will not have left come first, then the earliest."""
-        first = nsmallest(MAX_RECLAIMS, self._ends.values(), key=lambda one: (not one.is_bad, one.gone_at, one.node))
-        return tuple(ReclaimStatus(one.node, at(one.gone_at), one.pods, one.at_risk, one.missed) for one in first)
 
     def limits_at(self, now: Instant) -> tuple[LimitStatus, ...]:
         """The limits that refuse pods: those that refuse the most first, calls that fail before others."""

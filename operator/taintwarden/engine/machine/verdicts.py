@@ -7,13 +7,10 @@ from weakref import WeakKeyDictionary
 from taintwarden.engine.derived import Derivations, derivations
 from taintwarden.engine.evaluate import (
     Evaluator,
-    Grounds,
     TaintVerdict,
     exclusion,
-    exemption,
     grounds_of,
     is_invalid,
-    node_exclusion,
     selects_namespace,
     selects_node,
 )
@@ -36,7 +33,6 @@ class Features(NamedTuple):
 
     bounce: bool = False
     devices: bool = False
-    reclaim: bool = False
     zone_health: bool = False
 
     @classmethod
@@ -45,7 +41,6 @@ class Features(NamedTuple):
         return cls(
             any(policy.limits.bounce.is_limit for policy in policies),
             any(policy.devices for policy in policies),
-            any(policy.reclaim is not None for policy in policies),
             any(policy.limits.zone_health is not None for policy in policies),
         )
 
@@ -69,7 +64,6 @@ class Verdicts:
         """Policy -> how many pods it may evict: the sum of what nodes have."""
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: _OfClass[tuple[Policy, ...]] = WeakKeyDictionary()
-        self._exemptions: _OfClass[Mapping[Policy, str]] = WeakKeyDictionary()
         self._profiles = Profiles()
         self._profiled: WeakKeyDictionary[PodClass, tuple[Mapping[str, Profile], _Profiled]] = WeakKeyDictionary()
         """The profiles of a class, and all its tolerations including theirs, while its namespace has these profiles."""
@@ -132,13 +126,10 @@ class Verdicts:
         return found
 
     def of(self, state: NodeState, pod_class: PodClass) -> Judged:
-        """The verdicts on pods of a class on a node, and why policies evict them, or leave them on a node that goes."""
+        """The verdicts on pods of a class on a node, and why policies evict them."""
         found = state.judged.get(pod_class)
         if found is None:
-            found = self.compute(state, pod_class)
-            if exempt := self._exempt(state, pod_class):
-                found = found[0], found[1] + exempt
-            state.judged[pod_class] = found
+            found = state.judged[pod_class] = self.compute(state, pod_class)
         return found
 
     def compute(self, state: NodeState, pod_class: PodClass) -> Judged:
@@ -148,20 +139,6 @@ class Verdicts:
         selecting = self.selecting(pod_class)
         policies = tuple([policy for policy in self.select(state) if policy in selecting])
         return self._evaluate(state, pod_class, policies) if policies else ((), ())
-
-    def _exempt(self, state: NodeState, pod_class: PodClass) -> tuple[Grounds, ...]:
-        """What policies would do with pods that they leave on nodes that will be removed."""
-        found: tuple[Grounds, ...] = ()
-        if not self.uses.reclaim:
-            return found
-        for policy, reason in self.exemptions(pod_class).items():
-            if policy in self.select(state) or _opts_out(state, policy):
-                found += grounds_of(self._evaluate(state, pod_class, (policy,))[0], reason)
-        for policy in self.selecting(pod_class) if state.do_not_evict else ():
-            if policy.reclaim is not None and _opts_out(state, policy):
-                reason = node_exclusion(policy, state.labels, do_not_evict=True) or ""
-                found += grounds_of(self._evaluate(state, pod_class, (policy,))[0], reason)
-        return found
 
     def _evaluate(self, state: NodeState, pod_class: PodClass, policies: tuple[Policy, ...]) -> Judged:
         tolerations = self.tolerations(pod_class)
@@ -232,12 +209,8 @@ class Verdicts:
         """Whether a policy may evict pods of a class; one for devices alone evicts none that has no such device."""
         if policy not in self.selecting(pod_class):
             return False
-        return bool(policy.taints) or self.has_devices(policy, pod_class)
-
-    def has_devices(self, policy: Policy, pod_class: PodClass) -> bool:
-        """Whether pods of a class that a policy selects have devices whose taints the policy may act on."""
-        if not pod_class.devices or policy not in self.selecting(pod_class):
-            return False
+        if policy.taints:
+            return True
         drivers = {use.device.driver for use in pod_class.devices}
         return any(not one.driver or one.driver in drivers for one in policy.devices)
 
@@ -250,22 +223,7 @@ class Verdicts:
             self._selecting[pod_class] = self.policies, labels, found
         return found
 
-    def exemptions(self, pod_class: PodClass) -> Mapping[Policy, str]:
-        """The policies that leave pods of a class on nodes that will be removed, each with the reason."""
-        labels = self._namespaces.get(pod_class.namespace)
-        policies, labelled, found = self._exemptions.get(pod_class, (None, None, {}))
-        if policies is not self.policies or labelled is not labels:
-            reasons = {one: exemption(one, pod_class, labels) for one in self.policies if one.reclaim is not None}
-            found = {one: reason for one, reason in reasons.items() if reason}
-            self._exemptions[pod_class] = self.policies, labels, found
-        return found
-
 
 def _is_unhealthy(state: NodeState, health: ZoneHealth) -> bool:
     taints = () if state.node is None else state.node.taints
     return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.tolerations)
-
-
-def _opts_out(state: NodeState, policy: Policy) -> bool:
-    """Whether a policy selects a node by its labels, and the node opts out."""
-    return state.do_not_evict and policy.exclude.respect_do_not_evict and selects_node(policy, state.labels)

@@ -9,7 +9,6 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
-from taintwarden.engine.machine.reclaims import Reclaims
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, GuardReport, PolicyReport, Reports
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
@@ -32,10 +31,10 @@ class NodeView(msgspec.Struct, frozen=True):
 class View:
     """Reads the machine. Every result is a frozen value that does not change with it."""
 
-    def __init__(self, world: World, acting: Acting, reclaims: Reclaims) -> None:
+    def __init__(self, world: World, acting: Acting) -> None:
         self._world = world
         self._claim_views = ClaimViews(world, acting)
-        self._reports = Reports(world, acting, self._claim_views, reclaims)
+        self._reports = Reports(world, acting, self._claim_views)
 
     # -- the machine itself ---------------------------------------------------------------------------------------
 

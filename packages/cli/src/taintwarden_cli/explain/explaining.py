@@ -83,12 +83,11 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
     answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
-    every = evaluation.claims()
-    claims, left = [one for one in every if not one.exempt], [one for one in every if one.exempt]
-    answer.node_end = next((end for claim in every if (end := _node_end(claim, evaluation))), None)
+    claims = evaluation.claims()
+    answer.node_end = next((end for claim in claims if (end := _node_end(claim, evaluation))), None)
     if not claims:
         answer.fate = Fate.STAYS
-        answer.reason = _why_it_stays(left, answer.taints)
+        answer.reason = _why_it_stays(answer.taints)
         return answer
     first, *others = (_claim(answer, claim, evaluation) for claim in claims)
     answer.fate = Fate.LEAVES if _is_enforced(claims[0].policy, evaluation) else Fate.WOULD_LEAVE
@@ -98,13 +97,8 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
     return answer
 
 
-def _why_it_stays(left: list[ClaimView], taints: list[TaintExplanation]) -> str:
-    """What each taint that a policy names means for the pod.
-
-    ``left``: claims of policies that leave the pod on a node that will be removed.
-    """
-    if left:
-        return f"policy {left[0].policy.name} leaves it on a node that will be gone: {left[0].exempt}"
+def _why_it_stays(taints: list[TaintExplanation]) -> str:
+    """What each taint that a policy names means for the pod."""
     sentences = [why for taint in taints for why in _why_it_evicts_none(taint)]
     return "; ".join(sentences) or ("no policy acts on its taints" if taints else "its node has no taints")
 
@@ -134,14 +128,11 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehe
 
 
 def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
-    """When the node is gone by ``reclaim``, and which pods it ends, as the operator reports it."""
+    """When the node is gone by ``reclaim``."""
     policy = _stored(claim.policy, evaluation)
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
     if hard_at is None or policy.mode is not Mode.ENFORCE:
         return None
-    for reported in _status(policy, evaluation).reclaims:
-        if reported.node == claim.pod.node:
-            return wording.node_end(reported, evaluation.now)
     return f"node {claim.pod.node} is gone at {rfc3339.at(hard_at)}"
 
 

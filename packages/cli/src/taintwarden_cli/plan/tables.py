@@ -17,7 +17,6 @@ _STYLES = {
     PlannedFate.HELD: "bold red",
     PlannedFate.LATER: "dim",
     PlannedFate.WOULD_LEAVE: "yellow",
-    PlannedFate.ENDS_WITH_NODE: "bold red",
 }
 
 
@@ -48,8 +47,6 @@ def _head(plan: Plan) -> Lines:
     budgets = sorted({name for one in plan.pods if one.fate is PlannedFate.LEAVES for name in one.budgets})
     past = f"{pods(plan.past_budgets)} deleted {in_spite_of(budgets)}"
     lines.add("Budgets", past if budgets else None, "bold red")
-    ends = f"end with their node, where their policy leaves them: {pods(plan.ends_with_node)}"
-    lines.add("Left", ends if plan.ends_with_node else None, "bold red")
     lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)
     lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
     nowhere = f"{pods(plan.nowhere)} with nowhere to go, by taints, nodeSelector and node affinity"
@@ -108,8 +105,6 @@ def _after(pod: PlannedPod) -> str:
         case PlannedFate.WOULD_LEAVE:
             when = pod.deadline if pod.after_seconds is None else duration(pod.after_seconds)
             return f"{when} (dry run)"
-        case PlannedFate.ENDS_WITH_NODE:
-            return "ends with node"
 
 
 def _waits(pod: PlannedPod) -> str:
@@ -118,8 +113,6 @@ def _waits(pod: PlannedPod) -> str:
         if pod.budgets:
             return in_spite_of(pod.budgets)
         return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
-    if pod.fate is PlannedFate.ENDS_WITH_NODE:
-        return pod.reason
     return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"
 
 

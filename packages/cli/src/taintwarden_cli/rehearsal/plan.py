@@ -18,8 +18,6 @@ class PlannedFate(StrEnum):
     """Its deadline is beyond the horizon."""
     WOULD_LEAVE = "WouldLeave"
     """A policy in mode DryRun would evict it."""
-    ENDS_WITH_NODE = "EndsWithNode"
-    """Its policy leaves it on a node that will be gone, for example because the pod opts out."""
 
 
 class Replacement(StrEnum):
@@ -91,7 +89,6 @@ def numbers(pods: Sequence[PlannedPod]) -> dict[str, int]:
         "later": fates.count(PlannedFate.LATER),
         "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
         "past_budgets": sum(one.fate is PlannedFate.LEAVES and bool(one.budgets) for one in pods),
-        "ends_with_node": fates.count(PlannedFate.ENDS_WITH_NODE),
         "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
         "returning": sum(one.returns_to is not None for one in pods),
     }
@@ -113,7 +110,6 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     would_leave: int = 0
     past_budgets: int = 0
     """Pods that are deleted in spite of a PodDisruptionBudget."""
-    ends_with_node: int = 0
     nowhere: int = 0
     returning: int = 0
     """Pods whose replacement the scheduler may put on a node that it has to leave again."""
@@ -130,5 +126,5 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def needs_a_person(self) -> bool:
         """Whether you should review the plan before you make the change."""
-        risks = self.held, self.past_budgets, self.ends_with_node, self.nowhere, self.returning
+        risks = self.held, self.past_budgets, self.nowhere, self.returning
         return any(risks) or bool(self.guards or self.invalid)

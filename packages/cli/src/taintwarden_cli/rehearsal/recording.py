@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from taintwarden.controller.words import wording
+from taintwarden.controller.words.notifier import MISSED
 from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
 from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, WallTime
@@ -41,7 +42,7 @@ class Recording:
 
     def _acting(self) -> Iterator[ClaimView]:
         """The claims of policies that act."""
-        return (one for one in self._view.all_claims() if one.phase not in (Phase.PAUSED, Phase.EXEMPT))
+        return (one for one in self._view.all_claims() if one.phase is not Phase.PAUSED)
 
     def take(self, command: Command, now: Instant, at: float) -> None:
         """Record a command that only reports; ``at``: seconds since the change."""
@@ -53,10 +54,10 @@ class Recording:
                 planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
                 planned.fate, planned.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
                 planned.at = rfc3339.at(now.wall)
-            case commands.DeadlineAtRisk() | commands.DeadlineMissed():
+            case commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
                 planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
-                planned.late = command.reason
+                planned.late = MISSED[command.reason]
             case commands.InvalidValue(verdict=verdict):
                 effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
@@ -87,9 +88,6 @@ class Recording:
         for claim in reversed(first.values()):
             if claim.phase is not Phase.LEAVING:
                 self._stay(claim, now.wall, places)
-        for claim in self._view.all_claims():
-            if claim.exempt and claim.policy.mode is not Mode.PAUSED and claim.pod.uid not in first:
-                self._leave_on_node(claim)
         pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
         return numbers(pods) | {
             "pods": pods,
@@ -150,12 +148,6 @@ class Recording:
             planned.returns_to = places.returns_to(pod)
             if not places.fitting(pod):
                 planned.replacement = Replacement.NOWHERE
-
-    def _leave_on_node(self, claim: ClaimView) -> None:
-        """A pod that its policy leaves on a node that will be gone, unless another one evicted it."""
-        planned = self._of(claim.pod, claim.policy.name, str(claim.verdict.taint), claim.due_at)
-        if planned.order is None:
-            planned.fate, planned.reason = PlannedFate.ENDS_WITH_NODE, claim.exempt
 
 
 def is_replaced(pod_class: PodClass) -> bool:

@@ -163,9 +163,6 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
     """What is wrong with a policy that is in effect, the worst first; empty: not that."""
     status = policy.status
     yield status.says("Progressing", "Blind")
-    ends = [one for one in status.reclaims if one.at_risk or one.missed]
-    more = f" (and {wording.several(len(ends) - 1, 'more node')})" if len(ends) > 1 else ""
-    yield wording.node_end(ends[0], now) + more if ends else ""
     if policy.mode != Mode.DRY_RUN:
         yield why_halted(policy)
     yield long_stuck(status, now)

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from taintwarden.controller.words.wording import (
     next_one,
-    node_end,
     pods,
     several,
     waiting,
@@ -117,8 +116,6 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         lines.add("Limit", times.within(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
     for budget in status.blocked_budgets:
         lines.add("Budget", f"{pods(budget.pods)} waiting for {budget}", "yellow")
-    for end in (node_end(one, times.now) for one in status.reclaims):
-        lines.add("Reclaim", times.within(end) if end not in policy.problem else None, "yellow")
     for zone in status.zones:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))

@@ -56,9 +56,7 @@ def policy_problem(context: Context) -> Iterator[Found]:
     for name in sorted({*known, *context.policy_problems}):
         one, invalid = known.get(name), context.policy_problems.get(name)
         page = "troubleshooting.md#a-limit-holds-them"
-        if one is not None and any(end.at_risk or end.missed for end in one.status.reclaims):
-            page = "troubleshooting.md#pods-were-killed-with-their-node"
-        elif one is not None and one.problem == long_stuck(one.status, context.snapshot.now):
+        if one is not None and one.problem == long_stuck(one.status, context.snapshot.now):
             page = "runbooks/pods-stuck.md"
         remedy = f"taintwarden status {name}; docs/{page}"
         if invalid or (one is not None and one.accepted == "False"):
