@@ -373,9 +373,7 @@ async def test_zones_that_are_all_full_call_for_a_person(cluster, run):
     result = await run("status", "spot")
     assert result.exit_code == 10
     assert "All its 3 zones are Full: 7 pods are held" in result.stdout
-    assert "every zone is Full, so nothing is evicted\n" in (await run("status")).stdout
-    set_status(cluster, "spot", conditions=[condition("Accepted", "True"), full], guard={"released": 3})
-    assert (await run("status", "spot")).stdout.count("nothing is evicted but 3 pods that a reset released") == 2
+    assert "every zone is Full, so only pods that you release are evicted\n" in (await run("status")).stdout
 
 
 async def test_policy_that_is_not_accepted_calls_for_a_person(cluster, run):

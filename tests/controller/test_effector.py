@@ -201,7 +201,8 @@ async def test_few_nodes_are_asked_about_at_once(order, at_once):
 
 # -- writes -----------------------------------------------------------------------------------------------------------
 
-STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7"}}
+RESET = {"taintwarden.io/guard-reset": "3"}
+STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7", "annotations": RESET}}
 SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(evicted=((NOW, (("shop", 10),)),)))
 CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
 CONFLICT = refusal(409, "the object has been modified")
@@ -247,12 +248,19 @@ async def test_nothing_is_written(order, is_held):
     assert stage.client.paths("PATCH") == []
 
 
+@pytest.mark.parametrize("stored", [{"uid": "uid-sla"}, {"uid": "another", "annotations": RESET}])
+async def test_a_request_for_a_reset_that_another_removed_is_gone(stored):
+    stage = Stage(default=lambda _: {"metadata": {"resourceVersion": "7"} | stored})
+    assert await stage.carry_out(CLEAR) == [gone(CLEAR)]
+    assert stage.client.paths("PATCH") == []
+
+
 async def test_what_is_written():
     stage = Stage(default=lambda _: STORED)
     await stage.carry_out(SAVE, CLEAR)
-    history, reset = (call.body["metadata"] for call in stage.client.calls)
+    history, reset = (call.body["metadata"] for call in stage.client.calls if call.body)
     assert history["annotations"] == {"taintwarden.io/taint-history": "text"}
-    assert reset == {"uid": "uid-sla", "annotations": {"taintwarden.io/guard-reset": None}}
+    assert reset == {"resourceVersion": "7", "annotations": {"taintwarden.io/guard-reset": None}}
     await stage.carry_out(SAVE_GUARD)
     guard = stage.client.calls[-1].body["status"]["guard"]
     assert guard["evicted"] == [

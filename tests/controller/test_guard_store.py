@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -17,8 +16,7 @@ Json = dict[str, Any]
 OPEN = GuardRecord(NOW, "taint sla on 9 nodes", (("shop", 120),), ((NOW + 30, (("shop", 12),)),))
 CLOSED = GuardRecord(evicted=((NOW + 30.5, (("shop", 7),)),))
 NOTHING = GuardRecord()
-RESET = events.GuardReset("p", "3")
-TAKEN_OFF = events.GuardReset("p", "")
+RESET = events.GuardReset("p")
 
 
 def stored(record: GuardRecord | None = None, *, reset: str = "", generation: int = 3, uid: str = "uid-p") -> Json:
@@ -121,11 +119,7 @@ def resets(fed: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("value", ["3", "of ann, at noon"])
 def test_a_reset_is_handed_on_whatever_names_it(leader, value):
-    assert resets(leader.told(stored(OPEN, reset=value))) == [events.GuardReset("p", value)]
-
-
-def test_no_longer_name_is_handed_on_than_can_be_stored(leader):
-    assert resets(leader.told(stored(OPEN, reset="x" * 1000))) == [events.GuardReset("p", "x" * 64)]
+    assert resets(leader.told(stored(OPEN, reset=value))) == [RESET]
 
 
 def test_a_reset_counts_once_however_often_it_is_seen(leader):
@@ -134,7 +128,7 @@ def test_a_reset_counts_once_however_often_it_is_seen(leader):
 
 
 def test_a_reset_that_was_taken_off_can_be_asked_for_again(leader):
-    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, TAKEN_OFF, RESET]
+    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, RESET]
 
 
 def test_others_do_not_reset(store):
@@ -149,28 +143,12 @@ def test_whoever_begins_to_lead_does_what_is_asked_for(store):
 
 
 def test_whoever_leads_again_is_told_again(leader):
-    """Whether it was granted, the record says."""
+    """Whether it was granted, the removal of the annotation says."""
     leader.told(stored(reset="3"))
     leader.fed.clear()
     leader.lead(False)
     leader.lead(True)
     assert leader.fed == [RESET]
-
-
-GRANTED = GuardRecord(released=8, released_at=NOW, reset="3")
-
-
-def test_a_reset_that_was_granted_is_told_as_granted_while_the_annotation_stands(store):
-    assert store.told(stored(GRANTED, reset="3")) == [restored(GRANTED)]
-
-
-def test_after_the_annotation_was_taken_off_the_same_reset_can_be_asked_for_again(store):
-    taken_off = msgspec.structs.replace(GRANTED, reset="")
-    assert store.told(stored(GRANTED)) == [restored(taken_off)]
-    store.told(stored(GRANTED, reset="3"), stored(GRANTED))
-    store.fed.clear()
-    store.restore()
-    assert store.fed == [restored(taken_off)]
 
 
 def test_a_reset_is_handed_on_after_the_policies_only(leader):
@@ -181,7 +159,7 @@ def test_a_reset_is_handed_on_after_the_policies_only(leader):
 
 
 def test_another_value_is_another_reset(leader):
-    assert resets(leader.told(stored(reset="2"), stored(reset="3"))) == [events.GuardReset("p", "2"), RESET]
+    assert resets(leader.told(stored(reset="2"), stored(reset="3"))) == [RESET, RESET]
 
 
 def test_a_change_of_the_policy_is_no_other_reset(leader):

@@ -291,8 +291,8 @@ def test_records_are_known_before_policies_are_in_force_and_resets_are_done_afte
 def test_the_guard_of_an_invalid_policy_is_known_too(fed):
     """Its last valid version is in force."""
     fed.seen(stored("a"))
-    fed.seen(stored("a", "Wrong", generation=2) | {"status": {"guard": {"released": 3}}})
-    assert fed.events[-1].record.released == 3
+    fed.seen(stored("a", "Wrong", generation=2) | {"status": {"guard": {"term": 3}}})
+    assert fed.events[-1].record.term == 3
 
 
 def test_a_reset_is_done_although_the_policy_is_the_same(fed):

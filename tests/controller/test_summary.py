@@ -231,7 +231,7 @@ def test_an_armed_guard():
 
 
 def test_a_guard_that_was_reset_says_whom_it_lets_go():
-    said = told("GuardTripped", guard=guard(GuardRecord(released=120)))
+    said = told("GuardTripped", released=120, guard=guard(GuardRecord()))
     assert said[2] == "not gone yet: 120 pods that a reset released"
 
 
@@ -256,7 +256,7 @@ def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
 
 
 def test_pods_that_a_reset_released_do_not_wait_for_full_zones():
-    full = {"all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord(released=5))}
+    full = {"all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord())}
     assert told("GuardTripped", pending=9, due=5, released=5, **full) == (
         "False",
         "Armed",

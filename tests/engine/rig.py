@@ -204,6 +204,8 @@ class Rig:
         for _ in range(int(seconds * 4)):
             for name in self.world.limiter.guards.by_policy:
                 self.save(name)
+            while any(isinstance(one, commands.ClearGuardReset) for one in self.ordered):
+                self.answer(commands.ClearGuardReset)
             self.advance(0.25)
 
     # -- what came out ------------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ class History:
         self.rig.feed(events.ViewChanged("pods", live=self.chance.random() < 0.8))
 
     def reset(self) -> None:
-        self.rig.feed(events.GuardReset(self.chance.choice("pq"), self.chance.choice(("1", "2", ""))))
+        self.rig.feed(events.GuardReset(self.chance.choice("pq")))
 
     def minute(self) -> None:
         self.rig.advance(61, step=1.0)

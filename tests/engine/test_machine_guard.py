@@ -223,28 +223,42 @@ def test_the_nodes_that_are_bad_now_are_told_and_no_repaired_one():
 # -- a reset -----------------------------------------------------------------------------------------------------------
 
 
-def reset(rig: Rig, name: str = "p") -> None:
-    rig.process(events.GuardReset(name, "3"))
+def reset(rig: Rig, outcome: WriteOutcome = WriteOutcome.DONE) -> None:
+    """A person asks for a reset, and the request is removed, or not."""
+    rig.process(events.GuardReset("p"))
+    rig.answer(commands.ClearGuardReset, outcome)
+    rig.wake()
 
 
-def test_a_reset_is_taken_off_the_policy_once_it_is_stored_that_it_was_granted():
+def test_a_reset_releases_once_the_request_is_removed():
+    """The next leader must not grant it again, for another wave."""
     rig = tripped()
-    reset(rig)
-    assert told(rig, commands.ClearGuardReset) == []
-    rig.save("p")
-    assert [one.policy.name for one in told(rig, commands.ClearGuardReset)] == ["p"]
+    rig.process(events.GuardReset("p"))
+    rig.advance(5)
+    assert (calls(rig), told(rig, commands.GuardArmed)) == ([], [])
+    rig.store()
+    assert len(calls(rig)) == 8
 
 
-@pytest.mark.parametrize(
-    ("outcome", "stored"), [(WriteOutcome.DONE, ""), (WriteOutcome.GONE, ""), (WriteOutcome.FAILED, "3")]
-)
-def test_a_reset_may_be_asked_for_again_once_it_is_taken_off_the_policy(outcome, stored):
+@pytest.mark.parametrize("outcome", [WriteOutcome.GONE, WriteOutcome.REFUSED, WriteOutcome.FAILED])
+def test_a_request_that_was_not_removed_releases_nothing(outcome):
+    rig = tripped()
+    reset(rig, outcome)
+    rig.save()
+    rig.advance(0.5)
+    assert (calls(rig), open_guard(rig)) == ([], True)
+
+
+def test_a_reset_may_be_asked_for_again():
     rig = crowd(GUARDED, 8)
     reset(rig)
-    rig.save("p")
     assert told(rig, commands.GuardArmed) == [], "it was armed"
-    rig.answer(commands.ClearGuardReset, outcome)
-    assert rig.world.limiter.guards.by_policy["p"].reset == stored
+    spoil(rig)
+    rig.store()
+    assert open_guard(rig)
+    reset(rig)
+    rig.store()
+    assert len(calls(rig)) == 8
 
 
 def test_a_reset_releases_more_pods_than_one_step_looks_at():
@@ -255,30 +269,21 @@ def test_a_reset_releases_more_pods_than_one_step_looks_at():
     assert len(calls(rig)) == 8
 
 
-def test_a_reset_of_a_policy_without_a_guard_only_says_that_it_was_done():
+def test_a_reset_of_a_policy_without_a_guard_only_removes_the_request():
     rig = crowd(limited(), 2)
     reset(rig)
-    assert len(told(rig, commands.ClearGuardReset)) == 1
+    assert told(rig, commands.GuardArmed) == []
 
 
-def test_nothing_that_a_reset_released_is_evicted_before_the_next_leader_would_know_of_it():
-    rig = tripped()
-    reset(rig)
-    rig.advance(5)
-    assert calls(rig) == []
-    rig.store()
-    assert len(calls(rig)) == 8
-
-
-def test_a_reset_that_was_granted_before_is_not_granted_for_another_wave():
-    """Its leader died before the annotation was taken off."""
-    rig = successor(GuardRecord(released_at=START, reset="3"), 8)
+def test_a_release_does_not_survive_its_leader():
+    rig = spoiled(GUARDED, 8, overall_rate=1.0)
     rig.store()
     reset(rig)
+    assert len(calls(rig)) == 1
+    rig.process(events.LeadershipChanged(leading=False))
+    rig.process(events.LeadershipChanged(leading=True, term=2))
     rig.store()
-    assert calls(rig) == []
-    assert open_guard(rig)
-    assert len(told(rig, commands.ClearGuardReset)) == 1
+    assert (len(calls(rig)), open_guard(rig)) == (1, True)
 
 
 def test_a_reset_waits_until_all_is_known_that_it_lets_go():
@@ -288,7 +293,8 @@ def test_a_reset_waits_until_all_is_known_that_it_lets_go():
     rig.node("n1", "sla=940")
     for number in range(8):
         rig.pod(f"p{number}", gt())
-    reset(rig)
+    rig.feed(events.GuardReset("p"))
+    rig.answer(commands.ClearGuardReset)
     rig.process(events.Synced())
     [closed] = told(rig, commands.GuardArmed)
     assert closed.released == 8
@@ -299,13 +305,12 @@ def test_a_reset_waits_until_all_is_known_that_it_lets_go():
 def test_a_reset_is_for_who_led_then():
     rig = crowd(GUARDED, 8)
     rig.feed(events.ViewChanged("pods", live=False))
-    rig.feed(events.GuardReset("p", "3"))
+    rig.feed(events.GuardReset("p"))
     rig.feed(events.LeadershipChanged(leading=False))
     rig.feed(events.ViewChanged("pods", live=True))
     spoil(rig)
     rig.process(events.LeadershipChanged(leading=True))
     assert open_guard(rig)
-    assert told(rig, commands.ClearGuardReset) == []
 
 
 # -- another leader ----------------------------------------------------------------------------------------------------
@@ -432,14 +437,6 @@ def test_what_a_policy_in_dry_run_rehearsed_counts_by_its_new_budgets():
     assert (rig.phase("p0"), guard.expected()) == (Phase.REHEARSED, 8)
     rig.budget(allowed=2)
     assert guard.expected() == 2
-
-
-def test_a_release_whose_record_was_lost_with_the_leadership_is_stored_again():
-    rig = tripped()
-    rig.process(events.GuardReset("p", "now"))
-    rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
-    rig.store()
-    assert len(calls(rig)) == 8
 
 
 def test_calls_that_are_answered_after_a_change_of_leaders_count():

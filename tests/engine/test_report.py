@@ -290,7 +290,9 @@ def test_released_pods_are_told_of_those_that_are_due():
     for number in range(3):
         rig.node(f"n{number}", "sla=940")
     rig.pod("a")
-    rig.process(events.GuardReset("p", "1"))
+    rig.process(events.GuardReset("p"))
+    rig.answer(commands.ClearGuardReset)
+    rig.wake()
     rig.pod("b")
     assert (report(rig).all_zones_full, report(rig).due, report(rig).released) == (True, 2, 1)
 

@@ -95,11 +95,18 @@ def pdb(**more) -> Budget:
     )
 
 
+def granted(rig: Rig) -> events.Event:
+    """The request for a reset is removed."""
+    rig.feed(events.GuardReset("p"))
+    order = next(one for one in rig.ordered if isinstance(one, commands.ClearGuardReset))
+    return events.Written(order, events.WriteOutcome.DONE)
+
+
 EVENTS = {
     "a budget allows": (lambda rig: events.BudgetSeen(pdb(allowed=1))),
     "a budget selects": (lambda rig: events.BudgetSeen(pdb(name="other"))),
     "a budget is gone": (lambda rig: events.BudgetGone("ns0", "pdb")),
-    "a release": (lambda rig: events.GuardReset("p", "now")),
+    "a release": granted,
     "a pod is gone": (lambda rig: events.PodGone("uid-p0", "n1")),
 }
 

@@ -65,9 +65,6 @@ class GuardStatus(Status, frozen=True):
     counted: tuple[NamespacePods, ...] = ()
     evicted: tuple[PastEvictions, ...] = ()
     reserved: tuple[ReservedEviction, ...] = ()
-    released: Int64 | None = None
-    released_at: str | None = None
-    reset_granted: str | None = None
     term: Int64 = 0
 
 

@@ -140,8 +140,8 @@ class Effector:
                 return UNKNOWN_VERSION if await self._save_guard(order) else None
             case commands.ClearGuardReset():
                 policy = order.policy
-                await clear_guard_reset(self._client, policy.name, policy.uid, self._fence(order))
-                return UNKNOWN_VERSION
+                done = await clear_guard_reset(self._client, policy.name, policy.uid, self._fence(order))
+                return UNKNOWN_VERSION if done else None
 
     async def _save_guard(self, order: commands.SaveGuard) -> bool:
         """Evictions wait for it: after a conflict it is retried at once.

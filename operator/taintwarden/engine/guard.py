@@ -24,7 +24,6 @@ import msgspec
 
 from taintwarden.engine.deadlines import Entries, Entry
 from taintwarden.engine.model import (
-    ROUNDING_SECONDS,
     GuardAction,
     GuardSettings,
     Instant,
@@ -52,10 +51,8 @@ class GuardRecord(msgspec.Struct, frozen=True):
 
     ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: the most pods by namespace that counted; none if
     it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
-    namespace) of the next evictions. ``released``: the number of pods that a person released at ``released_at`` and
-    that still have to leave. ``reset``: the request for a release that was granted and is not removed yet; the next
-    leader does not grant it again. ``term``: of the leader that wrote the record; one of an earlier term never replaces
-    it.
+    namespace) of the next evictions. ``term``: of the leader that wrote the record; one of an earlier term never
+    replaces it.
     """
 
     tripped_at: float | None = None
@@ -63,21 +60,16 @@ class GuardRecord(msgspec.Struct, frozen=True):
     counted: tuple[tuple[str, int], ...] = ()
     evicted: Evictions = ()
     reserved: tuple[tuple[str, str], ...] = ()
-    released: int | None = None
-    released_at: float | None = None
-    reset: str = ""
     term: int = 0
 
 
 class Due(msgspec.Struct, frozen=True, gc=False):
-    """A pod that has to leave: when, since when it is on its node and the taint evicts it, and what budget it has."""
+    """A pod that has to leave: when, from where, and what budget it has."""
 
     uid: str
     at: WallTime
     namespace: str
     node: str
-    since: float = 0.0
-    """The later of when the pod was bound and when the taint began to evict it."""
     budget: str = ""
     """The PodDisruptionBudgets that select it; empty: none."""
 
@@ -131,10 +123,8 @@ class Guard:
         self._expected_total = 0
         self.tripped_at: WallTime | None = None
         self.cause = ""
-        self.reset = ""
-        """The request for a release that was granted, until it is removed."""
         self.released: dict[str, None] = {}
-        """UIDs of pods that a person released and that still have to leave."""
+        """UIDs of pods that a person released and that still have to leave. A restart forgets them."""
         self._passing: list[str] = []
         """UIDs of those that a person released and that do not pass yet."""
         self.scope = ALL
@@ -165,9 +155,6 @@ class Guard:
         self.unsure: dict[str, str] = {}
         """UID -> namespace of the evictions that another process reserved, and may have made."""
         self._unsure_until = MonotonicTime(0.0)
-        self._stored_reset = ""
-        self._quota, self._released_at = 0, 0.0
-        """How many released pods of a restored record are not identified yet, and when they were released."""
         self._settled_at = MonotonicTime(0.0)
         self._is_reported = False
         self._changed = True
@@ -192,15 +179,11 @@ class Guard:
 
     def expect(self, due: Due, now: Instant) -> None:
         """A pod will have to leave, unless something changes."""
-        if self._quota and due.uid not in self.released and self._was_released(due):
-            self._quota -= 1
-            self._remove(due.uid)
-            self.released[due.uid] = None
-        elif self._knows(due, now):
+        is_near = self._is_near(due, now)
+        if (self.near if is_near else self._later).get(due.uid) == due:
             return
-        else:
-            self._remove(due.uid)
-        if self._is_near(due, now):
+        self._remove(due.uid)
+        if is_near:
             self._come_near(due)
         else:
             self._later[due.uid] = due
@@ -208,17 +191,6 @@ class Guard:
 
     def _is_near(self, due: Due, now: Instant) -> bool:
         return due.at <= now.wall + self.settings.window_seconds
-
-    def _knows(self, due: Due, now: Instant) -> bool:
-        """Whether a pod counts already as it should."""
-        if not self._is_near(due, now):
-            return self._later.get(due.uid) == due
-        return self.near.get(due.uid) == due
-
-    def _was_released(self, due: Due) -> bool:
-        """After a restart: whether a pod already had to leave when a person released the pods that were held."""
-        is_older = due.since <= self._released_at + ROUNDING_SECONDS
-        return is_older and due.at <= self._released_at + self.settings.window_seconds
 
     def _come_near(self, due: Due) -> None:
         self.near[due.uid] = due
@@ -259,8 +231,7 @@ class Guard:
     def forget(self, uid: str) -> None:
         """A pod no longer has to leave, or is gone."""
         self.rest(uid)
-        if self.released.pop(uid, "") is None:
-            self._unsaved = True
+        self.released.pop(uid, None)
 
     def _remove(self, uid: str) -> None:
         due = self.near.pop(uid, None)
@@ -376,12 +347,11 @@ class Guard:
         self._unsaved = self._changed = True
         return Turn.ARMED if self._is_reported else None
 
-    def release(self, now: Instant, *, every_zone_is_full: bool = False) -> int:
+    def release(self, *, every_zone_is_full: bool = False) -> int:
         """A person releases the held pods, of those with a budget as many as count. Returns how many.
 
         ``every_zone_is_full``: also those that wait for that alone.
         """
-        self._released_at, self._quota, self._unsaved = now.wall, 0, True
         left, scope = Counter(self._counting), ALL if every_zone_is_full else self.scope
         for due in self.near.values():
             if due.uid in self.released or scope not in (ALL, due.namespace):
@@ -407,24 +377,10 @@ class Guard:
             self._arm()
         return passing
 
-    def save(self) -> None:
-        """The record has to be stored again, whatever was stored."""
-        self._unsaved = True
-
     @property
     def has_to_save(self) -> bool:
-        """Whether there is something to store, and all pass that a person released."""
-        return (self._unsaved or bool(self._wanted)) and not self._passing
-
-    def grant(self, reset: str) -> None:
-        """A request for a release is granted; or, if empty, it was removed. Either has to be stored."""
-        self.reset = reset
-        self._unsaved = True
-
-    @property
-    def is_grant_stored(self) -> bool:
-        """Whether the next leader would know of the release. Until then, no released pod is evicted."""
-        return not self._passing and self.reset in ("", self._stored_reset)
+        """Whether there is something to store."""
+        return self._unsaved or bool(self._wanted)
 
     # -- numbers --------------------------------------------------------------------------------------------------
 
@@ -541,10 +497,8 @@ class Guard:
             return None
         return later(ends, self.settings.window_seconds)
 
-    def to_save(self, now: Instant, term: int) -> GuardRecord | None:
-        """The record that has to be stored now; None: the stored one will do."""
-        if not self.has_to_save:
-            return None
+    def to_save(self, now: Instant, term: int) -> GuardRecord:
+        """The record that has to be stored now."""
         self._unsaved = False
         return self.record(now, term)
 
@@ -554,14 +508,12 @@ class Guard:
         if succeeded:
             stored = dict(record.reserved)
             self._reserved = {uid: namespace for uid, namespace in known.items() if uid in stored}
-            self._stored_reset = record.reset
         else:
             self._unsaved = True
         self._freed(ALL)
 
     def record(self, now: Instant, term: int = 0) -> GuardRecord:
         """The state of the guard as it has to be stored."""
-        released = len(self.released) + self._quota or None
         in_the_air = [(uid, namespace) for uid, (_, namespace) in self._taken.items()]
         return GuardRecord(
             self.tripped_at,
@@ -569,9 +521,6 @@ class Guard:
             tuple(sorted(self.counted().items())) if self.halts else (),
             tuple(self._certain(now)),
             (*self.unsure.items(), *in_the_air, *self._reserved.items(), *self._wanted.items()),
-            released,
-            self._released_at if released else None,
-            self.reset,
             term,
         )
 
@@ -592,11 +541,9 @@ class Guard:
         self._reserved, self._wanted, self.unsure, self._taken = {}, {}, dict(record.reserved), {}
         self._unsure_until = later(now.monotonic, UNSURE_SECONDS)
         self.tripped_at = None if record.tripped_at is None else WallTime(min(record.tripped_at, now.wall))
-        self.cause, self.reset, self._stored_reset = record.cause, record.reset, record.reset
-        self._is_reported = bool(record.cause)
+        self.cause, self._is_reported = record.cause, bool(record.cause)
         self._settled_at = later(now.monotonic, self.settings.settle_seconds)
         self._narrows_at = later(now.monotonic, NARROW_SECONDS)
-        self._quota, self._released_at = record.released or 0, record.released_at or 0.0
         passed, self.released, self._passing = self.released, {}, []
         for due in (self.near[uid] for uid in passed if uid in self.near):
             self._groups[due.namespace, due.budget] += 1
@@ -615,11 +562,10 @@ class Guard:
         """Namespaces of the evictions that another process reserved and made: their pods are gone."""
         return [namespace for uid, namespace in self.unsure.items() if uid not in existing]
 
-    def resolve(self, existing: Container[str], leaving: Container[str], now: Instant, *, is_all: bool = True) -> None:
-        """All pods are known: what another process reserved was evicted if the pod is gone, and whom it released.
+    def resolve(self, existing: Container[str], leaving: Container[str], now: Instant) -> None:
+        """All pods are known: what another process reserved was evicted if the pod is gone.
 
-        ``leaving``: the pods that have to leave, whose calls of before may be carried out yet; ``is_all``: and no other
-        has to.
+        ``leaving``: the pods that have to leave, whose calls of before may be carried out yet.
         """
         self._begin_slot(now)
         for namespace in self.made(existing):
@@ -628,7 +574,6 @@ class Guard:
             left = self.unsure.items() if now.monotonic < self._unsure_until else ()
             self.unsure = {uid: namespace for uid, namespace in left if uid in existing and uid in leaving}
             self._offer()
-        self._quota = 0 if is_all else self._quota
 
     def change(self, settings: GuardSettings) -> None:
         """Apply changed settings. The pods that have to leave have to be expected again, as after a restart."""

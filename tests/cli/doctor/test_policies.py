@@ -120,7 +120,7 @@ def test_zones_that_are_all_full(guard, is_released):
     waiting = condition("GuardTripped", "True", "120 pods wait", "AllZonesFull")
     full["status"] |= {"guard": {}, "conditions": [FINE[0], waiting]}
     (found,) = problem(full)
-    assert (found.severity, found.message) == ("error", "every zone is Full, so nothing is evicted")
+    assert (found.severity, found.message) == ("error", "every zone is Full, so only pods that you release are evicted")
     assert found.remedy.endswith("taintwarden guard reset sla") is is_released
 
 

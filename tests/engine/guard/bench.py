@@ -10,8 +10,8 @@ from taintwarden.engine.model import GuardSettings, Instant, MonotonicTime, Wall
 WALL = 1_700_000_000.0
 WINDOW, SLOT = 600, 30
 SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=WINDOW, settle_seconds=0)
-BEFORE, BEGAN = WALL - 1_000, 900.0
-"""When the taint came, and what the monotonic clock reads at first."""
+BEGAN = 900.0
+"""What the monotonic clock reads at first."""
 
 
 class Bench:
@@ -33,12 +33,10 @@ class Bench:
     def now(self) -> Instant:
         return Instant(WallTime(self.wall + self.seconds), MonotonicTime(BEGAN + self.seconds))
 
-    def expect(
-        self, *uids: str, namespace: str = "shop", after: float = 0.0, since: float = BEFORE, budget: str = ""
-    ) -> None:
+    def expect(self, *uids: str, namespace: str = "shop", after: float = 0.0, budget: str = "") -> None:
         """Pods have to leave so many seconds from now."""
         for uid in uids:
-            self.guard.expect(Due(uid, WallTime(self.now.wall + after), namespace, "n1", since, budget), self.now)
+            self.guard.expect(Due(uid, WallTime(self.now.wall + after), namespace, "n1", budget), self.now)
 
     def allow(self, budget: str, pods: int) -> None:
         """A budget allows another number of pods."""
@@ -76,7 +74,7 @@ class Bench:
         return uids
 
     def release(self, **options: bool) -> list[str]:
-        number = self.guard.release(self.now, **options)
+        number = self.guard.release(**options)
         return self.guard.let_pass(number)
 
     def change(self, **settings: Any) -> None:
@@ -91,8 +89,8 @@ class Bench:
 
     def store(self, *, succeeded: bool = True) -> GuardRecord:
         """The record that has to be stored is stored, or not."""
+        assert self.guard.has_to_save
         record = self.guard.to_save(self.now, 1)
-        assert record is not None
         self.guard.saved(record, succeeded=succeeded)
         return record
 

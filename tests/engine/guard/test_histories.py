@@ -42,7 +42,8 @@ class History:
         self.bench.resolve(*self.due)
 
     def _store(self) -> None:
-        if (record := self.bench.guard.to_save(self.bench.now, 1)) is not None:
+        if self.bench.guard.has_to_save:
+            record = self.bench.guard.to_save(self.bench.now, 1)
             self._stored = record
             self.bench.guard.saved(record, succeeded=True)
 

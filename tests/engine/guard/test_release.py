@@ -7,7 +7,7 @@ from taintwarden.engine.guard import NARROW_SECONDS
 def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_began():
     bench = Bench()
     held = bench.trip()
-    assert bench.guard.release(bench.now) == len(held)
+    assert bench.guard.release() == len(held)
     first = bench.guard.let_pass(4)
     bench.expect("later")
     bench.forget(held[0])
@@ -17,19 +17,6 @@ def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_beg
     assert list(bench.guard.released) == [*first, *held[1:-4]]
     assert bench.look() is None
     assert (bench.guard.is_tripped, bench.guard.expected()) == (False, 1)
-
-
-def test_nothing_is_stored_and_none_of_them_goes_until_all_are_released():
-    bench = Bench()
-    bench.trip()
-    bench.guard.grant("now")
-    bench.guard.release(bench.now)
-    bench.guard.let_pass(4)
-    assert (bench.guard.has_to_save, bench.guard.is_grant_stored) == (False, False)
-    assert bench.guard.next_look(bench.now) == 0
-    bench.guard.let_pass(100)
-    assert bench.store().released == 11
-    assert bench.guard.is_grant_stored
 
 
 def test_released_pods_count_no_more():
@@ -72,7 +59,6 @@ def test_while_it_is_armed_all_pods_within_the_window_are_released():
     bench.expect(*pods(3))
     bench.expect("far", after=700)
     assert bench.release(every_zone_is_full=True) == pods(3)
-    assert bench.store().released == 3
     assert bench.release(every_zone_is_full=True) == []
 
 
@@ -107,25 +93,3 @@ def test_a_pause_undoes_no_release():
     assert bench.look() is None
     assert list(bench.guard.released) == held
     assert bench.guard.expected() == 0
-
-
-def test_the_grant_of_a_release_is_stored_before_pods_go():
-    bench = Bench()
-    assert bench.guard.is_grant_stored
-    bench.guard.grant("first")
-    assert not bench.guard.is_grant_stored
-    bench.store(succeeded=False)
-    assert not bench.guard.is_grant_stored
-    assert bench.store().reset == "first"
-    assert bench.guard.is_grant_stored
-    bench.guard.grant("second")
-    assert not bench.guard.is_grant_stored
-
-
-def test_a_request_that_is_removed_is_stored():
-    bench = Bench()
-    bench.guard.grant("first")
-    bench.store()
-    bench.guard.grant("")
-    assert bench.guard.is_grant_stored
-    assert bench.store().reset == ""

@@ -15,7 +15,7 @@ def test_an_eviction_is_reserved_when_its_record_is_stored():
     assert bench.guard.may_take("a")
     assert not bench.guard.may_take("b")
     assert len(bench.guard._reserved) == 1
-    assert bench.guard.to_save(bench.now, 1) is None
+    assert not bench.guard.has_to_save
 
 
 def test_an_eviction_that_is_made_is_stored_as_reserved_until_it_is_answered():

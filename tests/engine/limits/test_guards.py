@@ -137,12 +137,8 @@ def test_a_call_that_evicted_no_pod_leaves_its_place_to_others():
     assert bench.freed.take() == ["record/p"]
 
 
-def test_a_released_pod_waits_until_the_grant_is_stored():
-    bench = Bench()
-    bench.guard.grant("now")
-    assert bench.refuse_record(released=True) == Refusal(GUARD, detail=NOT_STORED, is_brief=True)
-    bench.store()
-    assert bench.refuse_record(released=True) is None
+def test_a_released_pod_needs_no_place_in_the_record():
+    assert Bench().refuse_record(released=True) is None
 
 
 # -- what they free ----------------------------------------------------------------------------------------------------
@@ -154,7 +150,7 @@ def test_the_policy_is_asked_again_when_its_guard_is_armed():
     bench.expect(8, "bank")
     bench.guard.look(bench.now)
     bench.freed.take()
-    bench.guard.let_pass(bench.guard.release(bench.now))
+    bench.guard.let_pass(bench.guard.release())
     assert bench.freed.take() == ["policy/p", "record/p"]
 
 

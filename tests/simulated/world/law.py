@@ -569,9 +569,13 @@ class Judge:
                 self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
             self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
-            for rules in self.policies.values():
-                if rules.reset:  # it was asked of the one that led then
-                    self._released[rules.uid].update(dict.fromkeys(self._released[rules.uid], False))
+            for uid, known in self._released.items():  # what one leader releases, the next one holds
+                gone = {pod for _, pod, _ in self._guards[uid].gone} if uid in self._guards else set()
+                in_air = {pod: False for pod in known if pod in self._former}
+                kept = {pod: is_sure for pod, is_sure in known.items() if pod in gone}
+                known.clear()
+                known.update(in_air | kept)
+            self._let_go = {}
             for guard in self._guards.values():
                 guard.grown[1], guard.only, guard.single = self.now, "", self.now
             for want in self.wants.values():

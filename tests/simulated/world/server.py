@@ -128,7 +128,7 @@ class Server:
     def clear_reset(self, name: str, uid: str) -> Answer:
         """Remove the annotation by which a person asked for a reset."""
         policy = self._store.get("policies", name)
-        if policy is None or policy.uid != uid:
+        if policy is None or policy.uid != uid or policy.reset is None:
             return self._about_another(name)
         self._store.change("policies", name, reset=None)
         return DONE

@@ -120,5 +120,5 @@ def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
         return "True", "AllZonesFull", wording.all_zones_full(policy, waiting, len(entry.status.zones))
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
-    released = guard.record.released
+    released = entry.released
     return "False", "Armed", f"not gone yet: {wording.pods(released)} that a reset released" if released else ""

@@ -32,9 +32,6 @@ def written(record: GuardRecord) -> dict[str, Any]:
         counted=_largest(record.counted),
         evicted=tuple(PastEvictions(rfc3339.exactly(at), _largest(pods)) for at, pods in _bounded(record.evicted)),
         reserved=tuple(ReservedEviction(*one) for one in record.reserved[:MAX_RESERVED]),
-        released=record.released,
-        released_at=None if record.released_at is None else rfc3339.exactly(record.released_at),
-        reset_granted=record.reset or None,
         term=record.term,
     )
     patch: dict[str, Any] = msgspec.to_builtins(status)
@@ -55,9 +52,6 @@ def read(stored: object) -> GuardRecord:
         _pairs(status.counted),
         tuple((_seconds(one.until), _pairs(one.namespaces)) for one in status.evicted),
         tuple((one.uid, one.namespace) for one in status.reserved),
-        status.released,
-        None if status.released_at is None else _seconds(status.released_at),
-        status.reset_granted or "",
         status.term,
     )
 

@@ -12,9 +12,6 @@ from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 
-MAX_RESET_LENGTH = 64
-"""Of a value that is granted: the status has no longer one."""
-
 log = structlog.get_logger()
 
 
@@ -29,10 +26,6 @@ class _Stored(msgspec.Struct):
     """The value of the annotation that requests a reset; empty: there is none."""
     handed_on: str = ""
     """The value that was passed on, since this process leads."""
-
-    def to_restore(self) -> GuardRecord:
-        """The record. A reset that was granted may be requested again once the annotation is gone."""
-        return self.record if self.asked else msgspec.structs.replace(self.record, reset="")
 
 
 class GuardStore:
@@ -56,28 +49,28 @@ class GuardStore:
         is_new = stored is None or stored.uid != uid
         if stored is None or is_new:
             stored = self._stored[name] = _Stored(uid)
-        stored.asked = ((meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION) or "")[:MAX_RESET_LENGTH]
+        stored.asked = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION) or ""
         guard = (obj.get("status") or {}).get("guard")
         if is_new or guard != stored.guard:
             stored.guard = guard
             stored.record = self._read(name, guard)
-            self._feed(events.GuardRestored(name, stored.to_restore()))
+            self._feed(events.GuardRestored(name, stored.record))
 
     def gone(self, name: str) -> None:
         """A policy was deleted."""
         self._stored.pop(name, None)
 
     def apply_resets(self) -> None:
-        """Pass on which resets are requested, and which are not any more, while leading. Policies are in force then."""
+        """Pass on which resets are requested, while leading. Policies are in force then."""
         for name, stored in list(self._stored.items()) if self._leading else ():
-            if stored.asked != stored.handed_on:
-                stored.handed_on = stored.asked
-                self._feed(events.GuardReset(name, stored.asked))
+            before, stored.handed_on = stored.handed_on, stored.asked
+            if stored.asked not in ("", before):
+                self._feed(events.GuardReset(name))
 
     def restore(self, *names: str) -> None:
         """Pass on the records of these policies again, or all. A leader ignores those of guards that it has."""
         for name in names or self._stored:
-            self._feed(events.GuardRestored(name, self._stored[name].to_restore()))
+            self._feed(events.GuardRestored(name, self._stored[name].record))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed."""

@@ -86,10 +86,7 @@ class Guards(Limit):
     def restore(self, now: Instant) -> None:
         """Apply the records that others stored: this process leads."""
         for policy, guard in self.by_policy.items():
-            if policy in self._records:
-                guard.restore(self._records.pop(policy), now)
-            else:
-                guard.save()  # what this process wrote when it led before may not have arrived
+            guard.restore(self._records.pop(policy, guard.record(now)), now)
 
     def is_released(self, policy: str, uid: str) -> bool:
         """Whether a person released this pod."""
@@ -146,7 +143,7 @@ class GuardRecords(Limit):
         """Whether the stored record has the eviction of this pod."""
         guard, pod, name = self._guards.by_policy[request.policy.name], request.pod, request.policy.name
         if request.released:
-            return None if guard.is_grant_stored else Refusal(GUARD, detail=_RECORD, is_brief=True)
+            return None
         if request.is_rehearsal or guard.has_taken(pod.uid) or guard.may_take(pod.uid):
             return None
         # Never the whole policy: pods that are reserved may stand behind this one.

@@ -159,13 +159,9 @@ class GuardRestored(msgspec.Struct, frozen=True):
 
 
 class GuardReset(msgspec.Struct, frozen=True):
-    """A person confirmed the evictions that a tripped guard or unhealthy zones hold, and releases them.
-
-    ``reset`` is the text of the request, which counts once until it is removed; empty: it was removed.
-    """
+    """A person confirmed the evictions that a tripped guard or unhealthy zones hold, and releases them."""
 
     policy: str
-    reset: str
 
 
 class PoliciesChanged(msgspec.Struct, frozen=True):

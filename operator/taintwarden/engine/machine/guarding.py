@@ -7,12 +7,12 @@ from heapq import nsmallest
 from itertools import islice
 
 from taintwarden.engine.guard import ALL, Guard, Turn
-from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes
 from taintwarden.engine.machine.events import WriteOutcome
-from taintwarden.engine.machine.outbox import Outbox, guard_key
+from taintwarden.engine.machine.outbox import Outbox, guard_key, reset_key
 from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, Pod, Policy
@@ -39,8 +39,8 @@ class Guarding:
         """Policy -> its UID and generation, and since when that is in force."""
         self._profile_changes: dict[str, tuple[str, float]] = {}
         """Namespace -> the last change of a profile that changed what pods tolerate, and when: only recent ones."""
-        self.resets: dict[str, str] = {}
-        """Policy -> the request for a reset."""
+        self.resets: set[str] = set()
+        """Policies whose resets are granted: the request is removed, so that no other leader grants it again."""
         self.halted: dict[str, None] = {}
         """Policies for which it was reported that every zone is Full."""
 
@@ -66,8 +66,9 @@ class Guarding:
     def _forget(self, name: str) -> None:
         """A policy is gone."""
         self._outbox.forget(guard_key(name))
-        for known in (self.halted, self.resets):
-            known.pop(name, None)
+        self._outbox.forget(reset_key(name))
+        self.halted.pop(name, None)
+        self.resets.discard(name)
 
     def _knows_causes(self, policy: Policy) -> bool:
         """Whether it is known which pods have to leave. What devices lack for long does not hold pods on bad nodes."""
@@ -81,7 +82,7 @@ class Guarding:
 
     def leadership_changed(self) -> None:
         """A requested release applies only to the process that led then, and to the pods that it held then."""
-        self.resets, self.halted = {}, {}
+        self.resets, self.halted = set(), {}
 
     # -- leaders ----------------------------------------------------------------------------------------------------
 
@@ -109,7 +110,7 @@ class Guarding:
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         now, is_known = self._world.now, self._knows_causes(policy)
-        guard.resolve(existing(self._world, guard), self._world.claims.evictees, now, is_all=is_known)
+        guard.resolve(existing(self._world, guard), self._world.claims.evictees, now)
         for uid in guard.let_pass(most):
             claim = self._world.claims.get(f"{uid}/{policy.name}")
             if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
@@ -145,9 +146,8 @@ class Guarding:
         """Write the records of guards that differ from the stored ones, or reserve more evictions."""
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy) if self._may_save(policy) else None
-            record = None if guard is None else guard.to_save(self._world.now, self._world.term)
-            if record is not None:
-                self._outbox.put(commands.SaveGuard(policy, record))
+            if guard is not None:
+                self._outbox.put(commands.SaveGuard(policy, guard.to_save(self._world.now, self._world.term)))
 
     def _may_save(self, policy: Policy) -> bool:
         """Whether its guard has something to store, and no write of it is in progress."""
@@ -159,47 +159,25 @@ class Guarding:
         guard = self._guard(order.policy)
         if guard is not None:
             guard.saved(order.record, succeeded=outcome is WriteOutcome.DONE)
-            self._take_off_reset(order.policy, guard)
 
-    def _take_off_reset(self, policy: Policy, guard: Guard) -> None:
-        """Only after the grant is stored: the next leader must not grant the request for another wave."""
-        if guard.reset and guard.is_grant_stored:
-            self._outbox.put(commands.ClearGuardReset(policy))
+    def ask_reset(self, name: str) -> None:
+        """A reset is requested. The request is removed first: who removed it releases, once."""
+        for policy in self._world.verdicts.policies:
+            if policy.name == name:
+                self._outbox.put(commands.ClearGuardReset(policy))
 
-    def reset_taken_off(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
-        """The removal of a request for a reset ended."""
-        guard = self._guard(order.policy)
-        if guard is not None and guard.reset and outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
-            guard.grant("")
-
-    def ask_reset(self, event: events.GuardReset) -> None:
-        """A reset is requested, and granted when all that it would release is known; or the request is removed."""
-        guard = self._world.limiter.guards.by_policy.get(event.policy)
-        if event.reset:
-            self.resets[event.policy] = event.reset
-        else:
-            self.resets.pop(event.policy, None)
-            if guard is not None and guard.reset:
-                guard.grant("")
+    def reset_cleared(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
+        """The removal of a request for a reset ended: it is granted when all is known that it would release."""
+        if outcome is WriteOutcome.DONE:
+            self.resets.add(order.policy.name)
 
     def reset(self) -> None:
-        """Release the pods that a guard or unhealthy zones hold; if there are none, only grant the request."""
-        resets, self.resets = self.resets, {}
-        for policy in self._world.verdicts.policies:
-            if policy.name not in resets:
-                continue
-            guard, reset = self._guard(policy), resets[policy.name]
-            if guard is None:
-                self._outbox.put(commands.ClearGuardReset(policy))
-            elif guard.reset == reset:
-                self._take_off_reset(policy, guard)
-            else:
-                is_full = self._world.limiter.zones.all_full(policy.name)
-                if guard.is_tripped or is_full:
-                    self._world.report(
-                        commands.GuardArmed(policy, guard.release(self._world.now, every_zone_is_full=is_full))
-                    )
-                guard.grant(reset)
+        """Release the pods that a guard or unhealthy zones hold."""
+        resets, self.resets = self.resets, set()
+        for policy in self._world.verdicts.policies if resets else ():
+            guard, is_full = self._guard(policy), self._world.limiter.zones.all_full(policy.name)
+            if policy.name in resets and guard is not None and (guard.is_tripped or is_full):
+                self._world.report(commands.GuardArmed(policy, guard.release(every_zone_is_full=is_full)))
 
     def _guard(self, policy: Policy) -> Guard | None:
         return self._world.limiter.guards.by_policy.get(policy.name)

@@ -301,12 +301,8 @@ class Judging:
         """Inform the guard of the policy, unless the eviction counts already."""
         if guard.has_taken(pod.uid) or self._is_being_evicted(pod):
             return
-        since = max(pod.bound_at, claim.verdict.counts_from)
         budget = "" if self.deletes(claim, pod) else self._world.limiter.budgets.name_of(pod)
-        was_released = pod.uid in guard.released
-        guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, since, budget), self._world.now)
-        if pod.uid in guard.released and not was_released and claim.phase in (Phase.READY, Phase.BLOCKED):
-            self._world.queues.wait(claim)  # a person released it under another leader: it changes its lane
+        guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, budget), self._world.now)
 
     def _expect_end(self, claim: Claim) -> None:
         """The node of a claim will be removed."""

@@ -141,7 +141,7 @@ class Machine:
                 self._restore_guard(event)
             case events.GuardReset():
                 if self._world.leading:
-                    self._guarding.ask_reset(event)
+                    self._guarding.ask_reset(event.policy)
             case events.PoliciesChanged():
                 intake.policies_changed(event)
                 self._acting.policies_changed()
@@ -243,7 +243,7 @@ class Machine:
             case commands.SaveGuard():
                 self._guarding.saved(event.order, event.outcome)
             case commands.ClearGuardReset():
-                self._guarding.reset_taken_off(event.order, event.outcome)
+                self._guarding.reset_cleared(event.order, event.outcome)
             case commands.SaveHistory(node) if event.outcome is events.WriteOutcome.DONE:
                 self._compare_again(node, event.version)
 

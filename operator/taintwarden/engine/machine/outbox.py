@@ -192,6 +192,11 @@ def guard_key(policy: str) -> str:
     return f"guard/{policy}"
 
 
+def reset_key(policy: str) -> str:
+    """The key of the request for a reset of a policy's guard."""
+    return f"guard-reset/{policy}"
+
+
 def key_of(order: Write) -> str:
     """The key of a write: there is at most one write at a time for each."""
     match order:
@@ -200,4 +205,4 @@ def key_of(order: Write) -> str:
         case SaveGuard():
             return guard_key(order.policy.name)
         case ClearGuardReset():
-            return f"guard-reset/{order.policy.name}"
+            return reset_key(order.policy.name)

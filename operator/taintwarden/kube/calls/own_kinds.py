@@ -27,6 +27,7 @@ GUARD_TIMEOUT_SECONDS = 10.0
 class _PolicyMeta(msgspec.Struct, rename="camel"):
     uid: str
     resource_version: str
+    annotations: dict[str, str] = {}
 
 
 class _Guard(msgspec.Struct):
@@ -109,12 +110,18 @@ async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any],
     return True
 
 
-async def clear_guard_reset(client: Client, name: str, uid: str, fence: Fence) -> None:
-    """Remove the annotation that requested a reset. If it does not exist any more, nothing is written.
+async def clear_guard_reset(client: Client, name: str, uid: str, fence: Fence) -> bool:
+    """Remove the annotation that requests a reset; False: the policy of this UID has none.
 
     Raises:
-        KubeError: it was not taken off; ``is_about_another`` if the policy of this UID is gone.
+        ApiError: 404: there is no such policy; 409: it was written meanwhile.
+        KubeError: it was not removed, or the result is not known.
 
     """
+    path = f"{POLICIES.path}/{name}"
+    found = decoded(await client.request("GET", path), _StoredPolicy, "policy").metadata
+    if found.uid != uid or GUARD_RESET_ANNOTATION not in found.annotations:
+        return False
     change = {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: None}}}
-    await patch(client, f"{POLICIES.path}/{name}", change, fence, uid=uid)
+    await patch(client, path, change, fence, version=found.resource_version)
+    return True

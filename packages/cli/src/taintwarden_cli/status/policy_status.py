@@ -91,9 +91,7 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def all_zones_full(self) -> str:
         """What it means that every zone is Full."""
-        released = self.status.guard.released if self.status.guard is not None else None
-        but = f" but {wording.pods(released)} that a reset released" if released else ""
-        return f"every zone is Full, so nothing is evicted{but}"
+        return "every zone is Full, so only pods that you release are evicted"
 
 
 class StatusSummary(msgspec.Struct, rename="camel"):
