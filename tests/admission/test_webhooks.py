@@ -160,7 +160,7 @@ def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
     assert stage.webhook.validate(request).warnings
     stage.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
     assert stage.webhook.validate(request) == AdmissionResponse()
-    stage.feed(events.NamespaceGone("shop"))
+    stage.feed(events.NamespaceSeen("shop"))
     assert stage.webhook.validate(request).warnings
 
 
@@ -215,7 +215,7 @@ def test_beside_the_extender_the_template_of_a_daemon_set_gets_native_toleration
 def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
     """They have a stream of their own, which tells when they are gone."""
     stage.profile()
-    stage.feed(events.NamespaceSeen("shop", {}), events.NamespaceGone("shop"), events.NamespaceSeen("shop", {}))
+    stage.feed(events.NamespaceSeen("shop", {}), events.NamespaceSeen("shop"), events.NamespaceSeen("shop", {}))
     assert stage.mutate(pod()).patch
     stage.feed(events.ProfileGone("shop", "gold"), events.ProfileGone("shop", "never"))
     assert stage.mutate(pod()).patch == ()

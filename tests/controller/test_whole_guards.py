@@ -9,7 +9,6 @@ import pytest
 
 from controller.whole import Whole, whole
 from taintwarden.app import App
-from taintwarden.controller.clock import system_clock
 from taintwarden.engine.guard import GuardRecord
 
 CROWD = [f"crowd-{number}" for number in range(60)]
@@ -52,7 +51,7 @@ def evicted(app: App) -> int:
 
 
 def record(app: App) -> GuardRecord:
-    report = app.machine.view.guard("sla", system_clock())
+    report = app.machine.view.guard("sla")
     return report.record
 
 

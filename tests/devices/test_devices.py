@@ -45,9 +45,9 @@ from taintwarden_devices.source import JUDGED_AT_ONCE
 
 def test_before_they_are_listed_a_report_does_not_call_them_known():
     rig = Devices(known=False)
-    assert rig.machine.view.report(rig.now)[0].devices.problem == NOT_LISTED
+    assert rig.report()[0].devices.problem == NOT_LISTED
     rig.feed(device_events.DevicesKnown(known=True))
-    assert rig.machine.view.report(rig.now)[0].devices.problem == ""
+    assert rig.report()[0].devices.problem == ""
 
 
 def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
@@ -143,7 +143,7 @@ def test_after_a_restore_that_binds_a_pod_to_another_node_it_has_its_device_ther
 def test_a_value_that_cannot_be_compared_evicts_nobody():
     rig = Devices(for_devices(value_type=ValueType.INTEGER)).with_device(tainted("9x0"), extended=[above("950")])
     assert rig.evicted == []
-    [invalid] = rig.machine.view.report(rig.now)[0].status.invalid_taints
+    [invalid] = rig.report()[0].status.invalid_taints
     assert (invalid.node, invalid.taint) == ("n1", f"{KEY}=9x0:NoExecute of device {GPU_0}")
 
 
@@ -581,7 +581,7 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
     rig.advance(120)
     assert rig.evicted == []
     assert rig.machine.view.claims("uid-a")[0].limit == VIEW
-    assert rig.machine.view.report(rig.now)[0].devices.blind == ("resourceslices",)
+    assert rig.report()[0].devices.blind == ("resourceslices",)
     rig.process(device_events.StreamChanged("resourceslices", live=True))
     assert rig.evicted == ["a"]
 
@@ -622,7 +622,7 @@ def test_a_guard_for_devices_counts_pods_that_have_some():
     rig.advance(5)
     assert rig.evicted == []
     assert any(isinstance(one, commands.GuardTripped) for one in rig.out)
-    assert rig.machine.view.guard("p", rig.now).population == 40
+    assert rig.world.limiter.guards.by_policy["p"].population() == 40
 
 
 @pytest.mark.parametrize(
@@ -635,14 +635,14 @@ def test_a_guard_for_devices_counts_pods_that_have_some():
 )
 def test_whom_a_policy_for_devices_may_evict(drivers, more, pods):
     rig = crowded(*(DeviceTaintSelector("*", driver) for driver in drivers), **more)
-    assert rig.machine.view.guard("p", rig.now).population == pods
+    assert rig.world.limiter.guards.by_policy["p"].population() == pods
 
 
 def test_what_a_guard_counts_is_counted_again_once_devices_are_known():
     rig = crowded(DeviceTaintSelector("*"), known=False)
-    assert rig.machine.view.guard("p", rig.now).population == 0
+    assert rig.world.limiter.guards.by_policy["p"].population() == 0
     rig.process(device_events.DevicesKnown(known=True))
-    assert rig.machine.view.guard("p", rig.now).population == 40
+    assert rig.world.limiter.guards.by_policy["p"].population() == 40
 
 
 def sick(number: int) -> Slice:
@@ -661,7 +661,7 @@ def tripped_and_half_repaired(**more: Any) -> Devices:
     rig.advance(5)
     for number in range(15):
         rig.slice(f"s{number}", Slice(DRIVER, f"n{number}", 1, 1, {"gpu-0": WELL}))
-    assert rig.machine.view.guard("p", rig.now).halts
+    assert rig.machine.view.guard("p").halts
     return rig
 
 
@@ -674,14 +674,14 @@ def test_a_guard_stays_tripped_while_devices_are_not_known():
     rig = tripped_and_half_repaired()
     rig.feed(device_events.DevicesKnown(known=False))
     rig.advance(5)
-    assert rig.machine.view.guard("p", rig.now).halts
+    assert rig.machine.view.guard("p").halts
     for number in range(40):
         rig.claim(f"a{number}", device=DeviceId(DRIVER, f"n{number}", "gpu-0"), key=f"ns{number}/c")
     for number in range(15, 30):
         rig.feed(device_events.SliceChanged(f"s{number}", sick(number)))
     rig.feed(device_events.DevicesKnown(known=True))
     rig.advance(5)
-    assert rig.machine.view.guard("p", rig.now).halts
+    assert rig.machine.view.guard("p").halts
 
 
 @pytest.mark.parametrize(("problem", "halts"), [("", True), ("forbidden", False)])
@@ -696,7 +696,7 @@ def test_devices_that_are_not_known_for_long_do_not_hold_pods_on_bad_nodes(probl
     for number in range(6):
         rig.node(f"n{number}")
     rig.advance(5)
-    assert rig.machine.view.guard("p", rig.now).halts == halts
+    assert rig.machine.view.guard("p").halts == halts
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -711,7 +711,7 @@ def test_a_guard_with_other_settings_is_armed_once_devices_are_known(known):
         rig.feed(device_events.SliceChanged(f"s{number}", sick(number)))
     rig.feed(device_events.DevicesKnown(known=known))
     rig.advance(5)
-    assert rig.machine.view.guard("p", rig.now).halts != known
+    assert rig.machine.view.guard("p").halts != known
 
 
 def test_nothing_is_kept_of_a_pod_that_is_gone():

@@ -221,7 +221,6 @@ POLICY_INCIDENTS = [
         value(ZONES, "0"),
         {"policy": ZONES},
         words(ZONES),
-        event=("default", "EvictionsHalted"),
         shows=limited("zone"),
         headings=("The values are wrong",),
     ),

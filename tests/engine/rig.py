@@ -13,6 +13,7 @@ from taintwarden.engine.machine import (
     Machine,
     Outcome,
     Phase,
+    PolicyReport,
     Timings,
     View,
     WriteOutcome,
@@ -159,7 +160,7 @@ class Rig:
         """A controller wants so many pods; None: it is gone."""
         gone = replicas is None
         key = ("shop", owner.uid)
-        self.process(events.WorkloadGone(key) if gone else events.WorkloadSeen(key, replicas))
+        self.process(events.WorkloadSeen(key) if gone else events.WorkloadSeen(key, replicas))
 
     def budget(self, name: str = "pdb", allowed: int = 0, **more: Any) -> None:
         """A PodDisruptionBudget is seen."""
@@ -207,6 +208,15 @@ class Rig:
             while any(isinstance(one, commands.ClearGuardReset) for one in self.ordered):
                 self.answer(commands.ClearGuardReset)
             self.advance(0.25)
+
+    def report(self) -> list[PolicyReport]:
+        """One report per policy, by name."""
+        slices = self.view.report_in_slices(self.now)
+        while True:
+            try:
+                next(slices)
+            except StopIteration as done:
+                return done.value
 
     # -- what came out ------------------------------------------------------------------------------------------------
 

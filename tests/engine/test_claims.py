@@ -184,7 +184,7 @@ def test_one_that_is_due_earlier_is_part_of_a_new_wave(due_at, waits):
 @pytest.mark.parametrize(("due_at", "announced"), [(500.0, True), (501.0, False)])
 def test_another_deadline_is_not_announced_yet(due_at, announced):
     one = claim()
-    one.announce(1)
+    one.announced_in = 1
     one.decide(grounds(POLICY, due_at=due_at), POD, 0.0)
     assert one.announced_in == (1 if announced else None)
 
@@ -277,6 +277,6 @@ def test_a_pod_is_forgotten_with_its_last_claim():
 def test_a_pod_whose_eviction_is_being_asked_for_is_not_forgotten():
     one = claim()
     claims = claimed(one)
-    claims.evictees["a"].call = Call(one, Evict(POD, one.verdict), grace_cut=False)
+    claims.evictees["a"].call = Call(one, Evict(POD, one.verdict))
     claims.remove(one)
     assert claims.evictee(POD).call is not None

@@ -267,7 +267,7 @@ def test_a_report_counts_the_selected_nodes_with_a_value():
     rig.reports(kubelet="v1.36.0")
     rig.reports(name="n2", kubelet="v1.36.0")
     rig.reports(name="n3")
-    [report] = rig.machine.view.report(rig.now)
+    [report] = rig.report()
     assert [(one.key, one.source, one.nodes) for one in report.sources] == [
         ("kubelet", "nodeInfo kubeletVersion", 2),
         ("gpu", "condition GPUHealthy", 0),

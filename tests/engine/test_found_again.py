@@ -207,7 +207,7 @@ class History:
 
     def namespace(self) -> None:
         seen = events.NamespaceSeen("shop", {"l": self.chance.choice("aaab")})
-        self.rig.feed(self.chance.choice((seen, seen, seen, events.NamespaceGone("shop"))))
+        self.rig.feed(self.chance.choice((seen, seen, seen, events.NamespaceSeen("shop"))))
 
     def profile(self) -> None:
         gone = events.ProfileGone("shop", "x")
@@ -259,14 +259,14 @@ class History:
         rig.process(
             *(events.NodeGone(name) for name in NODES),
             events.PodsListed({}, rig.version()),
-            events.NamespaceGone("shop"),
+            events.NamespaceSeen("shop"),
             events.ProfileGone("shop", "x"),
             *(events.BudgetGone("shop", name) for name in "xy"),
-            *(events.WorkloadGone(("shop", one.uid)) for one in OWNERS[1:]),
+            *(events.WorkloadSeen(("shop", one.uid)) for one in OWNERS[1:]),
             events.PoliciesChanged(()),
         )
         rig.advance(2_000, step=100.0)
-        rig.view.report(rig.now)  # which forgets the nodes that were gone long ago
+        rig.report()  # which forgets the nodes that were gone long ago
         rig.out, rig.ordered = [], []
 
 
@@ -347,7 +347,8 @@ def decided(rig: Rig) -> dict[str, object]:
         "zones": {name: table for name in zones._zones if (table := zones.table(name))},
         "claims": {
             one.key: (one.due_at, one.verdict, one.policy, one.rests)
-            for one in world.claims
+            for evictee in world.claims.evictees.values()
+            for one in evictee.claims
             if one.phase not in not_by_it
         },
         "guards": {name: _ahead(one) for name, one in guards.items()},
@@ -399,10 +400,10 @@ def test_what_is_kept_is_what_is_found_again(seed):
         rig.take(commands.Evict)
         rig.advance(60, step=0.5)
         assert rig.evictions() == []
-        assert {one.phase for one in world.claims} <= {Phase.PAUSED}
+        assert {one.phase for evictee in world.claims.evictees.values() for one in evictee.claims} <= {Phase.PAUSED}
     else:
         history.calm_down()
-        assert list(world.claims) == []
+        assert world.claims.evictees == {}
     assert history.left() == []
     history.end()
     names = [*(f"uid-{name}" for name in NAMES), *NODES, *(one.uid for one in OWNERS[1:])]

@@ -152,8 +152,8 @@ def test_a_report_counts_held_pods_by_taint_and_policy():
     rig.pod("c", exists(), exists("other"))
     rig.node("n1", "sla=high", "other=high")
     rig.pod("on-nothing", node="n9")
-    assert {one.policy.name: one.status.retained for one in rig.view.report(rig.now)} == {"a": 2, "b": 2}
-    assert {one.policy.name: one.status.invalid_taints for one in rig.view.report(rig.now)} == {
+    assert {one.policy.name: one.status.retained for one in rig.report()} == {"a": 2, "b": 2}
+    assert {one.policy.name: one.status.invalid_taints for one in rig.report()} == {
         "a": (InvalidTaint("n1", "sla=high:NoExecute", 2),),
         "b": (InvalidTaint("n1", "other=high:NoExecute", 2),),
     }
@@ -166,7 +166,7 @@ def test_the_invalid_taint_that_affects_most_pods_comes_first():
         for number in range(pods):
             rig.pod(f"{node}-{number}", gt(), node=node)
         rig.node(node, "sla=high")
-    [report] = rig.view.report(rig.now)
+    [report] = rig.report()
     assert [(one.node, one.pods) for one in report.status.invalid_taints] == [("n2", 3), ("n1", 1), ("n3", 1)]
 
 
@@ -176,5 +176,5 @@ def test_an_invalid_taint_counts_whatever_it_means_for_pods(effect, retained):
     rig.node("n1", "sla=high")
     rig.pod("web", gt())
     rig.node("n1", "sla=high")
-    [entry] = rig.view.report(rig.now)
+    [entry] = rig.report()
     assert (entry.invalid_taints, entry.status.retained) == (1, retained)

@@ -11,7 +11,7 @@ from taintwarden.engine.rfc3339 import at
 
 def leaving(rig: Rig, policy: str = "p") -> tuple[int, list[str]]:
     """How many pods terminate, and the names of those that should have ended."""
-    [status] = [one.status for one in rig.view.report(rig.now) if one.policy.name == policy]
+    [status] = [one.status for one in rig.report() if one.policy.name == policy]
     return status.leaving, [pod.name for pod in status.stuck]
 
 
@@ -49,7 +49,7 @@ def test_the_longest_is_named_first():
     rig.settle("b", Outcome.EVICTED)
     rig.gone("b", until=START + 5)
     rig.advance(60)
-    [report] = rig.view.report(rig.now)
+    [report] = rig.report()
     assert report.status.stuck[0] == StuckPod("shop", "b", "n1", at(START + 5))
     assert report.stuck_pods == 2
 

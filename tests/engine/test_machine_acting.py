@@ -34,7 +34,7 @@ def test_no_more_than_the_slots_are_under_way():
     rig.settle("a")
     rig.settle("b")
     assert len(rig.evictions()) == 2
-    assert rig.view.in_flight == 6
+    assert rig.world.limiter.calls.in_flight == 6
 
 
 def test_a_pod_is_not_asked_twice_while_a_call_is_under_way():
@@ -60,7 +60,7 @@ def test_a_wave_is_taken_in_slices():
         rig.feed(events.Woke())
         largest = max(largest, len(rig.take(commands.Evict)))
     assert largest <= 10
-    assert rig.view.in_flight == 100
+    assert rig.world.limiter.calls.in_flight == 100
 
 
 def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile():
@@ -84,7 +84,7 @@ def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile()
 
 
 def evicted(rig: Rig) -> int:
-    [report] = rig.view.report(rig.now)
+    [report] = rig.report()
     return report.status.evicted
 
 
@@ -93,10 +93,10 @@ def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
     for uid in ("uid-a", "uid-b"):
         if uid == "uid-a":
             rig.settle("a")
-        before = (rig.view.in_flight, rig.claimed(), evicted(rig))
+        before = (rig.world.limiter.calls.in_flight, rig.claimed(), evicted(rig))
         with pytest.raises(ValueError, match=uid):
             rig.machine.step(events.Settled(uid, Outcome.EVICTED), rig.now)
-        assert (rig.view.in_flight, rig.claimed(), evicted(rig)) == before
+        assert (rig.world.limiter.calls.in_flight, rig.claimed(), evicted(rig)) == before
 
 
 def test_an_evicted_pod_is_told_with_its_lateness():
@@ -233,7 +233,7 @@ def test_a_deletion_in_spite_of_a_budget_is_called_so_and_counted():
     for name in "abc":
         rig.settle(name)
     assert [notice.past_budgets for notice in rig.take(commands.Evicted)] == [(), ("shop/pdb",), ("shop/pdb",)]
-    [report] = rig.view.report(rig.now)
+    [report] = rig.report()
     assert (report.status.evicted, report.status.past_budgets) == (3, 2)
 
 
@@ -243,7 +243,7 @@ def test_a_new_leader_counts_deletions_in_spite_of_budgets_from_zero():
     rig.with_pod("sla=940", gt())
     rig.settle("a")
     rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
-    assert rig.view.report(rig.now)[0].status.past_budgets == 0
+    assert rig.report()[0].status.past_budgets == 0
 
 
 def test_the_time_of_being_blocked_begins_anew_for_another_violation():
@@ -302,7 +302,7 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
     rig.pod("a", gt())
     rig.advance(30)
     assert rig.evictions() == []
-    assert rig.view.report(rig.now)[0].status.limited_by
+    assert rig.report()[0].status.limited_by
     rig.process(events.ViewChanged(stream, live=True))
     assert rig.evictions() == ["a"]
 
@@ -399,7 +399,7 @@ def test_the_stream_catching_up_is_as_good_as_a_read():
 def test_a_read_that_failed_is_repeated_after_a_pause():
     rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
     rig.out = []
-    rig.process(events.CheckFailed("n1"))
+    rig.process(events.NodeChecked("n1"))
     assert rig.take(commands.CheckNode) == []
     rig.advance(5)
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
@@ -429,7 +429,7 @@ def test_a_node_that_is_created_again_is_read_by_a_request_of_its_own():
 
 def test_a_node_that_is_created_again_does_not_wait_as_the_one_before():
     rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
-    rig.process(events.CheckFailed("n1"))
+    rig.process(events.NodeChecked("n1"))
     rig.out = []
     rig.node("n1", "sla=940", uid="another")
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]

@@ -41,7 +41,7 @@ def test_every_claim_is_reported():
         ("closed", "window"),
         ("shut", "window"),
     ]
-    assert [one.status.pending for one in rig.view.report(rig.now)] == [1, 1]
+    assert [one.status.pending for one in rig.report()] == [1, 1]
 
 
 def test_a_pod_is_asked_for_once():

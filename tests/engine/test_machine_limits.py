@@ -105,12 +105,12 @@ def test_a_budget_that_holds_is_told_once():
     rig.budget(allowed=0)
     rig.out = []
     rig.node("n1", "sla=940")
-    [told] = [one for one in rig.out if isinstance(one, commands.HeldByBudget)]
+    [told] = [one for one in rig.out if isinstance(one, commands.Held)]
     assert (told.reason, told.until) == ("PodDisruptionBudget shop/pdb allows no disruption now", None)
     rig.out = []
     rig.budget(allowed=0)
     rig.advance(60)
-    assert rig.take(commands.HeldByBudget) == []
+    assert rig.take(commands.Held) == []
 
 
 THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}

@@ -81,7 +81,7 @@ def test_only_selected_namespaces_count():
     assert rig.deadline("a") == 0.0
 
 
-@pytest.mark.parametrize("change", [events.NamespaceSeen("shop", {}), events.NamespaceGone("shop")])
+@pytest.mark.parametrize("change", [events.NamespaceSeen("shop", {}), events.NamespaceSeen("shop")])
 def test_a_namespace_that_is_no_longer_selected_spares_its_pods(change):
     grace = {"violationGraceSeconds": 60}
     rig = Rig(policy(namespaceSelector={"matchLabels": {"team": "a"}}, timing=grace))
@@ -246,7 +246,7 @@ def test_an_invalid_value_that_comes_back_is_told_again():
 
 def invalid(rig: Rig) -> list[tuple[str, str, int]]:
     """The invalid taints in the status."""
-    (report,) = rig.view.report(rig.now)
+    (report,) = rig.report()
     return [(one.node, one.taint, one.pods) for one in report.status.invalid_taints]
 
 
@@ -447,7 +447,7 @@ def test_a_report_counts_each_policy_for_itself():
     rig.pod("b", node="n2")
     rig.pod("c", node="n3")
     rig.settle("b", Outcome.BLOCKED)
-    by_name = {one.policy.name: one for one in rig.view.report(rig.now)}
+    by_name = {one.policy.name: one for one in rig.report()}
     told = by_name["slow"].status
     assert (told.selected_nodes, told.evicting_nodes, told.pending, told.blocked) == (3, 2, 2, 0)
     assert told.next_deadline == at(START + 60)

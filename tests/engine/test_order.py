@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine.queues import SAME_URGENCY_SECONDS, OrderKey, place_of
+from taintwarden.engine.machine.queues import SAME_URGENCY_SECONDS, rank_of
 from taintwarden.engine.model import OrderBy, Pod, Policy, Tolerations
 
 MINUTE = SAME_URGENCY_SECONDS
@@ -26,8 +26,9 @@ def by(*order: OrderBy) -> Policy:
     return msgspec.structs.replace(policy, eviction=msgspec.structs.replace(policy.eviction, order=order))
 
 
-def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, **more: Any) -> OrderKey:
-    return place_of(one.shared, policy or limited(), due_at, more.pop("hard_at", None), **more)
+def place(one: Pod, policy: Policy | None = None, due_at: float = 0.0, **more: Any) -> tuple[float, tuple[float, ...]]:
+    """Pods come first by the number of their failed calls, then by rank."""
+    return more.pop("attempts", 0), rank_of(one.shared, policy or limited(), due_at, more.pop("hard_at", None))
 
 
 def test_deadlines_count_by_the_minute():
@@ -78,4 +79,4 @@ def test_a_pod_whose_calls_failed_stands_behind_all_others_of_its_lane():
 def test_places_of_one_policy_are_totally_ordered(pods):
     places = sorted(place(pod(priority=priority), by(OrderBy.PRIORITY), due) for priority, due in pods)
     assert all(one <= other for one, other in pairwise(places))
-    assert all(len(one.rank) == 2 for one in places)
+    assert all(len(rank) == 2 for _, rank in places)

@@ -250,12 +250,11 @@ def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
 # -- what is sent, and what comes back ---------------------------------------------------------------------------------
 
 
-def test_each_write_carries_the_term_and_the_version_on_which_it_is_based():
+def test_a_history_carries_the_version_on_which_it_is_based():
     bench = Bench()
-    bench.world.term = 7
     bench.world.cluster.state("n1").node = Node("n1", "uid-n1", {}, (), 41)
     bench.put(history("a"), guard())
-    assert [(one.term, getattr(one, "version", None)) for one in bench.ordered()] == [(7, 41), (7, None)]
+    assert [getattr(one, "version", None) for one in bench.ordered()] == [41, None]
 
 
 def test_a_retry_is_based_on_the_newest_version():

@@ -88,7 +88,7 @@ def test_a_wave_is_the_doing_of_a_profile_of_its_own_namespace(namespace, is_cau
     stage.give("fast", gt("930"), namespace=namespace, app="web")
     stage.advance(5)
     (opened,) = stage.take(commands.GuardTripped)
-    assert opened.cause.startswith(f"TolerationProfile {namespace}/fast was created") is is_cause
+    assert opened.guard.record.cause.startswith(f"TolerationProfile {namespace}/fast was created") is is_cause
 
 
 def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
@@ -102,7 +102,7 @@ def test_a_wave_long_after_a_profile_changed_is_not_its_doing():
     stage.node("n1", "sla=890")
     stage.advance(5)
     (opened,) = stage.take(commands.GuardTripped)
-    assert opened.cause.startswith("taint sla:NoExecute on 1 node: sla=890:NoExecute on n1")
+    assert opened.guard.record.cause.startswith("taint sla:NoExecute on 1 node: sla=890:NoExecute on n1")
 
 
 def test_pods_of_a_namespace_on_many_nodes_are_looked_at_some_at_a_time():

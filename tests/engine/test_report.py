@@ -15,10 +15,9 @@ from taintwarden.engine.machine import (
     commands,
     events,
 )
-from taintwarden.engine.machine.queues import OrderKey, place_of
+from taintwarden.engine.machine.queues import rank_of
 from taintwarden.engine.model import (
     GuardSettings,
-    Instant,
     PerNode,
     PerWorkload,
     Policy,
@@ -43,7 +42,7 @@ ONE = PerWorkload(1)
 
 
 def report(rig: Rig, name: str = "p") -> PolicyReport:
-    return next(one for one in rig.view.report(rig.now) if one.policy.name == name)
+    return next(one for one in rig.report() if one.policy.name == name)
 
 
 def told(rig: Rig, name: str = "p") -> ReportedStatus:
@@ -100,7 +99,7 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
 
 
 def test_what_a_limit_says_is_told():
-    [limit] = crowd(limited(per_workload=ONE), *"ab").view.report(Instant(START, 0.0))[0].status.limits
+    [limit] = crowd(limited(per_workload=ONE), *"ab").report()[0].status.limits
     assert limit.message.endswith("is missing or being evicted, and at most 1 (1) may be")
 
 
@@ -362,8 +361,8 @@ def test_the_next_pods_are_the_first_of_all_claims(pods: list[tuple[int, int, st
     assert [one.name for one in told(rig).next_pods] == [one.pod.name for one in expected]
 
 
-def _place(claim: ClaimView) -> OrderKey:
-    return place_of(claim.pod.shared, claim.policy, claim.due_at, claim.verdict.hard_at)
+def _place(claim: ClaimView) -> tuple[float, ...]:
+    return rank_of(claim.pod.shared, claim.policy, claim.due_at, claim.verdict.hard_at)
 
 
 # -- many claims -------------------------------------------------------------------------------------------------------

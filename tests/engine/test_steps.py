@@ -135,7 +135,7 @@ def test_as_many_budgets_as_there_are_cost_nothing_when_one_changes() -> None:
 
 OF_A_NAMESPACE = {
     "its labels": events.NamespaceSeen("ns0", {"team": "b"}),
-    "its labels, which go": events.NamespaceGone("ns0"),
+    "its labels, which go": events.NamespaceSeen("ns0"),
     "a profile": events.ProfileSeen(Profile("ns0", "all", LabelSelector(), (gt("900"),))),
     "a budget": events.BudgetGone("ns0", "pdb"),
 }

@@ -83,10 +83,10 @@ def test_after_a_failed_call_its_outcome_holds_the_pod_until_the_next_one():
 
 def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():
     rig = Rig(limited()).with_pod("sla=940", version=REACHED + 5)
-    rig.process(events.CheckFailed("n1"))
+    rig.process(events.NodeChecked("n1"))
     claim = only(rig)
     assert (claim.phase, claim.limit) == (Phase.BLOCKED, VIEW)
-    assert [one.limit for one in rig.view.report(rig.now)[0].status.limits] == [VIEW]
+    assert [one.limit for one in rig.report()[0].status.limits] == [VIEW]
 
 
 def test_a_stream_that_is_cut_off_holds_all_that_are_due():

@@ -131,11 +131,10 @@ POLICIES = (
         ((f"sum by (reason) (max by (policy, reason) (taintwarden_blocked_evictions{OF_POLICIES}))", "{{reason}}"),),
     ),
     Panel(
-        "Per minute: missed deadlines, bounces, cancelled evictions",
-        "Pods killed with their node, pods that came back to it, and evictions that were announced and not made.",
+        "Per minute: missed deadlines, cancelled evictions",
+        "Pods killed with their node, and evictions that were announced and not made.",
         (
             (f"60 * sum(rate(taintwarden_missed_deadlines_total{OF_POLICIES}[{STEP}]))", "missed"),
-            (f"60 * sum(rate(taintwarden_bounces_total{OF_POLICIES}[{STEP}]))", "bounced"),
             (f"60 * sum(rate(taintwarden_evictions_cancelled_total{OF_POLICIES}[{STEP}]))", "cancelled"),
         ),
     ),

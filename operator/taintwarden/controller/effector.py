@@ -105,7 +105,7 @@ class Effector:
                 node = await read_node(self._client, command.name)
             except KubeError as error:
                 log.warning("node-check-failed", node=command.name, reason=str(error))
-                self._feed(events.CheckFailed(command.name))
+                self._feed(events.NodeChecked(command.name))
                 return
         version = None if node is None else version_number(node.metadata.resource_version)
         self._feed(events.NodeChecked(command.name, version, pods_version))

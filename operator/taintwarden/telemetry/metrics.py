@@ -151,11 +151,6 @@ class Metrics:
         self.cancelled = counter(
             "taintwarden_evictions_cancelled", "Announced or tried evictions that were cancelled.", ["policy"]
         )
-        self.bounces = counter(
-            "taintwarden_bounces",
-            "Evictions of pods that came back to the node that the same taint evicted their workload from.",
-            ["policy"],
-        )
         self.lateness = histogram(
             "taintwarden_eviction_lateness_seconds",
             "Time from a pod's deadline until the API server accepted its eviction.",

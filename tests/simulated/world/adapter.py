@@ -136,7 +136,7 @@ class Engine:
                 return [] if event is None else self.step(event)
             case "namespaces":
                 gone = obj is None
-                return self.step(events.NamespaceGone(key) if gone else events.NamespaceSeen(key, dict(obj.labels)))
+                return self.step(events.NamespaceSeen(key) if gone else events.NamespaceSeen(key, dict(obj.labels)))
             case "workloads":
                 return self._workload(obj or before, gone=obj is None)
             case "budgets":
@@ -183,7 +183,7 @@ class Engine:
         key = (workload.namespace, workload.uid)
         if gone:
             self._replicas.pop(key, None)
-            return self.step(events.WorkloadGone(key))
+            return self.step(events.WorkloadSeen(key))
         if self._replicas.get(key) == workload.replicas:
             return []
         self._replicas[key] = workload.replicas
@@ -278,7 +278,7 @@ class Engine:
         if order.what in ("evict", "delete"):
             return self.step(events.Settled(order.key, Outcome.NOT_SENT))
         if order.what == "check":
-            return self.step(events.CheckFailed(order.key))
+            return self.step(events.NodeChecked(order.key))
         return self.step(events.Written(order.raw, WriteOutcome.FAILED))
 
     def written(self, order: Order, outcome: str, version: int) -> list[Order]:
@@ -296,7 +296,7 @@ class Engine:
 
     def check_failed(self, name: str) -> list[Order]:
         """A node could not be read."""
-        return self.step(events.CheckFailed(name))
+        return self.step(events.NodeChecked(name))
 
 
 def _ordered(command: commands.Command) -> Order | None:

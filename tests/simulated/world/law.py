@@ -91,7 +91,6 @@ class Want:
     """Since when it may be called again, and when it has to be."""
     blocked: tuple[float, float] = (0.0, 0.0)
     """Since when its budgets allow nothing, but for moments, and until when."""
-    taints: int = 1
     passed: Counter[Any] = field(default_factory=Counter)
     """How many turns other lanes had while it was free."""
 
@@ -107,8 +106,6 @@ class Call:
     early: float
     """The same, at the earliest."""
     term: int
-    taint: str
-    """By which it had to leave; empty: by one of several, or all."""
     effect: float | None = None
     answered: float | None = None
     doubted: float = 0.0
@@ -599,8 +596,7 @@ class Judge:
             self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
-        taint = want.due.taint.key if want.taints == 1 else ""
-        call = Call(want, lane, self.now, self.now - self.transit, self._term, taint)
+        call = Call(want, lane, self.now, self.now - self.transit, self._term)
         if fact.get("by", self._leader) != self._leader:
             self.calls[fact["id"]] = call
             return  # it knows nothing of the leader's calls
@@ -746,10 +742,8 @@ class Judge:
         for uid in changed:
             pod = self._pods[uid][-1][1]
             best: dict[str, tuple[Rules, Due]] = {}
-            taints: Counter[str] = Counter()
             for rules, one in self._demands(uid, pod) if pod is not None else ():
                 known = best.get(rules.name)
-                taints[rules.name] += 1
                 if known is not None:
                     one.early, one.late = min(one.early, known[1].early), min(one.late, known[1].late)
                 best[rules.name] = (rules, one)
@@ -771,7 +765,6 @@ class Judge:
                     if want.due.early <= self.now + self.skew < one.early:
                         self._ended[name, uid] = (self.now, want)
                     want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
-                want.taints = taints[name]
 
     # -- what rows need -----------------------------------------------------------------------------------------------
 
@@ -920,9 +913,8 @@ class Judge:
             one = call.want.pod
             if (call.want.rules.uid, one.namespace, one.node, one.owner and one.owner["uid"]) != place:
                 continue
-            if least and (want.taints > 1 or call.term != self._term or call.taint != want.due.taint.key):
-                began, rounds = 0.0, 0 if call.term != self._term else rounds
-                continue
+            if least and call.term != self._term:
+                continue  # in memory only
             wait = min(most, 60.0 * 2 ** (rounds - ROUNDS)) if rounds >= ROUNDS else 0.0
             if rounds and call.at > last + ROW_SECONDS + wait:
                 rounds = 0

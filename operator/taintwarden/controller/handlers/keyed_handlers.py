@@ -60,7 +60,7 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
 
     def gone(self, key: str) -> Event:
         """The namespace is gone."""
-        return events.NamespaceGone(key)
+        return events.NamespaceSeen(key)
 
 
 DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
@@ -97,7 +97,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
 
     def gone(self, key: WorkloadKey) -> Event:
         """The controller is gone."""
-        return events.WorkloadGone(key)
+        return events.WorkloadSeen(key)
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Its number is not known any more, and an old one must not count."""

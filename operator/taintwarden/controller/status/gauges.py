@@ -54,7 +54,6 @@ class Gauges:
         for reason in MISSED:
             metrics.missed_deadlines.labels(policy, reason)
         metrics.cancelled.labels(policy)
-        metrics.bounces.labels(policy)
 
     def _measure_policy(self, entry: PolicyReport) -> None:
         metrics, name, status = self._metrics, entry.policy.name, entry.status

@@ -149,7 +149,7 @@ class StatusWriter:
         reported = ReportedStatus() if entry is None else entry.status
         rows = conditions(entry, observed.problem, dry_run=self._dry_run)
         more: dict[str, Any] = {"observedAt": rfc3339.at(latest.at.wall)}
-        if entry is not None and self._view.guard(name, self._clock()) is None:
+        if entry is not None and self._view.guard(name) is None:
             more["guard"] = None  # no other writer removes a guard that no longer exists
         await self._of_policies.tell(name, reported, observed, rows, more)
 

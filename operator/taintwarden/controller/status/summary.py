@@ -110,8 +110,7 @@ def _by_budgets(entry: PolicyReport, main: LimitStatus | None) -> str:
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
     if guard is not None and (record := guard.record).tripped_at is not None:
-        counted = wording.Counted(guard.due, guard.evicted, guard.allowance, guard.window_seconds, guard.bad)
-        effect = wording.tripped(policy, counted, f"namespace {guard.scope}" * bool(guard.scope), halts=guard.halts)
+        effect = wording.tripped(policy, guard, f"namespace {guard.scope}" * bool(guard.scope))
         advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
         message = f"since {rfc3339.at(record.tripped_at)} {effect}. {advice}"
         return "True", "MassEviction", message

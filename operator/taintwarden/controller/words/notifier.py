@@ -209,26 +209,18 @@ def _left(to: Notifier, n: commands.Left) -> Report:
     return Report({"outcome": "gone"})
 
 
-@row(commands.HeldByBudget, POD, "info", "eviction-held", WARNING, "EvictionBlocked", "Evict")
-def _held_by_budget(_: Notifier, n: commands.HeldByBudget) -> Report:
+@row(
+    commands.Held, POD, "info", "eviction-held eviction-bouncing", WARNING, "EvictionBlocked EvictionBouncing", "Evict"
+)
+def _held(_: Notifier, n: commands.Held) -> Report:
     until = {} if n.until is None else {"until": rfc3339.until(n.until)}
+    if n.is_bouncing:
+        note = f"Waits until {until['until']}: {n.reason}. {wording.comes_back(n.pod)}."
+        return Report({"reason": n.reason, **until}, note, 1)
     end = "It waits until that changes."
     if until:
         end = f"It is deleted at {until['until']} (EvictThenDelete), unless a limit holds it then."
     return Report({"reason": n.reason, **until}, f"Has to leave {n.pod.node}, but {n.reason}. {end}")
-
-
-@row(commands.Bounced, POD, "info", "eviction-bounced")
-def _bounced(to: Notifier, n: commands.Bounced) -> Report:
-    to.metrics.bounces.labels(n.verdict.policy.name).inc()
-    return Report({"in_a_row": n.in_a_row})
-
-
-@row(commands.HeldAsBouncing, POD, "warning", "eviction-bouncing", WARNING, "EvictionBouncing", "Evict")
-def _held_as_bouncing(_: Notifier, n: commands.HeldAsBouncing) -> Report:
-    until = rfc3339.until(n.until)
-    note = f"Waits until {until}: {n.reason}. {wording.comes_back(n.pod)}."
-    return Report({"reason": n.reason, "until": until}, note)
 
 
 @row(commands.DeadlineMissed, POD, "warning", "deadline-missed", WARNING, "DeadlineMissed", "Evict")
@@ -241,14 +233,12 @@ def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Report:
 
 @row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Report:
-    policy, guard = n.policy, n.policy.limits.guard
-    counted = wording.Counted(n.waiting, n.evicted, n.limit, guard.window_seconds, n.bad)
-    scope = "one namespace" if n.of_one_namespace else ""  # its name is not public
-    text = wording.tripped(policy, counted, scope, halts=n.halts)
+    policy, guard, cause = n.policy, n.guard, n.guard.record.cause
+    text = wording.tripped(policy, guard, "one namespace" if guard.scope else "")  # its name is not public
     advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
-    note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(n.cause)}. {advice}"
-    facts = ("cause", "waiting", "evicted", "population", "limit", "halts")
-    return Report({name: getattr(n, name) for name in facts} | {"examples": list(n.examples)}, note)
+    note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(cause)}. {advice}"
+    counts = {"due": guard.due, "evicted": guard.evicted, "allowance": guard.allowance}
+    return Report({"cause": cause, **counts, "halts": guard.halts}, note)
 
 
 @row(commands.GuardArmed, POLICY, "info", "guard-armed", NORMAL, "GuardArmed", "Guard")
@@ -258,17 +248,6 @@ def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Report:
     if n.released is not None:
         note = f"The guard was reset: it releases {wording.pods(n.released)}"
     return Report({"released": n.released}, note)
-
-
-@row(commands.EvictionsHalted, POLICY, "warning", "evictions-halted", WARNING, "EvictionsHalted", "Halt")
-def _evictions_halted(_: Notifier, n: commands.EvictionsHalted) -> Report:
-    note = _mode(n.policy) + wording.all_zones_full(n.policy, n.waiting, n.zones)
-    return Report({"zones": n.zones, "waiting": n.waiting}, note)
-
-
-@row(commands.EvictionsResumed, POLICY, "info", "evictions-resumed", NORMAL, "EvictionsResumed", "Halt")
-def _evictions_resumed(*_: object) -> Report:
-    return Report({}, "Not every zone is Full any more: evictions continue")
 
 
 @row(commands.InvalidValue, NODE, "warning", "taint-value-invalid", WARNING, "InvalidTaintValue", "Evaluate")

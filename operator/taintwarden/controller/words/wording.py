@@ -2,30 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
-from taintwarden.engine.machine import BadNodes
+from taintwarden.engine.machine import BadNodes, GuardReport
 from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, StuckPod
 
 HAS_TRIPPED = "it has tripped"
 """Why a guard holds pods. Those that it holds still may be few."""
-
-
-class Counted(NamedTuple):
-    """What a tripped guard counts: pods due within its window, those evicted in the last one, and what it allows."""
-
-    due: int
-    evicted: int
-    allowance: int
-    window_seconds: float
-    bad: BadNodes
 
 
 def relative(at: float, now: float) -> str:
@@ -186,15 +175,15 @@ def due(text: str, seconds_left: float) -> str:
     return f"at {text}, {relative(seconds_left, 0)}"
 
 
-def tripped(policy: Policy, guard: Counted, scope: str, *, halts: bool) -> str:
+def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
     """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
 
-    ``scope``: what it holds only, a namespace; empty: all pods. ``halts``: its action is not Report.
+    ``scope``: what it holds only, a namespace; empty: all pods.
     """
-    holds = halts and policy.mode is not Mode.DRY_RUN
+    holds = guard.halts and policy.mode is not Mode.DRY_RUN
     effect = f"it holds {scope} only" if scope else "no pod is evicted"
     if not holds:
-        effect = "it holds nothing" if halts or policy.mode is Mode.DRY_RUN else "it holds nothing (action Report)"
+        effect = "it holds nothing" + " (action Report)" * (not guard.halts and policy.mode is not Mode.DRY_RUN)
     window = duration(guard.window_seconds)
     counted = f"{pods(guard.due)} due in the next {window}"
     if guard.evicted:

@@ -25,8 +25,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
 
     ``due``: the verdicts whose time has come. ``labels``: the node's. ``deletes``: the pod is deleted, so no
     PodDisruptionBudget applies. ``released``: a person reset the guard, and this pod is one of those that were
-    released. ``others_could_go``: pods of another lane could be evicted instead. ``cordoned_at``: since when the node
-    takes no new pods, if it does not.
+    released. ``others_could_go``: pods of another lane could be evicted instead.
     """
 
     pod: Pod
@@ -37,12 +36,6 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     deletes: bool = False
     released: bool = False
     others_could_go: bool = False
-    cordoned_at: float | None = None
-
-    @property
-    def was_cordoned_later(self) -> bool:
-        """Whether the node was cordoned when the pod was there: no scheduler brings it back."""
-        return self.cordoned_at is not None and self.pod.bound_at <= self.cordoned_at + ROUNDING_SECONDS
 
     @property
     def is_hard(self) -> bool:

@@ -8,12 +8,12 @@ from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase, retry_delay
 from taintwarden.engine.machine.cluster import NodeState, TimedTaints, are_alike, history_name
-from taintwarden.engine.machine.commands import BadNode, BadNodes, Command
+from taintwarden.engine.machine.commands import BadNode, BadNodes, Command, GuardReport
 from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.intake import NewSource
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
-from taintwarden.engine.machine.reports import DevicesReport, GuardReport, PolicyReport, SourceReport
+from taintwarden.engine.machine.reports import DevicesReport, PolicyReport, SourceReport
 from taintwarden.engine.machine.source import BLIND_KEY, NOT_LISTED, SourceHost, pending_key
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings

@@ -1,11 +1,12 @@
 """From due to gone: issues evictions as limits and free slots admit, and processes the API server's answers."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
-from taintwarden.engine.limits.protocol import EVERY_POLICY, LaneKey, policy_key
+from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
@@ -89,15 +90,15 @@ class Acting:
                 return
             claim = claims.get(key)
             assert claim is not None  # noqa: S101 - queues have only such
-            pod = self._world.cluster.pod(claim.node, claim.uid)
             if claim.phase is Phase.LEAVING:
                 self._look_again(claim.uid)
             elif claim.due_at > now.wall:
                 queues.wait(claim)
             elif claim.not_before > now.monotonic:
                 queues.delay(claim)
-            elif pod is not None:
+            else:
                 is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
+                pod = self._world.cluster.nodes[claim.node].pods[claim.uid]
                 queues.make_ready(claim, pod, now, is_released=is_released)
 
     def _look_again(self, uid: str) -> None:
@@ -171,7 +172,9 @@ class Acting:
                 claim.hold(refusal, is_reported=False)
                 if refusal.whom is Whom.LANE:
                     world.queues.park(lane, refusal)
-                    self._unreserve_failing(lane.key, refusal)
+                    guard = world.limiter.guards.by_policy.get(claim.policy.name)
+                    if guard is not None and refusal.limit == FAILING:  # maybe for hours: its places are for others
+                        guard.unreserve_all(pod.namespace)
                 else:
                     refused[lane.group] = refusal
         self.refused = refused
@@ -180,8 +183,8 @@ class Acting:
         """Why what is known is not certain enough to evict the pod; None: it is."""
         if self._world.claims.evictees[claim.uid].call is not None:
             return Refusal(VIEW, None, Whom.PODS, _call_key(claim.uid), BEING_EVICTED, is_brief=True)
-        if self._judging.is_pending(pod):
-            return Refusal(VIEW, None, Whom.PODS, self._judging.pending_key(pod), NOT_EVALUATED)
+        if pending := self._judging.pending(pod):
+            return Refusal(VIEW, None, Whom.PODS, pending, NOT_EVALUATED)
         if self._is_blind_to(claim, pod):
             return Refusal(VIEW, None, Whom.PODS, BLIND_KEY, NO_DEVICES)
         return self._freshness.refuse(claim)
@@ -204,7 +207,6 @@ class Acting:
             deletes=self._judging.deletes(claim, pod),
             released=world.limiter.guards.is_released(policy.name, claim.uid),
             others_could_go=others_could_go,
-            cordoned_at=world.cluster.nodes[claim.node].cordoned_at,
         )
 
     def _refuse(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
@@ -223,25 +225,12 @@ class Acting:
                 world.queues.ask_at(claim, deleted_at)
             if before is None or before.limit != BUDGET:
                 until = None if deleted_at is None else world.now.wall_at(deleted_at)
-                world.report(commands.HeldByBudget(pod, claim.verdict, refusal.detail, until))
-        elif is_bounce:
-            self._hold_as_bouncing(claim, pod, refusal, before)
+                world.report(commands.Held(pod, claim.verdict, refusal.detail, until))
+        elif is_bounce and refusal.until is not None and (before is None or before.until != refusal.until):
+            until = world.now.wall_at(refusal.until)
+            world.report(commands.Held(pod, claim.verdict, refusal.detail, until, is_bouncing=True))
         elif refusal.key == BLIND_KEY:
             self._ask_at_next(claim, pod)
-
-    def _unreserve_failing(self, key: LaneKey, refusal: Refusal) -> None:
-        """A lane whose calls fail may wait for hours: what is reserved for it at the guard is free for others."""
-        guard = self._world.limiter.guards.by_policy.get(key[0])
-        if guard is not None and refusal.limit == FAILING:
-            guard.unreserve_all(key[1])
-
-    def _hold_as_bouncing(self, claim: Claim, pod: Pod, refusal: Refusal, before: Refusal | None) -> None:
-        """Until the next round may begin, or another taint evicts it, because of which it did not come back."""
-        now = self._world.now
-        self._ask_at_next(claim, pod)
-        if refusal.until is not None and (before is None or before.until != refusal.until):
-            held = commands.HeldAsBouncing(pod, claim.verdict, refusal.detail, now.wall_at(refusal.until))
-            self._world.report(held)
 
     def _ask_at_next(self, claim: Claim, pod: Pod) -> None:
         """Another taint may evict the pod when its time comes, whatever refuses it now."""
@@ -260,34 +249,21 @@ class Acting:
         world.queues.move(claim, Phase.IN_FLIGHT)
         past_budgets = world.limiter.budgets.violated(request)
         world.limiter.reserve(request)
-        in_a_row = self._count_bounces(claim, pod, request)
         world.spread.leave(pod)
         if not claim.attempts:
             waited = world.now.monotonic - claim.waits_since(claim.waited_for, world.now.monotonic)
             world.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
-        if in_a_row:
-            world.report(commands.Bounced(pod, verdict, in_a_row))
-        grace, grace_cut = self._grace_of(claim, pod)
+        grace = self._grace_of(claim, pod)
         as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets)
-        world.claims.evictees[claim.uid].call = Call(claim, order, grace_cut)
+        world.claims.evictees[claim.uid].call = Call(claim, order)
         world.command(order)
 
-    def _count_bounces(self, claim: Claim, pod: Pod, request: EvictionRequest) -> int:
-        """The number of the round that this eviction begins, if the pod came back; else 0."""
-        policy, bounces = claim.policy, self._world.limiter.bounces
-        if not policy.limits.bounce.is_limit:
-            return 0
-        return max(bounces.leave(pod, policy.name, one.taint, self._world.now.monotonic) for one in request.due)
-
-    def _grace_of(self, claim: Claim, pod: Pod) -> tuple[int | None, bool]:
-        """Seconds that the pod gets to stop, None for its own; and whether the removal of its node makes it less."""
+    def _grace_of(self, claim: Claim, pod: Pod) -> int | None:
+        """Seconds that the pod gets to stop, None for its own: fewer than those if its node is removed before."""
         given, hard_at = claim.policy.eviction.grace_period_seconds, claim.grounds.hard_at
-        if hard_at is None:
-            return given, False
-        left = int(hard_at - self._world.now.wall)
-        is_cut = left + 1 < claim.grace_seconds(pod)
-        return (max(1, left), True) if is_cut else (given, False)
+        left = math.inf if hard_at is None else int(hard_at - self._world.now.wall)
+        return max(1, int(left)) if left + 1 < claim.grace_seconds(pod) else given
 
     def stands(self, order: commands.Evict) -> bool:
         """Whether a call that was issued should still be made: by the same leader, for a pod that still has to leave.
@@ -320,7 +296,6 @@ class Acting:
         if evictee is None or call is None or call.is_answered:
             msg = f"no eviction of {event.uid} is in progress"
             raise ValueError(msg)
-        call.is_answered = True
         self._learn(event, call)
         if row.is_over:
             # If a call may have been carried out and the pod is gone, that call most likely evicted it.
@@ -372,7 +347,7 @@ class Acting:
         self._past_budgets[key] += bool(past_budgets)
         lateness = max(0.0, self._world.now.wall - claim.due_at)
         self._world.report(commands.Evicted(pod, claim.verdict, lateness, past_budgets))
-        if call.grace_cut:
+        if call.order.grace_period_seconds != call.order.verdict.policy.eviction.grace_period_seconds:
             self._judging.miss(claim, pod, "grace-cut")
 
     def _expect_gone(self, evictee: Evictee, call: Call) -> None:

@@ -46,8 +46,6 @@ class ClaimView(msgspec.Struct, frozen=True):
     attempts: int = 0
     """Calls that did not evict the pod."""
     grounds: Grounds | None = None
-    ready_since: MonotonicTime | None = None
-    """When it became due."""
 
     @property
     def policy(self) -> Policy:
@@ -101,7 +99,6 @@ class ClaimViews:
             outcome=claim.outcome,
             attempts=claim.attempts,
             grounds=claim.grounds,
-            ready_since=claim.ready_since,
         )
 
     def holding(self, claim: Claim) -> Refusal | None:

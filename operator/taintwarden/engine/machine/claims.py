@@ -22,7 +22,6 @@ A claim keeps what happened: its phase, its call, what limits answered last. Wha
 since when a budget blocks it, whether a person released it) is asked at the moment when it matters.
 """
 
-from collections.abc import Iterator
 from enum import IntEnum, auto
 from zlib import crc32
 
@@ -70,7 +69,7 @@ TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
 
 
 class Claim(msgspec.Struct, eq=False, gc=False):
-    """One policy evicts one pod. Only :class:`~.queues.Queues` changes its phase, and only its methods all else."""
+    """One policy evicts one pod. Only :class:`~.queues.Queues` changes its phase."""
 
     key: str
     """UID and policy."""
@@ -174,10 +173,6 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """The pod is on another node than before, after a restore of etcd."""
         self.node = node
 
-    def announce(self, term: int) -> None:
-        """It was reported when the pod will be evicted. The leader of another term reports it again."""
-        self.announced_in = term
-
     def rest(self) -> None:
         """The policy does not act, so no eviction is expected any more."""
         self._begin_again()
@@ -230,10 +225,11 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
     claim: Claim
     order: Evict
-    grace_cut: bool
-    """It gives the pod less time to stop than the pod specifies."""
-    is_answered: bool = False
-    """The call has ended; the watch has yet to report that the pod is gone."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it has ended; the watch has yet to report that the pod is gone."""
+        return self.claim.phase is not Phase.IN_FLIGHT
 
 
 class Evictee(msgspec.Struct, eq=False, gc=False):
@@ -267,9 +263,6 @@ class Claims:
     def __init__(self) -> None:
         self.evictees: dict[str, Evictee] = {}
         """By the pod's UID."""
-
-    def __iter__(self) -> Iterator[Claim]:
-        return (claim for evictee in self.evictees.values() for claim in evictee.claims)
 
     def get(self, key: str) -> Claim | None:
         """The claim with this key, if it has not ended."""

@@ -21,10 +21,6 @@ _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/u
 _ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
 """The taints of a node that does not work. Kubernetes replaces one by the other while it stays so."""
 
-
-_CORDONED = "node.kubernetes.io/unschedulable:NoSchedule"
-"""The name of the history of the taint that ``kubectl cordon`` brings."""
-
 TimedTaints = tuple[tuple[Taint, float | None], ...]
 
 
@@ -97,12 +93,6 @@ class NodeState:
     def labels(self) -> dict[str, str]:
         """The node's labels; none while only pods refer to it."""
         return self.node.labels if self.node is not None else {}
-
-    @property
-    def cordoned_at(self) -> float | None:
-        """Since when the scheduler puts no pods on the node, by the taint of a cordon; None: it does."""
-        history = self.histories.get(_CORDONED)
-        return None if history is None else history.added_at
 
     @property
     def do_not_evict(self) -> bool:

@@ -38,14 +38,13 @@ class CheckNode(msgspec.Struct, frozen=True):
 class SaveHistory(msgspec.Struct, frozen=True):
     """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``Written``.
 
-    Of all writes: ``term`` is that of the leader; ``version`` is the resourceVersion of the object on which the
-    decision is based, and has to be that of the stored one.
+    ``version`` is the resourceVersion of the object on which the decision is based, and has to be that of the stored
+    one.
     """
 
     node: str
     uid: str
     text: str
-    term: int = 0
     version: int = -1
 
 
@@ -54,14 +53,12 @@ class SaveGuard(msgspec.Struct, frozen=True):
 
     policy: Policy
     record: GuardRecord
-    term: int = 0
 
 
 class ClearGuardReset(msgspec.Struct, frozen=True):
-    """Remove the annotation that requested a reset of the guard: it was granted, and counts once."""
+    """Remove the annotation that requests a reset of the guard: who removed it grants it, once."""
 
     policy: Policy
-    term: int = 0
 
 
 class Scheduled(msgspec.Struct, frozen=True, gc=False):
@@ -150,36 +147,19 @@ class Degraded(msgspec.Struct, frozen=True):
     pods: int
 
 
-class HeldByBudget(msgspec.Struct, frozen=True, gc=False):
-    """Notice: the pod is due, and no call is made since the status of a budget does not allow it.
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """Notice: the pod is due, and no call is made.
 
-    ``reason`` names the budgets; ``until``: the pod is deleted instead then, if its policy specifies that.
+    The status of a budget does not allow it, and ``reason`` names the budgets: the pod is deleted instead ``until``
+    then, if its policy specifies that. Or it ``is_bouncing``: it waits ``until`` then, and ``reason`` says how often it
+    came back.
     """
 
     pod: Pod
     verdict: TaintVerdict
     reason: str
     until: float | None
-
-
-class Bounced(msgspec.Struct, frozen=True, gc=False):
-    """Notice: the pod came back to the node from which the same taint evicted its workload, and is evicted, too.
-
-    ``in_a_row``: the number of consecutive evictions; pods that are evicted together count as one.
-    """
-
-    pod: Pod
-    verdict: TaintVerdict
-    in_a_row: int
-
-
-class HeldAsBouncing(msgspec.Struct, frozen=True, gc=False):
-    """Notice: the pod is due, but its workload came back too often. It waits ``until``; ``reason``: how often."""
-
-    pod: Pod
-    verdict: TaintVerdict
-    reason: str
-    until: float
+    is_bouncing: bool = False
 
 
 class BadNode(msgspec.Struct, frozen=True):
@@ -197,24 +177,29 @@ class BadNodes(msgspec.Struct, frozen=True):
     named: tuple[BadNode, ...] = ()
 
 
-class GuardTripped(msgspec.Struct, frozen=True):
-    """Notice: more pods would be evicted than the guard allows in one window. ``cause`` names the change behind it.
+class GuardReport(msgspec.Struct, frozen=True):
+    """The guard of a policy: its record, and what it compares now."""
 
-    ``waiting`` pods have to leave within the window, besides ``evicted`` ones that count already, of ``population``;
-    ``limit`` is how many may; ``bad`` are the nodes that make pods leave; ``examples`` are some of these pods.
-    ``halts``: no pod is evicted until it is armed again, or none ``of_one_namespace``.
-    """
+    record: GuardRecord
+    halts: bool
+    due: int
+    """Pods that have to leave within the window, as far as budgets allow them."""
+    evicted: int
+    """Evictions of the last window."""
+    allowance: int
+    """How many may be evicted within a window."""
+    window_seconds: float = 0.0
+    bad: BadNodes = BadNodes()
+    """The nodes that make pods leave while it is tripped."""
+    scope: str = ""
+    """The namespace that it holds; empty: all pods."""
+
+
+class GuardTripped(msgspec.Struct, frozen=True):
+    """Notice: more pods would be evicted than the guard allows in one window."""
 
     policy: Policy
-    cause: str
-    waiting: int
-    evicted: int
-    population: int
-    limit: int
-    bad: BadNodes
-    examples: tuple[str, ...]
-    halts: bool
-    of_one_namespace: bool = False
+    guard: GuardReport
 
 
 class GuardArmed(msgspec.Struct, frozen=True):
@@ -222,20 +207,6 @@ class GuardArmed(msgspec.Struct, frozen=True):
 
     policy: Policy
     released: int | None
-
-
-class EvictionsHalted(msgspec.Struct, frozen=True):
-    """Notice: every zone of the policy is Full: ``waiting`` due pods wait until one is not Full, or for a reset."""
-
-    policy: Policy
-    zones: int
-    waiting: int
-
-
-class EvictionsResumed(msgspec.Struct, frozen=True):
-    """Notice: at least one zone of the policy is no longer Full."""
-
-    policy: Policy
 
 
 class DeadlineMissed(msgspec.Struct, frozen=True):
@@ -265,13 +236,9 @@ Notice = (
     | Left
     | InvalidValue
     | Degraded
-    | HeldByBudget
-    | Bounced
-    | HeldAsBouncing
+    | Held
     | GuardTripped
     | GuardArmed
-    | EvictionsHalted
-    | EvictionsResumed
     | DeadlineMissed
     | UnreadableHistory
 )

@@ -50,21 +50,15 @@ class NodeUnreadable(msgspec.Struct, frozen=True):
 
 
 class NodeChecked(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.CheckNode` was answered by a direct read that found this version; None: the node is gone.
+    """A :class:`~.commands.CheckNode` found this version by a direct read; None: the node is gone, or nothing answered.
 
     The read began when pods had reached ``pods_version``. It changes nothing that is known: only the stream does, which
     may be behind, and has to deliver what the read has skipped.
     """
 
     name: str
-    version: int | None
-    pods_version: int
-
-
-class CheckFailed(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.CheckNode` got no answer."""
-
-    name: str
+    version: int | None = None
+    pods_version: int = -1
 
 
 class ViewChanged(msgspec.Struct, frozen=True):
@@ -109,29 +103,17 @@ class PodsListed(msgspec.Struct, frozen=True):
 
 
 class NamespaceSeen(msgspec.Struct, frozen=True):
-    """A namespace was listed, added or modified."""
+    """A namespace was listed, added or modified; ``labels`` None: it was deleted."""
 
     name: str
-    labels: dict[str, str]
-
-
-class NamespaceGone(msgspec.Struct, frozen=True):
-    """A namespace was deleted."""
-
-    name: str
+    labels: dict[str, str] | None = None
 
 
 class WorkloadSeen(msgspec.Struct, frozen=True):
-    """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods."""
+    """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods; None: it was deleted."""
 
     workload: WorkloadKey
-    replicas: int
-
-
-class WorkloadGone(msgspec.Struct, frozen=True):
-    """A controller of pods was deleted."""
-
-    workload: WorkloadKey
+    replicas: int | None = None
 
 
 class BudgetSeen(msgspec.Struct, frozen=True):
@@ -243,16 +225,13 @@ Event = (
     | NodesReached
     | NodeUnreadable
     | NodeChecked
-    | CheckFailed
     | ViewChanged
     | PodSeen
     | PodsSeen
     | PodGone
     | PodsListed
     | NamespaceSeen
-    | NamespaceGone
     | WorkloadSeen
-    | WorkloadGone
     | BudgetSeen
     | BudgetGone
     | SourceEvent

@@ -78,7 +78,7 @@ class Freshness:
         return Refusal(VIEW, again_at, Whom.PODS, f"node-check/{node}", NODE_CHECK, is_brief=True)
 
     def answered(self, name: str, version: int | None, pods_version: int) -> None:
-        """The read found this version of the node; None: it is gone."""
+        """The read found this version of the node; None: none."""
         began = self._reading.pop(name, None)
         state = self._world.cluster.nodes.get(name)
         if state is None or began is None:
@@ -90,13 +90,9 @@ class Freshness:
             self._release(name)
         elif version is not None and (known is None or known < version):
             state.awaited_version = version
-        else:  # the stream is ahead of the read, or has yet to report the deletion
-            self._release_later(name)
-
-    def failed(self, name: str) -> None:
-        """The read was not answered."""
-        if self._reading.pop(name, None) is not None:
-            self._release_later(name)
+        else:  # the stream is ahead of the read, or has yet to report the deletion, or nothing answered
+            self._again_at[name] = later(self._world.now.monotonic, self._world.timings.write_failed[0])
+            self._release(name)
 
     def seen(self, state: NodeState, version: int) -> None:
         """The stream has delivered this version of a node."""
@@ -109,11 +105,6 @@ class Freshness:
         """The node is gone, or another one has its name."""
         self._reading.pop(name, None)
         self._again_at.pop(name, None)
-        self._release(name)
-
-    def _release_later(self, name: str) -> None:
-        """The read proved nothing: they continue with the next one."""
-        self._again_at[name] = later(self._world.now.monotonic, self._world.timings.write_failed[0])
         self._release(name)
 
     def _release(self, name: str) -> None:

@@ -6,19 +6,19 @@ from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
-from taintwarden.engine.guard import ALL, Guard, Turn
+from taintwarden.engine.guard import Guard, Turn
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
-from taintwarden.engine.machine.commands import BadNode, BadNodes
+from taintwarden.engine.machine.commands import BadNode, BadNodes, GuardReport
 from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox, guard_key, reset_key
 from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, Pod, Policy
+from taintwarden.engine.model import Instant, Mode, Policy
 
-EXAMPLES, MAX_EXAMPLES = 5, 100
-"""How many pods a notice lists, and at how many, and how many nodes, it looks for that."""
+MAX_NODES = 100
+"""At how many nodes it looks for the cause of a wave."""
 NAMED = 3
 """How many bad nodes a sentence names."""
 
@@ -41,8 +41,6 @@ class Guarding:
         """Namespace -> the last change of a profile that changed what pods tolerate, and when: only recent ones."""
         self.resets: set[str] = set()
         """Policies whose resets are granted: the request is removed, so that no other leader grants it again."""
-        self.halted: dict[str, None] = {}
-        """Policies for which it was reported that every zone is Full."""
 
     # -- followers, too ---------------------------------------------------------------------------------------------
 
@@ -67,7 +65,6 @@ class Guarding:
         """A policy is gone."""
         self._outbox.forget(guard_key(name))
         self._outbox.forget(reset_key(name))
-        self.halted.pop(name, None)
         self.resets.discard(name)
 
     def _knows_causes(self, policy: Policy) -> bool:
@@ -82,7 +79,7 @@ class Guarding:
 
     def leadership_changed(self) -> None:
         """A requested release applies only to the process that led then, and to the pods that it held then."""
-        self.resets, self.halted = set(), {}
+        self.resets = set()
 
     # -- leaders ----------------------------------------------------------------------------------------------------
 
@@ -105,8 +102,6 @@ class Guarding:
             guard = self._guard(policy)
             if guard is not None:
                 self._look(policy, guard, most)
-            if policy.limits.zone_health is not None or policy.name in self.halted:
-                self._look_at_zones(policy)
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         now, is_known = self._world.now, self._knows_causes(policy)
@@ -119,28 +114,12 @@ class Guarding:
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
-                guard.cause, examples = self._explain(policy, guard)
-                counts = (guard.expected(), guard.evicted(), guard.population(), guard.allowance())
-                bad = bad_nodes(self._world, guard, policy)
-                is_narrow = guard.scope != ALL
-                held = commands.GuardTripped(policy, guard.cause, *counts, bad, examples, guard.halts, is_narrow)
-                self._world.report(held)
+                guard.cause = self._explain(policy, guard)
+                report = guard_report(self._world, policy.name)
+                assert report is not None  # noqa: S101 - it was found by this name
+                self._world.report(commands.GuardTripped(policy, report))
             case None:
                 pass
-
-    def _look_at_zones(self, policy: Policy) -> None:
-        """Report once that every zone is Full and holds due pods."""
-        if not self._world.limiter.zones.all_full(policy.name):
-            if self.halted.pop(policy.name, "") is None:
-                self._world.report(commands.EvictionsResumed(policy))
-            return
-        if policy.name in self.halted or policy.mode is Mode.PAUSED or policy.reclaim is not None:
-            return
-        waiting, more_in = self._world.queues.due(policy.name), self._world.queues.next_in(self._world.now)
-        if waiting and (more_in is None or more_in > 0):
-            self.halted[policy.name] = None
-            zones = len(self._world.limiter.zones.table(policy.name))
-            self._world.report(commands.EvictionsHalted(policy, zones, waiting))
 
     def save(self) -> None:
         """Write the records of guards that differ from the stored ones, or reserve more evictions."""
@@ -184,19 +163,19 @@ class Guarding:
 
     # -- the cause ----------------------------------------------------------------------------------------------------
 
-    def _explain(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, ...]]:
-        """The cause of a wave in one sentence, and some of its pods, for the taint that affects the most pods.
+    def _explain(self, policy: Policy, guard: Guard) -> str:
+        """The cause of a wave in one sentence, for the taint that affects the most pods.
 
         If a policy, or a profile of a namespace that it counts, changed recently and the taint has had its value for
         longer, the change is the cause.
         """
         nodes, pods = self._world.cluster.nodes, Counter[str]()
-        for node in islice(guard.nodes, MAX_EXAMPLES):
-            claim = _claim_on(self._world, node, policy)
+        for node in islice(guard.nodes, MAX_NODES):
+            claim = _claim_on(self._world, node, policy.name)
             for verdict in claim.grounds.verdicts if claim is not None else ():
                 pods[history_name(verdict.taint)] += guard.nodes[node]
         if not pods:
-            return "evictions of the last window", ()
+            return "evictions of the last window"
         name = min(pods, key=lambda one: (-pods[one], one))
         places = [node for node in guard.nodes if nodes[node].history(name) is not None]
         state = nodes[min(places)]
@@ -206,15 +185,7 @@ class Guarding:
         where = f"{len(places)} nodes, such as" if len(places) > 1 else "1 node:"
         sentence = f"taint {name} on {where} {taint} on {state.name}{before}"
         change = self._newest_change(policy, guard)
-        if change is not None and history.held_since < change[1]:
-            sentence = f"{change[0]}; {sentence}"
-        near = islice(guard.near.values(), MAX_EXAMPLES)
-        named = sorted((due.at, str(pod)) for due in near if (pod := self._pod(due.uid)) is not None)
-        return sentence, tuple(name for _, name in named[:EXAMPLES])
-
-    def _pod(self, uid: str) -> Pod | None:
-        evictee = self._world.claims.evictees.get(uid)
-        return None if evictee is None else self._world.cluster.pod(evictee.node, uid)
+        return f"{change[0]}; {sentence}" if change is not None and history.held_since < change[1] else sentence
 
     def _newest_change(self, policy: Policy, guard: Guard) -> tuple[str, float] | None:
         """The latest recent change of a policy, or of a profile for pods that count, and when it happened."""
@@ -237,17 +208,34 @@ def existing(world: World, guard: Guard) -> Container[str]:
     return found | {uid for state in nodes for uid in others & state.pods.keys()}
 
 
-def bad_nodes(world: World, guard: Guard, policy: Policy) -> BadNodes:
+def guard_report(world: World, policy: str) -> GuardReport | None:
+    """The guard of a policy as it is now; None if it has none."""
+    guard = world.limiter.guards.by_policy.get(policy)
+    if guard is None:
+        return None
+    return GuardReport(
+        guard.record(world.now),
+        guard.halts,
+        due=guard.expected(),
+        evicted=guard.evicted() + len(guard.made(existing(world, guard)) if world.synced else ()),
+        allowance=guard.allowance(),
+        window_seconds=guard.settings.window_seconds,
+        bad=_bad_nodes(world, guard, policy) if guard.is_tripped else BadNodes(),
+        scope=guard.scope,
+    )
+
+
+def _bad_nodes(world: World, guard: Guard, policy: str) -> BadNodes:
     """The nodes that make pods leave now: one that was repaired is not among them."""
     claims = (_claim_on(world, node, policy) for node in nsmallest(NAMED, guard.nodes))
     return BadNodes(len(guard.nodes), tuple(_bad_node(world, claim) for claim in claims if claim is not None))
 
 
-def _claim_on(world: World, node: str, policy: Policy) -> Claim | None:
+def _claim_on(world: World, node: str, policy: str) -> Claim | None:
     """One of the claims of a policy on the pods of a node."""
     for uid in world.cluster.nodes[node].pods:
         evictee = world.claims.evictees.get(uid)
-        if evictee is not None and (claim := evictee.claim_of(policy.name)) is not None:
+        if evictee is not None and (claim := evictee.claim_of(policy)) is not None:
             return claim
     return None
 

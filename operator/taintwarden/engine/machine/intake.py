@@ -61,8 +61,8 @@ class Intake:
             node = with_derived(node, world.verdicts.derivations, state.node)
         known = state.node
         if known is not None and known.uid != node.uid:
-            state = self._replace_node(state)
-            known = None
+            self._forget_node(node.name)  # what was known of the old one does not count
+            state, known = world.cluster.replace(node.name), None
         if known is not None and not listed and node.resource_version < known.resource_version:
             return
         self._freshness.seen(state, node.resource_version)
@@ -73,7 +73,7 @@ class Intake:
         if state.is_heartbeat(node) and not (listed or was_unreadable or is_lost):
             state.beat(node)
             return
-        is_relabelled, cordoned_at = known is None or known.labels != node.labels, state.cordoned_at
+        is_relabelled = known is None or known.labels != node.labels
         seen_until = min(was_unreadable or world.now.wall, world.seen_until())
         is_gap = listed or was_unreadable is not None
         stored, faults = state.update(node, world.now.wall, seen_until=seen_until, gap=is_gap)
@@ -83,16 +83,9 @@ class Intake:
             world.source.refresh(state)
         if is_relabelled:
             world.spread.relabel(node.name)
-        if is_relabelled or state.cordoned_at != cordoned_at:
-            self._judging.ask_blocked_again(state.pods)
         for fault in faults:
             world.report(commands.UnreadableHistory(node.name, node.uid, fault))
         self._judging.judge_node(state)
-
-    def _replace_node(self, old: NodeState) -> NodeState:
-        """Another node has the same name: what was known of the old one does not count."""
-        self._forget_node(old.name)
-        return self._world.cluster.replace(old.name)
 
     def lose_node(self, name: str) -> None:
         """A node was deleted."""
@@ -100,7 +93,7 @@ class Intake:
         state = cluster.nodes.get(name)
         if state is None:
             return
-        self._judging.cancel(state.pods)
+        self._judging.cancel(state.pods.values())
         if state.pods:
             self._world.verdicts.count_again(cluster.replace(name))
         else:

@@ -52,18 +52,12 @@ class Judging:
         """Whether all nodes are evaluated, so that evictions may be decided."""
         return not self._nodes
 
-    def is_pending(self, pod: Pod) -> bool:
-        """Whether a pod waits to be evaluated again."""
-        nodes = self._shares.get(pod.namespace)
-        return (nodes is not None and pod.node in nodes) or self._is_pending_at(pod.node)
-
-    def _is_pending_at(self, node: str) -> bool:
+    def pending(self, pod: Pod) -> str:
+        """The key of the refusal of a pod that waits to be evaluated again; empty: it does not."""
         source = self._world.source
-        return source is not None and source.is_pending(node)
-
-    def pending_key(self, pod: Pod) -> str:
-        """The key of the refusal of a pod that is pending."""
-        return pending_key(pod.node) if self._is_pending_at(pod.node) else share_key(pod.namespace)
+        if source is not None and source.is_pending(pod.node):
+            return pending_key(pod.node)
+        return share_key(pod.namespace) if pod.node in self._shares.get(pod.namespace, ()) else ""
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until something may be evaluated."""
@@ -283,16 +277,9 @@ class Judging:
             elif before.ready != pod.ready and claim.phase is Phase.BLOCKED:
                 world.queues.ask_again(claim)
 
-    def ask_blocked_again(self, uids: Iterable[str]) -> None:
-        """The node of these pods changed, by its labels or a cordon: other limits may apply."""
-        for uid in uids:
-            for claim in self._world.claims.of(uid):
-                if claim.phase is Phase.BLOCKED:
-                    self._world.queues.ask_again(claim)
-
     def _announce(self, claim: Claim, pod: Pod) -> None:
         if self._world.leading and claim.rests is Phase.WAITING:
-            claim.announce(self._world.term)
+            claim.announced_in = self._world.term
             self._world.report(commands.Scheduled(pod, claim.verdict, claim.due_at))
 
     # -- what is ahead --------------------------------------------------------------------------------------------
@@ -370,7 +357,7 @@ class Judging:
     def _is_being_evicted(self, pod: Pod) -> bool:
         """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""
         evictee = self._world.claims.evictees.get(pod.uid)
-        return evictee is not None and any(one.phase in (Phase.IN_FLIGHT, Phase.LEAVING) for one in evictee.claims)
+        return evictee is not None and evictee.call is not None
 
     # -- how claims end, and what counts no longer then ------------------------------------------------------------
 
@@ -381,10 +368,9 @@ class Judging:
         """
         if claim.phase in (Phase.LEAVING, Phase.IN_FLIGHT):
             return
-        pod = self._world.cluster.pod(claim.node, claim.uid)
-        was_expected = claim.was_expected
+        pod, was_expected = self._world.cluster.nodes[claim.node].pods[claim.uid], claim.was_expected
         self.end(claim)
-        if pod is not None and was_expected:
+        if was_expected:
             self._report_cancelled(claim, pod, node_gone=node_gone)
 
     def _report_cancelled(self, claim: Claim, pod: Pod, *, node_gone: bool = False) -> None:
@@ -392,13 +378,11 @@ class Judging:
         if not any(one.is_enforced for one in self._world.claims.of(claim.uid)):
             self._world.report(commands.Cancelled(pod, claim.verdict, node_gone))
 
-    def cancel(self, uids: Iterable[str]) -> None:
+    def cancel(self, pods: Iterable[Pod]) -> None:
         """The node of these pods is gone: no taint evicts them."""
-        for uid in uids:
-            for claim in self._world.claims.of(uid):
-                pod = self._world.cluster.pod(claim.node, uid)
-                if pod is not None:
-                    self.miss(claim, pod, "not-evicted")
+        for pod in pods:
+            for claim in self._world.claims.of(pod.uid):
+                self.miss(claim, pod, "not-evicted")
                 self._withdraw(claim, node_gone=True)
 
     def gone(self, uid: str) -> None:
@@ -456,7 +440,7 @@ class Judging:
     def stands(self, claim: Claim) -> bool:
         """Whether the policy of a claim still evicts its pod, by what is known now, and whether the pod is due."""
         pod = self._world.cluster.pod(claim.node, claim.uid)
-        if pod is None or pod.node in self._nodes or self.is_pending(pod):
+        if pod is None or pod.node in self._nodes or self.pending(pod):
             return False
         grounds = self._world.grounds_of(claim)
         if grounds is None or grounds.policy.mode is not Mode.ENFORCE:

@@ -66,7 +66,7 @@ class Machine:
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
         """Process one event at ``now``; the caller carries out the commands in order."""
-        self._world.come_to(now)
+        self._world.now = now
         self._world.out = []
         self._take(event)
         if self._world.limiter.freed.keys:
@@ -78,14 +78,14 @@ class Machine:
 
         An order of an earlier term, or whose reason is gone, does not stand.
         """
-        self._world.come_to(now)
+        self._world.now = now
         match order:
             case commands.Evict():
                 return self._acting.stands(order)
             case commands.CheckNode():
                 return True
             case _:
-                return self._world.leading and order.term == self._world.term and self._outbox.stands(order)
+                return self._outbox.stands(order)
 
     def _take(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case for each kind of event
         limiter, intake = self._world.limiter, self._intake
@@ -115,30 +115,28 @@ class Machine:
                 self._freshness.reached(version)
             case events.NodeChecked(name, version, pods_version):
                 self._freshness.answered(name, version, pods_version)
-            case events.CheckFailed(name):
-                self._freshness.failed(name)
-            case events.ViewChanged():
-                self._see_stream(event)
+            case events.ViewChanged(stream, live):
+                if live:
+                    self._world.blind.pop(stream, None)
+                else:
+                    self._world.blind.setdefault(stream, self._world.now.wall)
             case events.SourceEvent():
                 intake.of_source(event)
             case events.PodsListed():
                 intake.pods_listed(event)
             case events.NamespaceSeen(name, labels):
                 intake.set_namespace(name, labels)
-            case events.NamespaceGone(name):
-                intake.set_namespace(name, None)
             case events.WorkloadSeen(workload, replicas):
                 limiter.workloads.want(workload, replicas)
-            case events.WorkloadGone(workload):
-                limiter.workloads.want(workload, None)
             case events.BudgetSeen(budget):
                 if limiter.budgets.set(budget, self._world.now.monotonic):
                     self._judging.namespace_again(budget.namespace)
             case events.BudgetGone(namespace, name):
                 limiter.budgets.drop(namespace, name)
                 self._judging.namespace_again(namespace)
-            case events.GuardRestored():
-                self._restore_guard(event)
+            case events.GuardRestored(policy, record):
+                if not self._world.leading or policy not in limiter.guards.by_policy:  # a leader has newer data
+                    limiter.guards.keep(policy, record, self._world.now)
             case events.GuardReset():
                 if self._world.leading:
                     self._guarding.ask_reset(event.policy)
@@ -204,18 +202,7 @@ class Machine:
     def _is_guarded(self) -> bool:
         """Whether a policy has a guard or zones with health, or something is to be said of one that had them."""
         used = self._world.limiter.guards.by_policy or self._world.verdicts.uses.zone_health
-        return bool(used or self._guarding.resets or self._guarding.halted)
-
-    def _see_stream(self, event: events.ViewChanged) -> None:
-        if event.live:
-            self._world.blind.pop(event.stream, None)
-        else:
-            self._world.blind.setdefault(event.stream, self._world.now.wall)
-
-    def _restore_guard(self, event: events.GuardRestored) -> None:
-        guards = self._world.limiter.guards
-        if not self._world.leading or event.policy not in guards.by_policy:  # a leader has newer data
-            guards.keep(event.policy, event.record, self._world.now)
+        return bool(used or self._guarding.resets)
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
         world = self._world

@@ -6,9 +6,11 @@ one to an object that has changed at once, one that was refused much later, sinc
 one to an object that is gone is forgotten.
 A loss of leadership removes all entries: answers to writes in progress are ignored, and the next leader writes its own.
 
-Each write carries the term of the leader, and a history the version of the node on which it is based. What was written
-comes back through the stream, and counts only then.
+A history carries the version of the node on which it is based. What was written comes back through the stream, and
+counts only then.
 """
+
+from msgspec.structs import replace
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine.claims import retry_delay
@@ -27,7 +29,7 @@ class _Entry:
         self.wanted: Write | None = None
         self.under_way: Write | None = None
         self.sent: Write | None = None
-        """The same as it was issued, with term and version."""
+        """The same as it was issued, with the version of its object."""
         self.done: Write | None = None
         """What was written last, as long as the stream may not have delivered it."""
         self.done_version = -1
@@ -157,18 +159,10 @@ class Outbox:
         self._world.command(entry.sent)
 
     def _stamped(self, order: Write) -> Write:
-        term = self._world.term
-        match order:
-            case SaveHistory(node, uid, text):
-                return SaveHistory(node, uid, text, term, self._version_of(node))
-            case SaveGuard(policy, record):
-                return SaveGuard(policy, record, term)
-            case ClearGuardReset(policy):
-                return ClearGuardReset(policy, term)
-
-    def _version_of(self, node: str) -> int:
-        state = self._world.cluster.nodes.get(node)
-        return -1 if state is None or state.node is None else state.node.resource_version
+        if not isinstance(order, SaveHistory):
+            return replace(order)
+        state = self._world.cluster.nodes.get(order.node)
+        return replace(order, version=-1 if state is None or state.node is None else state.node.resource_version)
 
     def _retry(self, key: str, entry: _Entry, order: Write | None, bounds: tuple[float, float]) -> None:
         entry.attempts += 1

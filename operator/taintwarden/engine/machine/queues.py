@@ -57,28 +57,21 @@ OTHERS_PER_FAILING = 3
 """While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
 
 
-class OrderKey(msgspec.Struct, frozen=True, order=True, gc=False):
-    """The position of a pod in its lane, before its UID decides."""
+def rank_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None) -> tuple[float, ...]:
+    """The rank of a pod of this class that is due at ``due_at``, among those with as many failed calls.
 
-    attempts: float
-    rank: tuple[float, ...]
-
-
-def place_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None, attempts: int = 0) -> OrderKey:
-    """The place of a pod of this class that is due at ``due_at`` and whose node is removed at ``hard_at``.
-
-    ``attempts`` is the number of failed calls.
+    ``hard_at``: when its node is removed.
     """
     minute = (due_at if hard_at is None else hard_at) // SAME_URGENCY_SECONDS
     # TopologySpread is no rank: it compares pods of one workload revision with each other, see ``_Line``.
     by_priority = OrderBy.PRIORITY in policy.eviction.order
-    return _one(float(attempts), (minute, float(pod.priority)) if by_priority else (minute,))
+    return _one((minute, float(pod.priority)) if by_priority else (minute,))
 
 
 @lru_cache
-def _one(attempts: float, rank: tuple[float, ...]) -> OrderKey:
+def _one(rank: tuple[float, ...]) -> tuple[float, ...]:
     """All pods of a wave share it: there may be 150,000."""
-    return OrderKey(attempts, rank)
+    return rank
 
 
 class LaneGroup(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -191,9 +184,9 @@ class Queues:
         """It is due: move it into its lane. Released pods have one of their own."""
         self._enter(claim, Phase.READY)
         claim.become_ready(now.monotonic)
-        place = place_of(pod.shared, claim.policy, claim.due_at, claim.grounds.hard_at, claim.attempts)
+        rank = rank_of(pod.shared, claim.policy, claim.due_at, claim.grounds.hard_at)
         group = LaneGroup(claim.policy.reclaim is None, claim.policy.name, is_released)
-        entry = Entry(place.attempts, place.rank, claim.key)
+        entry = Entry(float(claim.attempts), rank, claim.key)
         self._line_up(_Position(claim, Lane(group, pod.namespace), pod, entry))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
@@ -387,12 +380,6 @@ class Queues:
         if fit[0] != failing[0]:
             return fit[0]  # hard deadlines come first
         return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
-
-    def due(self, policy: str) -> int:
-        """How many claims of a policy wait in lines, besides released ones: before a deadline or a delay ends, none."""
-        lines = (self._lanes, *self._blocked.values())
-        groups = {LaneGroup(soft, policy) for soft in (False, True)}
-        return sum(len(line) for part in lines for lane, line in part.items() if lane.group in groups)
 
     def lane_of(self, claim: Claim) -> Lane:
         """The lane of a READY or BLOCKED claim."""

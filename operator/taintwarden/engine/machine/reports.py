@@ -8,20 +8,17 @@ from itertools import chain
 
 import msgspec
 
-from taintwarden.engine.guard import Guard, GuardRecord
 from taintwarden.engine.limits.departures import Leaving
 from taintwarden.engine.limits.refusal import BUDGET, FAILING
-from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.commands import BadNodes
-from taintwarden.engine.machine.guarding import bad_nodes, existing
-from taintwarden.engine.machine.queues import OrderKey, place_of
+from taintwarden.engine.machine.commands import GuardReport
+from taintwarden.engine.machine.guarding import guard_report
+from taintwarden.engine.machine.queues import rank_of
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
-    GuardAction,
     Instant,
     MonotonicTime,
     OnInvalidValue,
@@ -74,26 +71,6 @@ class DevicesReport(msgspec.Struct, frozen=True):
     """The streams about devices that are cut off: nothing is evicted because of devices."""
 
 
-class GuardReport(msgspec.Struct, frozen=True):
-    """The guard of a policy: its record, and what it compares now."""
-
-    record: GuardRecord
-    halts: bool
-    due: int
-    """Pods that have to leave within the window, as far as budgets allow them."""
-    evicted: int
-    """Evictions of the last window."""
-    allowance: int
-    """How many may be evicted within a window."""
-    population: int
-    action: GuardAction
-    window_seconds: float = 0.0
-    bad: BadNodes = BadNodes()
-    """The nodes that make pods leave while it is tripped."""
-    scope: str = ""
-    """The namespace that it holds; empty: all pods."""
-
-
 class PolicyReport(msgspec.Struct, frozen=True):
     """The status of one policy, and what its conditions and gauges say beyond it."""
 
@@ -138,18 +115,11 @@ class Reports:
         self._acting = acting
         self._views = views
 
-    def make(self, now: Instant) -> list[PolicyReport]:
-        """One report per policy, by name."""
-        slices = self.slices(now)
-        while True:
-            try:
-                next(slices)
-            except StopIteration as done:
-                reports: list[PolicyReport] = done.value
-                return reports
-
     def slices(self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE) -> Generator[None, None, list[PolicyReport]]:
-        """The same in slices, between which the machine may run: the claims that it adds meanwhile are not counted."""
+        """One report per policy, by name, in slices, between which the machine may run.
+
+        The claims that it adds meanwhile are not counted.
+        """
         tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
         claims = [one.claims for one in self._world.claims.evictees.values()]
         nodes = list(self._world.cluster.nodes)
@@ -199,6 +169,7 @@ class Reports:
         invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
         is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
         limits = tally.limits_at(now)
+        worst = nlargest(MAX_ZONES, zones.table(name) if zones else (), key=lambda one: ZONE_STATES[one[1]])
         return PolicyReport(
             policy,
             ReportedStatus(
@@ -218,7 +189,7 @@ class Reports:
                 limited_by=limits[0].limit if limits else None,
                 limits=limits,
                 blocked_budgets=tally.most_blocking(),
-                zones=() if zones is None else _worst(zones.table(name)),
+                zones=tuple(ZoneStatus(*zone) for zone in sorted(worst)),
                 next_pods=tuple(_next_pod(view, now) for view in views if view is not None),
             ),
             due=tally.due,
@@ -233,7 +204,7 @@ class Reports:
             blocked_by=dict(tally.blocked_by),
             all_zones_full=zones is not None and zones.all_full(name),
             bouncing=bouncing,
-            guard=self.guard(name, now),
+            guard=guard_report(self._world, name),
             blind=tuple(sorted(self._world.blind)),
             devices=self._devices() if policy.devices else None,
         )
@@ -243,26 +214,6 @@ class Reports:
         pods = sum(number for one, number in world.cluster.classes.items() if one.devices)
         blind = () if world.devices_problem else tuple(sorted(world.blind_to_devices))
         return DevicesReport(pods, world.devices_problem, blind)
-
-    def guard(self, policy: str, now: Instant) -> GuardReport | None:
-        """The guard of a policy; None if it has none."""
-        guard: Guard | None = self._world.limiter.guards.by_policy.get(policy)
-        if guard is None:
-            return None
-        known = self._world.verdicts.policies if guard.is_tripped else ()
-        bad = (bad_nodes(self._world, guard, one) for one in known if one.name == policy)
-        return GuardReport(
-            guard.record(now),
-            guard.halts,
-            due=guard.expected(),
-            evicted=guard.evicted() + len(guard.made(existing(self._world, guard)) if self._world.synced else ()),
-            allowance=guard.allowance(),
-            population=guard.population(),
-            action=guard.settings.action,
-            window_seconds=guard.settings.window_seconds,
-            bad=next(bad, BadNodes()),
-            scope=guard.scope,
-        )
 
     def _count_nodes(self, names: Sequence[str], tallies: Mapping[str, "_Tally"]) -> None:
         """Of each policy the nodes that it selects, those with a value of a source, and pods with an invalid value."""
@@ -284,12 +235,6 @@ class Reports:
             for verdict in self._world.verdicts.of(state, pod.shared)[0]:
                 if verdict.invalid:
                     tallies[verdict.policy.name].invalid[node, str(verdict.taint)] += 1
-
-
-def _worst(zones: Iterable[tuple[str, ZoneState, int, int]]) -> tuple[ZoneStatus, ...]:
-    """By name; of too many, those in trouble."""
-    worst = nlargest(MAX_ZONES, zones, key=lambda one: ZONE_STATES[one[1]])
-    return tuple(ZoneStatus(*zone) for zone in sorted(worst))
 
 
 def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
@@ -345,7 +290,7 @@ class _Tally:
         self.blocked_by: Counter[str] = Counter()
         self.limits: dict[str, _Held] = {}
         self.budgets: Counter[str] = Counter()
-        self.first: list[tuple[OrderKey, WallTime, str, Claim]] = []
+        self.first: list[tuple[tuple[float, ...], WallTime, str, Claim]] = []
         """Those that may be the first in the order of their evictions."""
 
     def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
@@ -358,8 +303,8 @@ class _Tally:
         if self.next_deadline is None or due_at < self.next_deadline:
             self.next_deadline = due_at
         if pod is not None:
-            place = place_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at)
-            self.first.append((place, due_at, claim.key, claim))
+            rank = rank_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at)
+            self.first.append((rank, due_at, claim.key, claim))
             if len(self.first) > CLAIMS_AT_ONCE:
                 self.first = nsmallest(NEXT_PODS, self.first)
         if claim.failed is not None:

@@ -212,7 +212,7 @@ class Verdicts:
         if policy.taints:
             return True
         drivers = {use.device.driver for use in pod_class.devices}
-        return any(not one.driver or one.driver in drivers for one in policy.devices)
+        return bool(drivers) and any(not one.driver or one.driver in drivers for one in policy.devices)
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class."""

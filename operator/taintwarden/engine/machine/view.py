@@ -9,7 +9,9 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
-from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, GuardReport, PolicyReport, Reports
+from taintwarden.engine.machine.commands import GuardReport
+from taintwarden.engine.machine.guarding import guard_report
+from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, PolicyReport, Reports
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
 
@@ -57,11 +59,6 @@ class View:
     def is_busy(self) -> bool:
         """Whether calls in progress fill half the slots: work that is not urgent waits until the wave has passed."""
         return self._world.limiter.calls.is_busy
-
-    @property
-    def in_flight(self) -> int:
-        """Eviction calls in progress."""
-        return self._world.limiter.calls.in_flight
 
     @property
     def evaluations(self) -> int:
@@ -154,22 +151,18 @@ class View:
 
     # -- reports --------------------------------------------------------------------------------------------------
 
-    def report(self, now: Instant) -> list[PolicyReport]:
-        """One report per policy, by name."""
-        return self._reports.make(now)
-
     def report_in_slices(
         self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE
     ) -> Generator[None, None, list[PolicyReport]]:
-        """The same with pauses in which the machine may run: with many claims it takes long.
+        """One report per policy, by name, with pauses in which the machine may run: with many claims it takes long.
 
         A change in a pause is in it for claims that are not counted yet.
         """
         return self._reports.slices(now, claims_at_once)
 
-    def guard(self, policy: str, now: Instant) -> GuardReport | None:
+    def guard(self, policy: str) -> GuardReport | None:
         """The guard of a policy; None if it has none."""
-        return self._reports.guard(policy, now)
+        return guard_report(self._world, policy)
 
     def matched_pods(self, at_once: int = MATCHES_AT_ONCE) -> Generator[None, None, dict[str, int]]:
         """How many running pods each profile selects, by ``namespace/name``: in slices, since both may be many."""

@@ -79,10 +79,6 @@ class World:
         self.limiter = Limiter(overall_rate, max_in_flight)
         self.queues = Queues(self.spread, self.limiter.calls.is_failing)
 
-    def come_to(self, now: Instant) -> None:
-        """Time has passed."""
-        self.now = now
-
     def seen_until(self) -> WallTime:
         """Until when what streams delivered was all that the API server had: since then one may be cut off."""
         return min(self.blind.values(), default=self.now.wall)

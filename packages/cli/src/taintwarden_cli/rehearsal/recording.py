@@ -6,8 +6,8 @@ from typing import Any
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.notifier import MISSED
 from taintwarden.engine import rfc3339
-from taintwarden.engine.machine import ClaimView, Command, Phase, View, commands
-from taintwarden.engine.model import GuardAction, Instant, Mode, Pod, PodClass, WallTime
+from taintwarden.engine.machine import ClaimView, Command, GuardReport, Phase, View, commands
+from taintwarden.engine.model import Instant, Mode, Pod, PodClass, WallTime
 from taintwarden_cli.rehearsal.ideal import Places
 from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement, numbers
 
@@ -33,10 +33,10 @@ class Recording:
     def begin(self, now: Instant) -> None:
         """Called when the machine has the snapshot, before the changes."""
         for policy in self._view.policies:
-            guard = self._view.guard(policy.name, now)
+            guard = self._view.guard(policy.name)
             if guard is not None and guard.record.tripped_at is not None and guard.record.cause:
                 opened = guard.record.tripped_at - now.wall
-                self._trip(policy.name, guard.record.cause, guard.due, opened, now)
+                self._trip(policy.name, guard, opened)
         self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting()}
         self._invalid = {}
 
@@ -63,7 +63,7 @@ class Recording:
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
                 self._invalid.setdefault((str(verdict.taint), why), []).append(command.node)
             case commands.GuardTripped():
-                self._trip(command.policy.name, command.cause, command.waiting, at, now)
+                self._trip(command.policy.name, command.guard, at)
             case commands.GuardArmed():
                 closed = self._guards.pop(command.policy.name, None)
                 if closed is not None:
@@ -99,18 +99,15 @@ class Recording:
             "guards": [*self._past_guards, *self._guards.values()],
         }
 
-    def _trip(self, name: str, cause: str, pods: int, opened: float, now: Instant) -> None:
-        guard = self._view.guard(name, now)
-        if guard is None:
-            return
+    def _trip(self, name: str, guard: GuardReport, opened: float) -> None:
         self._guards[name] = PlannedGuard(
             policy=name,
-            pods=pods,
+            pods=guard.due,
             evicted=guard.evicted,
             window_seconds=guard.window_seconds,
             limit=guard.allowance,
-            cause=cause,
-            halts=guard.action is GuardAction.HALT,
+            cause=guard.record.cause,
+            halts=guard.halts,
             opened_after_seconds=round(opened, 3),
         )
 

@@ -101,7 +101,7 @@ def sweep(
     for value in wanted.values:
         by_policy, workloads = found.count(value)
         leaving = by_policy.total()
-        trips = [name for name, pods in sorted(by_policy.items()) if _trips(view, name, pods, now)]
+        trips = [name for name, pods in sorted(by_policy.items()) if _trips(view, name, pods)]
         steps.append(Step(value, leaving, leaving - before, dict(workloads.most_common()), trips))
         before = leaving
     shown = [one for number, one in enumerate(steps) if _is_shown(number, steps, wanted)]
@@ -133,8 +133,8 @@ def _notes(found: "_Counter", wanted: SweptTaint) -> Iterator[str]:
         yield f"no policy acts on {wanted.key}:{wanted.effect} on these nodes: it is left to Kubernetes"
 
 
-def _trips(view: View, policy: str, pods: int, now: Instant) -> bool:
-    guard = view.guard(policy, now)
+def _trips(view: View, policy: str, pods: int) -> bool:
+    guard = view.guard(policy)
     return guard is not None and pods > guard.allowance
 
 

@@ -13,7 +13,7 @@ class Known:
         """Those in force, by name."""
         self.profiles = Profiles()
         """Those of all namespaces."""
-        self._namespaces: dict[str, dict[str, str]] = {}
+        self._namespaces: dict[str, dict[str, str] | None] = {}
 
     def feed(self, event: events.Event) -> None:
         """Take in what happened. Events about anything else do not matter here."""
@@ -24,10 +24,10 @@ class Known:
                 self.profiles.put(profile.namespace, profile.name, profile)
             case events.ProfileGone(namespace, name):
                 self.profiles.put(namespace, name, None)
+            case events.NamespaceSeen(name, None):
+                self._namespaces.pop(name, None)
             case events.NamespaceSeen(name, labels):
                 self._namespaces[name] = labels
-            case events.NamespaceGone(name):
-                self._namespaces.pop(name, None)
             case _:
                 pass
 
