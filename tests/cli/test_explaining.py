@@ -367,7 +367,7 @@ def test_a_semantic_comparison_by_text_is_noted():
         node(taint("5.15.0-100-generic", timeAdded="2026-01-31T11:30:00Z")),
         policy(),
     ).notes
-    assert "with 5.15.0-100-generic: 100-generic and 91-generic compare as text; use VersionGt" in note
+    assert "with 5.15.0-100-generic: -100-generic counts as a pre-release, below its release; use VersionGt" in note
 
 
 OPTS_OUT = {"annotations": {"taintwarden.io/do-not-evict": "true"}}

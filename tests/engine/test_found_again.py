@@ -239,7 +239,7 @@ class History:
         world = self.rig.world
         limiter = world.limiter
         found = {
-            "calls": [*limiter.calls._calls, *limiter.calls._quick],
+            "calls": [*limiter.calls._calls],
             "terminating": [*limiter.departures._leaving],
             "missing": [*limiter.workloads._leaving],
             "missing of a workload": [key for key, one in limiter.workloads._workloads.items() if one.ready_leaving],

@@ -5,6 +5,7 @@ import pytest
 from engine.kept import kept
 from engine.rig import Rig, exists, gt
 from simulated import policy
+from taintwarden.engine import evaluate
 from taintwarden.engine.evaluate import Concern, Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
@@ -106,8 +107,9 @@ def test_judgements_that_are_shared_are_computed_once():
     assert (len(known), evaluator.computed) == (3, 2)
 
 
-def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing():
-    evaluator, known = Evaluator(max_judgements=5), []
+def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatch):
+    monkeypatch.setattr(evaluate, "MAX_JUDGEMENTS", 5)
+    evaluator, known = Evaluator(), []
     for number in range(100):
         [verdict] = verdicts(evaluator, str(900 + number), gt())
         assert (verdict.due_at(0.0) is None) == (900 + number > 950)
@@ -115,8 +117,9 @@ def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing():
         assert sum(map(len, evaluator._judgements.values())) <= 5
 
 
-def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded():
-    evaluator = Evaluator(max_acting=5)
+def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded(monkeypatch):
+    monkeypatch.setattr(evaluate, "MAX_ACTING", 5)
+    evaluator = Evaluator()
     for number in range(100):
         verdicts(evaluator, str(number), gt())
     assert len(evaluator._acting) == 1

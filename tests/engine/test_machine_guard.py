@@ -279,7 +279,8 @@ def test_a_release_does_not_survive_its_leader():
     rig.store()
     reset(rig)
     assert len(calls(rig)) == 1
-    rig.process(events.LeadershipChanged(leading=False))
+    record = rig.world.limiter.guards.by_policy["p"].record(rig.now)
+    rig.process(events.LeadershipChanged(leading=False), events.GuardRestored("p", record))
     rig.process(events.LeadershipChanged(leading=True, term=2))
     rig.store()
     assert (len(calls(rig)), open_guard(rig)) == (1, True)

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from engine.spreading import BY_HOST, BY_RACK, BY_ZONE, CHECKOUT, HOST, RACK, ZONE, Rig, over
 from taintwarden.engine.model import Owner, Pod, PodClass, SpreadConstraint
 from taintwarden.engine.selectors import LabelSelector
-from taintwarden.engine.spread.tallies import DomainTally
+from taintwarden.engine.spread import DomainTally
 
 
 @pytest.fixture

@@ -62,24 +62,13 @@ def seniority(policy: Policy) -> tuple[float, str]:
     return policy.created_at, policy.name
 
 
-def with_derived(node: Node, derived: Derivations, known: Node | None = None) -> Node:
-    """The node with exactly these taints derived: those that were derived before do not count.
-
-    ``known`` is an earlier version of the node with these taints derived: most heartbeats bring the same again.
-    """
-    if known is not None and known.values == node.values and _has_written(known, node.taints):
-        return msgspec.structs.replace(node, taints=known.taints)
+def with_derived(node: Node, derived: Derivations) -> Node:
+    """The node with exactly these taints derived: those that were derived before do not count."""
     written = tuple([one for one in node.taints if not one[0].source])
     added = tuple(derived_taints([taint for taint, _ in written], node.values, derived)) if derived else ()
     if not added and len(written) == len(node.taints):
         return node
     return msgspec.structs.replace(node, taints=written + added)
-
-
-def _has_written(known: Node, taints: tuple[tuple[Taint, float | None], ...]) -> bool:
-    """Whether these taints are all in the spec of a node whose others, behind them, are derived."""
-    number = len(taints)
-    return known.taints[:number] == taints and (len(known.taints) == number or known.taints[number][0].source != "")
 
 
 def derived_taints(

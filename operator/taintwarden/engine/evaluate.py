@@ -249,7 +249,9 @@ _NO_PARTS: dict[Hashable, tuple[bool, _Part]] = {}
 
 
 MAX_JUDGEMENTS = 100_000
+"""How many are remembered."""
 MAX_ACTING = 1_000
+"""How many combinations of a taint's key and effect with policies are remembered: old policies stay so long."""
 
 
 class Evaluator:
@@ -257,18 +259,11 @@ class Evaluator:
 
     Args:
         gates: which operators may match at all.
-        max_judgements: how many are remembered.
-        max_acting: how many combinations of a taint's key and effect with policies are remembered: old policies stay
-            so long.
 
     """
 
-    def __init__(
-        self, gates: Gates = ALL_GATES, *, max_judgements: int = MAX_JUDGEMENTS, max_acting: int = MAX_ACTING
-    ) -> None:
+    def __init__(self, gates: Gates = ALL_GATES) -> None:
         self.gates = gates
-        self._max_judgements = max_judgements
-        self._max_acting = max_acting
         self._judgements: WeakKeyDictionary[Tolerations, dict[Hashable, Judgement]] = WeakKeyDictionary()
         """They are dropped with the last pod that has these tolerations: tenants may create any number of others."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
@@ -322,12 +317,9 @@ class Evaluator:
         try:
             return self._acting[key]
         except KeyError:
-            policy = acting_policy(taint, policies)
-            selector = None if policy is None else policy.selector_for(taint)
-            if len(self._acting) >= self._max_acting:
+            if len(self._acting) >= MAX_ACTING:
                 self._acting.clear()
-            found = None if policy is None or selector is None else (policy, selector)
-            self._acting[key] = found
+            found = self._acting[key] = acting_on(taint, policies)
             return found
 
     def _verdict(
@@ -401,7 +393,7 @@ class Evaluator:
 
     def _keep(self, kept: WeakKeyDictionary[K, dict[Hashable, V]], tolerations: K, key: Hashable, value: V) -> None:
         self._number += 1
-        if self._number > self._max_judgements:
+        if self._number > MAX_JUDGEMENTS:
             self._judgements.clear()
             self._parts.clear()
             self._number = 1
@@ -451,18 +443,10 @@ def _state(judgement: Judgement, *, hold: bool) -> _State:
     return _State.INVALID if judgement.invalid and hold else _State.VIOLATED
 
 
-def acting_policy(taint: Taint, policies: Iterable[Policy]) -> Policy | None:
-    """The policy that acts on ``taint``: by the most specific key, then the oldest policy, then the name."""
-    best: Policy | None = None
-    best_rank: tuple[int, float, str] | None = None
-    for policy in policies:
-        selector = policy.selector_for(taint)
-        if selector is None:
-            continue
-        rank = (-selector.specificity(taint), policy.created_at, policy.name)
-        if best_rank is None or rank < best_rank:
-            best, best_rank = policy, rank
-    return best
+def acting_on(taint: Taint, policies: Iterable[Policy]) -> tuple[Policy, AnySelector] | None:
+    """The policy that acts on ``taint``, and its selector: by the most specific key, then the oldest, then the name."""
+    selecting = ((policy, selector) for policy in policies if (selector := policy.selector_for(taint)) is not None)
+    return min(selecting, key=lambda one: (-one[1].specificity(taint), one[0].created_at, one[0].name), default=None)
 
 
 def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:

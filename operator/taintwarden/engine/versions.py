@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from semver import Version
 
-from taintwarden.engine.natural import PRE_RELEASES, parse_natural
+from taintwarden.engine.natural import parse_natural
 
 MAX_UINT64 = 2**64 - 1
 MAX_SHOWN = 40
@@ -77,22 +77,12 @@ def explain_version(text: str) -> str | None:
 def hinges_on_text(one: str, other: str) -> str:
     """Why the order of two versions depends on text, so that it may not be what was meant; empty if it does not.
 
-    It does if a vendor's suffix counts as a pre-release, if numbers within text differ, or a number and text, and if
-    builds differ, which do not count. Words such as ``rc`` are pre-releases in both orders.
+    It may if their numbers are equal, and a vendor's suffix counts as a pre-release, or has numbers within text.
     """
-    versions = parse_version(one), parse_version(other)
-    first, second = versions
-    if first is None or second is None or first.finalize_version() != second.finalize_version():
+    first, second = parse_version(one), parse_version(other)
+    if first is None or second is None or first.finalize_version() != second.finalize_version() or first == second:
         return ""
-    before, after = first.prerelease or "", second.prerelease or ""
-    if before == after:
-        builds = [text.strip().partition("+")[2] for text in (one, other)]
-        return "" if builds[0] == builds[1] else f"the build +{_shortened(builds[0] or builds[1])} does not count"
-    if not (before and after):
-        return _of_release(before or after)
-    pairs = zip(before.split("."), after.split("."), strict=False)
-    differing = next(((a, b) for a, b in pairs if a != b), None)
-    return "" if differing is None else _of_identifiers(*differing)
+    return text_in(one) or text_in(other)
 
 
 def text_in(text: str) -> str:
@@ -109,17 +99,6 @@ def _of_release(prerelease: str) -> str:
     if prerelease in ("", _LOWEST) or suffixed is None or release is None or suffixed < release:
         return ""
     return f"-{_shortened(prerelease)} counts as a pre-release, below its release"
-
-
-def _of_identifiers(one: str, other: str) -> str:
-    """The reason if these are the first that differ."""
-    numbers = [text for text in (one, other) if _DIGITS.fullmatch(text)]
-    if len(numbers) == 2 or {one, other} <= set(PRE_RELEASES):
-        return ""
-    if numbers:
-        text = _shortened(other if numbers[0] == one else one)
-        return f"the number {numbers[0]} counts as below the text {text}"
-    return f"{_shortened(one)} and {_shortened(other)} compare as text"
 
 
 def _shortened(text: str) -> str:

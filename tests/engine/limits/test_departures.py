@@ -6,7 +6,7 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from engine.script import play
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed, Settlement
+from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.departures import LONGEST_SECONDS, OVERDUE_SECONDS, Departures, key
 from taintwarden.engine.limits.refusal import NODE
 from taintwarden.engine.model import Instant, PerNode, Pod, Tolerations
@@ -115,15 +115,13 @@ def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
     assert freed.take() == [key("n1")]
 
 
-@pytest.mark.parametrize(
-    ("settlement", "counts"), [(Settlement.EVICTED, True), (Settlement.UNKNOWN, True), (Settlement.STAYS, False)]
-)
-def test_a_reservation_counts_unless_the_pod_stays(settlement, counts):
+def test_a_reservation_counts_until_the_pod_stays():
     departures = Departures(Freed())
     asked = ask(pod("a"), limited(per_node=PerNode(1)), now=NOW)
     departures.reserve(asked)
-    departures.settle("a", settlement, AT_ONCE)
-    assert (departures.refuse(pod("b"), 1, NOW) is not None) == counts
+    assert departures.refuse(pod("b"), 1, NOW) is not None
+    departures.stay("a")
+    assert departures.refuse(pod("b"), 1, NOW) is None
 
 
 def test_later_events_of_a_terminating_pod_prolong_nothing():

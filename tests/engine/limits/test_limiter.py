@@ -73,6 +73,8 @@ class Bench:
         """A call that ends at once."""
         self.reserve(pod, zone, **more)
         self.limiter.settle(pod.uid, settlement, AT_ONCE)
+        if settlement is Settlement.STAYS:
+            self.limiter.stay(pod.uid)
 
     def trip(self) -> None:
         """More pods have to leave than the guard allows."""

@@ -8,7 +8,7 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from engine.script import play
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed, Settlement
+from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.refusal import WORKLOAD
 from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
 from taintwarden.engine.model import Instant, Owner, PerWorkload, Pod, Tolerations
@@ -229,16 +229,14 @@ def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
 # -- as a limit --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("settlement", "missing"), [(Settlement.EVICTED, True), (Settlement.UNKNOWN, True), (Settlement.STAYS, False)]
-)
-def test_a_reservation_counts_unless_the_pod_stays(settlement, missing):
+def test_a_reservation_counts_until_the_pod_stays():
     bench = Bench()
     bench.run(*"abcd")
     asked = ask(bench.pods["a"], limited(per_workload=ONE))
     bench.workloads.reserve(asked)
-    bench.workloads.settle("a", settlement, AT_ONCE)
-    assert bench.admits("b") != missing
+    assert not bench.admits("b")
+    bench.workloads.stay("a")
+    assert bench.admits("b")
 
 
 # -- who is told -------------------------------------------------------------------------------------------------------

@@ -74,8 +74,6 @@ class Calls(Limit):
         """By UID; the oldest first."""
         self._slow = 0
         """Calls that have given their slots back."""
-        self._quick: dict[str, None] = {}
-        """UIDs of the calls that are not slow; the oldest first."""
         self._lanes: dict[LaneKey, _Lane] = {}
         """Those with calls in progress, or whose calls fail."""
         self._paused_until = MonotonicTime(0.0)
@@ -113,11 +111,7 @@ class Calls(Limit):
 
     def let_time_pass(self, now: MonotonicTime) -> Iterator[LaneKey]:
         """Calls become slow. Returns their lanes."""
-        while (uid := next(iter(self._quick), None)) is not None:
-            call = self._calls[uid]
-            if now < later(call.since, SLOW_SECONDS):
-                return
-            del self._quick[uid]
+        while (call := self._oldest_quick()) is not None and now >= later(call.since, SLOW_SECONDS):
             call.is_slow = True
             lane = self._lanes[call.lane]
             lane.fast, lane.slow = lane.fast - 1, lane.slow + 1
@@ -127,8 +121,12 @@ class Calls(Limit):
 
     def next_slow_at(self) -> MonotonicTime | None:
         """When the next call becomes slow."""
-        oldest = next(iter(self._quick), None)
-        return None if oldest is None else later(self._calls[oldest].since, SLOW_SECONDS)
+        oldest = self._oldest_quick()
+        return None if oldest is None else later(oldest.since, SLOW_SECONDS)
+
+    def _oldest_quick(self) -> _Call | None:
+        """The oldest call that is not slow."""
+        return next((call for call in self._calls.values() if not call.is_slow), None)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether there is a slot, for any pod and for one of this lane. A rehearsal makes no call."""
@@ -140,7 +138,7 @@ class Calls(Limit):
         if self._outage_wait:
             if now < self._outage_until:
                 return Refusal(CALLS, self._outage_until, detail="the API server fails")
-            if self._quick:
+            if self._oldest_quick() is not None:
                 return Refusal(CALLS, detail="the API server fails, and one call tries whether it answers again")
         if self._used >= self.slots:
             return Refusal(CALLS, detail=f"{len(self._calls)} calls are in progress")
@@ -166,7 +164,6 @@ class Calls(Limit):
         """A call begins."""
         uid = request.pod.uid
         self._calls[uid] = _Call(request.lane, request.now.monotonic, is_hard=request.is_hard)
-        self._quick[uid] = None
         if len(self._lanes) >= MAX_LANES:
             self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
         self._lanes.setdefault(request.lane, _Lane()).fast += 1
@@ -206,7 +203,6 @@ class Calls(Limit):
         """A call ended, however."""
         del settlement, now
         call = self._calls.pop(uid)
-        self._quick.pop(uid, None)
         lane = self._lanes[call.lane]
         if call.is_slow:
             self._slow -= lane.slow <= LANE_SLOW

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
 from taintwarden.engine.limits.refusal import NODE, Refusal, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTime, later
 from taintwarden.engine.tally import Tally
@@ -58,12 +58,6 @@ class Departures(Limit):
     def reserve(self, request: EvictionRequest) -> None:
         """Count the pod, also if its policy does not set this limit."""
         self.leave(request.pod)
-
-    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """A pod that stays does not leave its node."""
-        del now
-        if settlement.stays:
-            self.stay(uid)
 
     def leave(self, pod: Pod) -> None:
         """An eviction of this pod is in progress."""

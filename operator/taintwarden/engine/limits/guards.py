@@ -84,9 +84,10 @@ class Guards(Limit):
             guard.follow(now)
 
     def restore(self, now: Instant) -> None:
-        """Apply the records that others stored: this process leads."""
+        """Apply the records that are stored: this process leads."""
         for policy, guard in self.by_policy.items():
-            guard.restore(self._records.pop(policy, guard.record(now)), now)
+            if policy in self._records:
+                guard.restore(self._records.pop(policy), now)
 
     def is_released(self, policy: str, uid: str) -> bool:
         """Whether a person released this pod."""

@@ -35,8 +35,6 @@ class Rates(Limit):
         self._overall: TokenBucket | None = None
         self._policies: dict[str, TokenBucket] = {}
         self._keyed: dict[str, TokenBucket] = {}
-        self._last: tuple[EvictionRequest | None, list[tuple[Refusal, TokenBucket]]] = (None, [])
-        """The last request and its buckets: what is admitted is reserved next."""
         self.restart(self._began)
 
     def restart(self, now: MonotonicTime) -> None:
@@ -63,17 +61,15 @@ class Rates(Limit):
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether each bucket that concerns the pod has a token."""
-        self._last = request, (buckets := self._buckets(request))
         now = request.now.monotonic
-        for refusal, bucket in buckets:
+        for refusal, bucket in self._buckets(request):
             if (at := bucket.available_at(now)) > now:
                 return Refusal(refusal.limit, at, refusal.whom, refusal.key, refusal.detail)
         return None
 
     def reserve(self, request: EvictionRequest) -> None:
         """Take a token of each. A rehearsal uses up what an eviction would."""
-        buckets = self._last[1] if self._last[0] is request else self._buckets(request)
-        for _, bucket in buckets:
+        for _, bucket in self._buckets(request):
             bucket.take(request.now.monotonic)
 
     def _buckets(self, request: EvictionRequest) -> list[tuple[Refusal, TokenBucket]]:

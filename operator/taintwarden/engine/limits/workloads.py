@@ -4,7 +4,7 @@ It is computed from state and not from past evictions: a missing pod counts, wha
 or the workload is scaled down. So a restart loses nothing relevant.
 """
 
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
 from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, PerWorkload, Pod, WorkloadKey, later
 
@@ -113,12 +113,6 @@ class Workloads(Limit):
     def reserve(self, request: EvictionRequest) -> None:
         """Count the pod as missing, also if its policy does not set this limit."""
         self.leave(request.pod)
-
-    def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """A pod that stays is not missing."""
-        del now
-        if settlement.stays:
-            self.stay(uid)
 
     def refuse(self, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
         """Refuse if the workload cannot spare this pod. A pod that is not Ready already counts as missing."""

@@ -62,8 +62,6 @@ class Zones(Limit):
         self._zones: dict[str, dict[str, _Zone]] = {}
         self._nodes: dict[str, tuple[tuple[str, str, bool], ...]] = {}
         """Node -> how it counts: policy, zone, and whether it is unhealthy."""
-        self._full: dict[str, int] = {}
-        """Policy -> how many of its zones are Full."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once; nodes are counted again when they are evaluated."""
@@ -124,14 +122,12 @@ class Zones(Limit):
         zone, health = self._zones[policy][name], self._health.get(policy)
         before = zone.state
         zone.state = ZoneState.NORMAL if health is None else classify(zone.nodes, zone.unhealthy, health)
-        is_full = (zone.state is ZoneState.FULL) - (before is ZoneState.FULL)
-        self._full[policy] = self._full.get(policy, 0) + is_full
         if not zone.nodes:
             del self._zones[policy][name]
         if zone.state is not before:
             self._freed.add(key_of(policy, name))
         if not self._zones[policy]:
-            del self._zones[policy], self._full[policy]
+            del self._zones[policy]
 
     def table(self, policy: str) -> list[tuple[str, ZoneState, int, int]]:
         """Name, state, nodes and unhealthy nodes of a policy's zones, by name."""
@@ -140,7 +136,8 @@ class Zones(Limit):
 
     def all_full(self, policy: str) -> bool:
         """Whether every zone is Full: that indicates a fault of the monitoring, not of the nodes."""
-        return policy in self._full and self._full[policy] == len(self._zones[policy])
+        zones = self._zones.get(policy, {})
+        return bool(zones) and all(zone.state is ZoneState.FULL for zone in zones.values())
 
     def is_slowed(self, policy: str, name: str) -> bool:
         """Whether a zone is Degraded or Full."""

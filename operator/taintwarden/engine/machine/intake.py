@@ -58,7 +58,7 @@ class Intake:
         world = self._world
         state = world.cluster.state(node.name)
         if world.verdicts.derivations:
-            node = with_derived(node, world.verdicts.derivations, state.node)
+            node = with_derived(node, world.verdicts.derivations)
         known = state.node
         if known is not None and known.uid != node.uid:
             self._forget_node(node.name)  # what was known of the old one does not count

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import relative, what_keeps
-from taintwarden.engine.evaluate import TaintVerdict, acting_policy, exclusion, node_exclusion
+from taintwarden.engine.evaluate import TaintVerdict, acting_on, exclusion, node_exclusion
 from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.departures import OVERDUE_SECONDS
@@ -86,7 +86,8 @@ class Evaluation:
 
     def acting(self, taint: Taint) -> Policy | None:
         """The policy that acts on ``taint`` for the pod."""
-        return acting_policy(taint, (policy for policy in self.policies if self.refusal(policy) is None))
+        acting = acting_on(taint, (policy for policy in self.policies if self.refusal(policy) is None))
+        return None if acting is None else acting[0]
 
     def refusal(self, policy: Policy) -> str | None:
         """Why ``policy`` does not act on this pod on this node, None if it does."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from taintwarden.engine import rfc3339
-from taintwarden.engine.evaluate import Concern, Evaluator, acting_policy
+from taintwarden.engine.evaluate import Concern, Evaluator, acting_on
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Effect, Gates, Instant, Mode, Pod, Policy, Taint
@@ -164,8 +164,9 @@ class _Counter:
         self.pods += 1
         selecting = self._view.policies_for(pod.shared)
         taint = Taint(self._wanted.key, effect=self._wanted.effect)
-        policy = acting_policy(taint, [one for one in node.policies if one in selecting])
-        if policy is not None:
+        acting = acting_on(taint, [one for one in node.policies if one in selecting])
+        if acting is not None:
+            policy, _ = acting
             self.policies.add(policy.name)
             key = (id(pod.shared), policy.name, _workload(pod))
             first, _, number = self._groups.get(key, (pod, policy, 0))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_policy, judge
+from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_on, judge
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import (
     DeviceEffect,
@@ -202,14 +202,14 @@ def _of_devices(context: Context) -> Iterator[Found]:
         claim, subject = device_claim(obj), Subject("ResourceClaim", obj.metadata.name, obj.metadata.namespace)
         for use in claim.uses if claim is not None else ():
             for taint, _ in inventory.taints(use.device):
-                policy = acting_policy(taint, context.policies)
+                acting = acting_on(taint, context.policies)
                 # Its controller ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
                 counted = [one for one in use.tolerations if one.effect == DeviceEffect.NO_EXECUTE]
                 judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
                 is_kept = judgement.tolerated and judgement.seconds is None
-                if policy is not None and taint.effect == DeviceEffect.NO_EXECUTE and not is_kept and claim is not None:
+                if acting is not None and taint.effect == DeviceEffect.NO_EXECUTE and not is_kept and claim is not None:
                     message = (
-                        f"has {taint}, on which policy {policy.name} acts, and does not tolerate it: the built-in "
+                        f"has {taint}, on which policy {acting[0].name} acts, and does not tolerate it: the built-in "
                         f"device taint eviction {fate} its pods without a budget"
                     )
                     yield Found(subject, message, remedy, Severity.WARNING, pods=len(claim.consumers))
