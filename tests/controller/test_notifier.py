@@ -262,19 +262,10 @@ def test_invalid_value(told, judged, held, said):
     assert told.counted("taintwarden_invalid_values_total", side="taint") == 1
 
 
-def test_degraded(told):
-    told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), policy(), 12))
-    assert (told.log["event"], told.log["pods"], told.log["taint"]) == ("node-evicting", 12, "sla=940:NoExecute")
-    assert (told.event.subject, told.event.reason) == (NODE, "EvictingNode")
-    assert told.event.note == "Pods have to leave because of taint sla=940:NoExecute (policy sla)"
-
-
 def test_events_of_nodes_say_that_nothing_is_evicted_in_a_rehearsal(told):
     rehearsing = policy(mode=Mode.DRY_RUN)
-    told.notice(commands.Degraded("n1", "uid-n1", Taint("sla", "940"), rehearsing, 12))
     told.notice(commands.InvalidValue("n1", "uid-n1", invalid(rehearsing), held=False))
-    degraded, wrong = (event.note for event in told.events)
-    assert degraded == f"{REHEARSAL}Pods would have to leave because of taint sla=940:NoExecute (policy sla)"
+    [wrong] = (event.note for event in told.events)
     assert wrong.startswith(REHEARSAL)
     assert wrong.endswith("would be evicted (onInvalidValue: Evict) (policy sla)")
 
@@ -511,7 +502,7 @@ def test_a_profile_with_faults(told):
 
 def test_no_label_of_a_metric_names_a_pod_or_a_node(told):
     told.notice(commands.Evicted(pod("very-special"), verdict(), 0.0))
-    told.notice(commands.Degraded("very-special-node", "u", Taint("sla"), policy(), 1))
+    told.notice(commands.UnreadableHistory("very-special-node", "u", "not JSON"))
     assert b"very-special" not in told.metrics.exposition()
 
 

@@ -384,7 +384,7 @@ def test_nothing_is_kept_of_a_namespace_whose_profile_goes_after_it():
     rig.feed(events.NamespaceSeen("brief"), events.ProfileGone("brief", "x"))
     rig.out.clear()  # what was ordered has the pod
     verdicts = rig.world.verdicts
-    assert kept((verdicts._profiled, verdicts._namespaces), "brief") == []
+    assert kept((verdicts._profiles._found, verdicts._namespaces), "brief") == []
 
 
 # -- a node that is gone -----------------------------------------------------------------------------------------------

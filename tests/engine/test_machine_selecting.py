@@ -278,17 +278,6 @@ def test_evicting_by_an_invalid_value_is_the_policys_choice():
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_degraded_node_is_told_once():
-    rig = Rig()
-    rig.node("n1", "sla=980")
-    for name in "abc":
-        rig.pod(name, gt(violation_grace_seconds=60))
-    rig.node("n1", "sla=940")
-    rig.node("n1", "sla=930")
-    [told] = rig.take(commands.Degraded)
-    assert (told.node, told.pods, told.taint.value) == ("n1", 3, "940")
-
-
 def test_an_unreadable_history_is_told_and_counts_as_none():
     rig = Rig()
     rig.node("n1", "sla=940", history="not JSON")

@@ -545,12 +545,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     quarantine: bool = False
     """No toleration of a pod counts, of whatever source."""
     rehearses: bool = False
-    """It is in DryRun, also while it is paused."""
-
-    @property
-    def places(self) -> bool:
-        """Whether pods are placed by it: a rehearsal must change nothing, and who is placed during a pause stays."""
-        return not (self.rehearses or self.mode is Mode.DRY_RUN)
+    """It is in DryRun, also while it is paused: then it places no pods. Who is placed during another pause stays."""
 
     def selector_for(self, taint: Taint) -> AnySelector | None:
         """The most specific of this policy's selectors for ``taint``, if any selects it.

@@ -51,8 +51,8 @@ class Profiles:
         """Of the last change."""
         self._changes: dict[str, dict[str, int]] = {}
         """Namespace -> name -> the number of the last change of the profile, the latest last."""
-        self._found: WeakKeyDictionary[PodClass, tuple[int, tuple[Profile, ...]]] = WeakKeyDictionary()
-        """The profiles that selected pods of a class when there had been so many changes."""
+        self._found: WeakKeyDictionary[PodClass, tuple[int, tuple[Profile, ...], Tolerations]] = WeakKeyDictionary()
+        """The profiles that selected pods of a class when there had been so many changes, and all its tolerations."""
         self._shared: WeakValueDictionary[tuple[Profile, ...], SharedTolerations] = WeakValueDictionary()
         """Profiles -> their tolerations, which are evaluated once for all pods that these profiles select."""
 
@@ -73,9 +73,9 @@ class Profiles:
             del anchored[anchor][name]
             if not anchored[anchor]:
                 del anchored[anchor]
+        self._number += 1
         if profile is not None:
             named[name] = profile
-            self._number += 1
             changes[name] = self._number
             for anchor in _anchors(profile.selector):
                 anchored.setdefault(anchor, {})[name] = profile
@@ -86,10 +86,20 @@ class Profiles:
 
     def of(self, pod_class: PodClass) -> tuple[Profile, ...]:
         """The profiles that select pods of a class, by name."""
+        return self._found[pod_class][1] if self._look(pod_class) else ()
+
+    def tolerations(self, pod_class: PodClass) -> Tolerations:
+        """All tolerations of pods of a class: their own and those of its profiles."""
+        return self._found[pod_class][2] if self._look(pod_class) else pod_class.tolerations
+
+    def _look(self, pod_class: PodClass) -> bool:
+        """Find the profiles of a class as they are now. Returns whether its namespace has any."""
         named = self.named.get(pod_class.namespace)
         if named is None:
-            return ()
-        seen, before = self._found.get(pod_class, (0, ()))
+            return False
+        seen, before, tolerations = self._found.get(pod_class, (0, (), pod_class.tolerations))
+        if seen == self._number:
+            return True
         if not seen:
             found = matching(_candidates(self._anchored[pod_class.namespace], pod_class), pod_class)
         else:  # only those that changed are looked at: a tenant may have a thousand others
@@ -98,17 +108,13 @@ class Profiles:
             new = takewhile(lambda name: changes[name] > seen, reversed(changes))
             came = [named[name] for name in new if selects(named[name], pod_class)]
             found = tuple(sorted(kept + came, key=_NAME)) if came or len(kept) < len(before) else before
-        self._found[pod_class] = self._number, found
-        return found
-
-    def tolerations(self, pod_class: PodClass, profiles: tuple[Profile, ...]) -> Tolerations:
-        """All tolerations of pods of a class: their own and those of ``profiles``."""
-        if not profiles:
-            return pod_class.tolerations
-        shared = self._shared.get(profiles)
-        if shared is None:
-            shared = self._shared[profiles] = SharedTolerations(_entries(profiles))
-        return _joined(pod_class, shared)
+        if found != before:
+            shared = self._shared.get(found)
+            if shared is None:
+                shared = self._shared[found] = SharedTolerations(_entries(found))
+            tolerations = _joined(pod_class, shared) if found else pod_class.tolerations
+        self._found[pod_class] = self._number, found, tolerations
+        return True
 
 
 def _candidates(anchored: dict[Anchor, dict[str, Profile]], pod_class: PodClass) -> Iterator[Profile]:

@@ -259,13 +259,6 @@ def _invalid_value(to: Notifier, n: commands.InvalidValue) -> Report:
     return Report({"taint": taint, "policy": policy.name, "held": n.held, "judged_by": verdict.judged_value}, note)
 
 
-@row(commands.Degraded, NODE, "info", "node-evicting", WARNING, "EvictingNode", "Evaluate")
-def _degraded(_: Notifier, n: commands.Degraded) -> Report:
-    policy, must = n.policy, "have" if n.policy.mode is Mode.ENFORCE else "would have"
-    note = f"{_mode(policy)}Pods {must} to leave because of taint {n.taint} (policy {policy.name})"
-    return Report({"taint": str(n.taint), "policy": policy.name, "pods": n.pods}, note)
-
-
 @row(commands.UnreadableHistory, NODE, "warning", "taint-history-unreadable")
 def _unreadable_history(_: Notifier, n: commands.UnreadableHistory) -> Report:
     return Report({"reason": n.reason})

@@ -50,7 +50,6 @@ class NodeState:
         "concerned",
         "confirmed_at",
         "confirmed_version",
-        "degraded",
         "histories",
         "judged",
         "name",
@@ -86,7 +85,6 @@ class NodeState:
         """A read found this version, which the stream has yet to deliver."""
         self.unreadable_from: float | None = None
         """Since when the newest version of the node cannot be decoded; None: it can."""
-        self.degraded = False
         self.reported_invalid: dict[str, str] = {}
 
     @property

@@ -137,16 +137,6 @@ class InvalidValue(msgspec.Struct, frozen=True):
     held: bool
 
 
-class Degraded(msgspec.Struct, frozen=True):
-    """Notice: pods on this node have to leave because of ``taint``, and none had to before."""
-
-    node: str
-    node_uid: str
-    taint: Taint
-    policy: Policy
-    pods: int
-
-
 class Held(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod is due, and no call is made.
 
@@ -235,7 +225,6 @@ Notice = (
     | Hindered
     | Left
     | InvalidValue
-    | Degraded
     | Held
     | GuardTripped
     | GuardArmed

@@ -152,14 +152,8 @@ class Judging:
             self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
         verdicts.count_again(state)
         state.forget_verdicts()
-        first: Claim | None = None
-        count = 0
         for pod in list(state.pods.values()):
-            claim = self.judge(state, pod)
-            if claim is not None and claim.rests is Phase.WAITING:
-                first = first or claim
-                count += 1
-        self._report_degraded(state, first, count)
+            self.judge(state, pod)
         self._conclude(state)
 
     def _conclude(self, state: NodeState) -> None:
@@ -174,15 +168,6 @@ class Judging:
         self.judge(state, pod)
         if is_new_class and state.judged[pod.shared][0]:
             self._conclude(state)
-
-    def _report_degraded(self, state: NodeState, first: Claim | None, count: int) -> None:
-        node = state.node
-        if node is None:
-            return
-        if first is not None and not state.degraded:
-            taint, policy = first.verdict.taint, first.policy
-            self._world.report(commands.Degraded(node.name, node.uid, taint, policy, count))
-        state.degraded = first is not None
 
     def _report_invalid(self, state: NodeState) -> None:
         node = state.node
@@ -214,8 +199,8 @@ class Judging:
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
-    def judge(self, state: NodeState, pod: Pod) -> Claim | None:
-        """Update the claims on a pod from the verdicts. Returns the first of these, if there is one."""
+    def judge(self, state: NodeState, pod: Pod) -> None:
+        """Update the claims on a pod from the verdicts."""
         _, grounds = state.judged.get(pod.shared) or self._world.verdicts.of(state, pod.shared)
         claims = self._world.claims
         if pod.uid in claims.evictees:
@@ -223,15 +208,10 @@ class Judging:
             for claim in claims.of(pod.uid):
                 if claim.policy.name not in names:
                     self._withdraw(claim)
-        if not grounds:
-            return None
-        evictee = claims.evictee(pod)
-        first = self._decide(evictee, pod, grounds[0])
-        for one in grounds[1:]:
-            self._decide(evictee, pod, one)
-        return first
+        for one in grounds:
+            self._decide(claims.evictee(pod), pod, one)
 
-    def _decide(self, evictee: Evictee, pod: Pod, grounds: Grounds) -> Claim:
+    def _decide(self, evictee: Evictee, pod: Pod, grounds: Grounds) -> None:
         policy, now, guard = grounds.policy, self._world.now, self._guard(grounds.policy)
         # The guard has to count the complete wave before an eviction that is decided now.
         settles_at = now.monotonic if guard is None else later(now.monotonic, guard.settings.settle_seconds)
@@ -248,7 +228,6 @@ class Judging:
             self._expect(guard, claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
             self._announce(claim, pod)
-        return claim
 
     def _update(self, claim: Claim, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> None:
         before, was_expected = claim.grounds, claim.was_expected

@@ -168,7 +168,8 @@ class Machine:
             retry_at = self._outbox.next_at()
             waits.append(None if retry_at is None else retry_at - now.monotonic)
         if self._world.may_evict:
-            waits.append(self._guarding.next_in(now))
+            if self._is_guarded:
+                waits.append(self._guarding.next_in(now))
             waits.append(self._world.queues.next_release_in(now))
             waits.extend(self._acting.next_in(now))
         delays = [wait for wait in waits if wait is not None]
@@ -185,15 +186,22 @@ class Machine:
             self._judging.report_ends(most)
         if not world.may_evict or not self._judging.is_complete:
             return
-        self._guarding.reset()
-        self._guarding.look(most)
+        if self._is_guarded:
+            self._guarding.reset()
+            self._guarding.look(most)
         self._acting.let_time_pass()
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
         ready_in = world.queues.next_in(world.now)
         if ready_in is None or ready_in > 0:  # all that are due take turns, not those that are made ready first
             self._acting.evict_due(most)
-        self._guarding.save()
+        if self._is_guarded:
+            self._guarding.save()
+
+    @property
+    def _is_guarded(self) -> bool:
+        """Whether a policy has a guard."""
+        return bool(self._world.limiter.guards.by_policy)
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
         world = self._world
@@ -211,7 +219,6 @@ class Machine:
         self._acting.leads()
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}
-            state.degraded = False
         self._judging.all_again()
 
     def _written(self, event: events.Written) -> None:

@@ -1,6 +1,6 @@
 """Which policies select what, and the resulting verdicts: computed once for all pods of a class on a node."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -48,7 +48,6 @@ class Features(NamedTuple):
 T = TypeVar("T")
 _OfClass = WeakKeyDictionary[PodClass, tuple[tuple[Policy, ...], dict[str, str] | None, T]]
 """What holds while these policies are in force and the namespace has these labels: nothing is dropped at once."""
-_Profiled = tuple[tuple[Profile, ...], Tolerations]
 
 
 class Verdicts:
@@ -65,8 +64,6 @@ class Verdicts:
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: _OfClass[tuple[Policy, ...]] = WeakKeyDictionary()
         self._profiles = Profiles()
-        self._profiled: WeakKeyDictionary[PodClass, tuple[Mapping[str, Profile], _Profiled]] = WeakKeyDictionary()
-        """The profiles of a class, and all its tolerations including theirs, while its namespace has these profiles."""
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
         """The policies in force changed. The caller discards what was computed for nodes."""
@@ -108,22 +105,11 @@ class Verdicts:
 
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
         """The profiles that select pods of a class, by name."""
-        return self._profile(pod_class)[0]
+        return self._profiles.of(pod_class)
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:
         """All tolerations of pods of a class: their own and those of profiles."""
-        return self._profile(pod_class)[1]
-
-    def _profile(self, pod_class: PodClass) -> _Profiled:
-        named = self._profiles.named.get(pod_class.namespace)
-        if named is None:
-            return (), pod_class.tolerations
-        basis, found = self._profiled.get(pod_class, (None, ((), pod_class.tolerations)))
-        if basis is not named:
-            profiles = self._profiles.of(pod_class)
-            found = profiles, self._profiles.tolerations(pod_class, profiles)
-            self._profiled[pod_class] = named, found
-        return found
+        return self._profiles.tolerations(pod_class) if self._profiles.named else pod_class.tolerations
 
     def of(self, state: NodeState, pod_class: PodClass) -> Judged:
         """The verdicts on pods of a class on a node, and why policies evict them."""

@@ -29,7 +29,7 @@ def acting(
     node that they do not tolerate.
     """
     placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False, daemon_set=False)
-    enforced = [policy for policy in policies if policy.places]
+    enforced = [policy for policy in policies if not policy.rehearses]
     return ConcerningPolicies(
         tuple(policy for policy in enforced if not exclusion(policy, placed, namespace_labels)),
         tuple(policy for policy in enforced if not exclusion(policy, pod_class, namespace_labels)),

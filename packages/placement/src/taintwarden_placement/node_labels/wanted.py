@@ -64,7 +64,8 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
     policies = tuple(policies)
     named = dict.fromkeys(selector.key for policy in policies for selector in policy.taints)
     named_labels = dict.fromkeys(key for policy in policies for key in policy.version_labels)
-    selectors = [selector for policy in policies if policy.places for selector in policy.taints if selector.placement]
+    placing = [selector for policy in policies if not policy.rehearses for selector in policy.taints]
+    selectors = [selector for selector in placing if selector.placement]
     placed, published = placed_keys(policies), published_labels(policies)
     ended = [key for key in named if key not in placed and any(label in node.labels for label in labels_about(key))]
     repeated = [key for key in named_labels if key not in published and label_version_label(key) in node.labels]
@@ -83,13 +84,13 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
 
 def placed_keys(policies: Iterable[Policy]) -> tuple[str, ...]:
     """The keys of taints by which these policies place pods."""
-    placing = (policy for policy in policies if policy.places)
+    placing = (policy for policy in policies if not policy.rehearses)
     return tuple(dict.fromkeys(one.key for policy in placing for one in policy.taints if one.placement))
 
 
 def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:
     """The labels of nodes whose versions are repeated as numbers."""
-    placing = (policy for policy in policies if policy.places)
+    placing = (policy for policy in policies if not policy.rehearses)
     return tuple(dict.fromkeys(key for policy in placing for key in policy.version_labels))
 
 

@@ -38,7 +38,7 @@ class Demands:
         profiles = self._profiles.of(pod_class)
         affinities = list(self._annotated(pod))
         affinities += [Sourced(f"profile {one.name}", one.affinity) for one in profiles if one.affinity is not None]
-        return Demand(self._profiles.tolerations(pod_class, profiles), tuple(affinities))
+        return Demand(self._profiles.tolerations(pod_class), tuple(affinities))
 
     def _annotated(self, pod: UnboundPod) -> Iterator[Sourced]:
         annotations = pod.metadata.annotations
