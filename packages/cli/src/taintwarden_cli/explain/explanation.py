@@ -147,7 +147,7 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     deadline: str | None = None
     seconds_left: int | None = None
     node_end: str | None = None
-    """When its node is gone by ``reclaim``, and how many pods will be killed with it, or were."""
+    """When its node is gone by ``reclaim``."""
     claims: list[ClaimExplanation] = field(default_factory=list)
     """The claims of other policies: enforced ones first, then by deadline."""
     taints: list[TaintExplanation] = field(default_factory=list)
