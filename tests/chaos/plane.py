@@ -1,44 +1,59 @@
-"""The control plane of the tests with an audit log for the judge, and with a store that can be stopped and restored."""
+"""Control planes that are judged by their audit log, and one with a store that can be stopped and restored."""
 
 import json
 import os
 import shutil
 import signal
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import urllib3
 
-from chaos.judge.audit import audit_policy
-from controlplane import ControlPlane, wait_until
+from chaos.judge.audit import audit_policy, read
+from chaos.judge.facts import Between, Subject
+from chaos.judge.judge import Tolerance, judged
+from chaos.replicas import LEASE
+from controlplane import OPERATOR_NAMESPACE, OPERATOR_USER, ControlPlane, wait_until
 from controlplane.health import is_healthy
 
 BUDGETS = "disruption-controller"
 CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
+SUBJECT = Subject(OPERATOR_USER, f"{OPERATOR_NAMESPACE}/{LEASE}")
+AnyPlane = TypeVar("AnyPlane", bound=ControlPlane)
 
 
-class JudgedPlane(ControlPlane):
-    """Its audit log has what the judge needs."""
-
-    def __init__(self, folder: Path, *, feature_gates: Mapping[str, bool] | None = None) -> None:
-        super().__init__(folder, feature_gates=feature_gates)
-        policy = folder / "audit-policy-of-the-judge.json"
-        policy.write_text(json.dumps(audit_policy()))
-        self.api_server.command.append(f"--audit-policy-file={policy}")
-
-    @property
-    def audit_log(self) -> Path:
-        return self.folder / "audit.log"
+def audited(plane: AnyPlane) -> AnyPlane:
+    """A control plane that is not started yet: its audit log will have what the judge needs."""
+    policy = plane.folder / "audit-policy-of-the-judge.json"
+    policy.write_text(json.dumps(audit_policy()))
+    plane.api_server.command.append(f"--audit-policy-file={policy}")
+    return plane
 
 
-class Plane(JudgedPlane):
+@contextmanager
+def judging(plane: ControlPlane, *, slots: int = 20, overall: float = 50.0, skew: float = 0.0) -> Iterator[None]:
+    """At the end the law judges what stories evicted: whom, not before, once, and by the leader.
+
+    Stories say themselves what is in time, as they end operators and deny calls. How fast calls arrive on a busy
+    machine says little of rates.
+    """
+    began = time.time()
+    yield
+    end = time.time()
+    tolerance = Tolerance(5.0, 64, [Between(began, end)], slots=slots, overall=overall, skew=skew)
+    verdict = judged(read(plane.folder / "audit.log"), SUBJECT, (), began, end, tolerance)
+    assert verdict.breaches().keys() <= {"over"}, verdict.findings
+
+
+class Plane(ControlPlane):
     """Starts the controller of budgets as well: the only one that the world needs."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        audited(self)
         self._etcd_url = self._etcd_health.removesuffix("/health")
         self._copy = folder / "etcd-copy"
 

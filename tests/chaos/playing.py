@@ -11,15 +11,13 @@ from pathlib import Path
 
 from chaos.faults import FAULTS, Fault, Scene
 from chaos.judge import Judge, Verdict
-from chaos.judge.facts import Between, Subject
+from chaos.judge.facts import Between
 from chaos.judge.judge import Tolerance
-from chaos.plane import Plane
-from chaos.replicas import LEASE, Replicas
+from chaos.plane import SUBJECT, Plane
+from chaos.replicas import Replicas
 from chaos.world import Scale, World
-from controlplane import OPERATOR_NAMESPACE, OPERATOR_USER
 from controlplane.network import Network
 
-SUBJECT = Subject(OPERATOR_USER, f"{OPERATOR_NAMESPACE}/{LEASE}")
 # Faults last for a time of the real world, in which programs of others run: no clock can be injected.
 WARM_SECONDS = 5.0
 """Values change before the fault begins."""
@@ -59,7 +57,7 @@ def opened(scale: Scale, *, keep: bool = False) -> Iterator[Scene]:
             assert plane.ca is not None
             network = stack.enter_context(Network(plane.server, plane.ca, plane.server_certificate("chaos-proxy")))
             world = stack.enter_context(World(plane.client, scale))
-            judge = Judge(plane.admin_kubeconfig, plane.audit_log, SUBJECT)
+            judge = Judge(plane.admin_kubeconfig, plane.folder / "audit.log", SUBJECT)
             stack.callback(judge.close)
             replicas = stack.enter_context(Replicas(plane, network))
             yield Scene(plane, network, replicas, world, judge, random.Random(0))

@@ -49,7 +49,7 @@ class Case:
     def verdict(self, *backs: Restoration, unwell: float = 300, end: float = 200) -> Verdict:
         """Nothing has to be in time as long as a fault lasts that begins with the log."""
         tolerance = Tolerance(staleness_seconds=2, in_flight=0, unwell=[Between(moment(0), moment(unwell))])
-        return judged(self.log.path, SUBJECT, backs, moment(0), moment(end), tolerance)
+        return judged(read(self.log.path), SUBJECT, backs, moment(0), moment(end), tolerance)
 
 
 @pytest.fixture
@@ -101,6 +101,12 @@ def test_a_pod_that_is_never_evicted_is_found_unless_a_fault_lasts(
 )
 def test_one_pod(case: Case, events: str, found: dict[str, int]) -> None:
     case.played(f"pod 1 web; {events}")
+    assert case.verdict().breaches() == found
+
+
+@pytest.mark.parametrize(("at", "found"), [(22.9, {"early": 1}), (23.1, {})])
+def test_a_pod_counts_from_when_the_scheduler_binds_it(case: Case, at: float, found: dict[str, int]) -> None:
+    case.played(f"value 10 940; pod 12 web node=; bind 20 web n; evict {at} web")
     assert case.verdict().breaches() == found
 
 

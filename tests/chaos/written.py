@@ -40,6 +40,7 @@ class Log:
         user: str = ADMIN,
         token: str = "admin",
         code: int | None = 200,
+        sent: Json | None = None,
     ) -> None:
         """One request; `code` is None for one that is never answered."""
         number = next(self._numbers)
@@ -53,6 +54,7 @@ class Log:
             "user": {"username": user, "extra": {"authentication.kubernetes.io/credential-id": [token]}},
             "requestReceivedTimestamp": stamp(at),
             "stageTimestamp": stamp(at if code is None else at + 0.01),
+            "requestObject": sent or {},
         }
         if code is not None:
             event |= {"responseStatus": {"code": code}, "responseObject": {**answer, "metadata": metadata}}
@@ -66,8 +68,10 @@ class Log:
         taints = [{"key": "sla", "value": value, "effect": "NoExecute"}]
         self.write(at, "patch", "nodes", node, {"spec": {"taints": taints}}, code=code)
 
-    def pod(self, at: float, name: str, wants: int = 950, grace: int | None = None, owner: str = "") -> None:
-        """A pod on the node n, Ready at once."""
+    def pod(
+        self, at: float, name: str, wants: int = 950, grace: int | None = None, owner: str = "", node: str = "n"
+    ) -> None:
+        """A pod, Ready at once."""
         toleration = {"key": "sla", "operator": "Gt", "value": str(wants), "effect": "NoExecute"}
         toleration |= {} if grace is None else {"violationGraceSeconds": grace}
         owners = [{"kind": "ReplicaSet", "name": owner, "uid": f"uid-{owner}", "controller": True}] if owner else []
@@ -79,10 +83,15 @@ class Log:
             "labels": {"app": owner},
             "annotations": {"taintwarden.io/tolerations": json.dumps([toleration])},
         }
-        body = {"metadata": metadata, "spec": {"nodeName": "n"}}
+        body = {"metadata": metadata, "spec": {"nodeName": node}}
         self.write(at, "create", "pods", name, body, namespace="team", code=201)
         ready = body | {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         self.write(at + 0.02, "patch", "pods/status", name, ready, namespace="team")
+
+    def bind(self, at: float, name: str, node: str) -> None:
+        """As the scheduler does."""
+        sent = {"target": {"name": node}}
+        self.write(at, "create", "pods/binding", name, {}, namespace="team", code=201, sent=sent)
 
     def replicas(self, at: float, name: str, number: int) -> None:
         body = {"metadata": {"uid": f"uid-{name}"}, "spec": {"replicas": number}}

@@ -12,6 +12,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from api.policy_cases import policy
+from chaos.plane import audited
 from controlplane import (
     Cluster,
     ControlPlane,
@@ -114,7 +115,7 @@ def bare_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
             yield target
         target.client.close()
     else:
-        with ControlPlane(folder, feature_gates=FEATURE_GATES) as started:
+        with audited(ControlPlane(folder, feature_gates=FEATURE_GATES)) as started:
             yield started
 
 
@@ -145,7 +146,7 @@ def started_working_cluster(
     """A control plane with controllers, scheduler and kubelets, and with our CRDs and rights as shipped."""
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
-    with WorkingCluster(folder, feature_gates=gates, **more) as started:
+    with audited(WorkingCluster(folder, feature_gates=gates, **more)) as started:
         started.apply_crds()
         started.apply_manifests()
         yield started

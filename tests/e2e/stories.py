@@ -23,13 +23,14 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from chaos.plane import judging
 from controlplane import OPERATOR_USER, Cluster, ControlPlane, Json, Operator, Target, sleep_until, wait_until
 from e2e.pod_watch import RUN_LABEL, PodWatch
 from limits_off import LIMITS_OFF
@@ -310,19 +311,21 @@ def telling(
     folder: Path,
     stories: Sequence[Story],
     specs: Mapping[str, Json],
-    *args: str,
+    *,
     scene: Callable[..., Scene] = Scene,
 ) -> Iterator[Told]:
     """Start an operator and play the selected stories side by side; each has its scene removed at its end.
 
-    `scene` makes the scenes, where a story needs more than a Scene has.
+    `scene` makes the scenes, where a story needs more than a Scene has. At the end the law judges what was evicted.
     """
+    judge = judging(control_plane) if isinstance(control_plane, ControlPlane) else nullcontext()
     cluster, run = control_plane.client, uuid.uuid4().hex[:6]
     chosen = [story for story in stories if story in selected(request)] or stories
     denied = denials(cluster) if isinstance(control_plane, ControlPlane) else None
     with (
+        judge,
         policies(cluster, specs),
-        Operator(control_plane.operator_kubeconfig(), folder, args=args) as operator,
+        Operator(control_plane.operator_kubeconfig(), folder) as operator,
         PodWatch(cluster, run) as watch,
         ThreadPoolExecutor(len(chosen), "story") as pool,
     ):

@@ -210,6 +210,17 @@ def test_two_keys_of_one_condition_are_one_taint():
     assert history.breaches() == []
 
 
+@pytest.mark.parametrize(
+    ("key", "condition", "found"), [("gpu", "True", []), ("gpu", "False", ["late"]), ("other", "False", [])]
+)
+def test_what_a_policy_reads_from_a_node_is_a_taint_for_pods_that_name_its_key(key, condition, found):
+    history = History({}, taints=[{"key": "gpu", "from": {"condition": "GPUHealthy"}}])
+    status = {"conditions": [{"type": "GPUHealthy", "status": condition, "lastTransitionTime": _stamp(START)}]}
+    history.object("nodes", "n", {"metadata": {"name": "n"}, "status": status})
+    history.pod("x", tolerations=[{"key": key, "operator": "Equal", "value": "True"}])
+    assert history.breaches(10) == found
+
+
 def test_who_does_not_lead_evicts_nobody():
     history = violated()
     history.at(101).call("x", by="b")

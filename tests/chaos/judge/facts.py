@@ -99,7 +99,7 @@ class Facts:
         self._note(at, "object", kind=kind, name=name, object=found, **more)
 
     def _take(self, record: Record) -> None:
-        resource = record.resource.removesuffix("/status")
+        resource = record.resource.removesuffix("/status").removesuffix("/binding")
         is_own = record.user == self.subject.user
         if resource == "pods/eviction" or (resource == "pods" and record.verb == "delete" and is_own):
             self._call(record, is_own=is_own)
@@ -140,7 +140,12 @@ class Facts:
 
     def _pod(self, record: Record) -> None:
         metadata = record.answer.get("metadata", {})
-        if record.verb == "deletecollection":
+        if record.resource == "pods/binding":
+            uid = self._uids.get(f"{record.namespace}/{record.name}", "")
+            if (pod := self._objects.get(("pods", uid))) is not None:
+                node = record.sent["target"]["name"]
+                self._put(record.received, "pods", uid, pod | {"spec": pod["spec"] | {"nodeName": node}})
+        elif record.verb == "deletecollection":
             self._gone("pods", record)
         elif record.verb == "delete":
             uid = metadata.get("uid") or self._uids.get(f"{record.namespace}/{record.name}", "")

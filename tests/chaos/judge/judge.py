@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
-from kubernetes import client, config
-
-from chaos.judge.audit import Json, read
+from chaos.judge.audit import Json, Record, read
 from chaos.judge.facts import FOREVER, Between, Facts, Restoration, Subject
 from chaos.judge.verdict import Verdict
 from simulated.world import law
@@ -44,6 +42,8 @@ class Judge:
     """Reads as an administrator, and writes nothing."""
 
     def __init__(self, kubeconfig: Path, log: Path, subject: Subject) -> None:
+        from kubernetes import client, config  # noqa: PLC0415 - half a second that judging a log need not pay
+
         self._api = config.new_client_from_config(str(kubeconfig))
         self._core = client.CoreV1Api(self._api)
         self._custom = client.CustomObjectsApi(self._api)
@@ -80,15 +80,20 @@ class Judge:
 
     def verdict(self, begin: float, end: float, tolerance: Tolerance) -> Verdict:
         """Judge everything that happened between two moments."""
-        return judged(self._log, self._subject, self._restorations, begin, end, tolerance)
+        return judged(read(self._log), self._subject, self._restorations, begin, end, tolerance)
 
 
 def judged(
-    log: Path, subject: Subject, restorations: Sequence[Restoration], begin: float, end: float, tolerance: Tolerance
+    records: Sequence[Record],
+    subject: Subject,
+    restorations: Sequence[Restoration],
+    begin: float,
+    end: float,
+    tolerance: Tolerance,
 ) -> Verdict:
-    """The verdict from the log alone."""
+    """The verdict from what was logged alone."""
     unwell = [Between(-FOREVER, begin), *tolerance.unwell]
-    facts = Facts(read(log), subject, restorations, unwell)
+    facts = Facts(records, subject, restorations, unwell)
     stale, held = tolerance.staleness_seconds, tolerance.in_flight
     slots, overall, transit = tolerance.slots, tolerance.overall, stale - TRANSIT_SECONDS
     judge = law.Judge(slots=slots, overall=overall, skew=tolerance.skew, stale=stale, held=held, transit=transit)

@@ -22,6 +22,8 @@ LAG = 1.0
 """How long a stream takes."""
 STEPS = 16
 """So many values of a taint are kept; beyond, deadlines may be later by a seventh of the span."""
+DERIVED = "from"
+"""Of taints that nobody writes: policies read their values from the node."""
 DEVICE_SECONDS = 2.0
 """For so long after its binding no device evicts a pod."""
 
@@ -32,7 +34,7 @@ class Taint(NamedTuple):
     effect: str
     added: float | None
     by: str = ""
-    """The rule that adds it to a device, which may have several of one key and effect."""
+    """The rule that adds it to a device, which may have several of one key and effect; or ``DERIVED``."""
 
 
 class Toleration(NamedTuple):
@@ -68,7 +70,7 @@ class Node:
     """A node; or a device, which has taints as well."""
 
     def __init__(self, obj: Json) -> None:
-        meta, spec = obj["metadata"], obj.get("spec", {})
+        meta, spec, status = obj["metadata"], obj.get("spec", {}), obj.get("status", {})
         self.uid, self.labels = meta.get("uid", ""), meta.get("labels") or {}
         self.marks = meta.get("annotations") or {}
         self.is_absent = obj.get("isAbsent", False)
@@ -77,6 +79,14 @@ class Node:
             Taint(one["key"], one.get("value", ""), one["effect"], moment(one.get("timeAdded")), one.get("by", ""))
             for one in spec.get("taints") or ()
         ]
+        conditions = {
+            one["type"]: (one["status"], one.get("lastTransitionTime")) for one in status.get("conditions", ())
+        }
+        facts = {"nodeInfo": status.get("nodeInfo", {}), "label": self.labels, "annotation": self.marks}
+        self.carries: Json = {"condition": conditions} | {
+            name: {key: (value.split("://")[-1], None) for key, value in found.items()} for name, found in facts.items()
+        }
+        """What policies may read: by source and name the value, and since when it has it."""
         self.zone = tuple(self.labels.get(f"topology.kubernetes.io/{part}", "") for part in ("region", "zone"))
 
 
@@ -120,6 +130,11 @@ class Rules:
         self.enforces = spec.get("mode", "Enforce") == "Enforce" and not spec.get("paused")
         self.acts = spec.get("mode") != "Paused" and not spec.get("paused")
         self.taints = [(one["key"], tuple(one.get("effects", ("NoExecute",)))) for one in spec.get("taints", ())]
+        self.sources = [
+            (one["key"], source, one.get("effects", ("NoExecute",)))
+            for one in spec.get("taints", ())
+            for source in one.get("from", {}).items()
+        ]
         self.devices = [(one["key"], tuple(one.get("effects", ("NoExecute",)))) for one in spec.get("devices", ())]
         self.nodes, self.pods, self.namespaces = (
             (spec.get(name) or {}).get("matchLabels", {})
@@ -149,7 +164,7 @@ def specificity(selected: Sequence[tuple[str, tuple[str, ...]]], taint: Taint) -
         if taint.effect in effects:
             if key == taint.key:
                 found = 1_000
-            elif key == "*" or (key.endswith("/*") and taint.key.startswith(key[:-1])):
+            elif taint.by != DERIVED and (key == "*" or (key.endswith("/*") and taint.key.startswith(key[:-1]))):
                 found = max(found, len(key))
     return found
 
@@ -381,6 +396,25 @@ def carried_over(states: Sequence[State]) -> list[State]:
     return found
 
 
+def derived(states: Sequence[State], policies: Iterable[Rules]) -> Sequence[State]:
+    """The states of a node with the taints that policies read from it. Of two sources the older policy's counts."""
+    sources: dict[str, tuple[str, str]] = {}
+    for rules in sorted((one for one in policies if one.sources), key=lambda one: one.rank):
+        for key, source, effects in rules.sources:
+            if sources.setdefault(key, source) == source:
+                states = [(*rest, node and _with(node, key, source, effects)) for *rest, node in states]
+    return states
+
+
+def _with(node: Node, key: str, source: tuple[str, str], effects: Iterable[str]) -> Node:
+    value, since = node.carries[source[0]].get(source[1], ("", None))
+    new = copy(node)
+    taken = {(one.key, one.effect) for one in node.taints}
+    added = [Taint(key, re.sub(r"[^\w.+-]", "_", value), effect, moment(since), DERIVED) for effect in effects]
+    new.taints = [*node.taints, *(one for one in added if value and (key, one.effect) not in taken)]
+    return new
+
+
 def steps_of(states: Sequence[State], taint: Taint) -> list[Step]:
     """The steps of a taint, without its value, in the states of its node, the oldest first."""
     names = [(key, taint.effect, taint.by) for key in (CONDITION if taint.key in CONDITION else (taint.key,))]
@@ -409,6 +443,7 @@ def demands(
 
     Of several policies that select a taint the one with the most specific key acts, then the oldest, then by name.
     """
+    states = derived(states, policies) if claim is None else states
     of = states[-1][3]
     for taint in of.taints if of is not None else ():
         found = []
@@ -417,7 +452,8 @@ def demands(
             if how and selects(rules, pod, node, namespace):
                 found.append((-how, *rules.rank, rules))
         rules = min(found, key=lambda one: one[:3])[-1] if found else None
-        if rules is None or not rules.acts:
+        is_unknown = taint.by == DERIVED and not any(one.key == taint.key for one in (*pod.native, *extended))
+        if rules is None or not rules.acts or is_unknown:
             continue
         tolerations = tolerations_for(taint.key, pod.native if claim is None else claim, extended)
         one = due(rules, tolerations, steps_of(states, taint), bound)
