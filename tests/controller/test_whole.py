@@ -63,6 +63,15 @@ async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
     await finished(scene)
 
 
+async def test_a_wave_after_its_grace(scene: Whole) -> None:
+    """Not before it, the judge says at the end."""
+    patient = [f"patient-{number}" for number in range(5)]
+    scene.pods("n1", *patient, violationGraceSeconds=1)
+    await leads(scene)
+    drop(scene)
+    await scene.until(lambda: not scene.observed(*patient))
+
+
 async def test_a_wave_while_every_watch_is_cut(scene: Whole) -> None:
     await leads(scene)
     scene.faults.cut_watch(times=6)

@@ -242,7 +242,7 @@ READ: Mapping[str, Callable[[Any], Any]] = {
     "devices": Node,
     "pods": Pod,
     "policies": Rules,
-    "profiles": lambda one: (one["spec"].get("podSelector") or {}, when.valid(one["spec"]["tolerations"])),
+    "profiles": lambda one: (one["spec"].get("podSelector") or {}, when.valid(one["spec"].get("tolerations", ()))),
     "namespaces": lambda one: one["metadata"].get("labels") or {},
     "workloads": lambda one: one["spec"].get("replicas", 1),
     "budgets": dict,

@@ -84,7 +84,8 @@ class Node:
         }
         facts = {"nodeInfo": status.get("nodeInfo", {}), "label": self.labels, "annotation": self.marks}
         self.carries: Json = {"condition": conditions} | {
-            name: {key: (value.split("://")[-1], None) for key, value in found.items()} for name, found in facts.items()
+            name: {key: (str(value).split("://")[-1], None) for key, value in found.items()}
+            for name, found in facts.items()
         }
         """What policies may read: by source and name the value, and since when it has it."""
         self.zone = tuple(self.labels.get(f"topology.kubernetes.io/{part}", "") for part in ("region", "zone"))

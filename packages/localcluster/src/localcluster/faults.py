@@ -5,6 +5,7 @@ Each fault has a number of occurrences; no fault occurs by itself. Forbidden her
 
 import asyncio
 import re
+import time
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -26,13 +27,18 @@ _REASONS = {
 
 @dataclass
 class Request:
-    """One request of the log. `status` is 0 until it is answered, and if the connection was cut."""
+    """One request of the log. `status` is 0 until it is answered, and if the connection was cut.
+
+    `token` is what the client showed; `received` and `completed` are seconds since 1970.
+    """
 
     method: str
     path: str
     query: str = ""
     status: int = 0
-    agent: str = ""
+    token: str = ""
+    received: float = field(default_factory=time.time)
+    completed: float = 0.0
 
 
 @dataclass

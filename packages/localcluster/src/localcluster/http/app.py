@@ -4,6 +4,7 @@ Forbidden here: what an operation does.
 """
 
 import asyncio
+import time
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -36,11 +37,12 @@ class Application:
         return app
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        agent = request.headers.get("User-Agent", "")
-        record = Request(request.method, request.path, request.query_string, agent=agent)
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        record = Request(request.method, request.path, request.query_string, token=token)
         self.faults.requests.append(record)
         response = await self._guarded(request)
         record.status = 0 if response is None else response.status
+        record.completed = time.time()
         return web.Response() if response is None else response
 
     async def _guarded(self, request: web.Request) -> web.StreamResponse | None:
