@@ -196,7 +196,7 @@ def whose(code: int, body: str) -> str:
     text = body.lower()
     if 200 <= code < 300 or code == 0:
         return "done" if code else "silence"
-    if code in (404, 409) or "more than one poddisruptionbudget" in text or "disruption budget" in text:
+    if code in (404, 409) or "disruptionbudget" in text.replace(" ", ""):
         return "pod"
     if code == 429:
         return "pod" if "webhook" in text else "pause"
@@ -420,9 +420,9 @@ class Judge:
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
         """When a pod that was due was so no longer; 0: it was not."""
         self._released: dict[str, dict[str, bool]] = defaultdict(dict)
+        """UID of a policy -> UIDs of pods that a person may have released, and whether that is sure."""
         self._let_go: dict[str, dict[str, None]] = {}
         """By policy the pods that were there when a person released some while it was paused."""
-        """UID of a policy -> UIDs of pods that a person may have released, and whether that is sure."""
         self._zones: dict[tuple[str, ...], tuple[str, float]] = {}
         """Policy and zone, or the policy for all of them -> its state, and since when."""
         self._guards: dict[str, Guard] = {}
@@ -528,8 +528,6 @@ class Judge:
                 if want.rules.enforces and not rules.enforces and want.due.early <= self.now + self.skew:
                     self._ended[key] = self.now, want
                 want.rules, want.free, want.ready = rules, None, None
-        if "policy-rate" not in rules.limits:
-            self._buckets.pop(("policy-rate", (rules.uid,)), None)
 
     def _release(self, rules: Rules) -> None:
         """A person releases what is held, or that was granted: what is held by then may be released, too."""
@@ -717,14 +715,11 @@ class Judge:
         node = self._nodes[pod.node][-1][1] if pod.node in self._nodes else None
         if node is None or not pod.is_there:
             return
-        profiles = [
-            one for name, one in sorted(self._objects["profiles"].items()) if name.startswith(f"{pod.namespace}/")
-        ]
         extended = pod.extended + tuple(
-            t
-            for selector, found in profiles
-            if when.matches(selector.get("matchLabels", {}), pod.labels)
-            for t in found
+            toleration
+            for name, (selector, found) in sorted(self._objects["profiles"].items())
+            if name.startswith(f"{pod.namespace}/") and when.matches(selector.get("matchLabels", {}), pod.labels)
+            for toleration in found
         )
         given = (list(self.policies.values()), pod, node, self._objects["namespaces"].get(pod.namespace), extended)
         bound = self._bound(uid, pod)
@@ -983,10 +978,7 @@ class Judge:
         """Those that do not hold pods with a hard deadline."""
         rules, pod, now, limits, is_seen = want.rules, want.pod, self.now, want.rules.limits, self._is_well(SEEN)
         is_released = self._released[rules.uid].get(pod.uid)
-        opened = (
-            self._is_open(rules, at) for at in ((now - self.skew, now + self.skew) if surely else (now, now - SLACK))
-        )
-        if not (any(opened) if surely else all(opened)):
+        if not any(self._is_open(rules, at) for at in ((now - self.skew, now + self.skew) if surely else (now,))):
             yield "window", "and no window is open"
         zone, since = self._zone(rules.uid)
         has_to_stay = self._all_full(rules) and is_seen and pod.uid not in self._released[rules.uid]
@@ -1002,10 +994,7 @@ class Judge:
             yield "node", f"though {most} pods of {pod.node} terminate"
         if "workload" in limits:
             long_ago = () if not surely or self._is_well(STALE) else (now - self.oldest / 2, now - self.oldest)
-            lacks = [
-                self._lacks(want, at, surely=surely)
-                for at in (now, now - SEEN, *((now - 0.5, *long_ago) if surely else ()))
-            ]
+            lacks = [self._lacks(want, at, surely=surely) for at in (now, now - SEEN, *long_ago)]
             if all(lacks) if surely else True in lacks or (None in lacks and self._is_uncounted(want)):
                 yield "workload", "though its workload lacks pods"
 
@@ -1150,7 +1139,7 @@ class Judge:
             guard = self._guards.get(rules.uid)
             if guard is None:
                 continue
-            if not self._is_recounted or not guard.people:
+            if not self._is_recounted:
                 there = [states[-1][1] for states in self._pods.values()]
                 count = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
                 if not guard.people or guard.people[-1][1] != count:

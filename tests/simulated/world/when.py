@@ -79,15 +79,10 @@ class Node:
             Taint(one["key"], one.get("value", ""), one["effect"], moment(one.get("timeAdded")), one.get("by", ""))
             for one in spec.get("taints") or ()
         ]
-        conditions = {
-            one["type"]: (one["status"], one.get("lastTransitionTime")) for one in status.get("conditions", ())
-        }
-        facts = {"nodeInfo": status.get("nodeInfo", {}), "label": self.labels, "annotation": self.marks}
-        self.carries: Json = {"condition": conditions} | {
-            name: {key: (str(value).split("://")[-1], None) for key, value in found.items()}
-            for name, found in facts.items()
-        }
-        """What policies may read: by source and name the value, and since when it has it."""
+        conditions = {one["type"]: one for one in status.get("conditions", ())}
+        self.carries: Json = {"nodeInfo": status.get("nodeInfo", {}), "label": self.labels, "annotation": self.marks}
+        self.carries |= {"condition": conditions}
+        """What policies may read, by source and name."""
         self.zone = tuple(self.labels.get(f"topology.kubernetes.io/{part}", "") for part in ("region", "zone"))
 
 
@@ -172,7 +167,7 @@ def specificity(selected: Sequence[tuple[str, tuple[str, ...]]], taint: Taint) -
 
 def duration(text: str) -> float:
     found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text, re.ASCII)
-    parts = [0 if one is None else int(one) for one in found.groups()] if text and found else [0, 0, 0]
+    parts = [0 if one is None else int(one) for one in found.groups()] if found else [0, 0, 0]
     return parts[0] * 3600.0 + parts[1] * 60.0 + parts[2]
 
 
@@ -311,7 +306,7 @@ def due(
     assert taint is not None
     kinds = ["absent" if one.taint is None else judged(tolerations, one.taint)[0] for one in steps]
     found = []
-    for unknown in ((), ("absent", "tolerated"), ("violated",))[: 1 if all(one.sure for one in steps) else 3]:
+    for unknown in ((), ("absent", "tolerated"), ("violated",)):
         known = [s for s, kind in zip(steps, kinds, strict=True) if s.sure or kind not in unknown or s is steps[-1]]
         found.append(_reading(rules, tolerations, known, bound))
     times = [one for one in found if one is not None]
@@ -368,7 +363,7 @@ def _reading(
 
 def _grace(rules: Rules, tolerations: Sequence[Toleration], taint: Taint) -> int:
     for one in tolerations:
-        if one.operator in COMPARISONS and one.key in ("", taint.key) and one.effect in ("", taint.effect):
+        if one.operator in COMPARISONS and one.key == taint.key and one.effect in ("", taint.effect):
             own = one.grace if one.grace is not None else None if rules.is_upstream else one.seconds
             return rules.grace if own is None else max(0, own)
     return rules.grace
@@ -408,11 +403,14 @@ def derived(states: Sequence[State], policies: Iterable[Rules]) -> Sequence[Stat
 
 
 def _with(node: Node, key: str, source: tuple[str, str], effects: Iterable[str]) -> Node:
-    value, since = node.carries[source[0]].get(source[1], ("", None))
-    new = copy(node)
-    taken = {(one.key, one.effect) for one in node.taints}
-    added = [Taint(key, re.sub(r"[^\w.+-]", "_", value), effect, moment(since), DERIVED) for effect in effects]
-    new.taints = [*node.taints, *(one for one in added if value and (key, one.effect) not in taken)]
+    found, since = node.carries[source[0]].get(source[1]), None
+    if isinstance(found, Mapping):  # a condition
+        found, since = found["status"], moment(found.get("lastTransitionTime"))
+    if not found:
+        return node
+    value = re.sub(r"[^\w.+-]", "_", found.split("://")[-1])
+    new, taken = copy(node), {(one.key, one.effect) for one in node.taints}
+    new.taints = node.taints + [Taint(key, value, one, since, DERIVED) for one in effects if (key, one) not in taken]
     return new
 
 
