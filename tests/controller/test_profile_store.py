@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.stores import profile_store
@@ -12,6 +14,7 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
 
 Json = dict[str, Any]
+DAY = "2026-01-0{}T00:00:00Z"
 
 
 def stored(
@@ -119,6 +122,35 @@ def test_of_too_many_profiles_the_oldest_count(store):
     store.load(listed)
     assert "shop/p00" not in store.valid
     assert len(store.valid) == 20
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 29), st.sampled_from([None, 1, 40, 64]), st.integers(1, 3)), min_size=1, max_size=40
+    )
+)
+def test_after_each_change_those_count_that_a_new_store_counts(changes):
+    store, now = Store(), {f"p{number:02}": large(f"p{number:02}", created=DAY.format(1)) for number in range(20)}
+    store.load(now.values())
+    for generation, (number, size, day) in enumerate(changes, start=2):
+        name = f"p{number:02}"
+        if size is None:
+            now.pop(name, None)
+            store.gone(f"shop/{name}", f"uid-{name}")
+        else:
+            created = now[name]["metadata"]["creationTimestamp"] if name in now else DAY.format(day)
+            now[name] = large(name, size, created=created, generation=generation)
+            store.seen(now[name])
+        left, counting = 1000, set()
+        for obj in sorted(
+            now.values(), key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"])
+        ):
+            left -= len(obj["spec"]["tolerations"])
+            if left < 0:
+                break
+            counting.add(f"shop/{obj['metadata']['name']}")
+        assert store.valid.keys() == counting
+        assert {key for key, one in store.observed.items() if not one.problem} == counting
 
 
 TOO_MANY = (

@@ -83,8 +83,7 @@ class StoreHandler(StreamHandler[CustomObject]):
         for change in changes:
             if isinstance(change, Identity):
                 self._store.gone(str(change), change.uid)
-            else:
-                self._store.seen(_stored(change))
+        self._store.seen(*(_stored(one) for one in changes if not isinstance(one, Identity)))
 
 
 def _stored(obj: CustomObject) -> dict[str, Any]:
