@@ -210,8 +210,8 @@ class Decoder:
                 except ValueError:
                     log.warning("time-added-unreadable", node=meta.name, taint=taint.key, value=taint.time_added)
             taints.append((Taint(taint.key, taint.value, taint.effect), added_at))
-        history = meta.annotations.get(HISTORY_ANNOTATION, "")
-        opts_out = meta.annotations.get(DO_NOT_EVICT) == "true"
+        history = meta.annotation(HISTORY_ANNOTATION) or ""
+        opts_out = meta.annotation(DO_NOT_EVICT) == "true"
         version = version_number(meta.resource_version)
         values = values_of(obj, self.sources) if self.sources else {}
         return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values)

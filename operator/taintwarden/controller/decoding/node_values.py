@@ -35,7 +35,7 @@ def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:
         case SourceKind.LABEL:
             text = node.metadata.labels.get(source.name)
         case SourceKind.ANNOTATION:
-            text = node.metadata.annotations.get(source.name)
+            text = node.metadata.annotation(source.name)
     return None if text is None else _made(text)
 
 

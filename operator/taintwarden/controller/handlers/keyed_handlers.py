@@ -40,14 +40,6 @@ class KeyedHandler(StreamHandler[Object], Generic[Object]):
 class NamespaceHandler(KeyedHandler[NamespaceObject]):
     """Receives the namespace stream."""
 
-    def key(self, obj: NamespaceObject) -> str:
-        """The name."""
-        return obj.metadata.name
-
-    def key_of(self, what: Identity) -> str | None:
-        """The name."""
-        return what.name or None
-
     def see(self, key: str, obj: NamespaceObject) -> None:
         """Pass on its labels."""
         self._passed_on[key] = None
@@ -108,12 +100,8 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
 class BudgetHandler(KeyedHandler[BudgetObject]):
     """Receives the stream of PodDisruptionBudgets."""
 
-    def key(self, obj: BudgetObject) -> str:
-        """Namespace and name."""
-        return f"{obj.metadata.namespace}/{obj.metadata.name}"
-
     def key_of(self, what: Identity) -> str | None:
-        """Namespace and name."""
+        """Without a namespace it is not known."""
         return str(what) if what.namespace and what.name else None
 
     def see(self, key: str, obj: BudgetObject) -> None:

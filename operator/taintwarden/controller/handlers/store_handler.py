@@ -39,10 +39,6 @@ class StoreHandler(StreamHandler[CustomObject]):
         """Pass on what waits."""
         await self._coalescer.run()
 
-    def key(self, obj: CustomObject) -> str:
-        """The name, after that of the namespace if it has one."""
-        return str(Identity(obj.metadata.name, obj.metadata.namespace))
-
     def key_of(self, what: Identity) -> Identity | None:
         """The store knows objects by name and UID."""
         return what if what.name and what.uid else None

@@ -25,7 +25,7 @@ log = structlog.get_logger()
 class StreamHandler(ABC, Generic[Object]):
     """What all handlers share: lists, restarts, and objects that do not decode.
 
-    Objects are known by a key: a name, or namespace and UID. What a list names is collected until its end.
+    Objects are known by a key. What a list names is collected until its end.
 
     Args:
         resource: whose stream it receives.
@@ -52,13 +52,13 @@ class StreamHandler(ABC, Generic[Object]):
     async def run(self) -> None:
         """Do what is to be done later, if anything."""
 
-    @abstractmethod
     def key(self, obj: Object) -> Any:
-        """What identifies the object."""
+        """What identifies the object: its name, after that of its namespace if it has one."""
+        return str(Identity(obj.metadata.name, obj.metadata.namespace))
 
-    @abstractmethod
     def key_of(self, what: Identity) -> Any:
         """The same key, of an object that was deleted or does not decode; None if too little of it is known."""
+        return str(what) if what.name else None
 
     @abstractmethod
     def see(self, key: Any, obj: Object) -> None:
@@ -190,14 +190,6 @@ class NodeHandler(StreamHandler[NodeObject]):
     def __init__(self, resource: str, feed: Feed, metrics: Metrics, decoder: Decoder) -> None:
         super().__init__(resource, feed, metrics)
         self._decoder = decoder
-
-    def key(self, obj: NodeObject) -> str:
-        """The name."""
-        return obj.metadata.name
-
-    def key_of(self, what: Identity) -> str | None:
-        """The name."""
-        return what.name or None
 
     def see(self, key: str, obj: NodeObject) -> None:
         """A node, which may be new."""

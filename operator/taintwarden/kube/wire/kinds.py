@@ -20,6 +20,17 @@ MAX_SPREAD_CONSTRAINTS = 32
 """So many topology spread constraints of one pod count."""
 
 
+class ObjectMeta(msgspec.Struct, rename="camel"):
+    """``metadata``, as far as it is read of most kinds."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int64 = 0
+    labels: dict[str, str] = {}
+
+
 class OwnerReference(msgspec.Struct, gc=False):
     """``metadata.ownerReferences[]``."""
 
@@ -175,14 +186,14 @@ class ShapedPod(PodObject):
     shape: Shape[Any] = msgspec.field(default_factory=Shape)
 
 
-class NodeMeta(msgspec.Struct, rename="camel"):
+class NodeMeta(ObjectMeta, rename="camel"):
     """``metadata`` of a node."""
 
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = {}
     annotations: Mapping[str, str] = {}
+
+    def annotation(self, name: str) -> str | None:
+        """The text of one."""
+        return self.annotations.get(name)
 
 
 class TaintObject(msgspec.Struct, rename="camel"):
@@ -238,19 +249,10 @@ class NodeObject(msgspec.Struct):
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
-class NamespaceMeta(msgspec.Struct, rename="camel"):
-    """``metadata`` of a namespace."""
-
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = {}
-
-
 class NamespaceObject(msgspec.Struct):
     """A v1 Namespace."""
 
-    metadata: NamespaceMeta = msgspec.field(default_factory=NamespaceMeta)
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -291,15 +293,6 @@ class WorkloadObject(msgspec.Struct, gc=False):
     status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
 
 
-class BudgetMeta(msgspec.Struct, rename="camel"):
-    """``metadata`` of a budget."""
-
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-    generation: Int64 = 0
-
-
 class BudgetSpec(msgspec.Struct, rename="camel"):
     """``spec`` of a budget."""
 
@@ -337,7 +330,7 @@ class BudgetStatus(msgspec.Struct, rename="camel"):
 class BudgetObject(msgspec.Struct):
     """A policy/v1 PodDisruptionBudget."""
 
-    metadata: BudgetMeta = msgspec.field(default_factory=BudgetMeta)
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
     status: BudgetStatus | None = None
 

@@ -4,7 +4,7 @@ There are more pods than anything else, so they are decoded fast: what the pods 
 encoding, and decoded once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -51,7 +51,6 @@ _OWNER = MESSAGES["meta.v1.OwnerReference"]
 _CONDITION = MESSAGES["core.v1.PodCondition"]
 _TOLERATION = MESSAGES["core.v1.Toleration"]
 _SPREAD = MESSAGES["core.v1.TopologySpreadConstraint"]
-_VOLUME = MESSAGES["core.v1.Volume"]
 _GROUP = MESSAGES["core.v1.PodSchedulingGroup"]
 _NAMED = MESSAGES["core.v1.PodResourceClaim"]
 _MADE = MESSAGES["core.v1.PodResourceClaimStatus"]
@@ -68,10 +67,6 @@ _OUR_ANNOTATIONS = tuple(map(_first_field, _ANNOTATIONS))
 _USED_CONDITIONS = (_first_field("PodScheduled"), _first_field("Ready"))
 MAX_SHAPE_BYTES = 16_384
 """Of what the pods of a shape have in common, as it is encoded: it is kept. Larger pods are decoded each time."""
-
-
-_LOCAL_KINDS = b"\n\x12"
-"""The tags of ``hostPath`` and ``emptyDir``, fields 1 and 2 of the source of a volume."""
 _LOCAL = PodVolume(empty_dir=EmptyDir())
 
 
@@ -112,7 +107,7 @@ class PodReader:
         claims, generated = (spec.resourceClaims[:], status.resourceClaimStatuses[:]) if group else ((), ())
         if group:
             encoded = (*encoded, None, group, *claims, None, *generated)
-        is_local = any(map(_is_local, spec.volumes[:]))  # not their encoding: each pod has a volume of its own name
+        is_local = any(map(_is_local, spec.volumes))  # not their encoding: each pod has a volume of its own name
         key = (namespace, priority, grace, is_local, encoded)
         common = self._known.get(key)
         if common is None:
@@ -177,28 +172,13 @@ def reader(kind: str) -> Callable[[Any], Followed]:
     return _replica_set
 
 
-class EncodedAnnotations(Mapping[str, str]):
-    """The annotations of a node, of which few are read: the others are not decoded."""
+class EncodedNodeMeta(NodeMeta):
+    """The metadata of a node. Of its annotations, which may be any number, few are read: the others stay encoded."""
 
-    __slots__ = ("_entries",)
-
-    def __init__(self, entries: Mapping[str, bytes]) -> None:
-        self._entries = entries
-
-    def __getitem__(self, key: str) -> str:
-        if key not in self._entries:  # a map of protobuf would add it
-            raise KeyError(key)
-        return _text(self._entries[key])
-
-    def get(self, key: str, default: Any = None) -> Any:
+    def annotation(self, name: str) -> str | None:
         """The text of one."""
-        return _text(self._entries[key]) if key in self._entries else default
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        entries: Mapping[str, Any] = self.annotations
+        return _text(entries[name]) if name in entries else None
 
 
 class EncodedNodeStatus(NodeStatus):
@@ -225,7 +205,13 @@ class EncodedNodeStatus(NodeStatus):
 def _node(found: Any) -> NodeObject:
     meta, taints = found.metadata, found.spec.taints[: MAX_TAINTS + 1]  # one more than count, as of a pod
     return NodeObject(
-        NodeMeta(meta.name, meta.uid, meta.resourceVersion, _texts(meta.labels), EncodedAnnotations(meta.annotations)),
+        EncodedNodeMeta(
+            meta.name,
+            uid=meta.uid,
+            resource_version=meta.resourceVersion,
+            labels=_texts(meta.labels),
+            annotations=meta.annotations,
+        ),
         NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in taints]),
         EncodedNodeStatus(message=found.status),
     )
@@ -277,27 +263,11 @@ def _pod_claim(kind: Any, raw: bytes) -> PodClaim:
     return PodClaim(_text(kind.FromString(raw).resourceClaimName) or None)
 
 
-def _is_local(raw: bytes) -> bool:
+def _is_local(volume: Any) -> bool:
     """Whether a volume's data stay on the disk of the node."""
-    if not _may_be_local(raw):
-        return False
-    source = _VOLUME.FromString(raw).volumeSource
+    source = volume.volumeSource
     is_on_disk = source.HasField("emptyDir") and source.emptyDir.medium != b"Memory"
     return bool(source.HasField("hostPath") or is_on_disk)
-
-
-def _may_be_local(raw: bytes) -> bool:
-    """Whether the kind of a volume, the only field of its source, is one of these, or is not where it usually is.
-
-    The name, field 1, is shorter than 128 bytes. The source, field 2, follows it.
-    """
-    try:
-        end = 3 + raw[1]
-        while raw[end] & 0x80:  # the length of the source
-            end += 1
-        return raw[end + 1] in _LOCAL_KINDS
-    except IndexError:
-        return True
 
 
 def _object_condition(found: Any) -> ObjectCondition:

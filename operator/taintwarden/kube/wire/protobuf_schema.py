@@ -76,7 +76,7 @@ SCHEMA: Mapping[str, Fields] = {
     },
     "meta.v1.Entry": {"key": (1, "string"), "value": (2, "bytes")},
     "core.v1.PodSpec": {
-        "volumes": (1, "repeated bytes"),
+        "volumes": (1, "repeated core.v1.Volume"),
         "terminationGracePeriodSeconds": (4, "int64 = 30"),
         "nodeName": (10, "string"),
         "tolerations": (22, "repeated bytes"),

@@ -15,14 +15,13 @@ from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import Event
 from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration
-from taintwarden.kube.wire.kinds import Identity
+from taintwarden.kube.wire.kinds import Identity, TaintObject
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_devices import events
 from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule
 from taintwarden_devices.objects import (
     Consumer,
     DeviceClaimObject,
-    DeviceTaintObject,
     SliceObject,
     TaintRuleObject,
 )
@@ -71,14 +70,6 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
     @abstractmethod
     def share(self, key: str, found: Found) -> tuple[str, int, int]:
         """Whose an object is, its weight, and the most of its owner."""
-
-    def key(self, obj: Kind) -> str:
-        """Its name, with the namespace of a claim."""
-        return str(Identity(obj.metadata.name, obj.metadata.namespace))
-
-    def key_of(self, what: Identity) -> str | None:
-        """The same."""
-        return str(what) if what.name else None
 
     def see(self, key: str, obj: Kind) -> None:
         """Pass it on if anything that matters changed: drivers write their slices repeatedly."""
@@ -251,6 +242,6 @@ def _tolerations(given: Iterable[Toleration]) -> tuple[Toleration, ...]:
     return tuple(sorted(found, key=lambda one: (one.toleration_seconds is not None, one.toleration_seconds or 0)))
 
 
-def _taint(obj: DeviceTaintObject) -> DeviceTaint:
+def _taint(obj: TaintObject) -> DeviceTaint:
     """A taint. A ``timeAdded`` that is not a time counts as not set."""
     return DeviceTaint(obj.key, obj.value, obj.effect, readable(obj.time_added))

@@ -3,32 +3,15 @@
 import msgspec
 
 from taintwarden.engine.model import Int64, Toleration
+from taintwarden.kube.wire.kinds import ObjectMeta, TaintObject
 from taintwarden.kube.wire.resources import Resource
-
-
-class DeviceMeta(msgspec.Struct, gc=False, rename="camel"):
-    """``metadata``."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class DeviceTaintObject(msgspec.Struct, gc=False, rename="camel"):
-    """A taint of a device, of a ResourceSlice or of a DeviceTaintRule."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-    time_added: str | None = None
 
 
 class DeviceObject(msgspec.Struct):
     """``spec.devices[]``."""
 
     name: str = ""
-    taints: list[DeviceTaintObject] = []
+    taints: list[TaintObject] = []
 
 
 class PoolObject(msgspec.Struct, gc=False, rename="camel"):
@@ -51,7 +34,7 @@ class SliceSpec(msgspec.Struct, rename="camel"):
 class SliceObject(msgspec.Struct):
     """A resource.k8s.io/v1 ResourceSlice."""
 
-    metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: SliceSpec = msgspec.field(default_factory=SliceSpec)
 
 
@@ -67,13 +50,13 @@ class TaintRuleSpec(msgspec.Struct, rename="camel"):
     """``spec`` of a DeviceTaintRule. An absent selector selects no device, an empty one all."""
 
     device_selector: DeviceSelectorObject | None = None
-    taint: DeviceTaintObject = msgspec.field(default_factory=DeviceTaintObject)
+    taint: TaintObject = msgspec.field(default_factory=TaintObject)
 
 
 class TaintRuleObject(msgspec.Struct):
     """A resource.k8s.io/v1 DeviceTaintRule."""
 
-    metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: TaintRuleSpec = msgspec.field(default_factory=TaintRuleSpec)
 
 
@@ -145,7 +128,7 @@ class DeviceClaimStatus(msgspec.Struct, rename="camel"):
 class DeviceClaimObject(msgspec.Struct):
     """A resource.k8s.io/v1 ResourceClaim."""
 
-    metadata: DeviceMeta = msgspec.field(default_factory=DeviceMeta)
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: DeviceClaimSpec = msgspec.field(default_factory=DeviceClaimSpec)
     status: DeviceClaimStatus = msgspec.field(default_factory=DeviceClaimStatus)
 

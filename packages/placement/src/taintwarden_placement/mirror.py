@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
-from taintwarden.kube.wire.kinds import Identity, NodeObject
+from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.telemetry.metrics import Metrics
 
 Value = TypeVar("Value")
@@ -39,14 +39,6 @@ class Mirror(StreamHandler[NodeObject], Generic[Value]):
     def get(self, key: str) -> Value | None:
         """What is known of the node with this name."""
         return self._values.get(key)
-
-    def key(self, obj: NodeObject) -> str:
-        """Its name."""
-        return obj.metadata.name
-
-    def key_of(self, what: Identity) -> str | None:
-        """Nodes are known by name."""
-        return str(what) if what.name else None
 
     def see(self, key: str, obj: NodeObject) -> None:
         """A node, which may be new."""
