@@ -14,6 +14,7 @@ from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_devices import events as device_events
 from taintwarden_devices.following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
+from taintwarden_devices.inventory import Slice
 from taintwarden_devices.objects import CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
 
 FOR_NODES = Policy(name="nodes", taints=(TaintSelector("sla"),))
@@ -21,6 +22,7 @@ FOR_DEVICES = Policy(name="devices", devices=(DeviceTaintSelector("health"),))
 NOT_SERVED = ApiError(404, ApiStatus(message="404 page not found"))
 
 
+KNOWN, UNKNOWN = device_events.DevicesKnown(known=True), device_events.DevicesKnown(known=False)
 SERVED = {"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}
 WITH_RULES = {"resources": [*SERVED["resources"], {"name": "devicetaintrules"}]}
 WATCH_SECONDS = 7
@@ -45,7 +47,7 @@ class Followed:
 
     async def change(self, *policies: Policy) -> None:
         self.following.policies_changed(policies)
-        for _ in range(5):
+        for _ in range(10):
             await asyncio.sleep(0)
 
     def told(self) -> list[device_events.DevicesKnown]:
@@ -83,37 +85,11 @@ async def test_a_server_that_serves_no_devices_is_a_problem_that_is_told(answer,
     await followed.end()
 
 
-async def test_when_the_last_policy_goes_devices_are_not_known_any_more():
+async def test_when_the_last_policy_goes_the_server_is_not_asked_any_more():
     followed = Followed(NOT_SERVED)
     await followed.change(FOR_DEVICES)
     await followed.change(FOR_NODES)
-    assert followed.events[-1] == device_events.DevicesKnown(known=False)
-    assert followed.tasks[0].cancelling() or followed.tasks[0].done()
-    await followed.end()
-
-
-async def test_each_time_it_is_followed_everything_is_passed_on():
-    """Handlers remember what they passed on, which the machine forgets while devices are not known."""
-    followed = Followed({"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}, default=NOT_SERVED)
-    followed.following.policies_changed((FOR_DEVICES,))
-    streams = followed.following._current
-    before = streams._handlers
-    await followed.change(FOR_DEVICES)
-    assert streams._handlers is not before
-    assert device_events.DevicesKnown(known=False) in followed.events
-    await followed.end()
-
-
-async def test_a_stream_that_was_cut_off_holds_nobody_once_it_is_not_followed():
-    followed = Followed({"resources": [{"name": "resourceslices"}, {"name": "resourceclaims"}]}, default=NOT_SERVED)
-    await followed.change(FOR_DEVICES)
-    streams = followed.following._current
-    for handler in streams._handlers.values():
-        handler.live(live=False)
-    await followed.change(FOR_NODES)
-    views = [one for one in followed.events if isinstance(one, device_events.StreamChanged)]
-    assert [one.live for one in views] == [False] * 3 + [True] * 3
-    assert {one.stream for one in views[:3]} == {one.stream for one in views[3:]}
+    assert all(task.done() for task in followed.tasks)
     await followed.end()
 
 
@@ -170,8 +146,38 @@ async def following(server: Server, *policies: Policy) -> Followed:
 @pytest.mark.looptime
 async def test_devices_are_known_once_they_are_listed():
     followed = await following(Server())
-    assert followed.told() == [device_events.DevicesKnown(known=False), device_events.DevicesKnown(known=True)]
+    assert followed.told() == [KNOWN]
     await followed.end()
+    assert followed.told() == [KNOWN, UNKNOWN]
+
+
+@pytest.mark.looptime
+async def test_each_time_it_is_followed_everything_is_passed_on():
+    """Handlers remember what they passed on, which the machine forgets while devices are not known."""
+    server = Server()
+    server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
+    followed = await following(server)
+    await followed.change(FOR_NODES)
+    await followed.change(FOR_DEVICES)
+    await asyncio.sleep(2)
+    told = [one for one in followed.events if isinstance(one, device_events.DevicesKnown | device_events.SliceChanged)]
+    slices = device_events.SliceChanged("s1", Slice("d", "p", 1, 1, {"gpu-0": ()}), listed=True)
+    assert told == [slices, KNOWN, UNKNOWN, slices, KNOWN]
+    await followed.end()
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("changes", [(FOR_DEVICES, FOR_NODES), (FOR_NODES, FOR_DEVICES, FOR_NODES)])
+async def test_what_is_followed_no_more_delivers_nothing_after_its_end(changes):
+    """Whoever follows next knows nothing of it, and so would never withdraw it."""
+    server = Server()
+    server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
+    followed = await following(server)
+    for one in changes:
+        followed.following.policies_changed((one,))
+    await asyncio.sleep(2)
+    assert followed.events[-1] == UNKNOWN
+    assert all(task.done() for task in followed.tasks)
 
 
 @pytest.mark.looptime
@@ -231,7 +237,7 @@ async def test_a_server_that_serves_no_devices_is_asked_again_after_a_pause():
     assert len(followed.client.calls) == 2
     server.served = SERVED
     await asyncio.sleep(RETRY_SECONDS)
-    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
+    assert followed.told()[-1] == KNOWN
     await followed.end()
 
 
@@ -241,8 +247,7 @@ async def test_a_server_that_serves_more_after_an_upgrade_is_followed_anew():
     followed = await following(server)
     server.served = WITH_RULES
     await asyncio.sleep(UPGRADED_SECONDS + 2)
-    known, unknown = device_events.DevicesKnown(known=True), device_events.DevicesKnown(known=False)
-    assert followed.told() == [unknown, known, unknown, known]
+    assert followed.told() == [KNOWN, UNKNOWN, KNOWN]
     assert TAINT_RULES.path in followed.client.paths()
     await followed.end()
 
@@ -253,10 +258,7 @@ async def test_rules_that_are_not_served_any_more_hold_nobody():
     followed = await following(server)
     server.served, server.refused = SERVED, {TAINT_RULES.path: NOT_SERVED}
     await asyncio.sleep(100)
-    views = [one for one in followed.events if isinstance(one, device_events.StreamChanged)]
-    assert {one.stream: one.live for one in views}[TAINT_RULES.name]
-    known, unknown = device_events.DevicesKnown(known=True), device_events.DevicesKnown(known=False)
-    assert followed.told() == [unknown, known, unknown, known]
+    assert followed.told() == [KNOWN, UNKNOWN, KNOWN]
     await followed.end()
 
 
@@ -269,7 +271,7 @@ async def test_devices_that_are_not_served_any_more_are_a_problem_that_is_told()
     assert "does not serve" in followed.told()[-1].problem
     server.served, server.refused = SERVED, {}
     await asyncio.sleep(RETRY_SECONDS + 2)
-    assert followed.told()[-1] == device_events.DevicesKnown(known=True)
+    assert followed.told()[-1] == KNOWN
     await followed.end()
 
 
@@ -282,7 +284,7 @@ async def test_a_server_that_does_not_answer_for_a_while_is_followed_on():
     await asyncio.sleep(100)
     server.served, server.refused = WITH_RULES, {}
     await asyncio.sleep(100)
-    assert followed.told() == [device_events.DevicesKnown(known=False), device_events.DevicesKnown(known=True)]
+    assert followed.told() == [KNOWN]
     await followed.end()
 
 

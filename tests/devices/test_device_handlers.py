@@ -32,7 +32,6 @@ from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, Taint
 from taintwarden_devices.objects import (
     CLAIMS,
     DeviceClaimObject,
-    DeviceClaimSpec,
     ObjectMeta,
     SliceObject,
     TaintRuleObject,
@@ -43,7 +42,6 @@ EVERY = frozenset((EVERY_DRIVER,))
 AT = "2026-01-01T00:00:00Z"
 TAINT = {"key": "health", "value": "79", "effect": "NoSchedule", "timeAdded": AT}
 GPU = {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
-EXISTS = {"key": "health", "operator": "Exists"}
 POD = {"resource": "pods", "name": "a", "uid": "uid-a"}
 
 
@@ -109,29 +107,6 @@ def test_tolerations_stand_in_the_order_in_which_they_count():
         Toleration("health", "Exists", toleration_seconds=5),
         Toleration("health", "Exists", toleration_seconds=60),
     )
-
-
-@pytest.mark.parametrize(
-    ("request_", "allocated"),
-    [
-        ({"name": "gpu", "exactly": {"tolerations": [EXISTS]}}, "gpu"),
-        ({"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}, "gpu/h100"),
-    ],
-)
-@pytest.mark.parametrize("copied", [[], [EXISTS]])
-def test_what_a_claim_asks_to_tolerate_counts_though_its_scheduler_did_not_copy_it(request_, allocated, copied):
-    obj = claim_object({**GPU, "request": allocated, "tolerations": copied})
-    spec = msgspec.convert({"devices": {"requests": [request_]}}, DeviceClaimSpec)
-    found = device_claim(msgspec.structs.replace(obj, spec=spec))
-    assert found.uses[0].tolerations == (Toleration("health", "Exists"),)
-
-
-def test_what_a_claim_asks_to_tolerate_is_of_the_devices_of_that_request():
-    obj = claim_object({**GPU, "request": "gpu/a100"})
-    asked = {"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}
-    spec = msgspec.convert({"devices": {"requests": [asked]}}, DeviceClaimSpec)
-    found = device_claim(msgspec.structs.replace(obj, spec=spec))
-    assert found.uses[0].tolerations == ()
 
 
 def test_a_claim_may_be_for_a_pod_group_of_its_namespace():
@@ -256,14 +231,12 @@ def test_an_outdated_view_concerns_devices_alone():
     assert fed.events == [device_events.StreamChanged("things", live=False)]
 
 
-@pytest.mark.parametrize(("reason", "problem"), [("refused", "403"), ("unreachable", "403"), ("ended", "")])
-def test_why_the_server_does_not_answer_is_remembered_until_it_does(reason, problem):
-    fed = Fed(TaintRuleHandler)
-    fed.handler.live(live=False)
-    fed.handler.restarted(reason, "403")
-    assert fed.handler.problem == problem
-    fed.handler.live(live=True)
-    assert fed.handler.problem == ""
+@pytest.mark.parametrize(("reason", "problems"), [("refused", ["403"]), ("unreachable", ["403"]), ("ended", [])])
+def test_why_the_server_does_not_answer_is_said(reason, problems):
+    found: list[str] = []
+    handler = TaintRuleHandler("things", lambda _: None, Metrics(), trouble=found.append)
+    handler.restarted(reason, "403")
+    assert found == problems
 
 
 # -- what is kept -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import sys
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from taintwarden.controller.decoding.times import readable
 from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
@@ -47,19 +47,24 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
         feed: takes the events.
         metrics: counts restarts and faults.
         drivers: whose devices matter.
+        trouble: called with the reason each time the server refuses, or does not answer.
 
     """
 
     event: Callable[..., Event]
     """The event for an object like this, or None where it is gone."""
 
-    def __init__(self, resource: str, feed: Feed, metrics: Metrics, drivers: frozenset[str] = EVERY) -> None:
+    def __init__(
+        self,
+        resource: str,
+        feed: Feed,
+        metrics: Metrics,
+        drivers: frozenset[str] = EVERY,
+        trouble: Callable[[str], None] = lambda _: None,
+    ) -> None:
         super().__init__(resource, feed, metrics)
-        self.problem = ""
-        """Why the server does not answer, while it does not."""
         self._drivers = drivers
-        self._weights: dict[str, tuple[str, int]] = {}
-        """Key of what was passed on -> whose it is, and its weight."""
+        self._trouble = trouble
         self._kept: Counter[str] = Counter()
         """The weight of all that was passed on, by whose it is."""
 
@@ -73,39 +78,35 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
 
     def see(self, key: str, obj: Kind) -> None:
         """Pass it on if anything that matters changed: drivers write their slices repeatedly."""
-        found = self.read(obj)
-        if found is not None and self._passed_on.get(key) == found:
+        found, before = self.read(obj), self._passed_on.get(key)
+        if found is not None and found == before:
             return
-        if found is not None and self._make_room(key, found):
+        self._count(key, before, -1)
+        if self._count(key, found, 1):
             self._passed_on[key] = found
             self.feed(self.event(key, found, self._is_listing))
         else:
-            self.lose(key)
-
-    def _make_room(self, key: str, found: Found) -> bool:
-        """Count an object. False: its owner has too many."""
-        owner, weight, most = self.share(key, found)
-        before, known = self._weights.get(key, (owner, 0))
-        if self._kept[owner] + weight - (known if before == owner else 0) > most:
-            self.complain(owner, f"has more than {most} of what is kept, and the rest counts as absent")
-            return False
-        self._release(key)
-        self._weights[key] = owner, weight
-        self._kept[owner] += weight
-        return True
-
-    def _release(self, key: str) -> None:
-        if (known := self._weights.pop(key, None)) is not None:
-            owner, weight = known
-            self._kept[owner] -= weight
-            if not self._kept[owner]:
-                del self._kept[owner]
+            super().lose(key)
 
     def lose(self, key: str | None) -> None:
         """Withdraw what was passed on, if anything."""
         if key is not None:
-            self._release(key)
-        super().lose(key)
+            self._count(key, self._passed_on.get(key), -1)
+            super().lose(key)
+
+    def _count(self, key: str, found: Any, step: int) -> bool:
+        """Count what is passed on (1), or is not any more (-1). False: there is nothing, or no room for it."""
+        if found is None:
+            return False
+        owner, weight, most = self.share(key, found)
+        kept = self._kept[owner] + step * weight
+        if kept > most:
+            self.complain(owner, f"has more than {most} of what is kept, and the rest counts as absent")
+            return False
+        self._kept[owner] = kept
+        if not kept:
+            del self._kept[owner]
+        return True
 
     def gone(self, key: str) -> Event:
         """The object is gone, or nothing of it matters."""
@@ -121,13 +122,11 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
         if live != self.is_live:
             self.is_live = live
             self.feed(events.StreamChanged(self.resource, live))
-        if live:
-            self.problem = ""
 
     def restarted(self, reason: str, detail: str) -> None:
-        """Also remember why."""
+        """Also say why."""
         if reason in ("refused", "unreachable"):
-            self.problem = detail
+            self._trouble(detail)
         super().restarted(reason, detail)
 
 
@@ -207,23 +206,15 @@ def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = EVERY) -> Dev
     consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
     if allocation is None or not consumers:
         return None
-    asked, uses = _asked(obj), []
+    uses = []
     alike: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
     for one in allocation.devices.results:
         if _names(drivers, one.driver):
-            tolerations = _tolerations([*one.tolerations, *asked.get(one.request, ())])
+            tolerations = _tolerations(one.tolerations)
             uses.append(
                 DeviceUse(DeviceId(one.driver, one.pool, one.device), alike.setdefault(tolerations, tolerations))
             )
     return DeviceClaim(tuple(dict.fromkeys(uses)), consumers) if uses else None
-
-
-def _asked(obj: DeviceClaimObject) -> dict[str, list[Toleration]]:
-    """The tolerations of a claim by request: a scheduler of before Kubernetes had them allocates without."""
-    found = {one.name: one.exactly.tolerations for one in obj.spec.devices.requests if one.exactly is not None}
-    for one in obj.spec.devices.requests:
-        found |= {f"{one.name}/{alternative.name}": alternative.tolerations for alternative in one.first_available}
-    return found
 
 
 def _consumer(given: Consumer, namespace: str) -> str | None:

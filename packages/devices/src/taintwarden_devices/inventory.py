@@ -13,7 +13,6 @@ slices would otherwise start every clock again.
 No change costs more than what changes: kubelets, drivers and tenants write these objects, each any number of them.
 """
 
-from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice, product
@@ -182,8 +181,8 @@ class DeviceInventory:
         self._pools: dict[tuple[str, str], dict[str, _Pool]] = {}
         """Driver and name of a pool -> the node that its slices name -> the pool of these slices."""
         self._rules: dict[str, TaintRule] = {}
-        self._rules_for: dict[tuple[str | None, str | None, str | None], list[str]] = {}
-        """What rules select -> their names, in order."""
+        self._rules_for: dict[tuple[str | None, str | None, str | None], dict[str, None]] = {}
+        """What rules select -> their names."""
         self._claims: dict[str, DeviceClaim] = {}
         self._claims_of: dict[tuple[str, str], dict[str, None]] = {}
         """Namespace and consumer -> the claims that are reserved for it."""
@@ -212,13 +211,10 @@ class DeviceInventory:
         """A rule is stored like this, or is gone. Returns the rules that say which devices it concerns."""
         before = self._rules.pop(name, None)
         if before is not None:
-            names = self._rules_for[before.selector]
-            del names[bisect_left(names, name)]
-            if not names:
-                del self._rules_for[before.selector]
+            _drop(self._rules_for, before.selector, name)
         if found is not None and found.selects:
             self._rules[name] = found
-            insort(self._rules_for.setdefault(found.selector, []), name)
+            self._rules_for.setdefault(found.selector, {})[name] = None
         return [one for one in (before, found) if one is not None and one.selects and before != found]
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:

@@ -308,6 +308,8 @@ class Devices:
         self.problem = "" if known else problem or NOT_LISTED
         if not known and (self._is_known or not problem):
             self._inventory = DeviceInventory()
+            self.blind.clear()
+            self._host.release(BLIND_KEY)
         was_known, self._is_known = self._is_known, known
         if was_known and not known:
             self._lose()
