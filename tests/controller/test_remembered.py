@@ -2,11 +2,7 @@
 
 import pytest
 
-from engine.kept import kept
-from taintwarden.controller.decoding.remembered import Remembered
-
-TEXTS = [f"text-{number}" for number in range(10)]
-SIZE = len(TEXTS[0])
+from taintwarden.controller.decoding.remembered import LONG_TEXTS, SHORT, SHORT_TEXTS, remembered
 
 
 @pytest.fixture
@@ -14,42 +10,40 @@ def parsed() -> list[str]:
     return []
 
 
-def remembered(parsed: list[str], texts: int) -> Remembered[str]:
-    """With room for so many."""
+def parsing(parsed: list[str]):
+    """A parser that notes what it parses."""
 
     def parse(text: str) -> str:
         parsed.append(text)
         return text.upper()
 
-    return Remembered(parse, max_characters=texts * SIZE)
+    return remembered(parse)
 
 
-def test_a_text_is_parsed_once(parsed):
-    parse = remembered(parsed, 3)
-    assert [parse(TEXTS[0]) for _ in range(3)] == ["TEXT-0"] * 3
-    assert parsed == [TEXTS[0]]
+@pytest.mark.parametrize("text", ["x", "x" * 2 * SHORT])
+def test_a_text_is_parsed_once(parsed, text):
+    parse = parsing(parsed)
+    assert [parse(text) for _ in range(3)] == [text.upper()] * 3
+    assert parsed == [text]
 
 
-@pytest.mark.parametrize("room", [1, 3])
-def test_what_is_remembered_is_bounded_in_characters(parsed, room):
-    parse = remembered(parsed, room)
-    for text in TEXTS:
-        parse(text)
-        assert sum(bool(kept(parse, one.upper())) for one in TEXTS) <= room
-    assert parsed == TEXTS
-
-
-def test_the_oldest_are_dropped_and_parsed_again(parsed):
-    parse = remembered(parsed, 3)
-    for text in TEXTS:
+@pytest.mark.parametrize(("length", "room"), [(SHORT, SHORT_TEXTS), (SHORT + 1, LONG_TEXTS)])
+def test_the_oldest_are_dropped_and_parsed_again(parsed, length, room):
+    parse = parsing(parsed)
+    texts = [f"{number:0{length}}" for number in range(room + 1)]
+    for text in texts:
         parse(text)
     parsed.clear()
-    for text in (*TEXTS[7:], TEXTS[0]):
+    for text in (*texts[1:], texts[0]):
         parse(text)
-    assert parsed == [TEXTS[0]]
+    assert parsed == [texts[0]]
 
 
-def test_a_text_without_room_is_parsed_and_not_kept(parsed):
-    parse = remembered(parsed, 1)
-    assert parse("x" * 50) == "X" * 50
-    assert kept(parse, "X" * 50) == []
+def test_long_texts_do_not_take_the_place_of_short_ones(parsed):
+    parse = parsing(parsed)
+    parse("x")
+    for number in range(SHORT_TEXTS + 1):
+        parse(f"{number:0{SHORT + 1}}")
+    parsed.clear()
+    parse("x")
+    assert parsed == []

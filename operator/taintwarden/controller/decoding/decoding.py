@@ -22,7 +22,7 @@ from taintwarden.controller.clock import Clock
 from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding import bounds
 from taintwarden.controller.decoding.node_values import values_of
-from taintwarden.controller.decoding.remembered import Remembered
+from taintwarden.controller.decoding.remembered import remembered
 from taintwarden.controller.decoding.selecting import label_selector, spread
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.engine.interning import Interner
@@ -106,7 +106,7 @@ class Decoder:
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
         """Keeps shapes known while their pods exist. Without pods they are forgotten: every Job has a new one."""
         self._complaints = Complaints(MAX_REMEMBERED_REPORTS)
-        self._parse = Remembered(parse_tolerations)
+        self._parse = remembered(parse_tolerations)
 
     def pod(self, obj: PodObject) -> Pod | None:
         """The pod, or None where there is nothing to evict: terminating, finished, unbound or mirror pods.

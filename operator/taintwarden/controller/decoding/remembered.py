@@ -1,37 +1,18 @@
 """What was parsed of annotations, each text once: the pods of a workload have the same."""
 
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from functools import lru_cache
+from typing import TypeVar
 
-MAX_CHARACTERS = 4 * 2**20
-"""A tenant can write many different ones."""
+SHORT, SHORT_TEXTS, LONG_TEXTS = 1_000, 4_000, 64
+"""A text of so many characters is short, and so many are remembered. A tenant can write many different ones: four
+million characters of short ones, and as many of long ones, of which 65,536 count.
+"""
 
 Parsed = TypeVar("Parsed")
 
 
-class Remembered(Generic[Parsed]):
-    """A function of a text that stores its results, the oldest of which are dropped.
-
-    Args:
-        parse: the function.
-        max_characters: the total size of the texts whose result is stored.
-
-    """
-
-    def __init__(self, parse: Callable[[str], Parsed], *, max_characters: int = MAX_CHARACTERS) -> None:
-        self._parse = parse
-        self._max_characters = max_characters
-        self._found: OrderedDict[str, Parsed] = OrderedDict()
-        self._characters = 0
-
-    def __call__(self, text: str) -> Parsed:
-        """What the text means."""
-        found = self._found.get(text)
-        if found is None:
-            found = self._found[text] = self._parse(text)
-            self._characters += len(text)
-            while self._characters > self._max_characters:
-                oldest, _ = self._found.popitem(last=False)
-                self._characters -= len(oldest)
-        return found
+def remembered(parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
+    """The same function of a text, which remembers its results. Long texts never take the place of short ones."""
+    short, long = lru_cache(SHORT_TEXTS)(parse), lru_cache(LONG_TEXTS)(parse)
+    return lambda text: short(text) if len(text) <= SHORT else long(text)

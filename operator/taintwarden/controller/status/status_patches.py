@@ -44,14 +44,13 @@ class StatusPatcher:
         self._observed = observed
         self._clock = clock
         self._report_seconds = report_seconds
-        self._written_at: dict[str, float] = {}
-        self._written: dict[str, dict[str, Any]] = {}
-        """The one that was written longest ago comes first."""
+        self._written: dict[str, tuple[dict[str, Any], float]] = {}
+        """What was written, and when. The one that was written longest ago comes first."""
         self._since: dict[str, dict[str, tuple[str, str]]] = {}
 
     def prune(self) -> None:
         """Drop the entries of objects that no longer exist."""
-        for known in (self._written, self._since, self._written_at):
+        for known in (self._written, self._since):
             for key in [key for key in known if key not in self._observed]:
                 del known[key]
 
@@ -80,9 +79,9 @@ class StatusPatcher:
             "observedGeneration": observed.generation,
             "conditions": [msgspec.to_builtins(self._condition(key, observed, *one)) for one in rows],
         }
-        now = self._clock()
-        is_reported = now.monotonic - self._written_at.get(key, -math.inf) < self._report_seconds
-        if status == self._written.get(key) and is_reported:
+        now = self._clock().monotonic
+        before, written_at = self._written.get(key, ({}, -math.inf))
+        if status == before and now - written_at < self._report_seconds:
             return False
         try:
             await self._write(key, status | (more or {}))
@@ -94,8 +93,7 @@ class StatusPatcher:
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
         else:
             self._written.pop(key, None)
-            self._written[key] = status
-            self._written_at[key] = now.monotonic
+            self._written[key] = status, now
         return True
 
     def _condition(

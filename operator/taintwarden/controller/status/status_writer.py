@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import time
-from collections import deque
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
@@ -169,14 +170,7 @@ class StatusWriter:
             written += await self._of_profiles.tell(key, reported, observed, rows)
 
 
-def in_turns(keys: Iterable[str]) -> Iterator[str]:
+def in_turns(keys: Iterable[str]) -> list[str]:
     """One of each namespace, then the next of each: those of a namespace that has thousands delay no other's."""
-    of_namespaces: dict[str, deque[str]] = {}
-    for key in keys:
-        of_namespaces.setdefault(key.partition("/")[0], deque()).append(key)
-    turns = deque(of_namespaces.values())
-    while turns:
-        waiting = turns.popleft()
-        yield waiting.popleft()
-        if waiting:
-            turns.append(waiting)
+    turns: defaultdict[str, Iterator[int]] = defaultdict(count)
+    return sorted(keys, key=lambda key: next(turns[key.partition("/")[0]]))

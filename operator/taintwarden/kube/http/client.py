@@ -85,14 +85,12 @@ class Client:
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         data = None if body is None else msgspec.json.encode(body)
         try:
-            authorization = await self._connection.authorization()
-            request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
-            answer = await self._opened().send(request, timeout_seconds)
-            if answer.status == 401 and await self._connection.refused(authorization):
-                # Nothing was done: the client was not authenticated. Now there are other credentials.
+            for _ in range(2):
                 authorization = await self._connection.authorization()
                 request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
                 answer = await self._opened().send(request, timeout_seconds)
+                if answer.status != 401 or not await self._connection.refused(authorization):
+                    break  # else nothing was done, since the client was not authenticated, and has other credentials
         except OSError as error:
             raise _unreachable(error) from error
         if answer.date:

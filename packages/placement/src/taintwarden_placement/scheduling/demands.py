@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_node_affinity
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.controller.decoding.remembered import Remembered
+from taintwarden.controller.decoding.remembered import remembered
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodObject
@@ -30,7 +30,7 @@ class Demands:
     def __init__(self, decoder: Decoder, profiles: Profiles) -> None:
         self._decoder = decoder
         self._profiles = profiles
-        self._parse = Remembered(parse_node_affinity)
+        self._parse = remembered(parse_node_affinity)
 
     def of(self, pod: UnboundPod) -> Demand:
         """All that the pod demands."""
