@@ -11,10 +11,8 @@ from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
 
 from patience import until
 from serving.uncollected import uncollected
-from taintwarden.serving import http_server
-from taintwarden.serving.http_server import HttpServer, StrangersFilter
+from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
-from taintwarden.serving.seldom import LOG_SECONDS
 
 HOST = "127.0.0.1"
 NO_HTTP = {
@@ -43,22 +41,13 @@ async def _read(request: web.Request) -> web.Response:
 
 
 @pytest.fixture
-async def server(port: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpServer]:
+async def server(port: int) -> AsyncIterator[HttpServer]:
     app = web.Application()
     app.add_routes([web.get("/", _read), web.post("/", _read)])
-    monkeypatch.setattr(http_server, "_logger", _fresh)
     made = HttpServer(app, "--http-port")
     await made.start(HOST, port)
     yield made
     await made.stop()
-
-
-def _fresh(name: str) -> logging.Logger:
-    """Without what earlier tests have logged."""
-    logger = logging.getLogger(f"aiohttp.server.{name}.tested")
-    logger.filters.clear()
-    logger.addFilter(StrangersFilter())
-    return logger
 
 
 async def sent(port: int, what: bytes) -> None:
@@ -151,25 +140,18 @@ async def test_headers_that_do_not_end_are_not_waited_for(port):
     await server.stop()
 
 
-# -- the filter --------------------------------------------------------------------------------------------------------
+# -- errors of ours ----------------------------------------------------------------------------------------------------
 
 
-class Time:
-    now = 100.0
+async def test_each_kind_of_error_of_ours_is_logged_once_in_a_while(port, caplog):
+    async def fail(request: web.Request) -> web.Response:
+        raise {"key": KeyError, "value": ValueError, "http": BadStatusLine}[request.query["error"]]("x")
 
-
-def record(error: BaseException | None) -> logging.LogRecord:
-    info = None if error is None else (type(error), error, None)
-    return logging.LogRecord("aiohttp.server", logging.ERROR, __file__, 1, "Error handling request", (), info)
-
-
-def test_each_kind_of_error_of_ours_is_logged_once_in_a_while(monkeypatch):
-    passes = StrangersFilter(lambda: Time.now).filter
-    errors = (KeyError("x"), KeyError("x"), ValueError("x"), None)
-    assert [passes(record(one)) for one in errors] == [True, False, True, True]
-    monkeypatch.setattr(Time, "now", Time.now + LOG_SECONDS)
-    assert passes(record(KeyError("x")))
-
-
-def test_what_a_client_sends_is_never_logged():
-    assert not StrangersFilter().filter(record(BadStatusLine("x")))
+    app = web.Application()
+    app.add_routes([web.get("/", fail)])
+    server = HttpServer(app, "--http-port")
+    await server.start(HOST, port)
+    for error in ("key", "key", "value", "http"):
+        await sent(port, f"GET /?error={error} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    await server.stop()
+    assert [one.exc_info[0] for one in caplog.records if one.exc_info] == [KeyError, ValueError]

@@ -1,10 +1,7 @@
 """A web application on one port, within limits that no client can exceed."""
 
 import asyncio
-import logging
 import ssl
-import time
-from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -25,36 +22,6 @@ NO_HTTP = "no HTTP\n"
 """The answer to what cannot be parsed. aiohttp's own repeats what was sent, four times as long."""
 
 
-class StrangersFilter(logging.Filter):
-    """What clients can make aiohttp log: nothing of what they send, and each other error once in a while.
-
-    aiohttp writes a traceback of some kilobytes for each request that is no HTTP.
-
-    Args:
-        now: a clock that does not jump.
-
-    """
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._is_due = Seldom(now)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log it."""
-        kind = record.exc_info[0] if record.exc_info else None
-        if kind is not None and issubclass(kind, HttpProcessingError):
-            return False
-        return self._is_due(kind)
-
-
-def _logger(name: str) -> logging.Logger:
-    """aiohttp's, for one port."""
-    logger = logging.getLogger(f"aiohttp.server.{name.strip('-')}")
-    if not logger.filters:
-        logger.addFilter(StrangersFilter())
-    return logger
-
-
 class _Handler(web.RequestHandler):
     """One connection, which ends with the first refusal. What cannot be answered is neither kept nor repeated.
 
@@ -64,6 +31,8 @@ class _Handler(web.RequestHandler):
 
     ends_at_once = False
     """Whether it ends without a goodbye of TLS: what a client sends is decrypted until it has said one, too."""
+    is_logged: Seldom
+    """Whether an error of this kind is logged now: clients cause them as often as they like."""
     _is_refused = False
     """Whether something could not be parsed. The parser would refuse what follows again, once for each piece of it."""
 
@@ -91,6 +60,12 @@ class _Handler(web.RequestHandler):
         if resp.status >= 400 and self.ends_at_once and self.transport is not None:
             asyncio.get_running_loop().call_later(REFUSED_SECONDS, self.transport.abort)
         return await super().finish_response(request, resp, start_time)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log an error of ours once in a while, and nothing of what clients send: a traceback has some kilobytes."""
+        error = kw.get("exc_info")
+        if not isinstance(error, HttpProcessingError) and self.is_logged(type(error)):
+            super().log_exception(*args, **kw)
 
     def handle_error(
         self,
@@ -131,11 +106,12 @@ class HttpServer:
         **parameters: Any,
     ) -> None:
         bounds = {"max_headers": MAX_HEADERS, "max_field_size": MAX_FIELD_BYTES, "max_line_size": MAX_FIELD_BYTES}
-        self._parameters = {"access_log": None, "logger": _logger(port_flag), **bounds, **parameters}
+        self._parameters = {"access_log": None, **bounds, **parameters}
         self._runner = web.AppRunner(app, shutdown_timeout=shutdown_timeout)
         self._port_flag = port_flag
         self._takes_bodies = limits.takes_bodies
         self._is_ending = False
+        self._is_logged = Seldom()
         app.on_response_prepare.append(self._say_whether_it_is_the_last)
         self._listener = Listener(self._connection, tls, limits)
 
@@ -184,5 +160,5 @@ class HttpServer:
         serve = self._runner.server
         assert serve is not None  # noqa: S101 - it is set up before anything is accepted
         made = _Handler(serve, loop=asyncio.get_running_loop(), **self._parameters)
-        made.ends_at_once = not self._takes_bodies
+        made.ends_at_once, made.is_logged = not self._takes_bodies, self._is_logged
         return made
