@@ -63,13 +63,6 @@ def test_each_limit_and_budget_tells_how_many_it_holds(measured):
     assert measured.value("budget_blocked_evictions", budget="shop/web") == 3
 
 
-@pytest.mark.parametrize(("limit", "waited"), [("policy-rate", 0.0), ("failing", 0.0), ("denied", None)])
-def test_each_limit_whose_wait_is_measured_has_a_series_from_the_start(limit, waited):
-    metrics = Metrics()
-    Gauges(metrics, Machine().view)
-    assert metrics.registry.get_sample_value("taintwarden_limit_wait_seconds_count", {"limit": limit}) == waited
-
-
 @pytest.mark.parametrize(("zone", "state"), [("eu/a", 2), ("eu/b", 1), ("eu/c", 0)])
 def test_the_state_of_a_zone_is_a_number_that_grows_with_the_trouble(measured, zone, state):
     assert measured.value("zone_state", zone=zone) == state

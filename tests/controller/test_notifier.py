@@ -166,13 +166,10 @@ def test_cancelled_by_a_pause(told):
     assert told.event.note == "Stays on n1: policy sla is paused, so taint sla=940:NoExecute evicts no pod"
 
 
-@pytest.mark.parametrize(("waited", "limit", "count"), [(0.0, "", 0), (7.0, "policy-rate", 1)])
-def test_decided(told, waited, limit, count):
-    told.notice(commands.Decided(pod(), verdict(), NOW, waited, limit))
+def test_decided(told):
+    told.notice(commands.Decided(pod(), verdict(), NOW, 7.0, "policy-rate"))
     assert told.log == info("eviction-decided", due=DUE, why=WHY)
     assert told.events == []
-    assert told.counted("taintwarden_limit_wait_seconds_count", limit="policy-rate") == count
-    assert told.counted("taintwarden_limit_wait_seconds_sum", limit="policy-rate") == waited
 
 
 def test_rehearsed(told):
@@ -298,7 +295,6 @@ def test_labels_that_another_client_keeps_changing(told):
     }
     assert (told.event.subject, told.event.reason) == (NODE, "LabelsContested")
     assert "7 times: value.taintwarden.io/sla. They are written again after 1m4s" in told.event.note
-    assert told.metrics.registry.get_sample_value("taintwarden_node_labels_contested_total") == 1
 
 
 def test_unreadable_history(told):

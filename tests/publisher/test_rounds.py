@@ -158,7 +158,6 @@ async def test_writes_that_fail_are_told_and_stop_no_others(stage):
     assert stage.cluster.taint("a2") == "sla=940"
     assert stage.report.summary == "1 node to be written again in the next round, since writes fail: 500 webhook"
     assert stage.report.stuck == "WriteFailed"
-    assert stage.value("taintwarden_publisher_nodes", state="pending") == 1
     assert stage.cluster.statuses[-1]["nodes"] | {"published": 1, "pending": 1} == stage.cluster.statuses[-1]["nodes"]
     stage.cluster.outcomes.clear()
     await stage.play()
@@ -191,7 +190,6 @@ async def test_what_could_not_be_written_is_written_in_the_next_round(stage, out
     stage.cluster.outcomes["a1"] = outcome
     await stage.play()
     assert "1 node to be written again in the next round" in stage.report.summary
-    assert stage.value("taintwarden_publisher_writes_total", change="added", result=outcome) == 1
     stage.cluster.outcomes.clear()
     await stage.play()
     assert stage.cluster.taint("a1") == "sla=980"
@@ -299,7 +297,6 @@ async def test_an_answer_that_says_nothing_of_any_node_is_none(stage, values, fi
     assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("sla=980", "sla=940")
     assert stage.report.summary == f"no series has a usable value of a node: {said}"
     assert stage.report.stuck == "Empty"
-    assert stage.value("taintwarden_publisher_last_answer_timestamp_seconds") < stage.tools.clock() - 20
 
 
 async def test_nodes_that_claim_one_address_are_named(stage):
@@ -503,11 +500,8 @@ async def test_a_condition_keeps_the_time_since_when_it_holds(stage):
     assert answered["lastTransitionTime"] > first
 
 
-async def test_metrics_count_nodes_and_answers(stage):
+async def test_what_works_is_not_stuck(stage):
     await stage.play()
-    await stage.play()
-    assert stage.value("taintwarden_publisher_nodes", state="published") == 2
-    assert stage.value("taintwarden_publisher_answers_total", reason="Answered") == 2
     assert stage.value("taintwarden_publisher_stuck") == 0
 
 

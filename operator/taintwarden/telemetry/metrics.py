@@ -13,7 +13,6 @@ from taintwarden import __version__
 _LATENESS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REQUEST = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ADMISSION = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5)
-_WAIT = (0.1, 1, 5, 15, 60, 300, 1800, 7200)
 
 
 WATCH_ENDS = ("ended", "expired", "refused", "unreachable", "empty", "late", "behind", "unconfirmed")
@@ -165,12 +164,6 @@ class Metrics:
         self.request_duration = histogram(
             "taintwarden_eviction_request_duration_seconds", "Duration of eviction calls.", buckets=_REQUEST
         )
-        self.limit_wait = histogram(
-            "taintwarden_limit_wait_seconds",
-            "How long due pods waited for a limit before they were evicted.",
-            ["limit"],
-            buckets=_WAIT,
-        )
         self.invalid_values = counter(
             "taintwarden_invalid_values",
             "Values that cannot be compared; side is taint, or toleration for all errors of an annotation or profile.",
@@ -178,10 +171,6 @@ class Metrics:
         )
         for side in ("taint", "toleration"):
             self.invalid_values.labels(side)
-        self.labels_contested = counter(
-            "taintwarden_node_labels_contested",
-            "Times that labels of placement wait to be written again, since another client keeps changing them.",
-        )
         self.events_dropped = counter(
             "taintwarden_events_dropped",
             "Kubernetes Events that were not written: too many waited, or the API server did not take them.",
@@ -240,7 +229,7 @@ class Metrics:
 
     def _make_publisher(self, registry: CollectorRegistry | None) -> None:
         """Those of the publisher."""
-        gauge, counter, _ = _in(registry)
+        gauge, _, _ = _in(registry)
         self.publisher_objects = gauge(
             "taintwarden_publisher_objects", "TaintPublishers whose rounds the process plays; 0 without any."
         )
@@ -249,39 +238,10 @@ class Metrics:
             "1 while the taints of a TaintPublisher do not follow their values, whatever the reason; a dry run is 0.",
             ["publisher"],
         )
-        self.publisher_answers = counter(
-            "taintwarden_publisher_answers",
-            "Rounds of a TaintPublisher, by the reason of its condition Answered.",
-            ["publisher", "reason"],
-        )
-        self.publisher_last_answer = gauge(
-            "taintwarden_publisher_last_answer_timestamp_seconds",
-            "When Prometheus last answered a query with usable samples, in seconds since 1970.",
-            ["publisher"],
-        )
-        self.publisher_nodes = gauge(
-            "taintwarden_publisher_nodes",
-            "Selected nodes: published, waiting (for minDwellSeconds), stale, without-value, conflicting (something "
-            "else wrote the taint) or pending (to be changed, but not changed).",
-            ["publisher", "state"],
-        )
-        self.publisher_writes = counter(
-            "taintwarden_publisher_writes",
-            "Writes of the taint of a node: change is added, changed or removed, result is done, conflict (the node "
-            "has changed meanwhile), gone, failed or refused.",
-            ["publisher", "change", "result"],
-        )
 
     def forget_publisher(self, name: str) -> None:
         """Remove the series of a TaintPublisher that is deleted."""
-        for one in (
-            self.publisher_stuck,
-            self.publisher_answers,
-            self.publisher_last_answer,
-            self.publisher_nodes,
-            self.publisher_writes,
-        ):
-            one.remove_by_labels({"publisher": name})
+        self.publisher_stuck.remove_by_labels({"publisher": name})
 
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""

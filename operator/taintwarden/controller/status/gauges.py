@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from taintwarden.controller.words.notifier import MISSED
-from taintwarden.engine.limits.refusal import DELAYS
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode
 from taintwarden.engine.reported_status import ZONE_STATES
@@ -18,8 +17,6 @@ class Gauges:
         self._metrics = metrics
         self._view = view
         self._begun: set[str] = set()
-        for limit in DELAYS:
-            metrics.limit_wait.labels(limit)
 
     def measure(
         self,

@@ -165,8 +165,6 @@ def _cancelled(to: Notifier, n: commands.Cancelled) -> Report:
 
 @row(commands.Decided, POD, "info", "eviction-decided")
 def _decided(to: Notifier, n: commands.Decided) -> Report:
-    if n.limit:
-        to.metrics.limit_wait.labels(n.limit).observe(n.waited)
     return Report({"due": rfc3339.at(n.due_at), "why": to.why(n.verdict)})
 
 

@@ -95,7 +95,7 @@ class Rounds:
         changed = reporting.changed_conditions(report, self._before)
         self._before = report.conditions
         if may_write():  # else the object may be gone, and its metrics with it
-            self._measure(report)
+            self._tools.metrics.publisher_stuck.labels(self._name).set(bool(report.stuck))
         for one in report.written:
             log.info(
                 "taint-published", publisher=self._name, change=reporting.change_text(one, spec.key if spec else "")
@@ -188,7 +188,6 @@ class Rounds:
                 if refusals or is_late or not may_write():
                     return
                 outcome, words = await self._tools.cluster.patch_node(change.node.name, patch(change, key))
-                self._tools.metrics.publisher_writes.labels(self._name, change.kind, outcome).inc()
                 if outcome in (Written.DONE, Written.FAILED) and change.counts and self._changed is not None:
                     self._changed[change.node.name] = self._tools.monotonic()  # one that failed may have been done
                 if outcome in (Written.DONE, Written.GONE):
@@ -219,17 +218,6 @@ class Rounds:
             log.warning("status-not-written", publisher=self._name, reason=str(error))
             return
         self._status, self._status_at = status, self._tools.monotonic()
-
-    def _measure(self, report: Report) -> None:
-        metrics, name = self._tools.metrics, self._name
-        metrics.publisher_stuck.labels(name).set(bool(report.stuck))
-        metrics.publisher_answers.labels(name, report.condition("Answered").reason).inc()
-        if self._answered_at is not None:
-            metrics.publisher_last_answer.labels(name).set(self._answered_at.timestamp())
-        for state, nodes in report.decision.states.items() if report.decision else ():
-            metrics.publisher_nodes.labels(name, state).set(len(nodes))
-        if report.decision is not None:
-            metrics.publisher_nodes.labels(name, "pending").set(len(report.decision.changes) - len(report.written))
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._tools.clock(), UTC)

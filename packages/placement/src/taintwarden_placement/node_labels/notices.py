@@ -50,8 +50,7 @@ def _not_mirrored(_: Notifier, n: NotMirrored) -> Report:
 
 
 @row(LabelsContested, NODE, "warning", "node-labels-contested", WARNING, "LabelsContested", "Evaluate")
-def _labels_contested(to: Notifier, n: LabelsContested) -> Report:
-    to.metrics.labels_contested.inc()
+def _labels_contested(_: Notifier, n: LabelsContested) -> Report:
     labels, after = list(n.labels), round(n.after)
     note = (
         f"Another client has changed labels of placement {n.number} times: {', '.join(labels)}. "
