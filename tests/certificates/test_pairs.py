@@ -15,7 +15,6 @@ from taintwarden.serving.pairs import (
     is_contained,
     make_authority,
     make_pair,
-    read_authority,
     read_pair,
     trusts,
 )
@@ -93,7 +92,7 @@ async def test_a_client_that_trusts_the_authority_can_connect_to_whatever_it_sig
 def test_an_authority_is_as_long_as_asked_and_its_certificates_end_with_it():
     authority = make_authority("webhook", NOW)
     assert authority.ends_at == NOW + AUTHORITY_SECONDS
-    assert read_authority(authority.certificate, authority.key) == authority
+    assert read_pair(authority.certificate, authority.key, is_authority=True) == authority
     assert make_pair(NAMES, authority.ends_at - 60, authority).ends_at == authority.ends_at
 
 
@@ -105,7 +104,7 @@ def test_an_authority_signs_no_authorities():
 def test_a_certificate_of_a_server_is_no_authority():
     pair = make_pair(NAMES, NOW)
     with pytest.raises(UnusablePair, match="not that of an authority"):
-        read_authority(pair.certificate, pair.key)
+        read_pair(pair.certificate, pair.key, is_authority=True)
 
 
 def test_a_bundle_is_trusted_for_what_is_in_it_and_what_it_signed():

@@ -4,7 +4,7 @@ A certificate is a server's, or that of an authority that signs those of servers
 """
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -71,27 +71,43 @@ def make_pair(
 def make_authority(name: str, now: float, lifetime_seconds: float = AUTHORITY_SECONDS) -> Pair:
     """The certificate of an authority for the server ``name``: it signs certificates of servers, and no authorities."""
     builder = _builder(now, now + lifetime_seconds, is_authority=True)
-    return read_authority(*_signed(builder, f"{name[: MAX_COMMON_NAME - 3]}-ca", None))
+    return read_pair(*_signed(builder, f"{name[: MAX_COMMON_NAME - 3]}-ca", None), is_authority=True)
 
 
-def read_pair(certificate: bytes, key: bytes) -> Pair:
-    """What these bytes of a server are, whatever their validity.
-
-    Raises:
-        UnusablePair: they are no certificate and key, or not of each other.
-
-    """
-    return _read(certificate, key, _names)
-
-
-def read_authority(certificate: bytes, key: bytes) -> Pair:
-    """What these bytes of an authority are, whatever their validity.
+def read_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> Pair:
+    """What these bytes of a server, or of an authority, are, whatever their validity.
 
     Raises:
-        UnusablePair: they are no certificate of an authority and its key, or not of each other.
+        UnusablePair: they are no certificate of that kind and its key, or not of each other.
 
     """
-    return _read(certificate, key, _no_names)
+    if not certificate or not key:
+        msg = "the certificate is missing" if not certificate else "the key is missing"
+        raise UnusablePair(msg)
+    try:
+        leaf = x509.load_pem_x509_certificates(certificate)[0]
+        certified, extensions = leaf.public_key(), leaf.extensions
+        begins_at, ends_at = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
+        if is_authority:
+            names, is_usable = [], extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        else:
+            alternative = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            names, is_usable = alternative.get_values_for_type(x509.DNSName), True
+    except _UNREADABLE:
+        is_usable = False
+    if not is_usable:
+        other = "is not that of an authority" if is_authority else "names no server"
+        msg = f"the certificate cannot be read, or {other}"
+        raise UnusablePair(msg)
+    try:
+        public = serialization.load_pem_private_key(key, password=None).public_key()
+    except _UNREADABLE as error:
+        msg = "the key cannot be read"
+        raise UnusablePair(msg) from error
+    if public != certified:
+        msg = "the key is that of another certificate"
+        raise UnusablePair(msg)
+    return Pair(certificate, key, begins_at, ends_at, tuple(names))
 
 
 def trusts(bundle: bytes, certificate: bytes) -> bool:
@@ -119,49 +135,6 @@ def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) ->
     except (InvalidSignature, *_UNREADABLE):
         return False
     return True
-
-
-def _names(leaf: x509.Certificate) -> tuple[str, ...]:
-    """Of a server."""
-    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return tuple(names.get_values_for_type(x509.DNSName))
-
-
-def _no_names(leaf: x509.Certificate) -> tuple[str, ...]:
-    """Of an authority, if it is one."""
-    try:
-        is_authority = leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except _UNREADABLE:
-        is_authority = False
-    if not is_authority:
-        msg = "the certificate is not that of an authority"
-        raise UnusablePair(msg)
-    return ()
-
-
-def _read(certificate: bytes, key: bytes, names_of: Callable[[x509.Certificate], tuple[str, ...]]) -> Pair:
-    """The pair, if the key is that of the certificate."""
-    if not certificate or not key:
-        msg = "the certificate is missing" if not certificate else "the key is missing"
-        raise UnusablePair(msg)
-    try:
-        leaf = x509.load_pem_x509_certificates(certificate)[0]
-        certified, names = leaf.public_key(), names_of(leaf)
-        begins_at, ends_at = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
-    except UnusablePair:
-        raise
-    except _UNREADABLE as error:
-        msg = "the certificate cannot be read, or names no server"
-        raise UnusablePair(msg) from error
-    try:
-        public = serialization.load_pem_private_key(key, password=None).public_key()
-    except _UNREADABLE as error:
-        msg = "the key cannot be read"
-        raise UnusablePair(msg) from error
-    if public != certified:
-        msg = "the key is that of another certificate"
-        raise UnusablePair(msg)
-    return Pair(certificate, key, begins_at, ends_at, names)
 
 
 def _builder(now: float, ends_at: float, *, is_authority: bool) -> x509.CertificateBuilder:

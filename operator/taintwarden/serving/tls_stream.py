@@ -157,8 +157,6 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         match name:
             case "peercert":
                 return self._tls.getpeercert() if self._is_open else default
-            case "ssl_object":
-                return self._tls
             case "sslcontext":
                 return self._tls.context
             case _:

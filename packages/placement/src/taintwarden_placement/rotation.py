@@ -14,7 +14,6 @@ from taintwarden.serving.pairs import (
     is_contained,
     make_authority,
     make_pair,
-    read_authority,
     read_pair,
     trusts,
 )
@@ -65,7 +64,7 @@ def plan(stored: Content, names: Sequence[str], now: float) -> RotationPlan:
 def _authority(stored: Content, now: float) -> Pair | None:
     """What signs; None if it cannot be used."""
     try:
-        found = read_authority(stored.get(AUTHORITY, b""), stored.get(AUTHORITY_KEY, b""))
+        found = read_pair(stored.get(AUTHORITY, b""), stored.get(AUTHORITY_KEY, b""), is_authority=True)
     except UnusablePair:
         return None
     return found if found.ends_at > now else None
