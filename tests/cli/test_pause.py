@@ -73,19 +73,13 @@ async def test_resume_of_a_policy_that_is_not_paused_changes_nothing(cluster, ru
     assert stored(cluster) == before
 
 
-@pytest.mark.parametrize(
-    ("mode", "said", "told"),
-    [
-        ("Enforce", "12 pods would be due, 3 more later", "12 pods are due, 3 more later"),
-        ("Enforce", "1 pod would be due", "1 pod is due"),
-        ("DryRun", "12 pods would be due", "12 pods would be due"),
-    ],
-)
-async def test_resume_says_how_many_pods_are_due(cluster, run, mode, said, told):
+@pytest.mark.parametrize("mode", ["Enforce", "DryRun"])
+async def test_resume_says_how_many_pods_are_due(cluster, run, mode):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode=mode))
     await run("pause", "sla")
-    set_status(cluster, conditions=[condition("Progressing", "False", f"paused, {said}", "Paused")])
-    assert f"policy sla is in mode {mode} again; {told} (" in (await run("resume", "sla")).stdout
+    progress = "paused, 12 pods would be due, 3 more later"
+    set_status(cluster, conditions=[condition("Progressing", "False", progress, "Paused")])
+    assert f"policy sla is in mode {mode} again; it was {progress} (" in (await run("resume", "sla")).stdout
 
 
 @pytest.fixture

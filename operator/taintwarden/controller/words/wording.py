@@ -152,15 +152,6 @@ def paused(due: int, later: int, first: str | None) -> str:
     return f"paused, {pods(later)} would have to leave, the first at {first}"
 
 
-def no_longer_paused(message: str, *, enforces: bool) -> str:
-    """What ``message`` says of the pods of a paused policy, now that it is not paused."""
-    text = message.removeprefix("paused, ")
-    if not enforces:
-        return text
-    be, have = ("is", "has") if text.startswith("1 pod ") else ("are", "have")
-    return text.replace("would be", be).replace("would have", have)
-
-
 def zone_health(nodes: int, unhealthy: int, state: str) -> str:
     """The health of a zone."""
     text = f"{state}, {unhealthy} of {several(nodes, 'node')} {'is' if unhealthy == 1 else 'are'} unhealthy"

@@ -15,10 +15,10 @@ import msgspec
 
 from taintwarden.api.status import GuardStatus, PolicyStatus
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.controller.words.wording import no_longer_paused, pods
+from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import GUARD, ZONE
-from taintwarden.engine.model import ALL_PERCENT, Mode
+from taintwarden.engine.model import ALL_PERCENT
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION, POLICIES
 from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
 from taintwarden_cli.output import printable, write
@@ -166,7 +166,7 @@ def _resumed(stored: StoredPolicy) -> tuple[Mapping[str, Any] | None, str]:
     name, mode, progress = stored.metadata.name, stored.spec.mode, stored.status.says("Progressing", "Paused")
     if not stored.spec.paused:
         return None, f"policy {name} is not paused: its mode is {mode}"
-    due = f"; {no_longer_paused(progress, enforces=mode == Mode.ENFORCE)}" if progress else ""
+    due = f"; it was {progress}" if progress else ""
     body = {"metadata": {"annotations": {PAUSED_BY_ANNOTATION: None}}, "spec": {"paused": None}}
     return body, f"policy {name} is in mode {mode} again{due}"
 
