@@ -32,7 +32,7 @@ from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, Taint
 from taintwarden_devices.objects import (
     CLAIMS,
     DeviceClaimObject,
-    ObjectMeta,
+    Metadata,
     SliceObject,
     TaintRuleObject,
 )
@@ -252,7 +252,7 @@ SLICES = {node: slice_object(*DEVICES, node=node) for node in ("n1", "other", ""
 
 
 def of_node(number: int, node: str = "n1") -> SliceObject:
-    return msgspec.structs.replace(SLICES[node], metadata=ObjectMeta(f"{node}-{number}"))
+    return msgspec.structs.replace(SLICES[node], metadata=Metadata(f"{node}-{number}"))
 
 
 def large(taints: int) -> SliceObject:
@@ -261,12 +261,12 @@ def large(taints: int) -> SliceObject:
 
 
 def of_namespace(number: int, namespace: str = "shop") -> DeviceClaimObject:
-    return msgspec.structs.replace(CLAIM, metadata=ObjectMeta(f"c-{number}", namespace))
+    return msgspec.structs.replace(CLAIM, metadata=Metadata(f"c-{number}", namespace))
 
 
 def of_selector(number: int, pool: str = "n1") -> TaintRuleObject:
     found = rule_object(deviceSelector={"pool": pool})
-    return msgspec.structs.replace(found, metadata=ObjectMeta(f"{pool}-{number}"))
+    return msgspec.structs.replace(found, metadata=Metadata(f"{pool}-{number}"))
 
 
 SLICE_WEIGHT, CLAIM_WEIGHT = 1 + 64 + 64, 1 + 239 + 8 + 2

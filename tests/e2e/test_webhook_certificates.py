@@ -19,7 +19,7 @@ from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.waiting import wait_until
 from e2e.stories import policy
-from taintwarden.serving.pairs import LIFETIME_SECONDS, make_pair, read_authority
+from taintwarden.serving.pairs import LIFETIME_SECONDS, make_pair, read_pair
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
@@ -172,7 +172,7 @@ def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports:
 def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
     """A certificate of 63 days ago: a third of its life is left."""
     content = stored(cluster)
-    authority = read_authority(content["authority.crt"], content["authority.key"])
+    authority = read_pair(content["authority.crt"], content["authority.key"], is_authority=True)
     aged = make_pair(NAMES, time.time() - LIFETIME_SECONDS * 0.7, authority)
     store(cluster, tls_crt=aged.certificate, tls_key=aged.key)
     wait_until(lambda: stored(cluster)["tls.crt"] not in (aged.certificate, content["tls.crt"]), 60, "another one")

@@ -20,7 +20,7 @@ MAX_SPREAD_CONSTRAINTS = 32
 """So many topology spread constraints of one pod count."""
 
 
-class ObjectMeta(msgspec.Struct, rename="camel"):
+class Metadata(msgspec.Struct, rename="camel"):
     """``metadata``, as far as it is read of most kinds."""
 
     name: str = ""
@@ -186,7 +186,7 @@ class ShapedPod(PodObject):
     shape: Shape[Any] = msgspec.field(default_factory=Shape)
 
 
-class NodeMeta(ObjectMeta, rename="camel"):
+class NodeMeta(Metadata, rename="camel"):
     """``metadata`` of a node."""
 
     annotations: Mapping[str, str] = {}
@@ -252,7 +252,7 @@ class NodeObject(msgspec.Struct):
 class NamespaceObject(msgspec.Struct):
     """A v1 Namespace."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
 
 
 class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -330,7 +330,7 @@ class BudgetStatus(msgspec.Struct, rename="camel"):
 class BudgetObject(msgspec.Struct):
     """A policy/v1 PodDisruptionBudget."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
     status: BudgetStatus | None = None
 

@@ -95,7 +95,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
             super().lose(key)
 
     def _count(self, key: str, found: Any, step: int) -> bool:
-        """Count what is passed on (1), or is not any more (-1). False: there is nothing, or no room for it."""
+        """Count what is passed on (1), or is not any more (-1). False: there is nothing, or too much of its owner."""
         if found is None:
             return False
         owner, weight, most = self.share(key, found)

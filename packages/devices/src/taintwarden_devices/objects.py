@@ -3,7 +3,7 @@
 import msgspec
 
 from taintwarden.engine.model import Int64, Toleration
-from taintwarden.kube.wire.kinds import ObjectMeta, TaintObject
+from taintwarden.kube.wire.kinds import Metadata, TaintObject
 from taintwarden.kube.wire.resources import Resource
 
 
@@ -34,7 +34,7 @@ class SliceSpec(msgspec.Struct, rename="camel"):
 class SliceObject(msgspec.Struct):
     """A resource.k8s.io/v1 ResourceSlice."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: SliceSpec = msgspec.field(default_factory=SliceSpec)
 
 
@@ -56,7 +56,7 @@ class TaintRuleSpec(msgspec.Struct, rename="camel"):
 class TaintRuleObject(msgspec.Struct):
     """A resource.k8s.io/v1 DeviceTaintRule."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: TaintRuleSpec = msgspec.field(default_factory=TaintRuleSpec)
 
 
@@ -100,7 +100,7 @@ class DeviceClaimStatus(msgspec.Struct, rename="camel"):
 class DeviceClaimObject(msgspec.Struct):
     """A resource.k8s.io/v1 ResourceClaim."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
     status: DeviceClaimStatus = msgspec.field(default_factory=DeviceClaimStatus)
 
 
