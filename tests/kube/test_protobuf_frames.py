@@ -9,7 +9,14 @@ from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import ExpiredError, Undecodable
-from taintwarden.kube.wire.kinds import NODE_INFO, Identity, ObjectCondition, OwnerReference, PodAnnotations
+from taintwarden.kube.wire.kinds import (
+    MAX_NODE_LABELS,
+    NODE_INFO,
+    Identity,
+    ObjectCondition,
+    OwnerReference,
+    PodAnnotations,
+)
 from taintwarden.kube.wire.resources import BUDGETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 
 BAD_TEXT = b"\xff\xfe"
@@ -226,6 +233,14 @@ def test_a_node() -> None:
         ("sla", "950", MOMENT_TEXT),
         ("spot", "", None),
     ]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_node_with_more_labels_than_any_has_is_not_read(more: int) -> None:
+    meta = {1: "n1", 11: labels(**{f"k{number}": "v" for number in range(MAX_NODE_LABELS + more)})}
+    good, bad = read(FrameDecoder(NODES).page(page({1: meta})))
+    assert [len(one.metadata.labels) for one in good] == [MAX_NODE_LABELS] * (1 - more)
+    assert bad == [Undecodable(Identity("n1"), f"has more than {MAX_NODE_LABELS} labels")] * more
 
 
 def test_the_annotations_of_a_node() -> None:

@@ -16,6 +16,8 @@ what counts stays in memory.
 """
 MAX_TAINTS = 250
 """So many taints of one node count: each is compared for each class of pods on it."""
+MAX_NODE_LABELS = 2_000
+"""A node with more labels is not read: its kubelet may write any number, as often as it wants."""
 MAX_SPREAD_CONSTRAINTS = 32
 """So many topology spread constraints of one pod count."""
 
@@ -81,10 +83,6 @@ class SpreadObject(msgspec.Struct, rename="camel"):
     match_label_keys: list[str] = []
 
 
-class Present(msgspec.Struct, gc=False):
-    """A source of a volume, of which only matters that it is there."""
-
-
 class EmptyDir(msgspec.Struct, gc=False):
     """``spec.volumes[].emptyDir``."""
 
@@ -95,7 +93,7 @@ class PodVolume(msgspec.Struct, rename="camel"):
     """``spec.volumes[]``."""
 
     empty_dir: EmptyDir | None = None
-    host_path: Present | None = None
+    host_path: dict[str, Any] | None = None
 
     @property
     def is_local(self) -> bool:

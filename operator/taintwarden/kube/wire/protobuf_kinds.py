@@ -15,6 +15,7 @@ import msgspec
 from taintwarden.engine.model import Toleration
 from taintwarden.engine.selectors import Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import (
+    MAX_NODE_LABELS,
     MAX_OF_A_POD,
     MAX_SPREAD_CONSTRAINTS,
     MAX_TAINTS,
@@ -204,6 +205,9 @@ class EncodedNodeStatus(NodeStatus):
 
 def _node(found: Any) -> NodeObject:
     meta, taints = found.metadata, found.spec.taints[: MAX_TAINTS + 1]  # one more than count, as of a pod
+    if len(meta.labels) > MAX_NODE_LABELS:
+        msg = f"has more than {MAX_NODE_LABELS} labels"
+        raise ValueError(msg)
     return NodeObject(
         EncodedNodeMeta(
             meta.name,
