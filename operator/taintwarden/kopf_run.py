@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kopf
@@ -18,12 +18,8 @@ from taintwarden.kube.errors import KubeError
 from taintwarden.settings import load_settings
 from taintwarden.telemetry.logs import configure_logs
 
-
-class _Forever:
-    """An API server may be away for long; kopf would end the operator when its list of back-offs ends."""
-
-    def __iter__(self) -> Iterator[float]:
-        return itertools.chain((0.5, 1, 2, 4), itertools.repeat(5))
+BACK_OFFS = itertools.repeat(2)
+"""An API server may be away for long; kopf would end the operator when its list of back-offs ends."""
 
 
 def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]) -> None:
@@ -34,7 +30,7 @@ def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]
         settings.posting.enabled = False
         settings.scanning.disabled = True
         settings.peering.standalone = True
-        settings.networking.error_backoffs = _Forever()
+        settings.networking.error_backoffs = BACK_OFFS
         settings.process.ultimate_exiting_timeout = 30
         try:
             memo.app = await make_app()

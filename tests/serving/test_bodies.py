@@ -70,7 +70,7 @@ async def test_an_answer_that_is_not_read_is_given_up(connection):
     reader, writer, server = connection
     writer.transport.pause_reading()
     writer.write(request())
-    await until(lambda: server.connections == 0)
+    await until(lambda: not len(server._listener))
     writer.transport.resume_reading()
     assert await received_bytes(reader) < len(ANSWER)
 

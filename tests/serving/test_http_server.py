@@ -99,7 +99,7 @@ async def test_nothing_of_it_stays_until_the_collector_runs(server, port):
         await send_each(1)
         first = number_of(web.RequestHandler)
         await send_each(2)
-        await until(lambda: server.connections == 0)
+        await until(lambda: not len(server._listener))
         assert number_of(web.RequestHandler) <= first
 
 
@@ -113,7 +113,7 @@ async def test_what_follows_something_that_is_no_http_does_not_stay(server, port
             with contextlib.suppress(ConnectionError):
                 await writer.drain()
             writer.transport.abort()
-        await until(lambda: server.connections == 0)
+        await until(lambda: not len(server._listener))
         assert number_of(HttpProcessingError) == 0
 
 

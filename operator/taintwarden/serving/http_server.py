@@ -115,11 +115,6 @@ class HttpServer:
         app.on_response_prepare.append(self._say_whether_it_is_the_last)
         self._listener = Listener(self._connection, tls, limits)
 
-    @property
-    def connections(self) -> int:
-        """How many are open."""
-        return len(self._listener)
-
     async def start(self, host: str, port: int) -> None:
         """Listen, on every address of both families where ``host`` is empty.
 
