@@ -2,7 +2,7 @@
 
 import pytest
 
-from taintwarden.controller.decoding.remembered import LONG_TEXTS, SHORT, SHORT_TEXTS, remembered
+from taintwarden.controller.decoding.remembered import LONG, LONG_TEXTS, SHORT, SHORT_TEXTS, remembered
 
 
 @pytest.fixture
@@ -37,6 +37,13 @@ def test_the_oldest_are_dropped_and_parsed_again(parsed, length, room):
     for text in (*texts[1:], texts[0]):
         parse(text)
     assert parsed == [texts[0]]
+
+
+def test_a_text_that_is_too_long_to_count_is_not_kept(parsed):
+    parse = parsing(parsed)
+    for _ in range(2):
+        parse("x" * (LONG + 1))
+    assert len(parsed) == 2
 
 
 def test_long_texts_do_not_take_the_place_of_short_ones(parsed):

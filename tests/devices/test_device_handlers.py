@@ -79,7 +79,6 @@ def test_a_time_that_is_none_counts_as_not_set():
 @pytest.mark.parametrize(
     ("spec", "selected"),
     [
-        ({}, {"selects": False}),
         ({"deviceSelector": {}}, {}),
         ({"deviceSelector": {"driver": "d", "pool": "p"}}, {"driver": "d", "pool": "p"}),
     ],
@@ -87,6 +86,15 @@ def test_a_time_that_is_none_counts_as_not_set():
 def test_a_rule_selects_as_it_says(spec, selected):
     taint = DeviceTaint("health", "79", "NoSchedule", latest_moment(AT))
     assert taint_rule(rule_object(**spec)) == TaintRule(taint, **selected)
+
+
+def test_a_rule_without_a_selector_is_none_and_one_that_loses_it_is_gone():
+    fed = Fed(TaintRuleHandler)
+    fed.handler.seen(rule_object())
+    assert fed.kinds == []
+    fed.handler.seen(rule_object(deviceSelector={}))
+    fed.handler.seen(rule_object())
+    assert fed.kinds == ["TaintRuleChanged", "TaintRuleChanged gone"]
 
 
 def test_a_claim_has_its_devices_and_its_pods():
@@ -171,7 +179,7 @@ def test_a_slice_that_says_the_same_again_is_not_passed_on():
 
 def test_what_a_list_does_not_name_is_gone():
     fed = Fed(TaintRuleHandler)
-    fed.handler.seen(rule_object())
+    fed.handler.seen(rule_object(deviceSelector={}))
     fed.handler.list_began()
     fed.handler.listed([])
     fed.handler.list_ended("7")
@@ -182,7 +190,7 @@ def test_what_a_list_does_not_name_is_gone():
     ("handler", "obj"),
     [
         ((SliceHandler, EVERY), slice_object({"name": "gpu-0", "taints": [TAINT]})),
-        ((TaintRuleHandler,), rule_object()),
+        ((TaintRuleHandler,), rule_object(deviceSelector={})),
     ],
 )
 def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):

@@ -231,7 +231,6 @@ BY_RULES = {
     ),
     "a rule for another driver": Case([WELL, *USED, rule(driver="nic.example.com")]),
     "a rule for another pool": Case([WELL, *USED, rule(pool="n2")]),
-    "a rule without a selector": Case([WELL, *USED, rule(selects=False)]),
     "a rule is changed and selects another pool": Case([[rule(pool=POOL), rule(pool="n2")], WELL, *USED]),
     "a rule is changed and selects this pool": Case([[rule(pool="n2"), rule(pool=POOL)], WELL, *USED], {"a": AT_ONCE}),
     "a rule is deleted": Case([[rule(pool=POOL), WELL, *USED, rule_gone()]]),

@@ -151,7 +151,7 @@ class TaintRuleHandler(DeviceHandler[TaintRuleObject, TaintRule]):
     event = events.TaintRuleChanged
 
     def read(self, obj: TaintRuleObject) -> TaintRule | None:
-        """The rule, of whatever driver."""
+        """The rule, of whatever driver, if it selects any device."""
         return taint_rule(obj)
 
     def share(self, key: str, found: TaintRule) -> tuple[str, int, int]:
@@ -192,11 +192,11 @@ def device_slice(obj: SliceObject) -> Slice:
     return Slice(spec.driver, pool.name, pool.generation, pool.resource_slice_count, devices, spec.node_name)
 
 
-def taint_rule(obj: TaintRuleObject) -> TaintRule:
-    """What of a rule matters."""
+def taint_rule(obj: TaintRuleObject) -> TaintRule | None:
+    """What of a rule matters; None if it selects no device."""
     selector = obj.spec.device_selector
     if selector is None:
-        return TaintRule(_taint(obj.spec.taint), selects=False)
+        return None
     return TaintRule(_taint(obj.spec.taint), selector.driver, selector.pool, selector.device)
 
 

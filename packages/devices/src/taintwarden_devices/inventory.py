@@ -52,13 +52,12 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class TaintRule(msgspec.Struct, frozen=True):
-    """A DeviceTaintRule. What it does not name selects every device; without ``selects`` it selects none."""
+    """A DeviceTaintRule. What it does not name selects every device."""
 
     taint: DeviceTaint
     driver: str | None = None
     pool: str | None = None
     device: str | None = None
-    selects: bool = True
 
     @property
     def selector(self) -> tuple[str | None, str | None, str | None]:
@@ -212,10 +211,10 @@ class DeviceInventory:
         before = self._rules.pop(name, None)
         if before is not None:
             _drop(self._rules_for, before.selector, name)
-        if found is not None and found.selects:
+        if found is not None:
             self._rules[name] = found
             self._rules_for.setdefault(found.selector, {})[name] = None
-        return [one for one in (before, found) if one is not None and one.selects and before != found]
+        return [one for one in (before, found) if one is not None and before != found]
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:
         """A claim is allocated like this, or is not. Returns the consumers that have other devices because of it."""
