@@ -74,6 +74,17 @@ async def test_many_come_in_parts(told):
     assert [changes for _, changes in told.steps] == [["a"], ["b", "c"], ["d", "e"], ["f"]]
 
 
+@pytest.mark.parametrize("told", [2], indirect=True)
+async def test_the_parts_of_one_namespace_hold_up_no_other(told):
+    for change in "abcdef":
+        told.put(change, change, "loud")
+    for change in ("x1", "x2"):
+        told.put("x", change, "quiet")
+    await asyncio.sleep(1.5)
+    passed_on = [changes for _, changes in told.steps]
+    assert passed_on.index(["x2"]) < passed_on.index(["f"])
+
+
 async def test_what_waits_may_be_passed_on_sooner(told):
     for change in ("a1", "b1", "a2"):
         told.put(change[0], change)

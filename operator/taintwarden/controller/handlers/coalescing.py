@@ -1,7 +1,6 @@
 """Changes of the objects of one namespace, together and not too often: a tenant may write as often as it wants."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn, TypeVar
 
@@ -26,9 +25,8 @@ class Coalescer(Generic[Change]):
         self._at_once = at_once
         self._waiting: dict[str, dict[str, Change]] = {}
         """Namespace -> key -> change, of each namespace that pauses."""
-        self._pauses: deque[tuple[float, str]] = deque()
-        """When they end, by the clock of the event loop."""
-        self._begun = asyncio.Event()
+        self._begun: asyncio.Queue[str] = asyncio.Queue()
+        """Namespaces whose pause begins."""
 
     def put(self, namespace: str, key: str, change: Change) -> None:
         """An object of the namespace changed."""
@@ -36,7 +34,7 @@ class Coalescer(Generic[Change]):
         if waiting is None:
             self._pass_on([change])
             self._waiting[namespace] = {}
-            self._pause(namespace)
+            self._begun.put_nowait(namespace)
         else:
             waiting.pop(key, None)
             waiting[key] = change
@@ -50,31 +48,20 @@ class Coalescer(Generic[Change]):
 
     async def run(self) -> NoReturn:
         """Pass on what waits when its pause is over, forever."""
-        while True:
-            self._begun.clear()
-            if not self._pauses:
-                await self._begun.wait()
-            ends_at, namespace = self._pauses[0]
-            await asyncio.sleep(ends_at - _now())
-            self._pauses.popleft()
-            await self._end(namespace)
+        async with asyncio.TaskGroup() as pauses:
+            while True:
+                pauses.create_task(self._pause(await self._begun.get()))
 
-    async def _end(self, namespace: str) -> None:
+    async def _pause(self, namespace: str) -> None:
+        """Pause until nothing more has come."""
         waiting = self._waiting[namespace]
-        if not waiting:
-            del self._waiting[namespace]
-            return
-        keys = list(waiting)
-        for first in range(0, len(keys), self._at_once):
-            # What was passed on by a flush meanwhile, or changed once more, is not there any more, or is newer.
-            self._pass_on([waiting.pop(key) for key in keys[first : first + self._at_once] if key in waiting])
-            await asyncio.sleep(0)
-        self._pause(namespace)
-
-    def _pause(self, namespace: str) -> None:
-        self._pauses.append((_now() + self._seconds, namespace))
-        self._begun.set()
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(self._seconds)
+            if not waiting:
+                del self._waiting[namespace]
+                return
+            keys = list(waiting)
+            for first in range(0, len(keys), self._at_once):
+                # What was passed on by a flush meanwhile, or changed once more, is not there any more, or is newer.
+                self._pass_on([waiting.pop(key) for key in keys[first : first + self._at_once] if key in waiting])
+                await asyncio.sleep(0)
