@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from taintwarden.api.policies import parse_policy
@@ -342,11 +343,13 @@ def following(told: list[tuple[str, ...]]) -> PolicyStore:
     return PolicyStore(lambda _: None, lambda *_: None, changes=PolicyChanges(lambda *change: told.append(change)))
 
 
-def test_what_an_edit_changed_is_told():
+@pytest.mark.parametrize("encoded", [lambda spec: spec, lambda spec: msgspec.Raw(msgspec.json.encode(spec))])
+def test_what_an_edit_changed_is_told(encoded):
     told: list[tuple[str, ...]] = []
     store = following(told)
     store.seen(stored("a", "DryRun"))
-    store.seen(stored("a", "Enforce", generation=2))
+    edited = stored("a", "Enforce", generation=2)
+    store.seen(edited | {"spec": encoded(edited["spec"])})
     assert told == [("a", "uid-a", "edited", "spec.mode is Enforce, it was DryRun")]
 
 

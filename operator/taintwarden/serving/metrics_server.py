@@ -59,7 +59,6 @@ class MetricsServer:
         self._reload_seconds = reload_seconds
         self._scrapers = Scrapers(client, lambda: clock().monotonic)
         self._tls = server_context()
-        self._served = b""
         self._reloading: asyncio.Task[None] | None = None
         app = web.Application(client_max_size=1)
         app.add_routes([web.get(METRICS_PATH, self._scrape)])
@@ -126,6 +125,4 @@ class MetricsServer:
             load_chain(self._tls, pair.certificate + pair.key)
             return
         pem = (self._folder / CERTIFICATE).read_bytes().rstrip() + b"\n" + (self._folder / KEY).read_bytes()
-        if pem != self._served:
-            load_chain(self._tls, pem)
-            self._served = pem
+        load_chain(self._tls, pem)

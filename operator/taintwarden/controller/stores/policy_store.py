@@ -34,7 +34,8 @@ class PolicyStore(Store[Policy]):
         *,
         dry_run: bool = False,
     ) -> None:
-        super().__init__(_parse_dry if dry_run else parse_policy, issue)
+        super().__init__(self._parsed, issue)
+        self._dry_run = dry_run
         self._changed = changed
         self._rivals: dict[str, str] = {}
         """The policies that name another source for a key than an older one does, with the reason."""
@@ -45,10 +46,15 @@ class PolicyStore(Store[Policy]):
         if self._guards is not None:
             self._guards.seen(obj)
 
-    def _spec_changed(self, key: str, obj: Mapping[str, Any]) -> None:
+    def _parsed(self, obj: Mapping[str, Any]) -> Policy:
+        """A policy whose spec is new. With ``dry_run`` one that enforces has mode DryRun; a paused one stays paused."""
         if self._changes is not None:
             self._changes.seen(obj)
-        super()._spec_changed(key, obj)
+        policy = parse_policy(obj)
+        if not self._dry_run:
+            return policy
+        mode = Mode.DRY_RUN if policy.mode is Mode.ENFORCE else policy.mode
+        return msgspec.structs.replace(policy, mode=mode, rehearses=True)
 
     def _forget(self, key: str) -> None:
         super()._forget(key)
@@ -75,10 +81,3 @@ class PolicyStore(Store[Policy]):
         super()._publish()
         if self._guards is not None:
             self._guards.apply_resets()
-
-
-def _parse_dry(obj: Mapping[str, Any]) -> Policy:
-    """The policy in mode DryRun. A paused one stays paused: it reports nothing."""
-    policy = parse_policy(obj)
-    mode = Mode.DRY_RUN if policy.mode is Mode.ENFORCE else policy.mode
-    return msgspec.structs.replace(policy, mode=mode, rehearses=True)

@@ -6,10 +6,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
 
-import msgspec
-
 from taintwarden.api.types import GROUP
-from taintwarden.kube.errors import NOT_JSON
 
 PAUSED_BY_ANNOTATION = f"{GROUP}/paused-by"
 """Who paused the policy, when and why, as text."""
@@ -43,7 +40,8 @@ class PolicyChanges:
         """A policy is new, or its spec is another one, valid or not."""
         meta = obj["metadata"]
         before = self._specs.get(meta["name"])
-        now = self._specs[meta["name"]] = _decoded(obj.get("spec"))
+        spec = obj.get("spec")
+        now = self._specs[meta["name"]] = dict(spec) if isinstance(spec, Mapping) else {}
         if before is not None:
             for kind, note in _differences(before, now, meta.get("annotations") or {}):
                 self._report(meta["name"], meta.get("uid", ""), kind, note)
@@ -51,15 +49,6 @@ class PolicyChanges:
     def gone(self, name: str) -> None:
         """It was deleted."""
         self._specs.pop(name, None)
-
-
-def _decoded(spec: Any) -> dict[str, Any]:
-    """A spec that is no object has no fields."""
-    try:
-        found = msgspec.json.decode(spec) if isinstance(spec, msgspec.Raw) else spec
-    except NOT_JSON:  # its store says so
-        return {}
-    return dict(found) if isinstance(found, Mapping) else {}
 
 
 def _differences(
