@@ -40,8 +40,8 @@ async def connection(
     seconds = getattr(request, "param", REQUEST_SECONDS)
     nobody = lambda *_: None  # noqa: E731
     made = Bodies(nobody, lambda _: "", nobody, max_bytes=MAX_BYTES, request_seconds=seconds)
-    server = HttpServer(made.app({"ask": answer}), "--port", tls)
-    await server.start(HOST, port)
+    server = HttpServer(made.app({"ask": answer}), HOST, port, "--port", tls)
+    await server.start()
     trusting = ssl.create_default_context(cadata=pair.certificate.decode())
     reader, writer = await asyncio.open_connection(HOST, port, ssl=trusting, server_hostname="localhost")
     yield reader, writer, server
@@ -95,8 +95,8 @@ class Asked:
             max_bytes=MAX_BYTES,
             request_seconds=request_seconds,
         )
-        server = HttpServer(made.app({"ask": answer}), "--port")
-        await server.start(HOST, self.port)
+        server = HttpServer(made.app({"ask": answer}), HOST, self.port, "--port")
+        await server.start()
         try:
             yield
         finally:

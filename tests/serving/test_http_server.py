@@ -44,8 +44,8 @@ async def _read(request: web.Request) -> web.Response:
 async def server(port: int) -> AsyncIterator[HttpServer]:
     app = web.Application()
     app.add_routes([web.get("/", _read), web.post("/", _read)])
-    made = HttpServer(app, "--http-port")
-    await made.start(HOST, port)
+    made = HttpServer(app, HOST, port, "--http-port")
+    await made.start()
     yield made
     await made.stop()
 
@@ -129,8 +129,8 @@ async def test_what_is_no_http_is_not_repeated(port, server, what):
 
 
 async def test_headers_that_do_not_end_are_not_waited_for(port):
-    server = HttpServer(web.Application(), "--http-port", limits=ConnectionLimits(first_answer_seconds=0.2))
-    await server.start(HOST, port)
+    server = HttpServer(web.Application(), HOST, port, "--http-port", limits=ConnectionLimits(first_answer_seconds=0.2))
+    await server.start()
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(b"GET / HTTP/1.1\r\nX-A: ")
     async with asyncio.timeout(60):
@@ -149,8 +149,8 @@ async def test_each_kind_of_error_of_ours_is_logged_once_in_a_while(port, caplog
 
     app = web.Application()
     app.add_routes([web.get("/", fail)])
-    server = HttpServer(app, "--http-port")
-    await server.start(HOST, port)
+    server = HttpServer(app, HOST, port, "--http-port")
+    await server.start()
     for error in ("key", "key", "value", "http"):
         await sent(port, f"GET /?error={error} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     await server.stop()

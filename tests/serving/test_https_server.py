@@ -192,7 +192,7 @@ async def test_a_replica_that_stops_tells_callers_to_ask_another_one(server, api
         await asyncio.sleep(0)
         await call()
         lingering.cancel()
-        await until(lambda: not len(server._server._listener))
+        await until(lambda: not len(server._listener))
     assert told == [None, "close"]
 
 

@@ -63,7 +63,7 @@ async def test_whoever_may_gets_the_metrics(server, port):
 async def test_without_a_port_nothing_listens():
     started = make(0)
     await started.start()
-    assert started._server._listener._sockets == []
+    assert started._listener._sockets == []
     await started.stop()
 
 

@@ -87,6 +87,8 @@ class HttpServer:
 
     Args:
         app: what answers.
+        host: address to listen on; empty for every address of both families.
+        port: the port.
         port_flag: the flag that sets the port, for errors.
         tls: the certificate to serve with; None for plain HTTP.
         limits: what clients may take of the port.
@@ -98,6 +100,8 @@ class HttpServer:
     def __init__(
         self,
         app: web.Application,
+        host: str,
+        port: int,
         port_flag: str,
         tls: ssl.SSLContext | None = None,
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
@@ -108,15 +112,15 @@ class HttpServer:
         bounds = {"max_headers": MAX_HEADERS, "max_field_size": MAX_FIELD_BYTES, "max_line_size": MAX_FIELD_BYTES}
         self._parameters = {"access_log": None, **bounds, **parameters}
         self._runner = web.AppRunner(app, shutdown_timeout=shutdown_timeout)
-        self._port_flag = port_flag
+        self._host, self._port, self._port_flag = host, port, port_flag
         self._takes_bodies = limits.takes_bodies
         self._is_ending = False
         self._is_logged = Seldom()
         app.on_response_prepare.append(self._say_whether_it_is_the_last)
         self._listener = Listener(self._connection, tls, limits)
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen, on every address of both families where ``host`` is empty.
+    async def start(self) -> None:
+        """Listen.
 
         Raises:
             ConfigError: the port is not to be had.
@@ -124,9 +128,11 @@ class HttpServer:
         """
         await self._runner.setup()
         try:
-            self._listener.start(host, port)
+            self._listener.start(self._host, self._port)
         except OSError as error:
-            msg = f"cannot listen on {host or '*'}:{port} (--http-host, {self._port_flag}): {error.strerror}"
+            msg = (
+                f"cannot listen on {self._host or '*'}:{self._port} (--http-host, {self._port_flag}): {error.strerror}"
+            )
             raise ConfigError(msg) from error
 
     def end_after_answers(self) -> None:

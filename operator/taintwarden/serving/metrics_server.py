@@ -32,7 +32,7 @@ _STATUS = {Access.UNKNOWN: 401, Access.FORBIDDEN: 403, Access.BUSY: 429, Access.
 log = structlog.get_logger()
 
 
-class MetricsServer:
+class MetricsServer(HttpServer):
     """The metrics of one replica, if they have a port of their own.
 
     Args:
@@ -52,7 +52,6 @@ class MetricsServer:
         clock: Clock,
         reload_seconds: float = RELOAD_SECONDS,
     ) -> None:
-        self._host, self._port = settings.http_host, settings.metrics_port
         self._folder = settings.metrics_certificate and Path(settings.metrics_certificate)
         self._exposition = Exposition(metrics)
         self._clock = clock
@@ -62,8 +61,10 @@ class MetricsServer:
         self._reloading: asyncio.Task[None] | None = None
         app = web.Application(client_max_size=1)
         app.add_routes([web.get(METRICS_PATH, self._scrape)])
-        self._server = HttpServer(
+        super().__init__(
             app,
+            settings.http_host,
+            settings.metrics_port,
             "--metrics-port",
             self._tls,
             LIMITS,
@@ -86,7 +87,7 @@ class MetricsServer:
         except OSError as error:  # an SSLError is one
             msg = f"cannot use {self._folder} (--metrics-certificate): {error.strerror or error}"
             raise ConfigError(msg) from error
-        await self._server.start(self._host, self._port)
+        await super().start()
         if self._folder:
             self._reloading = asyncio.create_task(self._reload())
 
@@ -95,12 +96,12 @@ class MetricsServer:
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
-        await self._server.stop()
+        await super().stop()
 
     async def _scrape(self, request: web.Request) -> web.Response:
         access = await self._scrapers.access(request.headers.get("Authorization", ""))
         if access is Access.ALLOWED:
-            self._server.answered(request)
+            self.answered(request)
             return await self._exposition.response()
         refusal = web.Response(status=_STATUS[access], text=access.value + "\n")
         if access is Access.UNKNOWN:

@@ -16,7 +16,7 @@ millisecond of the event loop that evicts.
 STOP_SECONDS = 1.0
 
 
-class ProbeServer:
+class ProbeServer(HttpServer):
     """The plain port of one process.
 
     Args:
@@ -35,8 +35,6 @@ class ProbeServer:
         dead: Callable[[], str],
         metrics: Callable[[], bytes],
     ) -> None:
-        self._host, self._port = settings.http_host, settings.http_port
-
         async def livez(_: web.Request) -> web.Response:
             return _answer(dead())
 
@@ -52,27 +50,16 @@ class ProbeServer:
                 return await exposition.response()
 
             app.add_routes([web.get("/metrics", scrape)])
-        self._server = HttpServer(
+        super().__init__(
             app,
+            settings.http_host,
+            settings.http_port,
             "--http-port",
             limits=LIMITS,
             shutdown_timeout=STOP_SECONDS,
             lingering_time=0.0,  # no body is waited for
         )
-        self._server.end_after_answers()  # one request each: the limit on connections is one on requests
-
-    async def start(self) -> None:
-        """Listen.
-
-        Raises:
-            ConfigError: the port is not to be had.
-
-        """
-        await self._server.start(self._host, self._port)
-
-    async def stop(self) -> None:
-        """Close."""
-        await self._server.stop()
+        self.end_after_answers()  # one request each: the limit on connections is one on requests
 
 
 def _answer(problem: str) -> web.Response:

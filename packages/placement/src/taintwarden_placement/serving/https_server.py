@@ -34,7 +34,7 @@ STOP_SECONDS = 2.0
 log = structlog.get_logger()
 
 
-class HttpsServer:
+class HttpsServer(HttpServer):
     """What one replica answers with, and the certificate that it keeps.
 
     Args:
@@ -59,7 +59,6 @@ class HttpsServer:
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
         **keeping: Any,
     ) -> None:
-        self._host, self._port = settings.http_host, settings.webhook_port
         self._names = frozenset(filter(None, (name.strip() for name in settings.webhook_client_names.split(","))))
         self._tls = server_context()
         if settings.webhook_client_ca is not None:
@@ -77,8 +76,10 @@ class HttpsServer:
             clock=clock,
             **keeping,
         )
-        self._server = HttpServer(
-            make_app(self._refuse, self._answered),
+        super().__init__(
+            make_app(self._refuse, self.answered),
+            settings.http_host,
+            settings.webhook_port,
             "--webhook-port",
             self._tls,
             limits,
@@ -89,23 +90,10 @@ class HttpsServer:
             auto_decompress=False,  # callers compress nothing, and a small body may stand for gigabytes
         )
 
-    async def start(self) -> None:
-        """Listen. Calls fail until there is a certificate, which the keeper brings.
-
-        Raises:
-            ConfigError: the port is not to be had.
-
-        """
-        await self._server.start(self._host, self._port)
-
     async def linger(self) -> None:
         """Answer on for a while, so that no call is lost in an upgrade. Callers keep connections: once on each."""
-        self._server.end_after_answers()
+        self.end_after_answers()
         await asyncio.sleep(LINGER_SECONDS)
-
-    async def stop(self) -> None:
-        """Wait for calls in progress, then close."""
-        await self._server.stop()
 
     def unready(self) -> str:
         """Why this replica is not ready for calls yet; empty if it is."""
@@ -140,6 +128,3 @@ class HttpsServer:
         except ssl.SSLError as error:
             msg = f"OpenSSL does not take it: {error.reason or error}"
             raise UnusablePair(msg) from error
-
-    def _answered(self, request: web.Request) -> None:
-        self._server.answered(request)
