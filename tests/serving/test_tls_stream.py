@@ -58,7 +58,7 @@ class Above(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
-    def received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         self.data += data
         if self.pauses and self.transport is not None:
             self.transport.pause_reading()

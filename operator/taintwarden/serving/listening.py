@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 
-from taintwarden.serving.tls_stream import Above, TlsLimits, TlsStream
+from taintwarden.serving.tls_stream import TlsLimits, TlsStream
 
 ACCEPT_RETRY_SECONDS = 1.0
 """After a failure to accept, as when there are no file descriptors left."""
@@ -128,7 +128,7 @@ class Listener:
         return next(waiting, None) or next(iter(self._open.values()))
 
 
-class _Connection(asyncio.BufferedProtocol, Above):
+class _Connection(asyncio.BufferedProtocol):
     """One connection, from before its handshake to its end. What is said on it is the business of what ``make`` makes.
 
     Once it is over it refers to nothing: its buffers would stay in memory until the collector runs.
@@ -155,7 +155,7 @@ class _Connection(asyncio.BufferedProtocol, Above):
         self._withheld = b""
         self._forget = forget
         self._overdue: asyncio.TimerHandle | None = None
-        self._stream = None if tls is None else TlsStream(self, tls, limits.tls)
+        self._stream = None if tls is None else TlsStream(cast("asyncio.Protocol", self), tls, limits.tls)
         self._task = asyncio.create_task(self._begin(accepted, self._stream or self))
 
     async def _begin(self, accepted: socket.socket, lowest: asyncio.BaseProtocol) -> None:
@@ -197,9 +197,9 @@ class _Connection(asyncio.BufferedProtocol, Above):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass on."""
-        self.received(bytes(self._buffer[:nbytes]))
+        self.data_received(bytes(self._buffer[:nbytes]))
 
-    def received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         """Pass on what the client has sent."""
         if self._limits.takes_bodies:
             self._inner.data_received(data)

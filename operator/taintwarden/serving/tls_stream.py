@@ -31,16 +31,6 @@ def server_context() -> ssl.SSLContext:
     return made
 
 
-class Above(asyncio.BaseProtocol):
-    """What speaks above TLS. It is not made before the handshake is done, and may be lost before that."""
-
-    def received(self, data: bytes) -> None:
-        """The client has sent it."""
-
-    def eof_received(self) -> bool | None:
-        """Nothing more comes."""
-
-
 class TlsLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one client may take."""
 
@@ -57,14 +47,14 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
     Once it is over it refers to nothing: its buffers would stay in memory until the collector runs.
 
     Args:
-        above: what speaks.
+        above: what speaks. It is not made before the handshake is done, and may be lost before that.
         tls: the certificate to serve with.
         limits: what the client may take.
 
     """
 
-    def __init__(self, above: Above, tls: ssl.SSLContext, limits: TlsLimits) -> None:
-        self._above: Above | None = above
+    def __init__(self, above: asyncio.Protocol, tls: ssl.SSLContext, limits: TlsLimits) -> None:
+        self._above: asyncio.Protocol | None = above
         self._limits = limits
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -247,7 +237,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
                 self.close()
                 return
             self._spare -= 1
-            self._above.received(data)
+            self._above.data_received(data)
 
     def _flush(self) -> None:
         """Send what OpenSSL has written."""

@@ -22,22 +22,17 @@ class User(msgspec.Struct, frozen=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
-class _TokenStatus(msgspec.Struct, frozen=True):
+class _ReviewStatus(msgspec.Struct, frozen=True):
+    """What the server says of a token, or of a right."""
+
     authenticated: bool = False
     user: User = User()
-
-
-class _TokenReview(msgspec.Struct, frozen=True):
-    status: _TokenStatus
-
-
-class _AccessStatus(msgspec.Struct, frozen=True):
     allowed: bool = False
     denied: bool = False
 
 
-class _AccessReview(msgspec.Struct, frozen=True):
-    status: _AccessStatus
+class _Review(msgspec.Struct, frozen=True):
+    status: _ReviewStatus
 
 
 async def review_token(client: Client, token: str) -> User | None:
@@ -48,7 +43,7 @@ async def review_token(client: Client, token: str) -> User | None:
         Unreachable: it did not answer, or not with a review.
 
     """
-    status = decoded(await _create(client, *_TOKEN_REVIEW, {"token": token}), _TokenReview, "review").status
+    status = await _review(client, *_TOKEN_REVIEW, {"token": token})
     return status.user if status.authenticated and status.user.username else None
 
 
@@ -67,10 +62,11 @@ async def may_get(client: Client, user: User, path: str) -> bool:
         "extra": user.extra,
         "nonResourceAttributes": {"path": path, "verb": "get"},
     }
-    status = decoded(await _create(client, *_ACCESS_REVIEW, asked), _AccessReview, "review").status
+    status = await _review(client, *_ACCESS_REVIEW, asked)
     return status.allowed and not status.denied
 
 
-async def _create(client: Client, version: str, kind: str, plural: str, spec: dict[str, Any]) -> bytes:
+async def _review(client: Client, version: str, kind: str, plural: str, spec: dict[str, Any]) -> _ReviewStatus:
     body = {"apiVersion": version, "kind": kind, "spec": spec}
-    return await client.request("POST", f"/apis/{version}/{plural}", body=body, timeout_seconds=TIMEOUT_SECONDS)
+    answer = await client.request("POST", f"/apis/{version}/{plural}", body=body, timeout_seconds=TIMEOUT_SECONDS)
+    return decoded(answer, _Review, "review").status

@@ -7,17 +7,14 @@ import msgspec
 
 from taintwarden.kube.http.client import APPLY_PATCH, MERGE_PATCH, REQUEST_TIMEOUT_SECONDS, Client
 from taintwarden.kube.wire.answers import decoded
+from taintwarden.kube.wire.kinds import Metadata
 
 Fence = Callable[[], bool]
 """Asked immediately before a request is sent: whether its reason still stands, for example the leadership."""
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
 class _Patched(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
 
 
 async def patch(
