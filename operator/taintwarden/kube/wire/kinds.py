@@ -340,14 +340,9 @@ class CustomAnnotations(msgspec.Struct, gc=False, omit_defaults=True):
     paused_by: str | None = msgspec.field(default=None, name="taintwarden.io/paused-by")
 
 
-class CustomMeta(msgspec.Struct, rename="camel", omit_defaults=True):
+class CustomMeta(Metadata, rename="camel", omit_defaults=True):
     """``metadata`` of an object of our own kinds."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: Int64 = 0
     creation_timestamp: str | None = None
     annotations: CustomAnnotations | None = None
 
