@@ -266,10 +266,7 @@ def _kind_of(reference: OwnerReference) -> str:
 
 def is_ready(obj: PodObject) -> bool:
     """Whether the pod's condition Ready is True."""
-    for one in obj.status.conditions:
-        if one.type == "Ready":
-            return one.status == "True"
-    return False
+    return any(one.type == "Ready" and one.status == "True" for one in obj.status.conditions)
 
 
 def desired_parallelism(obj: WorkloadObject) -> int:

@@ -1,6 +1,5 @@
 """Handlers that compare lists themselves, and pass existing and deleted objects to the machine one by one."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from sys import intern
 from typing import Any, Generic
@@ -17,13 +16,12 @@ from taintwarden.telemetry.metrics import Metrics
 class KeyedHandler(StreamHandler[Object], Generic[Object]):
     """Stores by key what was passed on, so that a list can be compared with it."""
 
+    gone: Callable[[Any], Event]
+    """The event that withdraws what was passed on, by its key."""
+
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
         self._passed_on: dict[Any, object] = {}
-
-    @abstractmethod
-    def gone(self, key: Any) -> Event:
-        """The event that withdraws what was passed on."""
 
     def lose(self, key: Any) -> None:
         """Withdraw what was passed on, if anything."""
@@ -40,6 +38,8 @@ class KeyedHandler(StreamHandler[Object], Generic[Object]):
 class NamespaceHandler(KeyedHandler[NamespaceObject]):
     """Receives the namespace stream."""
 
+    gone = events.NamespaceSeen
+
     def see(self, key: str, obj: NamespaceObject) -> None:
         """Pass on its labels."""
         self._passed_on[key] = None
@@ -49,10 +49,6 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
         """The namespace is still there, also if a list says so."""
         super().undecodable(what, reason)
         self._listed[what.name] = None
-
-    def gone(self, key: str) -> Event:
-        """The namespace is gone."""
-        return events.NamespaceSeen(key)
 
 
 DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
@@ -67,6 +63,8 @@ DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
 
 class WorkloadHandler(KeyedHandler[WorkloadObject]):
     """Receives the stream of one kind of controllers of pods."""
+
+    gone = events.WorkloadSeen
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
@@ -86,10 +84,6 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         if self._passed_on.get(key) != replicas:
             self._passed_on[key] = replicas
             self.feed(events.WorkloadSeen(key, replicas))
-
-    def gone(self, key: WorkloadKey) -> Event:
-        """The controller is gone."""
-        return events.WorkloadSeen(key)
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Its number is not known any more, and an old one must not count."""

@@ -21,7 +21,6 @@ class _Stored(msgspec.Struct):
     uid: str
     guard: Any = None
     """``status.guard``."""
-    record: GuardRecord = GuardRecord()
     asked: str = ""
     """The value of the annotation that requests a reset; empty: there is none."""
     handed_on: str = ""
@@ -53,8 +52,7 @@ class GuardStore:
         guard = (obj.get("status") or {}).get("guard")
         if is_new or guard != stored.guard:
             stored.guard = guard
-            stored.record = self._read(name, guard)
-            self._feed(events.GuardRestored(name, stored.record))
+            self.restore(name)
 
     def gone(self, name: str) -> None:
         """A policy was deleted."""
@@ -70,7 +68,7 @@ class GuardStore:
     def restore(self, *names: str) -> None:
         """Pass on the records of these policies again, or all. A leader ignores those of guards that it has."""
         for name in names or self._stored:
-            self._feed(events.GuardRestored(name, self._stored[name].record))
+            self._feed(events.GuardRestored(name, self._read(name, self._stored[name].guard)))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed."""

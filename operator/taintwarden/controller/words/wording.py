@@ -120,8 +120,7 @@ def why_held(limit: str, detail: str) -> str:
 
 def blind(streams: Iterable[str]) -> str:
     """An operator that is cut off from some streams evicts nothing, and does not know which pods have to leave."""
-    text = ", ".join(streams)
-    return f"nothing is evicted: the operator receives no changes of {text}, so it cannot know which pods have to leave"
+    return f"nothing is evicted: {no_changes(streams)}, so it cannot know which pods have to leave"
 
 
 def no_changes(streams: Iterable[str]) -> str:
