@@ -1,9 +1,8 @@
 """What one object may weigh. The API server limits it to 1.5 MB and nothing else; what counts stays in memory."""
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
-from taintwarden.engine.model import Owner, Toleration
+from taintwarden.engine.model import Owner
 from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.wire.kinds import (
     MAX_OF_A_POD,
@@ -26,19 +25,10 @@ def labels(obj: PodObject) -> Mapping[str, str]:
     return found if len(found) <= MAX_OF_A_POD else dict(sorted(found.items())[:MAX_OF_A_POD])
 
 
-def tolerations(obj: PodObject) -> tuple[Toleration, ...]:
-    """The native tolerations of a pod that count: the first ones."""
-    return tuple(obj.spec.tolerations[:MAX_OF_A_POD])
-
-
-def claims(obj: PodObject) -> Iterator[str]:
-    """The names of the claims of a pod of a PodGroup that count: the first ones."""
-    return islice(_claims(obj), MAX_OF_A_POD)
-
-
-def _claims(obj: PodObject) -> Iterator[str]:
+def claims(obj: PodObject) -> list[str]:
+    """The names of the claims of a pod of a PodGroup, of which the first ones count."""
     named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if obj.spec.scheduling_group else ()
-    return (one.resource_claim_name for one in named if one.resource_claim_name)
+    return [one.resource_claim_name for one in named if one.resource_claim_name]
 
 
 def spread(obj: PodObject) -> list[SpreadObject]:
@@ -61,7 +51,7 @@ def faults(obj: PodObject) -> Iterator[FieldError]:
     for path, items in (
         ("metadata.labels", obj.metadata.labels),
         ("spec.tolerations", obj.spec.tolerations),
-        ("spec.resourceClaims", list(_claims(obj))),
+        ("spec.resourceClaims", claims(obj)),
     ):
         if len(items) > MAX_OF_A_POD:
             reason = f"has more than {MAX_OF_A_POD} items, and only the first {MAX_OF_A_POD} count"

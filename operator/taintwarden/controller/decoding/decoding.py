@@ -42,6 +42,7 @@ from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.text import printable
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (
+    MAX_OF_A_POD,
     MAX_TAINTS,
     BudgetObject,
     NodeObject,
@@ -167,7 +168,7 @@ class Decoder:
         return self._interner.pod_class(
             intern(meta.namespace),
             labels,
-            Tolerations(bounds.tolerations(obj), extended),
+            Tolerations(tuple(spec.tolerations[:MAX_OF_A_POD]), extended),
             priority=spec.priority or 0,
             daemon_set=owner is not None and owner.kind.partition(".")[0] == "DaemonSet",
             do_not_evict=opted.evictions,
@@ -235,7 +236,7 @@ class Decoder:
 
 def _group(obj: PodObject) -> SchedulingGroup | None:
     """The PodGroup of a pod, with the names of the claims in which the pod names one that exists."""
-    group, claims = obj.spec.scheduling_group, set(bounds.claims(obj))
+    group, claims = obj.spec.scheduling_group, set(bounds.claims(obj)[:MAX_OF_A_POD])
     if group is None or not group.pod_group_name or not claims:
         return None
     return SchedulingGroup(group.pod_group_name, tuple(sorted(claims)))
