@@ -589,8 +589,8 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
 def test_what_is_not_followed_any_more_is_not_out_of_date():
     rig = Devices(for_devices()).with_device(tainted())
     rig.feed(device_events.StreamChanged("resourceslices", live=False))
-    rig.process(device_events.DevicesKnown(known=False))
-    assert rig.machine.view.report(rig.now)[0].devices.blind == ()
+    rig.process(device_events.DevicesKnown(known=False), device_events.DevicesKnown(known=True))
+    assert rig.report()[0].devices.blind == ()
 
 
 def test_the_taints_of_a_device_cost_nothing_for_pods_without_it(monkeypatch):
