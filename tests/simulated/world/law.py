@@ -548,7 +548,7 @@ class Judge:
             is_sure = is_held and want.due.late < self.now and bool(rules.reset) and self._is_well(SEEN)
             known[want.pod.uid] = known.get(want.pod.uid, False) or is_sure
         if guard is not None:
-            guard.held, guard.above = {}, None
+            guard.held, guard.most, guard.above = {}, Counter(), None
             if all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
                 guard.tripped, guard.maybe = None, {}
 
