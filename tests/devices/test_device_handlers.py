@@ -32,6 +32,7 @@ from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, Taint
 from taintwarden_devices.objects import (
     CLAIMS,
     DeviceClaimObject,
+    DeviceClaimSpec,
     Metadata,
     SliceObject,
     TaintRuleObject,
@@ -115,6 +116,32 @@ def test_tolerations_stand_in_the_order_in_which_they_count():
         Toleration("health", "Exists", toleration_seconds=5),
         Toleration("health", "Exists", toleration_seconds=60),
     )
+
+
+EXISTS = {"key": "health", "operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "allocated"),
+    [
+        ({"name": "gpu", "exactly": {"tolerations": [EXISTS]}}, "gpu"),
+        ({"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}, "gpu/h100"),
+    ],
+)
+@pytest.mark.parametrize("copied", [[], [EXISTS]])
+def test_what_a_claim_asks_to_tolerate_counts_though_its_scheduler_did_not_copy_it(request_, allocated, copied):
+    obj = claim_object({**GPU, "request": allocated, "tolerations": copied})
+    spec = msgspec.convert({"devices": {"requests": [request_]}}, DeviceClaimSpec)
+    found = device_claim(msgspec.structs.replace(obj, spec=spec))
+    assert found.uses[0].tolerations == (Toleration("health", "Exists"),)
+
+
+def test_what_a_claim_asks_to_tolerate_is_of_the_devices_of_that_request():
+    obj = claim_object({**GPU, "request": "gpu/a100"})
+    asked = {"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}
+    spec = msgspec.convert({"devices": {"requests": [asked]}}, DeviceClaimSpec)
+    found = device_claim(msgspec.structs.replace(obj, spec=spec))
+    assert found.uses[0].tolerations == ()
 
 
 def test_a_claim_may_be_for_a_pod_group_of_its_namespace():

@@ -206,15 +206,23 @@ def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = EVERY) -> Dev
     consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
     if allocation is None or not consumers:
         return None
-    uses = []
+    asked, uses = _asked(obj), []
     alike: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
     for one in allocation.devices.results:
         if _names(drivers, one.driver):
-            tolerations = _tolerations(one.tolerations)
+            tolerations = _tolerations([*one.tolerations, *asked.get(one.request, ())])
             uses.append(
                 DeviceUse(DeviceId(one.driver, one.pool, one.device), alike.setdefault(tolerations, tolerations))
             )
     return DeviceClaim(tuple(dict.fromkeys(uses)), consumers) if uses else None
+
+
+def _asked(obj: DeviceClaimObject) -> dict[str, list[Toleration]]:
+    """The tolerations of a claim by request: a scheduler of before Kubernetes had them allocates without."""
+    found = {one.name: one.exactly.tolerations for one in obj.spec.devices.requests if one.exactly is not None}
+    for one in obj.spec.devices.requests:
+        found |= {f"{one.name}/{alternative.name}": alternative.tolerations for alternative in one.first_available}
+    return found
 
 
 def _consumer(given: Consumer, namespace: str) -> str | None:

@@ -60,9 +60,37 @@ class TaintRuleObject(msgspec.Struct):
     spec: TaintRuleSpec = msgspec.field(default_factory=TaintRuleSpec)
 
 
-class AllocatedDevice(msgspec.Struct):
-    """``status.allocation.devices.results[]``."""
+class SubRequestObject(msgspec.Struct):
+    """``spec.devices.requests[].exactly``, or one of ``firstAvailable[]``, which has a name."""
 
+    name: str = ""
+    tolerations: list[Toleration] = []
+
+
+class RequestObject(msgspec.Struct, rename="camel"):
+    """``spec.devices.requests[]``."""
+
+    name: str = ""
+    exactly: SubRequestObject | None = None
+    first_available: list[SubRequestObject] = []
+
+
+class DeviceRequests(msgspec.Struct):
+    """``spec.devices`` of a ResourceClaim."""
+
+    requests: list[RequestObject] = []
+
+
+class DeviceClaimSpec(msgspec.Struct):
+    """``spec`` of a ResourceClaim."""
+
+    devices: DeviceRequests = msgspec.field(default_factory=DeviceRequests)
+
+
+class AllocatedDevice(msgspec.Struct):
+    """``status.allocation.devices.results[]``. ``request`` has the name of a subrequest behind a slash."""
+
+    request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -101,6 +129,7 @@ class DeviceClaimObject(msgspec.Struct):
     """A resource.k8s.io/v1 ResourceClaim."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: DeviceClaimSpec = msgspec.field(default_factory=DeviceClaimSpec)
     status: DeviceClaimStatus = msgspec.field(default_factory=DeviceClaimStatus)
 
 
