@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from controlplane import ControlPlane, Json, wait_until
@@ -19,7 +20,7 @@ from controlplane.cluster import IMAGE
 from controlplane.eviction_denial import DENIED_LABEL
 from controlplane.operator_process import BYTECODE, EXECUTABLE
 from e2e.pod_watch import RUN_LABEL
-from e2e.stories import PodRef, Scene, accepted, conditions, policy
+from e2e.stories import SLACK_SECONDS, PodRef, Scene, accepted, calls, conditions, policy
 
 FINE, FAILED, ACT = 0, 1, 10
 """Exit codes of `status`."""
@@ -117,6 +118,10 @@ class Box(Scene):
         body = {"metadata": {"labels": {DENIED_LABEL: value}}}
         at_once([lambda name=name: self.cluster.patch("namespaces", name, body) for name in namespaces])
 
+    def leaves_by(self, leader_since: float, pod: PodRef, since: float, seconds: float) -> None:
+        """As `leaves`, where no operator led until a moment, and what was due before goes first."""
+        self.leaves(pod, since, seconds, slack=SLACK_SECONDS + max(0.0, leader_since - since - seconds))
+
     def last_gone(self, pods: Sequence[PodRef], since: float, seconds: float) -> float:
         """Wait until the last of these pods is evicted; returns how long after a moment that was.
 
@@ -137,8 +142,19 @@ class Box(Scene):
         return sum(self.watch.evicted_at(pod.uid) is None for pod in pods)
 
     def accepted(self, namespace: str = "") -> Counter[str]:
-        """How often the server accepted an eviction or deletion by the operator, by pod."""
-        return accepted(self.control_plane, namespace or self.namespace)
+        """How often the server accepted an eviction or deletion by the operator, by pod.
+
+        It logs a call when it has answered it, and its watch may show before that the pod leaves: that is waited for.
+        """
+        namespace = namespace or self.namespace
+        is_logged = lambda: self.watch.evicted(namespace) <= logged(self.control_plane, namespace)  # noqa: E731
+        self.wait(is_logged, 30, f"the calls for the pods of {namespace} to be logged")
+        return accepted(self.control_plane, namespace)
+
+    def received(self, since: float) -> list[float]:
+        """When the server received calls of the operator for pods of this story after a moment, both since 1970."""
+        stamps = (entry["requestReceivedTimestamp"] for entry in calls(self.control_plane, self.namespace))
+        return sorted(at for stamp in stamps if (at := datetime.fromisoformat(stamp).timestamp()) > since)
 
     def run_command(self, *args: str) -> "subprocess.CompletedProcess[str]":
         """Run `taintwarden` as an administrator."""
@@ -173,6 +189,13 @@ class Box(Scene):
             self.cluster.delete_all("pods", name)
             self.cluster.delete("namespaces", name)
         super().clear()
+
+
+def logged(control_plane: ControlPlane, namespace: str) -> Counter[str]:
+    """How often the server accepted the end of a pod of each name, whoever asked for it."""
+    here = [entry for entry in control_plane.audit() if entry["objectRef"].get("namespace") == namespace]
+    ends = [entry for entry in here if entry["verb"] == "delete" or "subresource" in entry["objectRef"]]
+    return Counter(entry["objectRef"].get("name") for entry in ends if entry["responseStatus"]["code"] < 300)
 
 
 NewBox = Callable[[], AbstractContextManager[Box]]

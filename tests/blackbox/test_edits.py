@@ -7,7 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from blackbox.box import FINE, LEAVES, NO_LIMIT, STAYS, Box, NewBox
-from e2e.stories import annotation, taint
+from controlplane import sleep_until
+from e2e.stories import annotation, conditions, taint
 
 PODS, PER_SECOND = 30, 1
 BEGUN, OBSERVED_SECONDS = 2, 3
@@ -18,6 +19,7 @@ ABOVE_LESS = annotation({"key": "sla", "operator": "Gt", "value": "800"})
 
 def pause(box: Box) -> None:
     assert box.run_command("pause", box.policy, "--reason", "a story").returncode == 0
+    box.wait(lambda: conditions(box.cluster, box.policy)["Enforcing"]["reason"] == "Paused", 30, "the pause")
 
 
 def resume(box: Box) -> None:
@@ -27,10 +29,17 @@ def resume(box: Box) -> None:
 def tolerate(box: Box) -> None:
     for pod in box.cluster.items("pods", box.namespace):
         box.cluster.annotate("pods", pod["metadata"]["name"], ABOVE_LESS, box.namespace)
+    wait_over(box)
 
 
 def repair(box: Box) -> None:
     box.taint(f"{box.namespace}-n1", GOOD)
+    wait_over(box)
+
+
+def wait_over(box: Box) -> None:
+    """Wait until no pod has to leave, as the status says."""
+    box.wait(lambda: box.status().get("pending") == 0, 30, "the operator to see it")
 
 
 EDITS: dict[str, tuple[Callable[[Box], None], int]] = {
@@ -40,7 +49,7 @@ EDITS: dict[str, tuple[Callable[[Box], None], int]] = {
     "toleration": (tolerate, STAYS),
     "repaired": (repair, STAYS),
 }
-"""What is done, and what `explain` says of the rest afterwards."""
+"""What is done until the operator has seen it, and what `explain` says of the rest afterwards."""
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +77,13 @@ def ends_a_wave(box: Box, edit: str) -> None:
     box.wait_seen(node, "980")
     box.taint(node, BAD)
     box.wait(lambda: box.left(pods) <= PODS - BEGUN, 15, "the wave to begin")
+    box.wait(lambda: box.status().get("pending"), 30, "the status to count who has to leave")
     act(box)
-    time.sleep(1)  # until the operator has seen it: not all of these changes are confirmed
+    seen = time.time()
+    sleep_until(time.monotonic() + OBSERVED_SECONDS)
+    assert not box.received(since=seen)  # a call that was in progress may still end a pod
     rest = [pod for pod in pods if box.watch.evicted_at(pod.uid) is None]
     assert rest, "the wave was over before"
-    box.stays(*rest, until=time.monotonic() + OBSERVED_SECONDS)
     assert (box.explains(rest[0]), box.status_code()) == (code, FINE)
     if edit == "paused":
         resume(box)

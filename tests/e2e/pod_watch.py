@@ -1,6 +1,7 @@
 """When each pod was evicted, as a watch of the API server shows it."""
 
 import time
+from collections import Counter
 from typing import Self
 
 from controlplane import Client, Json, Pulse
@@ -42,6 +43,11 @@ class PodWatch:
     def evicted_at(self, uid: str) -> float | None:
         """When the pod was first seen with a deletionTimestamp, or gone; None while it lives."""
         return self._evicted_at.get(uid)
+
+    def evicted(self, namespace: str) -> Counter[str]:
+        """How often a pod of each name was first seen with a deletionTimestamp, or gone."""
+        left = [self._last[uid]["metadata"] for uid in list(self._evicted_at)]
+        return Counter(one["name"] for one in left if one["namespace"] == namespace)
 
     def last(self, uid: str) -> Json:
         """The pod as last seen; after its removal, as it was just before."""
