@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 from controlplane.availability import Availability
 from controlplane.client import Json
-from controlplane.cluster import IMAGE
+from controlplane.cluster import IMAGE, SCHEDULER
 from controlplane.control_plane import ControlPlane
 from controlplane.kubelet import Kubelet
 from controlplane.waiting import wait_until
@@ -23,6 +24,7 @@ OWNERS = ("statefulset-controller", "daemonset-controller", "job-controller")
 CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
+PROBE = "taintwarden-e2e/probe"
 COMPLETE_SECONDS = 60
 
 
@@ -111,6 +113,19 @@ class WorkingCluster(ControlPlane):
             wait_until(
                 lambda workload=workload: self._is_complete(workload), timeout_seconds, f"{workload} to be complete"
             )
+
+    def wait_scheduler(self, node: str) -> None:
+        """Wait until the scheduler knows all changes of nodes so far: it follows nodes and pods by two watches.
+
+        It puts a pod on this node for a label that the node gets now, and the pod is removed.
+        """
+        name = f"probe-{uuid4().hex[:8]}"
+        self.client.patch("nodes", node, {"metadata": {"labels": {PROBE: name}}})
+        placed = {"schedulerName": SCHEDULER, "nodeSelector": {PROBE: name}, "tolerations": [{"operator": "Exists"}]}
+        self.client.create_pod(name, spec=placed)
+        is_placed = lambda: self.client.get("pods", name, "default")["spec"].get("nodeName")  # noqa: E731
+        wait_until(is_placed, COMPLETE_SECONDS, "the scheduler to know the nodes")
+        self.client.delete("pods", name, "default", grace_seconds=0)
 
     def _is_complete(self, workload: str) -> bool:
         self.kubelet.check()

@@ -166,10 +166,11 @@ class Park:
         return [name for name in names if name not in found or "deletionTimestamp" in found[name]["metadata"]]
 
     def running_but(self, name: str) -> str:
-        """The one running pod that is not this one; empty while there is none."""
-        found = [one for one in self.client.items("pods", self.name) if one["metadata"]["name"] != name]
-        running = [one for one in found if one.get("status", {}).get("phase") == "Running"]
-        return running[0]["metadata"]["name"] if len(running) == 1 else ""
+        """The one running pod that is not this one and stays; empty while there is none."""
+        running = self.client.items("pods", self.name, fieldSelector="status.phase=Running")
+        found = [one["metadata"] for one in running if "deletionTimestamp" not in one["metadata"]]
+        others = [one["name"] for one in found if one["name"] != name]
+        return others[0] if len(others) == 1 else ""
 
     def wait_left(self, *names: str) -> None:
         wait_until(lambda: len(self.left(*names)) == len(names), SECONDS, f"{', '.join(names)} to leave {self.name}")

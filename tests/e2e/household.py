@@ -3,10 +3,8 @@
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
-from controlplane import Cluster, Json, wait_until
-from controlplane.availability import Availability
+from controlplane import Json, WorkingCluster, wait_until
 from controlplane.cluster import IMAGE, SCHEDULER
 from e2e.placement_table import Outcome, Owner
 from e2e.stories import annotation, policy
@@ -25,16 +23,6 @@ APPS = {
 }
 
 
-class Ground(Protocol):
-    """A cluster with the real scheduler and controllers."""
-
-    @property
-    def client(self) -> Cluster: ...
-
-    @property
-    def availability(self) -> Availability: ...
-
-
 class Household:
     """Two good nodes and a bad one. Pods tolerate values above 950, by their annotation.
 
@@ -45,7 +33,7 @@ class Household:
 
     """
 
-    def __init__(self, ground: Ground, effect: str = "NoSchedule", *, evicts: bool = False) -> None:
+    def __init__(self, ground: WorkingCluster, effect: str = "NoSchedule", *, evicts: bool = False) -> None:
         self.ground = ground
         self.client = ground.client
         self.effect = effect

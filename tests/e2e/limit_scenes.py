@@ -78,9 +78,10 @@ class LimitScene(Scene):
         return began
 
     def cordon(self, nodes: Sequence[str], *, off: bool = False) -> None:
-        """Let the scheduler put nothing on these nodes; `off` ends that."""
+        """Let the scheduler put nothing on these nodes, and wait until it knows; `off` ends that."""
         for node in nodes:
             self.cluster.patch("nodes", node, {"spec": {"unschedulable": not off}})
+        self.ground.wait_scheduler(nodes[-1])
 
     def change_policy(self, **spec: Any) -> None:
         """Change fields of the story's policy."""

@@ -173,6 +173,7 @@ def kep_5721_story_1_pods_wait_for_nodes_with_a_new_kubelet(scene: PlacementScen
     scene.cluster.set_taints(first, [version(KUBELET, "v1.31.7")])
     wait_gone(scene, "modern-app")
     scene.wait_mirrored({first: "v1.31.7", second: "v1.33.0"}, KUBELET)
+    scene.ground.wait_scheduler(first)
     scene.place("modern-app-2", modern)
     scene.wait_placed("modern-app-2", second)
 

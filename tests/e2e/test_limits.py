@@ -48,7 +48,7 @@ POLICIES = {
     "limit-zone": paused(zoneHealth={"unhealthy": UNHEALTHY, **HARDLY}),
     "limit-zones": paused(zoneHealth={"unhealthy": UNHEALTHY}),
     "limit-node": only(perNode={"maxConcurrent": 2}),
-    "limit-workload": only(perWorkload={"maxUnavailable": "25%"}),
+    "limit-workload": paused(perWorkload={"maxUnavailable": "25%"}),
     "limit-bounce": only(bounce={}),
 }
 STORIES = Stories()
@@ -96,12 +96,14 @@ def assert_slow(moments: Sequence[float]) -> None:
 
 
 def fall(scene: LimitScene, *nodes: str) -> float:
-    """Let these nodes, which have pods, fall at the same moment, and return it.
+    """Let these nodes fall at the same moment, and return it.
 
-    The watches of nodes and of policies are not ordered among each other: the operator says that it saw all nodes.
+    Watches are not ordered among each other: the operator says that it saw all nodes with pods before it sees the
+    policy, and the scheduler knows them before it places what replaces their pods.
     """
     scene.degrade(*nodes)
-    scene.wait_evicting(len(nodes))
+    scene.wait_evicting(sum(bool(scene.pods_on([node])) for node in nodes))
+    scene.ground.wait_scheduler(nodes[-1])
     began = time.monotonic()
     scene.change_policy(paused=None)
     return began
@@ -195,7 +197,7 @@ def no_workload_is_short_of_more_than_its_share(scene: LimitScene) -> None:
     workload = scene.deploy("web", 8)
     leaving = scene.pods_on(zones["a"])
     scene.cordon(zones["b"])
-    fell = scene.degrade(*zones["a"])
+    fell = fall(scene, *zones["a"])
     scene.wait_departures(2, fell)
     scene.wait_limit("workload", len(leaving) - 2)
     assert len(scene.departures(fell)) == 2

@@ -51,6 +51,7 @@ def running(servants: Servants, effect: str = "NoSchedule", *, evicts: bool = Fa
 
 def fill(house: Household) -> None:
     house.client.patch("nodes", house.second, {"spec": {"unschedulable": True}})
+    house.ground.wait_scheduler(house.second)
     house.create_all()
     house.wait_running()
     house.client.patch("nodes", house.second, {"spec": {"unschedulable": False}})
