@@ -174,9 +174,9 @@ class Cluster(Client):
         what = f"the eviction of {namespace}/{name}"
         wait_until(lambda: is_evicted(self.find("pods", name, namespace)), timeout_seconds, what)
 
-    def wait_allowed(self, verb: str, group: str, resource: str, namespace: str = "") -> None:
+    def wait_allowed(self, verb: str, group: str, resource: str, namespace: str = "", name: str = "") -> None:
         """Wait until the server lets this client do something: it hears of roles and bindings a moment later."""
-        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}
         body = {"spec": {"resourceAttributes": attributes}}
         is_allowed = lambda: self.create("selfsubjectaccessreviews", body)["status"]["allowed"]  # noqa: E731
         wait_until(is_allowed, HEARD_SECONDS, f"the right to {verb} {resource}")

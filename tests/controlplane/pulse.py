@@ -36,9 +36,11 @@ class Pulse:
 
     def lost(self, since: float, until: float | None = None) -> float:
         """The seconds lost between two moments of the monotonic clock, the second of them now unless told."""
-        end, due = time.monotonic() if until is None else until, self._due
-        spans = [*self._late, (due, time.monotonic())] if due is not None else self._late
-        return sum(max(0.0, min(ended, end) - max(due, since) - NORMAL_SECONDS) for due, ended in spans)
+        due, now = self._due, time.monotonic()
+        # In this order: a beat that ends meanwhile is in both, and counts once.
+        spans = ({} if due is None else {due: now}) | dict(self._late)
+        end = now if until is None else until
+        return sum(max(0.0, min(ended, end) - max(due, since) - NORMAL_SECONDS) for due, ended in spans.items())
 
     def _beat(self) -> None:
         path = resource_path("namespaces", "default")

@@ -107,11 +107,13 @@ def wait_asked(cluster: Cluster, webhook: Webhook) -> None:
 
 
 def inject(cluster: Cluster, namespace: str) -> None:
-    """Have the pods of a namespace completed, and wait until a rehearsed one is.
-
-    The API server hears of a label a moment later.
-    """
+    """Have the pods of a namespace completed, and wait until they are: the API server sees a label a moment later."""
     cluster.patch("namespaces", namespace, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
+    wait_completed(cluster, namespace)
+
+
+def wait_completed(cluster: Cluster, namespace: str) -> None:
+    """Wait until a rehearsed pod of this namespace is completed."""
     extended = json.dumps([{"key": "probe", "operator": "Gt", "value": "1"}])
     metadata = {"name": "probe", "annotations": {"taintwarden.io/tolerations": extended}}
     spec = {"containers": [{"name": "main", "image": "none"}], "automountServiceAccountToken": False}

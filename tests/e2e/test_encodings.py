@@ -144,10 +144,16 @@ async def listed(target: Target, resource: Resource[Any], accept: str, version: 
         return await client.request("GET", resource.path, params=resource.selection | exact, accept=accept)
 
 
-async def watched(target: Target, resource: Resource[Any], accept: str, version: str = "0") -> list[tuple[str, Any]]:
-    """A watch from version 0 begins with everything; the server ends it after a second."""
+async def watched(
+    target: Target, resource: Resource[Any], accept: str, version: str = "0", last: str = ""
+) -> list[tuple[str, Any]]:
+    """A watch from version 0 begins with everything, and the server ends it after a second.
+
+    `last`: instead it is read up to the deletion of the object with this UID.
+    """
     decoder, changes, buffer = FrameDecoder(resource), [], b""
-    params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"} | resource.selection
+    seconds = "15" if last else "1"
+    params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": seconds} | resource.selection
     async with (
         Client(Connection.load(str(target.admin_kubeconfig))) as client,
         client.stream(resource.path, params, 20.0, accept=accept) as chunks,
@@ -156,6 +162,8 @@ async def watched(target: Target, resource: Resource[Any], accept: str, version:
             encoding = decoder.of_watch(buffer + chunk)
             frames, buffer = encoding.split(buffer + chunk)
             changes += [(one.type, one.found) for one in map(encoding.change, frames)]
+            if last and any(kind == "DELETED" and each.uid == last for kind, each in changes):
+                return changes
     assert not buffer
     return changes
 
@@ -205,7 +213,9 @@ def test_a_watch_brings_the_same_deletion(populated: Target) -> None:
     before = populated.client.get("pods", "doomed", "encodings")["metadata"]
     populated.client.delete("pods", "doomed", "encodings", grace_seconds=0)
     version = before["resourceVersion"]
-    binary, text = (asyncio.run(watched(populated, PODS, accept, version)) for accept in (PROTOBUF, JSON))
+    binary, text = (
+        asyncio.run(watched(populated, PODS, accept, version, before["uid"])) for accept in (PROTOBUF, JSON)
+    )
     [found], [expected] = (
         [each for kind, each in changes if kind == "DELETED" and each.uid == before["uid"]]
         for changes in (binary, text)

@@ -17,7 +17,7 @@ import pytest
 from controlplane import Cluster, ControlPlane, Json, Operator, Process, wait_until
 from controlplane.api_server import LOOPBACK, free_port
 from controlplane.health import is_healthy
-from controlplane.operator_process import BYTECODE, LEAD_SECONDS
+from controlplane.operator_process import BYTECODE, LEAD_SECONDS, READY_SECONDS
 from e2e.pod_watch import PodWatch
 from e2e.stories import (
     EARLY_SECONDS,
@@ -103,20 +103,22 @@ def live(life: Life) -> None:
     leader = life.wait_leader()
     life.leaders_at_first = life.leaders()
     evict(life, "of-the-first")
-    life.evictions = {name: evictions(operator) for name, operator in life.operators.items()}
+    counted = lambda: {name: evictions(operator) for name, operator in life.operators.items()}  # noqa: E731
+    wait_until(lambda: any(counted().values()), PATIENCE_SECONDS, "the eviction to be counted")
+    life.evictions = counted()
 
     life.note("killed")
     life.operators[leader].kill9()
-    life.moments["renewed"] = time.monotonic() - (time.time() - renewed_at(life.scene.cluster))
+    life.moments["renewed"] = stamped(life, "renewTime")
     successor = life.wait_leader(but=leader)
-    life.note("succeeded")
+    life.moments["succeeded"] = stamped(life, "acquireTime")
     evict(life, "of-the-successor")
     life.operators[leader].start()  # it follows now
 
     life.note("told to stop")
     life.exit_code = life.operators[successor].process.stop()
     life.wait_leader(but=successor)
-    life.note("handed over")
+    life.moments["handed over"] = stamped(life, "acquireTime")
     evict(life, "of-the-last")
     stop_all(life)  # the next test has an operator of its own
 
@@ -188,7 +190,7 @@ def test_kopf_run_evicts_and_stops_in_order(
     cluster.create_pod("p1", namespace, f"{namespace}-p1")
     try:
         process.start()
-        process.wait_ready(lambda: is_healthy(f"http://{LOOPBACK}:{port}/readyz"), 30)
+        process.wait_ready(lambda: is_healthy(f"http://{LOOPBACK}:{port}/readyz"), READY_SECONDS)
         cluster.wait_evicted("p1", namespace, LEASE_SECONDS + PATIENCE_SECONDS)
         assert lease_holder(cluster)
         assert process.stop() == 0, process.tail()
@@ -198,10 +200,10 @@ def test_kopf_run_evicts_and_stops_in_order(
     assert "Traceback" not in process.log.read_text()
 
 
-def renewed_at(cluster: Cluster) -> float:
-    """When the lease was renewed last, by the clock of its holder (seconds since 1970)."""
-    lease = cluster.get("leases", "taintwarden", "taintwarden-system")
-    return datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp()
+def stamped(life: Life, field: str) -> float:
+    """The moment that the lease names, by the clock of its holder: `renewTime`, or `acquireTime` of who leads."""
+    lease = life.scene.cluster.get("leases", "taintwarden", "taintwarden-system")
+    return time.monotonic() - (time.time() - datetime.fromisoformat(lease["spec"][field]).timestamp())
 
 
 def lease_holder(cluster: Cluster) -> str:

@@ -4,6 +4,8 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -32,6 +34,12 @@ class Scraped:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return answer(f"https://{LOOPBACK}:{self._ports[process]}/metrics", headers, unverified)
 
+    def is_granted(self, process: str) -> bool:
+        """It listens for this after it listens for probes, and the API server hears of a binding later."""
+        with suppress(urllib.error.URLError):
+            return self.ask(process, self.tokens[READER])[0] == 200
+        return False
+
 
 def answer(url: str, headers: dict[str, str] | None = None, context: ssl.SSLContext | None = None) -> tuple[int, str]:
     try:
@@ -57,8 +65,10 @@ def scraped(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFa
     webhook = Webhook(own_control_plane.webhook_kubeconfig(), folder, free_port(), args=flags["webhook"])
     operator.start()
     webhook.start(wait_ready=False)
-    wait_until(webhook.is_live, 60, "the webhook to answer probes")
-    yield Scraped(own_control_plane, ports, {"operator": operator.url, "webhook": webhook.url})
+    scraped = Scraped(own_control_plane, ports, {"operator": operator.url, "webhook": webhook.url})
+    for process in ports:
+        wait_until(partial(scraped.is_granted, process), 60, f"the {process} to grant who has the right")
+    yield scraped
     for process in (operator, webhook):
         process.process.stop()
     admin.delete("clusterrolebindings", READER)

@@ -39,8 +39,9 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def account(ground: ControlPlane) -> Iterator[Cluster]:
-    """With the token of the publisher."""
+    """With the token of the publisher, whose keys the API server knows."""
     client = Cluster(ground.server, ground.ca, token=ground.token(PUBLISHER_SERVICE_ACCOUNT))
+    client.wait_allowed("publish", "taintwarden.io", "taintkeys", name="sla")
     yield client
     client.close()
 

@@ -135,6 +135,8 @@ def is_completed(scene: SchedulingScene) -> bool:
 
 def test_an_extender_that_hangs_delays_a_pod_by_its_timeout_and_is_then_ignored(scene, extender):
     node = scene.node("low", sla(900))
+    scene.pod("before", compares("Gt", 950))
+    scene.wait_pending("before", "is not tolerated")
     os.kill(extender.process.pid or 0, signal.SIGSTOP)
     try:
         began = time.monotonic()

@@ -61,7 +61,7 @@ def test_a_webhook_that_is_told_to_stop_answers_a_while(cluster, injected, webho
 
 
 def test_a_webhook_that_does_not_answer_refuses_no_pod(cluster, injected, webhook: Webhook):
-    wait_until(lambda: is_completed(cluster.create_pod("warm", injected, annotations={ANNOTATION: GOOD})), 30, "a pod")
+    webhook_setup.wait_completed(cluster, injected)
     os.kill(webhook.process.pid, signal.SIGSTOP)
     try:
         assert not is_completed(create(cluster, injected, "stuck", extended(gt("0950"))))
