@@ -38,7 +38,7 @@ def test_a_kubelet_that_reports_late_delays_nobody_else(scene: Scene, operator: 
         time.sleep(SILENT_SECONDS)  # nothing tells that nothing happens
         assert is_leaving(scene, "late")
     scene.wait_gone("late", uids["late"], time.monotonic())
-    assert evicted(scene) == ["late", "web"]
+    wait_until(lambda: evicted(scene) == ["late", "web"], LEAVE_SECONDS, "an Event for each of the two")
     operator.wait_complete()
 
 

@@ -43,7 +43,7 @@ def test_a_container_that_crashes_goes_on_at_once(scene: Scene, operator: Instal
     operator.crash(leader)
     seconds = evicted_after(scene, waiting, time.monotonic())
     assert seconds < START_SECONDS
-    assert operator.restarts(leader) == 1
+    wait_until(lambda: operator.restarts(leader) == 1, LEAVE_SECONDS, "the kubelet to report the restart")
     assert operator.holder() == holder
 
 

@@ -108,7 +108,8 @@ def test_its_publisher_asks_and_reports(cluster: Cluster, reader: str) -> None:
     publishing.publish("sla")
     publishing.wait_reason("sla", "Answered", "Unreachable")
     [pod] = publisher.pods()
-    assert publisher.metric(pod, "taintwarden_publisher_stuck") == 1
+    is_stuck = lambda: publisher.metric(pod, "taintwarden_publisher_stuck") == 1  # noqa: E731
+    wait_until(is_stuck, 60, "the publisher to count as stuck")
     publishing.remove("sla")
 
 

@@ -22,6 +22,7 @@ EXISTS = [{"key": key, "operator": "Exists"} for key in (KEY, CNI)]
 BY_NUMBER = above()
 BY_VERSION = {"key": CNI, "operator": "SemverGt", "value": OLD, "effect": "NoExecute"}
 NOWHERE = above(value="10000")
+NO_VERSION = {**BY_VERSION, "value": "v10.0.0"}
 CONFIGURATION = "/etc/kubernetes/kube-scheduler.yaml"
 CERTIFICATE = "/etc/kubernetes/taintwarden-scheduler-extender.crt"
 DECIDED_SECONDS = 30
@@ -111,12 +112,26 @@ def assert_placed_by_number_and_version(scene: Scene) -> None:
     assert scene.wait_running(2) == {"by-number": first, "by-version": second}
 
 
+def wait_known(scene: Scene) -> None:
+    """Wait until the extender knows the taints of all nodes, the last of which is a version."""
+    names = (f"probe-{number}" for number in itertools.count())
+
+    def is_refused() -> bool:
+        node = decision(scene, name := create(scene, next(names), NO_VERSION))
+        scene.cluster.delete("pods", name, scene.name, grace_seconds=0)
+        return node == ""
+
+    wait_until(is_refused, DECIDED_SECONDS, "the extender to know the taints")
+
+
 @pytest.mark.usefixtures("extender")
 def test_the_extender_leads_pods_to_nodes_that_they_tolerate(tainted: Scene) -> None:
+    wait_known(tainted)
     assert_placed_by_number_and_version(tainted)
 
 
 def test_an_upgrade_of_the_extender_misplaces_no_pod(tainted: Scene, extender: Installation) -> None:
+    wait_known(tainted)
     before = {pod["metadata"]["uid"] for pod in extender.pods()}
     names = (f"web-{number}" for number in itertools.count())
 

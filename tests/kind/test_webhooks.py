@@ -57,6 +57,9 @@ def test_a_replacement_lands_where_it_may_stay(scene: Scene, operator: Installat
     template = scene.template(grace_seconds=1)
     extended = json.dumps([above()])
     template["metadata"]["annotations"] = {"taintwarden.io/tolerations": extended}
+    probe = {**template, "metadata": {**template["metadata"], "name": "probe"}}
+    is_placed = lambda: "affinity" in cluster.create("pods", probe, scene.name, dryRun="All")["spec"]  # noqa: E731
+    wait_until(lambda: all(is_placed() for _ in range(5)), MIRRORED_SECONDS, "each replica to know the policy")
     scene.workload("deployments", "web", template, replicas=2)
     assert set(scene.wait_running(2).values()) == {first}
     scene.taint(others[0], "990")
