@@ -11,7 +11,7 @@ from kube import wire
 from localcluster import LocalCluster
 from taintwarden.kube.watch.paging import PageLimit
 from taintwarden.kube.wire.resources import NODES
-from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.session import Session
 
 NAMES = [f"n{number}" for number in range(7)]
 
@@ -46,11 +46,3 @@ async def test_a_page_that_is_too_long_is_read_in_parts(cluster):
     async with session(cluster, page_limit=partial(PageLimit, max_answer_bytes=2_000)) as opened:
         assert await listed(opened) == NAMES
     assert len(cluster.faults.requests) > 2
-
-
-async def test_patience_ends(cluster):
-    fault = cluster.faults.answer(429, path="/nodes$", times=99, message="storage is (re)initializing")
-    async with session(cluster, patience_seconds=1.5) as opened:
-        with pytest.raises(ClusterError, match="initializing"):
-            await listed(opened)
-    assert fault.struck == 2

@@ -208,7 +208,7 @@ async def test_a_watch_that_is_left_ends_its_connection_at_once(tmp_path: Path, 
     def serve(listening: socket.socket) -> None:
         accepted, _ = listening.accept()
         with tls.context.wrap_socket(accepted, server_side=True, suppress_ragged_eofs=False) as connection:
-            connection.settimeout(5)
+            connection.settimeout(60)
             connection.recv(4096)
             connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
             with pytest.raises((ssl.SSLError, ConnectionResetError)):

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from structlog.testing import capture_logs
 
+from patience import until
 from taintwarden.kube.auth.connection import FILES_SECONDS, RETRY_SECONDS, Connection
 from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, CredentialsError, read
 from taintwarden.kube.auth.kubeconfig import ClusterSource, from_files
@@ -223,16 +224,14 @@ def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path
 
 async def test_a_plugin_does_not_stop_the_loop(tmp_path):
     plugin = exec_plugin(tmp_path, credential(token="t"))
-    script = tmp_path / "plugin"
-    script.write_text(script.read_text().replace("exit", "sleep 0.2\nexit"))
+    script, begun, go = (tmp_path / name for name in ("plugin", "begun", "go"))
+    waits = f"touch {begun}\nwhile [ ! -e {go} ]; do sleep 0.01; done\nexit"
+    script.write_text(script.read_text().replace("exit", waits))
     used = Connection.load(kubeconfig(tmp_path, plugin))
     coming = asyncio.create_task(used.authorization())
-    turns = 0
-    while not coming.done():
-        await asyncio.sleep(0.01)
-        turns += 1
+    await until(begun.exists)
+    go.touch()
     assert await coming == "Bearer t"
-    assert turns > 10
 
 
 def test_a_plugin_may_give_a_certificate(tmp_path, certificate):

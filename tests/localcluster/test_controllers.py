@@ -54,7 +54,7 @@ async def test_a_pod_of_the_same_name_is_spared() -> None:
     async with cluster.serve():
         cluster.create("pods", _pod("a"))
         cluster.delete("pods", "a", "default")
-        await asyncio.sleep(0.01)  # the kubelet has seen it
+        await asyncio.sleep(0)  # the kubelet has seen it, and does not end it before the next turn
         cluster.delete("pods", "a", "default", grace_seconds=0)
         second = cluster.create("pods", _pod("a"))
         cluster.create("pods", _pod("later"))

@@ -292,9 +292,10 @@ async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(
 
 async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
     await server.keeper.look()
-    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(api.secret["ca.crt"]), server_hostname=NAME)
-    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
-    await asyncio.sleep(0.1)
+    tls = trusting(api.secret["ca.crt"])
+    reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\nExpect: 100-continue\r\n\r\n")
+    assert await reader.readline() == b"HTTP/1.1 100 Continue\r\n"
     writer.transport.abort()
     labels = {"webhook": "validate", "result": "broken-off"}
     await until(lambda: metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 1)
