@@ -54,6 +54,7 @@ class Runner:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Everything is imported and collected."""
         self.items = session.items
+        gc.unfreeze()  # conftest.py froze what was collected, and nothing of that would be listed
         gc.collect()
         self._functions = [found for found in gc.get_objects() if type(found) is FunctionType]
         gc.freeze()
