@@ -228,7 +228,6 @@ def test_a_pod_that_is_none_is_left_as_it_is(part):
 
 
 REQUIRED, PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
-TERM = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 
 
 NO_TERMS = [7, "x", {"a": 1}, [7], [None], [[]], *([{"matchExpressions": one}] for one in (7, [None], [{"key": []}]))]

@@ -22,9 +22,9 @@ from controlplane.operator_process import BYTECODE, EXECUTABLE
 from e2e.pod_watch import RUN_LABEL
 from e2e.stories import SLACK_SECONDS, PodRef, Scene, accepted, calls, conditions, policy
 
-FINE, FAILED, ACT = 0, 1, 10
+FINE, ACT = 0, 10
 """Exit codes of `status`."""
-STAYS, LEAVES, NO_OPERATOR = 0, 10, 11
+STAYS, LEAVES = 0, 10
 """Exit codes of `explain`."""
 THREADS = 8
 COMMAND_SECONDS = 60

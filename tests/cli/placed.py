@@ -18,7 +18,7 @@ from taintwarden_placement.webhook_process import admission_webhooks
 
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
 EXISTS = toleration("Exists", effect="NoSchedule")
-DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"
+DRIVER = "example.com/driver"
 NOT_THERE = neutral_labels(["sla"])
 PLACES = policy("placing", taints=[{"key": "sla", "effects": [], "placement": True}])
 LISTS = policy("versions", versionLabels=[DRIVER])
@@ -27,12 +27,6 @@ INJECT = {"taintwarden.io/inject": "true"}
 
 def pending(*tolerations: Json, **more: Any) -> Json:
     return pod(*tolerations, **{"spec": {"nodeName": ""}, "status": {"phase": "Pending"}} | more)
-
-
-def refused(obj: Json) -> Json:
-    """The scheduler has tried."""
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
-    return {**obj, "status": {"phase": "Pending", "conditions": [condition]}}
 
 
 def owned(obj: Json, kind: str = "ReplicaSet", name: str = "web-1") -> Json:

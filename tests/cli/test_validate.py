@@ -14,7 +14,6 @@ from taintwarden.engine.versions import explain_version, parse_version
 from taintwarden_cli.files.validating import check_files
 
 EXISTS = toleration("Exists")
-ANNOTATION = "metadata.annotations[taintwarden.io/tolerations]"
 
 
 class Quoting(yaml.SafeDumper):
@@ -245,11 +244,6 @@ def test_lists_are_unfolded(cli, samples):
     found = cli("validate", write("f.yaml", listed)).stdout
     line = Path("f.yaml").read_text().splitlines().index('    "mode": "Off"') + 1
     assert f"f.yaml:{line}: document 1 item 1: TaintEvictionPolicy/b: error: " in found
-
-
-def test_standard_input(cli):
-    result = cli("validate", "-", stdin=json.dumps(policy(mode="Off")))
-    assert result.stdout.startswith("stdin:1: document 1: TaintEvictionPolicy/sla: error: ")
 
 
 def test_unreadable_file_does_not_hide_the_others(cli, samples):

@@ -13,10 +13,6 @@ TEMPLATED = ("daemonsets", "deployments", "jobs", "replicasets", "statefulsets")
 ANNOTATION = "taintwarden.io/tolerations"
 
 
-NOT_KNOWN = f"Kubernetes before 1.{SINCE_MINOR} does not know Gt and Lt in spec.tolerations"
-"""The reason of tests that are skipped there."""
-
-
 def known_gates() -> dict[str, bool]:
     """The feature gate, switched on, where the Kubernetes under test has it: components refuse one that they lack."""
     return {} if is_before(SINCE_MINOR) else {GATE: True}

@@ -11,7 +11,7 @@ from typing import Any
 
 from controlplane import Departure, Json, WorkingCluster
 from e2e.pod_watch import RUN_LABEL
-from e2e.stories import POLICY_LABEL, PodRef, Scene, conditions, taint, toleration
+from e2e.stories import POLICY_LABEL, PodRef, Scene, taint, toleration
 
 SCENE_LABEL = "taintwarden-e2e/scene"
 GOOD, BAD = taint("980"), taint("940")
@@ -127,15 +127,6 @@ class LimitScene(Scene):
             return entry if entry and pods in (None, entry["pods"]) else None
 
         return self._wait_status(found, f"{limit} to hold {'some' if pods is None else pods}")
-
-    def wait_condition(self, kind: str, status: str) -> Json:
-        """Wait for a condition of the policy and return it."""
-
-        def found() -> Json | None:
-            condition = conditions(self.cluster, self.policy).get(kind, {})
-            return condition if condition.get("status") == status else None
-
-        return self._wait_status(found, f"{kind} to be {status}")
 
     def wait_zones(self, expected: Mapping[str, tuple[str, int, int]]) -> None:
         """Wait until the status has these zones, each with its state, nodes and unhealthy nodes."""

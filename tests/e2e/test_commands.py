@@ -17,10 +17,10 @@ from controlplane.operator_process import EXECUTABLE
 from e2e import users
 from e2e.stories import NO_LIMITS, annotation, conditions, taint, toleration
 
-FINE, REFUSED, PERSON = 0, 1, 10
+FINE = 0
 STAYS, LEAVES = 0, 10
 WAIT_SECONDS, GRACE_SECONDS = 40, 600
-GOOD, BAD = taint("980"), taint("900")
+GOOD = taint("980")
 USER = [
     {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies", "tolerationprofiles"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["get"]},

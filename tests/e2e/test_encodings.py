@@ -28,7 +28,6 @@ LATER = 4e9
 NODE = "encodings-n"
 KINDS = (NODES, PODS, REPLICA_SETS)
 """Those that are read in protobuf wherever there are many of them."""
-LABELS = {"app": "web", "übrig.example/empty": ""} | {f"label-{index}": str(index) for index in range(5)}
 SELECTOR = {
     "matchLabels": {"app": "web"},
     "matchExpressions": [

@@ -65,7 +65,6 @@ UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toler
 ON_EACH_NODE = {"spread": "kubernetes.io/hostname"}
 """A node without a pod has none to evict, so its zone would not be Full."""
 ORDINARY_SECONDS = 15
-STEP_SECONDS = 2.0
 DAY = 86_400.0
 INVALID, INJECTED, DEVICES = "oncall-invalid", "oncall-injected", "oncall-devices"
 

@@ -16,7 +16,6 @@ from controlplane.waiting import wait_until
 
 READER, STRANGER = "metrics-reader", "metrics-stranger"
 ROLE = "taintwarden-metrics-reader"
-LEAVE_SECONDS = 90
 
 
 class Scraped:

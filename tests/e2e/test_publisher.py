@@ -46,9 +46,8 @@ def account(ground: ControlPlane) -> Iterator[Cluster]:
     client.close()
 
 
-LIMITED = ("taintwarden.io", "publisheraccounts", "limit")
 KEY = ("taintwarden.io", "taintkeys", "publish")
-"""No such resources exist."""
+"""No such resource exists."""
 
 
 def granted() -> set[tuple[str, str, str]]:

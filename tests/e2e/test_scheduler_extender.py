@@ -42,11 +42,6 @@ def cluster(ground: ControlPlane) -> Cluster:
 
 
 @pytest.fixture
-def control_plane(ground: ControlPlane) -> ControlPlane:
-    return ground
-
-
-@pytest.fixture
 def scene(extender: Extender, cluster: Cluster, namespace: str) -> SchedulingScene:
     return SchedulingScene(cluster, namespace)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 API_PORT = 6443
-KUBELET = "/usr/bin/kubelet"
 ENGINE = os.environ.get("ENGINE", "docker")
 SECONDS = 60
 

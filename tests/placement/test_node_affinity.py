@@ -7,7 +7,7 @@ from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, Nod
 from taintwarden.engine.model import Gates
 from taintwarden_placement.affinity.node_matching import MAX_KNOWN, check_of, describe
 
-GT, LT, EQ = NodeOperator.SEMVER_GT, NodeOperator.SEMVER_LT, NodeOperator.SEMVER_EQ
+GT = NodeOperator.SEMVER_GT
 
 
 def needs(operator: str, *values: str, key: str = "a") -> NodeRequirement:

@@ -4,7 +4,7 @@ It knows no JSON patches, by which kopf writes finalizers: objects have theirs, 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from kubernetes.aio import client
 
 from definitions import define
 from localcluster import LocalCluster
+from patience import until
 from publisher.answering import Answers, vector
 from publisher.scene import body
 from taintwarden.telemetry.metrics import Metrics
@@ -23,9 +24,6 @@ from taintwarden_publisher import handlers, rounds
 from taintwarden_publisher.cluster import Cluster, configuration
 from taintwarden_publisher.reporting import Report
 from taintwarden_publisher.rounds import Tools
-
-SECONDS = 60
-"""For what happens within a second on a machine that is not busy."""
 
 
 class Running:
@@ -64,14 +62,6 @@ class Running:
 
     def events(self) -> list[str]:
         return [one["reason"] for one in self.cluster.store.list("events", "default")]
-
-
-async def until(holds: Callable[[], object], what: str) -> None:
-    for _ in range(SECONDS * 50):
-        if holds():
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail(f"waited {SECONDS} s for {what}")
 
 
 @asynccontextmanager

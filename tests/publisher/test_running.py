@@ -15,6 +15,7 @@ import pytest
 from controlplane.api_server import LOOPBACK, free_port
 from definitions import define
 from localcluster import LocalCluster
+from patience import until
 from publisher.answering import Answers, vector
 from publisher.scene import body
 from taintwarden_publisher import handlers
@@ -53,12 +54,8 @@ class Started:
         pytest.fail("not ready")
 
     async def wait_published(self) -> None:
-        for _ in range(SECONDS * 10):
-            taints = self.cluster.store.get("nodes", "a1")["spec"].get("taints", ())
-            if any(one["key"] == "sla" for one in taints):
-                return
-            await asyncio.sleep(0.1)
-        pytest.fail("not published")
+        taints = lambda: self.cluster.store.get("nodes", "a1")["spec"].get("taints", ())  # noqa: E731
+        await until(lambda: any(one["key"] == "sla" for one in taints()), "its taint")
 
     async def stop(self) -> tuple[int, list[dict[str, Any]]]:
         """Exit code, and what it wrote."""

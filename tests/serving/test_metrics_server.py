@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from taintwarden.serving.pairs import Pair, make_pair
 from taintwarden.settings import CommonSettings
 
 HOST, NAME = "127.0.0.1", "metrics.example"
-Ask = Callable[..., Any]
 
 
 def answer(call: Call) -> Any:

@@ -10,7 +10,6 @@ from cli.world import Json, policy
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, Right, Rights
 
 acts = asking("builtin-evicts")
-unreadable = asking("taint-value-invalid")
 SICK = slice_of(gpu_0=[sick(effect="NoExecute")], gpu_1=[])
 
 
