@@ -94,12 +94,6 @@ def test_a_changed_policy_is_told_once(store):
     assert store.observed["a"].generation == 2
 
 
-def test_a_status_that_changes_is_no_change(store):
-    store.seen(stored("a"))
-    store.seen(stored("a") | {"status": {"pending": 7}})
-    assert len(store.published) == 1
-
-
 def test_a_deleted_policy_is_told(store):
     store.load([stored("a"), stored("b")])
     store.gone("a", "uid-a")

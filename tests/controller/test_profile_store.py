@@ -69,11 +69,6 @@ def store() -> Store:
     return Store()
 
 
-def test_every_profile_of_a_list_is_told(store):
-    store.load([stored("a"), stored("b", namespace="bank")])
-    assert store.told() == ["shop/a 950", "bank/b 950"]
-
-
 def test_profiles_of_one_name_in_two_namespaces_are_two(store):
     store.load([stored("a"), stored("a", namespace="bank")])
     store.gone("shop/a", "uid-a")

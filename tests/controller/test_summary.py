@@ -53,10 +53,6 @@ def test_streams_that_are_cut_off_are_told():
     assert "nodes" in message
 
 
-def test_one_pod_is_one():
-    assert progress(pending=1)[1] == "1 pod has to leave"
-
-
 def test_in_a_dry_run_pods_would_have_to_leave():
     dry = policy(mode=Mode.DRY_RUN)
     assert progress(in_policy=dry, pending=2, next_deadline=DUE)[1] == f"2 pods would have to leave, the first at {DUE}"
@@ -94,11 +90,6 @@ def test_a_limit_says_how_many_since_when_why_and_until_when():
             f"the next may be evicted at {LATER}"
         ),
     )
-
-
-def test_of_several_limits_the_main_one_is_told():
-    other = LimitStatus("node", 3, DUE)
-    assert "policy-rate delays 97" in progress(pending=120, limits=(RATE, other))[1]
 
 
 def test_why_no_call_is_made_is_told_without_the_other_reasons_for_it():

@@ -98,7 +98,7 @@ class Operator:
 
     def metrics(self) -> dict[str, list[tuple[dict[str, str], float]]]:
         """All samples by name, each with its labels: taintwarden_nodes -> [({}, 3.0)]."""
-        response = urllib3.request("GET", f"{self.url}/metrics", retries=False, timeout=5)
+        response = urllib3.request("GET", f"{self.url}/metrics", retries=False, timeout=30)
         samples: dict[str, list[tuple[dict[str, str], float]]] = {}
         for family in text_string_to_metric_families(response.data.decode()):
             for sample in family.samples:

@@ -23,7 +23,7 @@ from controlplane.waiting import wait_until
 from monitoring.promtool import tool
 from monitoring.rules import spec
 
-READY_SECONDS = 30
+READY_SECONDS = 60
 NOTICED_SECONDS = 60.0
 Sample = tuple[dict[str, str], float]
 
