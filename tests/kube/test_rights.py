@@ -95,8 +95,9 @@ async def event_calls() -> list[Call]:
 
 async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     node, named = {"metadata": {}}, {"metadata": {"uid": "u", "resourceVersion": "1"}}
+    asked = {"metadata": named["metadata"] | {"annotations": {own_kinds.GUARD_RESET_ANNOTATION: "1"}}}
     listed = {"items": [], "metadata": {"resourceVersion": "1"}}
-    client = ScriptedClient(listed, listed, node, {}, {}, {}, {}, named, {}, {})
+    client = ScriptedClient(listed, listed, node, {}, {}, {}, {}, named, {}, asked, {})
     await own_kinds.check_definition(client, own_kinds.POLICIES)
     await own_kinds.check_definition(client, own_kinds.PROFILES)
     await node_calls.read_node(client, "n1")
