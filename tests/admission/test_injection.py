@@ -40,7 +40,7 @@ EVICTING = Policy(name="evicting", taints=(TaintSelector("*", tuple(Effect)),))
 
 def placing(*effects: Effect, key: str = "sla", mode: Mode = Mode.ENFORCE) -> Policy:
     selector = TaintSelector(key, effects or (Effect.NO_EXECUTE,), placement=True)
-    return Policy(name="p", taints=(selector,), mode=mode)
+    return Policy(name="p", taints=(selector,), mode=mode, rehearses=mode is Mode.DRY_RUN)
 
 
 def inject(
@@ -164,7 +164,7 @@ def test_placement_or_an_eviction_by_no_schedule_lets_it_in(policy: Policy):
 
 
 def test_a_rehearsal_by_no_schedule_does_not():
-    rehearsing = msgspec.structs.replace(EVICTING, mode=Mode.DRY_RUN)
+    rehearsing = msgspec.structs.replace(EVICTING, mode=Mode.DRY_RUN, rehearses=True)
     assert injected(pod(), above(effect="NoSchedule"), policies=(rehearsing,)).patch == ()
 
 
