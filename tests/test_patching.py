@@ -16,7 +16,11 @@ MAY_PATCH = re.compile(
 )
 """To read a file as Python takes longer."""
 _ROWS = "the product has no setting for it; shorter rows keep the tests short"
+_BOUND = "a bound on what is remembered; a low one keeps the tests short"
 EXCEPTIONS: dict[str, str] = {
+    "tests/engine/limits/test_bounces.py: bounces.MAX_LOOPS": _BOUND,
+    "tests/engine/test_judgements.py: evaluate.MAX_ACTING": _BOUND,
+    "tests/engine/test_judgements.py: evaluate.MAX_JUDGEMENTS": _BOUND,
     "tests/engine/limits/test_bounces.py: model.BOUNCING_EVICTIONS": _ROWS,
     "tests/engine/limits/test_bounces.py: bounces.BOUNCING_SECONDS": _ROWS,
     "tests/engine/test_machine_bounces.py: model.BOUNCING_EVICTIONS": _ROWS,
