@@ -215,7 +215,7 @@ def test_pods_of_a_zone_are_asked_again_when_its_state_changes(before, after, fr
 def test_a_policy_is_asked_again_when_a_zone_comes_that_is_not_full():
     bench = Bench().fill(nodes=3, bad=3)
     bench.count("new", "z2")
-    assert bench.freed.take() == [policy_key("p")]
+    assert bench.freed.take() == ["zone/p/z2", policy_key("p")]
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

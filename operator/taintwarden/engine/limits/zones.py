@@ -45,7 +45,8 @@ class _Zone:
 
     def __init__(self) -> None:
         self.nodes = self.unhealthy = 0
-        self.state = ZoneState.NORMAL
+        self.state = ZoneState.FULL
+        """Until it is counted: one more zone may end that all are Full, too."""
 
 
 class Zones(Limit):
@@ -102,16 +103,12 @@ class Zones(Limit):
             self._nodes[node] = counted
         if counted == before:
             return
-        were_full = [policy for policy, _, _ in before + counted if self.all_full(policy)]
         for policy, name, bad in before:
             self._add(policy, name, -1, -bad)
         for policy, name, bad in counted:
             self._add(policy, name, 1, int(bad))
         for policy, name in dict.fromkeys((policy, name) for policy, name, _ in before + counted):
             self._classify(policy, name)
-        for policy in were_full:
-            if not self.all_full(policy):  # also if no zone changed, and there is one more
-                self._freed.add(policy_key(policy))
 
     def _add(self, policy: str, name: str, nodes: int, unhealthy: int) -> None:
         zone = self._zones.setdefault(policy, {}).setdefault(name, _Zone())
@@ -126,6 +123,8 @@ class Zones(Limit):
             del self._zones[policy][name]
         if zone.state is not before:
             self._freed.add(key_of(policy, name))
+            if before is ZoneState.FULL:
+                self._freed.add(policy_key(policy))
         if not self._zones[policy]:
             del self._zones[policy]
 
