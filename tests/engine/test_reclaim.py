@@ -161,6 +161,20 @@ def test_a_policy_that_is_paused_when_the_node_goes_misses_nothing():
     assert missed(rig) == []
 
 
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_pod_that_comes_when_its_node_should_be_gone_is_counted_once(allowed):
+    """It gets a second to stop at most."""
+    rig = Rig(spot())
+    warn(rig)
+    rig.advance(SECONDS + 5, step=1.0)
+    rig.budget(allowed=allowed)
+    rig.pod("a", ready=True, bound_at=rig.wall, grace_seconds=30)
+    if allowed:
+        rig.settle("a")
+    rig.advance(5)
+    assert missed(rig) == ["not-evicted"]
+
+
 def test_it_is_counted_once_whatever_comes():
     rig = held()
     rig.advance(SECONDS + 1, step=1.0)

@@ -216,6 +216,7 @@ class Judging:
         # The guard has to count the complete wave before an eviction that is decided now.
         settles_at = now.monotonic if guard is None else later(now.monotonic, guard.settings.settle_seconds)
         claim = evictee.claim_of(policy.name) if evictee.claims else None
+        is_new = claim is None
         if claim is None:
             claim = Claim.of(pod, grounds, settles_at)
             self._world.claims.add(evictee, claim)
@@ -223,7 +224,7 @@ class Judging:
         else:
             self._update(claim, grounds, pod, settles_at)
         if policy.reclaim is not None:
-            self._expect_end(claim)
+            self._expect_end(claim, is_new=is_new)
         if guard is not None:
             self._expect(guard, claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
@@ -270,10 +271,10 @@ class Judging:
         budget = "" if self.deletes(claim, pod) else self._world.limiter.budgets.name_of(pod)
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, budget), self._world.now)
 
-    def _expect_end(self, claim: Claim) -> None:
-        """The node of a claim will be removed."""
+    def _expect_end(self, claim: Claim, *, is_new: bool) -> None:
+        """The node of a claim will be removed, or should have been: a pod may come even then."""
         hard_at = claim.grounds.hard_at
-        if claim.phase not in SETTLED and hard_at is not None and hard_at > self._world.now.wall:
+        if claim.phase not in SETTLED and hard_at is not None and (is_new or hard_at > self._world.now.wall):
             self._gone_at.schedule(claim.key, WallTime(hard_at))
 
     def next_end(self, now: Instant) -> float | None:
