@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from engine.rig import START, Rig, gt, limited
+from engine.rig import START, ZONE, Rig, gt, limited
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardSettings, Mode, Policy, Taint
+from taintwarden.engine.model import GuardSettings, Mode, Policy, Taint, UnhealthyTaint, ZoneHealth
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
 GUARDED = limited(guard=SETTINGS)
@@ -266,6 +266,37 @@ def test_a_reset_releases_more_pods_than_one_step_looks_at():
     reset(rig)
     rig.store()
     assert len(calls(rig)) == 8
+
+
+@pytest.mark.parametrize("outcome", [WriteOutcome.DONE, WriteOutcome.GONE])
+def test_a_request_that_comes_while_one_is_removed_is_removed_too(outcome):
+    """It would stay, and the next leader would grant it for another wave."""
+    rig = tripped()
+    rig.process(events.GuardReset("p"), events.GuardReset("p"))
+    rig.answer(commands.ClearGuardReset, outcome)
+    rig.answer(commands.ClearGuardReset)
+    rig.store()
+    assert len(calls(rig)) == 8
+    assert [one for one in rig.ordered if isinstance(one, commands.ClearGuardReset)] == []
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_reset_without_a_guard_releases_nothing_of_a_later_one(is_live):
+    """Every zone is Full, so what the later guard expects would be released."""
+    full, zone = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),)), {ZONE: "a"}
+    given = limited(zone_health=full, guard=SETTINGS)
+    rig = Rig(limited(zone_health=full) if is_live else given)
+    for number in range(3):
+        rig.node(f"n{number}", "sla=940", labels=zone)
+    for number in range(3):
+        rig.pod(f"p{number}", gt(), node=f"n{number}")
+    rig.feed(events.ViewChanged("pods", live=is_live))
+    reset(rig)
+    rig.change(limited(zone_health=full))
+    rig.feed(events.ViewChanged("pods", live=True))
+    rig.change(given)
+    rig.store()
+    assert (calls(rig), told(rig, commands.GuardArmed)) == ([], [])
 
 
 def test_a_reset_of_a_policy_without_a_guard_only_removes_the_request():

@@ -55,8 +55,11 @@ class SaveGuard(msgspec.Struct, frozen=True):
     record: GuardRecord
 
 
-class ClearGuardReset(msgspec.Struct, frozen=True):
-    """Remove the annotation that requests a reset of the guard: who removed it grants it, once."""
+class ClearGuardReset(msgspec.Struct, frozen=True, eq=False):
+    """Remove the annotation that requests a reset of the guard: who removed it grants it, once.
+
+    None equals another: a request that comes while one is removed is one more, and would stay for the next leader.
+    """
 
     policy: Policy
 

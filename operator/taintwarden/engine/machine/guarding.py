@@ -56,7 +56,9 @@ class Guarding:
             since = policy.created_at if known is None else known[2] if known[1] == policy.generation else now.wall
             self._generations[policy.name] = (policy.uid, policy.generation, since)
             guard = self._guard(policy)
-            if guard is not None:
+            if guard is None:
+                self.resets.discard(policy.name)
+            else:
                 guard.population = partial(self._world.verdicts.population.__getitem__, policy.name)
         for name in before:
             self._forget(name)
@@ -147,7 +149,7 @@ class Guarding:
 
     def reset_cleared(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
         """The removal of a request for a reset ended: it is granted when all is known that it would release."""
-        if outcome is WriteOutcome.DONE:
+        if outcome is WriteOutcome.DONE and self._guard(order.policy) is not None:
             self.resets.add(order.policy.name)
 
     def reset(self) -> None:

@@ -118,8 +118,10 @@ class Outbox:
                 if event.version >= 0:
                     entry.done, entry.done_version = written, event.version
                 self._begin(key, entry)
-            case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):
+            case WriteOutcome.GONE if isinstance(event.order, SaveHistory):
                 self.forget(key)
+            case WriteOutcome.GONE if isinstance(event.order, ClearGuardReset):  # there may be another one since
+                self._begin(key, entry)
             case WriteOutcome.OUTDATED:
                 self._retry(key, entry, written, timings.write_outdated)
             case WriteOutcome.FAILED | WriteOutcome.GONE:
