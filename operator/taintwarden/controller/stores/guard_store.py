@@ -22,7 +22,7 @@ class _Stored(msgspec.Struct):
     guard: Any = None
     """``status.guard``."""
     asked: str = ""
-    """The value of the annotation that requests a reset; empty: there is none."""
+    """The generation, which may be the first that is valid, and the annotation that requests a reset, or nothing."""
     handed_on: str = ""
     """The value that was passed on, since this process leads."""
 
@@ -48,7 +48,8 @@ class GuardStore:
         is_new = stored is None or stored.uid != uid
         if stored is None or is_new:
             stored = self._stored[name] = _Stored(uid)
-        stored.asked = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION) or ""
+        value = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION)
+        stored.asked = f"{meta.get('generation')}/{value}" if value else ""
         guard = (obj.get("status") or {}).get("guard")
         if is_new or guard != stored.guard:
             stored.guard = guard
