@@ -104,6 +104,12 @@ def test_one_pod(case: Case, events: str, found: dict[str, int]) -> None:
     assert case.verdict().breaches() == found
 
 
+def test_a_dry_run_writes_nothing(case: Case) -> None:
+    before = read(case.log.path)
+    case.log.write(1, "create", "taintevictionpolicies", "other", POLICY, query="dryRun=All")
+    assert read(case.log.path) == before
+
+
 @pytest.mark.parametrize(("at", "found"), [(22.9, {"early": 1}), (23.1, {})])
 def test_a_pod_counts_from_when_the_scheduler_binds_it(case: Case, at: float, found: dict[str, int]) -> None:
     case.played(f"value 10 940; pod 12 web node=; bind 20 web n; evict {at} web")

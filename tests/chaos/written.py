@@ -41,6 +41,7 @@ class Log:
         token: str = "admin",
         code: int | None = 200,
         sent: Json | None = None,
+        query: str = "",
     ) -> None:
         """One request; `code` is None for one that is never answered."""
         number = next(self._numbers)
@@ -50,6 +51,7 @@ class Log:
             "auditID": str(number),
             "stage": "RequestReceived" if code is None else "ResponseComplete",
             "verb": verb,
+            "requestURI": f"/{plural}?{query}",
             "objectRef": {"resource": plural, "subresource": part, "namespace": namespace, "name": name},
             "user": {"username": user, "extra": {"authentication.kubernetes.io/credential-id": [token]}},
             "requestReceivedTimestamp": stamp(at),

@@ -78,7 +78,7 @@ class Record:
 
 
 def read(log: Path) -> list[Record]:
-    """All requests of the log, in the order in which they were received."""
+    """All requests of the log but dry runs, in the order in which they were received."""
     begun: dict[str, Json] = {}
     records = []
     for event in _events(log):
@@ -96,9 +96,11 @@ def _events(log: Path) -> Iterator[Json]:
         return
     for line in log.read_text(errors="replace").splitlines():
         try:
-            yield json.loads(line)
+            event = json.loads(line)
         except ValueError:
             continue  # a server that was killed left half a line
+        if "dryRun=" not in event["requestURI"]:
+            yield event
 
 
 def _record(event: Json) -> Record:
