@@ -106,7 +106,7 @@ def _break(scene: Scene, fault: Fault) -> None:
         if elapsed > fault.seconds / 2 and not is_mistaken:
             is_mistaken = True
             scene.world.mistake()
-        time.sleep(TICK_SECONDS)
+        time.sleep(TICK_SECONDS)  # the fault lasts in real time, and this is its pulse
 
 
 def _settle(scene: Scene, until: float) -> list[str]:

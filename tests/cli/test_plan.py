@@ -343,6 +343,13 @@ async def test_dry_run_tells_who_would_leave(cluster, run):
     assert (plan["leaving"], plan["wouldLeave"]) == (0, 3)
 
 
+async def test_a_pod_that_gets_less_time_to_stop_than_it_asks_for_says_so(cluster, run):
+    replace_policy(cluster, reclaim={"deadlineSeconds": 20})
+    add_pod(cluster, "slow", spec={"terminationGracePeriodSeconds": 60})
+    shown = " ".join((await run("plan", "--node", "a1", *DROP)).stdout.split())
+    assert shown.count("less time to stop") == 4, "the others ask for 30 s"
+
+
 async def test_deadline_beyond_the_horizon_is_later(cluster, run):
     replace_policy(cluster, limits=NO_LIMITS, timing={"violationGraceSeconds": 3600})
     plan = await planned(run, "--node", "a1", *DROP, "--horizon", "10m")

@@ -84,7 +84,7 @@ def test_a_policy_that_acts_again_makes_no_second_call_for_a_pod(spec, is_answer
         rig.settle("a", Outcome.REFUSED)
         assert rig.evictions() == ["a"]  # by the other one
         rig.settle("a", Outcome.REFUSED)
-        assert rig.world.limiter.calls.in_flight == 0
+        assert len(rig.world.limiter.calls._calls) == 0
 
 
 def test_a_policy_that_is_paused_during_the_call_of_another_one_expects_no_eviction():

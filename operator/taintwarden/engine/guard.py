@@ -223,14 +223,10 @@ class Guard:
         if pods > self._counted[namespace]:
             self._counted[namespace], self._has_grown = pods, True
 
-    def rest(self, uid: str) -> None:
-        """No eviction of a pod is ahead."""
-        self._remove(uid)
-        self.unreserve(uid)
-
     def forget(self, uid: str) -> None:
         """A pod no longer has to leave, or is gone."""
-        self.rest(uid)
+        self._remove(uid)
+        self.unreserve(uid)
         self.released.pop(uid, None)
 
     def _remove(self, uid: str) -> None:
@@ -261,7 +257,8 @@ class Guard:
             self._past.note(self._slot, namespace)
             self._taken[uid] = self._slot, namespace
         self.unsure.pop(uid, None)
-        self.rest(uid)
+        self._remove(uid)
+        self.unreserve(uid)
 
     def settle(self, uid: str, *, stays: bool) -> None:
         """The eviction call ended: one that did not evict the pod no longer counts."""

@@ -80,16 +80,3 @@ def test_a_released_pod_that_may_stay_is_released_no_more():
     bench.expect(first)
     assert first not in bench.guard.released
     assert bench.guard.expected() == 1
-
-
-def test_a_pause_undoes_no_release():
-    bench = Bench()
-    held = bench.trip()
-    bench.release()
-    for uid in held:
-        bench.guard.rest(uid)
-    bench.look()
-    bench.expect(*held)
-    assert bench.look() is None
-    assert list(bench.guard.released) == held
-    assert bench.guard.expected() == 0

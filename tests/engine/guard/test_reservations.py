@@ -31,7 +31,7 @@ def test_an_eviction_that_is_made_is_stored_as_reserved_until_it_is_answered():
     assert [pods for _, pods in bench.guard.record(bench.now).evicted] == [(("shop", 1),)]
 
 
-@pytest.mark.parametrize("end", ["forget", "rest", "unreserve"])
+@pytest.mark.parametrize("end", ["forget", "unreserve"])
 def test_a_pod_that_is_gone_or_held_is_reserved_no_more(end):
     bench = Bench()
     bench.reserve("a")

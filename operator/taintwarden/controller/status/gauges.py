@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from taintwarden.controller.words.notifier import MISSED
+from taintwarden.controller.words.wording import MISSED
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode
 from taintwarden.engine.reported_status import ZONE_STATES

@@ -16,12 +16,6 @@ from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message, Recorder
 from taintwarden.telemetry.metrics import Metrics
 
-MISSED = {
-    "not-evicted": "It was not evicted in time and ends with its node",
-    "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
-}
-"""Reason of a missed deadline -> what happened."""
-
 MAX_PODS_IN_LINE = 100
 """Of one log line: container runtimes split lines of more than 16 KiB."""
 
@@ -225,7 +219,7 @@ def _held(_: Notifier, n: commands.Held) -> Report:
 def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Report:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
     gone, is_gone = rfc3339.at(n.hard_at), "is gone at" if n.reason == "grace-cut" else "counts as gone since"
-    note = f"{MISSED[n.reason]}: {n.pod.node} {is_gone} {gone}"
+    note = f"{wording.MISSED[n.reason]}: {n.pod.node} {is_gone} {gone}"
     return Report({"gone": gone, "reason": n.reason}, note)
 
 

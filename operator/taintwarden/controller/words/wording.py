@@ -13,6 +13,11 @@ from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, T
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, StuckPod
 
+MISSED = {
+    "not-evicted": "It was not evicted in time and ends with its node",
+    "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
+}
+"""Reason of a missed deadline -> what happened."""
 HAS_TRIPPED = "it has tripped"
 """Why a guard holds pods. Those that it holds still may be few."""
 

@@ -82,11 +82,6 @@ class Calls(Limit):
         self._outage_since = self._outage_until = MonotonicTime(0.0)
 
     @property
-    def in_flight(self) -> int:
-        """Calls in progress."""
-        return len(self._calls)
-
-    @property
     def is_busy(self) -> bool:
         """Whether calls in progress fill half the slots."""
         return self._used * 2 >= self.slots

@@ -110,8 +110,8 @@ def _after(pod: PlannedPod) -> str:
 def _waits(pod: PlannedPod) -> str:
     if pod.fate is PlannedFate.LEAVES:
         waited = pod.waited_seconds or 0.0
-        if pod.budgets:
-            return in_spite_of(pod.budgets)
+        if pod.budgets or pod.late:
+            return in_spite_of(pod.budgets) if pod.budgets else pod.late
         return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
     return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from taintwarden.controller.words import wording
-from taintwarden.controller.words.notifier import MISSED
 from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import ClaimView, Command, GuardReport, Phase, View, commands
 from taintwarden.engine.model import Instant, Mode, Pod, PodClass, WallTime
@@ -57,7 +56,7 @@ class Recording:
             case commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
                 planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
-                planned.late = MISSED[command.reason]
+                planned.late = wording.MISSED[command.reason]
             case commands.InvalidValue(verdict=verdict):
                 effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
