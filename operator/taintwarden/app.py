@@ -128,6 +128,7 @@ class App:
             monotonic=lambda: clock().monotonic,
             on_change=self.lease_changed,
             on_error=lambda reason: log.warning("lease-not-renewed", reason=reason),
+            on_renewal=lambda succeeded: self._feed(events.LeaseRenewal(succeeded)),
             timings=timings.lease,
         )
         self._decoder = decoder = Decoder(clock, self.issues.pod)

@@ -1,13 +1,14 @@
-"""A namespace whose evictions are refused delays no other one."""
+"""A namespace whose evictions are refused or fail delays no other one."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
 from blackbox.box import NO_LIMIT, Box, at_once
-from controlplane import ControlPlane
-from e2e.stories import taint
+from controlplane import ApiError, Client, ControlPlane
+from e2e.stories import PodRef, taint
 
 NAMESPACES, PODS, PER_SECOND = 200, 2, 100
 RATED = NO_LIMIT | {"evictionsPerSecond": PER_SECOND, "burst": 10}
@@ -16,6 +17,9 @@ LATER_SECONDS = 3
 GIVE_UP_SECONDS = 20
 ONE_NAMESPACE, SLOW_PER_SECOND, SETTLED_SECONDS = 300, 10, 15
 LONGEST_RETRY_SECONDS = 30
+POISONED, OTHER_PODS, OTHERS_SECONDS = 30, 60, 10
+STORE_BYTES = 2 * 1024 * 1024
+"""More than a store takes of one object: 1.5 MiB, and half a MiB for the request around it."""
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("denial")]
 BAD = taint("900")
@@ -78,3 +82,53 @@ def test_pods_leave_once_nothing_refuses_them(box: Box) -> None:
     box.allow(box.namespace)
     box.last_gone(pods, time.monotonic(), LONGEST_RETRY_SECONDS + LATER_SECONDS)
     assert set(box.accepted().values()) == {1}
+
+
+def test_pods_that_their_kubelet_made_too_large_to_be_changed_delay_no_other_node(
+    box: Box, control_plane: ControlPlane
+) -> None:
+    poisoned, [other] = box.add_namespaces(POISONED), box.add_namespaces(1)
+    box.enforce(limits=NO_LIMIT | {"evictionsPerSecond": SLOW_PER_SECOND, "burst": 2 * SLOW_PER_SECOND})
+    bad, fallen = box.node(name="bad"), box.node(name="fallen")
+    large = box.crowd(poisoned, 1, bad)
+    with filled(control_plane, bad, large):
+        others = box.crowd([other], OTHER_PODS, fallen)
+        box.stays(*large, until=box.taint(bad, BAD) + LATER_SECONDS)
+        assert box.last_gone(others, box.taint(fallen, BAD), OTHERS_SECONDS + LATER_SECONDS) <= OTHERS_SECONDS
+        assert box.left(large) == POISONED
+        box.wait(lambda: "request is too large" in delay(box, "failing"), 30, "the cause to be in the status")
+
+
+def delay(box: Box, limit: str) -> str:
+    """What the status of the policy says of a limit that delays pods; empty: it delays none."""
+    return next((one["message"] for one in box.status().get("limits", ()) if one["limit"] == limit), "")
+
+
+@contextmanager
+def filled(control_plane: ControlPlane, node: str, pods: Sequence[PodRef]) -> Iterator[None]:
+    """Let the kubelet of a node write messages into the status of its pods, until the store takes no larger object."""
+    pair = control_plane.client_certificate(f"system:node:{node}", "system:nodes")
+    client = Client(control_plane.server, control_plane.ca, certificate=pair)
+
+    def takes(pod: PodRef, size: int) -> bool:
+        namespace, _, name = pod.name.partition("/")
+        try:
+            client.patch("pods", name, {"status": {"message": "x" * size}}, namespace, subresource="status")
+        except ApiError as error:
+            if error.status not in (413, 500):
+                raise
+            return False
+        return True
+
+    fits, too_large = STORE_BYTES // 4, STORE_BYTES
+    while too_large - fits > 8:
+        middle = (fits + too_large) // 2
+        fits, too_large = (middle, too_large) if takes(pods[0], middle) else (fits, middle)
+    for pod in pods:  # their names have one length but for a digit
+        assert takes(pod, fits - 8)
+    try:
+        yield
+    finally:
+        for pod in pods:  # else they cannot be deleted either
+            takes(pod, 0)
+        client.close()

@@ -333,17 +333,17 @@ def test_a_hard_deadline_tries_every_two_seconds():
     assert history.breaches(120) == ["late"]
 
 
-def test_a_fault_of_the_server_makes_all_wait():
-    def outage(again, other):
+def test_an_error_of_the_server_makes_its_lane_wait_and_no_other():
+    def play(again, other):
         history, first, second = two_namespaces({}, first=1)
-        history.at(101).call(first[0], 500, "etcdserver: request timed out")
+        history.at(101).call(first[0], 500, "etcdserver: request is too large")
         history.at(other).call(second[0])
         history.at(again).call(first[0])
         return history.breaches(130)
 
-    assert outage(103.0, 102.3) == []
-    assert outage(103.0, 101.2) == ["calls"]
-    assert outage(125.0, 102.3) == ["late"]
+    assert play(103.0, 101.2) == []
+    assert play(101.5, 101.2) == ["failing"]
+    assert play(103.0, 125.0) == ["late"]
 
 
 @pytest.mark.parametrize(("ended", "found"), [(False, []), (True, ["order"])])

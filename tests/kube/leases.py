@@ -124,6 +124,7 @@ class Candidate:
         self.network = Network(store)
         self.changes: list[tuple[float, bool]] = []
         self.errors: list[str] = []
+        self.renewals: list[tuple[float, bool]] = []
         self._also = on_change
         self.lease = Lease(
             self.network,
@@ -133,6 +134,7 @@ class Candidate:
             monotonic=coarse_time,
             on_change=self._changed,
             on_error=self.errors.append,
+            on_renewal=lambda succeeded: self.renewals.append((coarse_time(), succeeded)),
         )
         self.task: asyncio.Task[None] | None = None
 

@@ -8,7 +8,7 @@ import pytest
 
 from kube.leases import Candidate, LeaseStore
 from kube.scripted import foreign_404, refusal
-from taintwarden.kube.calls.lease import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS
+from taintwarden.kube.calls.lease import LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS, SLOW_SECONDS
 from taintwarden.kube.errors import Unreachable
 
 pytestmark = pytest.mark.looptime
@@ -455,3 +455,34 @@ async def test_it_ends_when_it_is_told_to_at_any_moment(leader: Candidate, turns
     leader.network.on_answer = lambda: cancel(turns)
     await asyncio.sleep(10)
     assert task.done()
+
+
+# -- whether the API server answers ------------------------------------------------------------------------------------
+
+
+async def test_a_failed_renewal_is_reported_once_and_so_is_the_next_success(leader: Candidate) -> None:
+    assert leader.renewals == []
+    leader.network.fails = Unreachable("cut")
+    await asyncio.sleep(2 * RETRY_SECONDS + 0.5)
+    assert [succeeded for _, succeeded in leader.renewals] == [False]
+    leader.network.fails = None
+    await asyncio.sleep(2 * RETRY_SECONDS)
+    assert [succeeded for _, succeeded in leader.renewals] == [False, True]
+
+
+async def test_a_renewal_without_an_answer_for_two_seconds_counts_as_failed(leader: Candidate) -> None:
+    leader.network.hangs = True
+    await asyncio.sleep(RETRY_SECONDS + SLOW_SECONDS - 1.5)
+    assert leader.renewals == []
+    await asyncio.sleep(2)
+    assert [succeeded for _, succeeded in leader.renewals] == [False]
+    leader.network.hangs = False
+    await asyncio.sleep(RETRY_SECONDS)
+    assert leader.renewals[-1][1]
+
+
+async def test_a_lease_of_another_holder_is_an_answer(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign()
+    one.start()
+    await asyncio.sleep(2 * RETRY_SECONDS)
+    assert one.renewals == []

@@ -27,7 +27,7 @@ class Outcome(StrEnum):
     WEBHOOK_FAILED = "webhook-failed"
     """An admission webhook does not answer, or answers with an error."""
     REFUSED = "refused"
-    """403, 422 and other client errors: permanent until a person changes something."""
+    """403, 422 and other client errors; a pod too large to be changed: permanent until a person changes something."""
     NAMESPACE_TERMINATING = "namespace-terminating"
     """403: a namespace that is being deleted takes nothing new, and so no eviction. Its controller deletes the pods."""
     FAILED = "failed"
@@ -44,14 +44,15 @@ class Outcome(StrEnum):
 
 
 class CallAnswer(Enum):
-    """What the answer to a call says of others."""
+    """What the answer to a call says of other calls of its lane.
+
+    It says nothing of other lanes, since a tenant or a kubelet can shape it.
+    """
 
     FINE = auto()
     """The call succeeded, or concerns its pod alone."""
-    LANE_FAILS = auto()
-    """Other calls of the lane will fail, too."""
-    SERVER_FAILS = auto()
-    """So will all calls, if the answer came at once; a call that hung says that only of its lane."""
+    FAILS = auto()
+    """Other calls of the lane may fail, too."""
     NONE = auto()
     """No call was made, or the server was too busy to look at it."""
 
@@ -85,14 +86,13 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
         "the decision no longer held just before the call", (1.0, 1.0), answer=CallAnswer.NONE
     ),
     Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", answer=CallAnswer.NONE, pauses=True),
-    Outcome.DENIED: OutcomeRow("an admission webhook or policy rejects the eviction", answer=CallAnswer.LANE_FAILS),
-    Outcome.WEBHOOK_FAILED: OutcomeRow("an admission webhook fails", answer=CallAnswer.LANE_FAILS),
-    Outcome.REFUSED: OutcomeRow("the API server refuses the eviction", answer=CallAnswer.LANE_FAILS),
+    Outcome.DENIED: OutcomeRow("an admission webhook or policy rejects the eviction", answer=CallAnswer.FAILS),
+    Outcome.WEBHOOK_FAILED: OutcomeRow("an admission webhook fails", answer=CallAnswer.FAILS),
+    Outcome.REFUSED: OutcomeRow("the API server refuses the eviction", answer=CallAnswer.FAILS),
     Outcome.NAMESPACE_TERMINATING: OutcomeRow(
-        "the namespace is being deleted, and its pods with it", answer=CallAnswer.LANE_FAILS
+        "the namespace is being deleted, and its pods with it", answer=CallAnswer.FAILS
     ),
     Outcome.FAILED: OutcomeRow(
-        "the call fails: a time-out, an error of the server, or a lost connection",
-        answer=CallAnswer.SERVER_FAILS,
+        "the call fails: a time-out, an error of the server, or a lost connection", answer=CallAnswer.FAILS
     ),
 }

@@ -1,4 +1,4 @@
-"""Calls in progress: their slots, lanes whose calls fail or have no answer, and a server that fails."""
+"""Calls in progress: their slots, lanes whose calls fail or have no answer, and a Lease that is not renewed."""
 
 from typing import Any
 
@@ -12,13 +12,22 @@ from engine.limits.asking import ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
-from taintwarden.engine.limits.calls import LANE_SLOW, MANY_SLOW, MAX_LANES, MAX_SLOW, SLOW_SECONDS, Calls
+from taintwarden.engine.limits.calls import (
+    LANE_SLOW,
+    MANY_SLOW,
+    MAX_LANES,
+    MAX_PAUSE_SECONDS,
+    MAX_SLOW,
+    NOT_RENEWED,
+    SLOW_SECONDS,
+    Calls,
+)
 from taintwarden.engine.limits.protocol import EVERY_POLICY
 from taintwarden.engine.limits.refusal import CALLS, FAILING, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime
 from taintwarden.engine.outcomes import CallAnswer
 
-FINE, LANE_FAILS, SERVER_FAILS, NONE = CallAnswer
+FINE, FAILS, NONE = CallAnswer
 POLICY = limited()
 HARD = msgspec.structs.replace(POLICY, reclaim=Reclaim(120))
 SHOP = ("p", "shop")
@@ -54,9 +63,9 @@ class Bench:
             self.calls.reserve(request)
         return [request.pod.uid for request in requests]
 
-    def answer(self, uid: str, answer: CallAnswer = FINE, asked: float = 0.0) -> None:
+    def answer(self, uid: str, answer: CallAnswer = FINE) -> None:
         """A call is answered, and ends."""
-        self.calls.answered(uid, answer, self.now.monotonic, "why", asked)
+        self.calls.answered(uid, answer, self.now.monotonic, "why")
         self.calls.settle(uid, Settlement.EVICTED if answer is FINE else Settlement.STAYS, self.now)
 
     def call(self, answer: CallAnswer, namespace: str = "shop", policy: Policy = POLICY) -> None:
@@ -211,7 +220,7 @@ def test_hung_namespaces_leave_slots_for_others(hung):
 def test_a_lane_whose_calls_fail_waits_twice_as_long_each_time():
     bench, waits = Bench(), []
     for _ in range(7):
-        bench.call(LANE_FAILS)
+        bench.call(FAILS)
         waits.append(bench.wait())
         bench.advance(waits[-1])
     assert waits == [1, 2, 4, 8, 16, 30, 30]
@@ -220,7 +229,7 @@ def test_a_lane_whose_calls_fail_waits_twice_as_long_each_time():
 def test_before_a_hard_deadline_a_lane_waits_for_at_most_two_seconds():
     bench, waits = Bench(), []
     for _ in range(4):
-        bench.call(LANE_FAILS, policy=HARD)
+        bench.call(FAILS, policy=HARD)
         waits.append(bench.wait(policy=HARD))
         bench.advance(waits[-1])
     assert waits == [1, 2, 2, 2]
@@ -228,7 +237,7 @@ def test_before_a_hard_deadline_a_lane_waits_for_at_most_two_seconds():
 
 def test_a_lane_whose_calls_fail_waits_alone():
     bench = Bench()
-    bench.call(LANE_FAILS)
+    bench.call(FAILS)
     refused = bench.refuse()
     assert refused == Refusal(FAILING, MonotonicTime(1.0), Whom.LANE, "lane/p/shop", "why")
     assert bench.refuse("bank") is None
@@ -240,7 +249,7 @@ def test_a_lane_whose_calls_fail_waits_alone():
 def test_a_try_that_hangs_is_still_the_only_one(others):
     bench = Bench()
     bench.begin()
-    bench.call(LANE_FAILS)
+    bench.call(FAILS)
     bench.advance(1)
     bench.begin(others)
     assert bench.refuse() == Refusal(FAILING, None, Whom.LANE, "lane/p/shop", "why")
@@ -251,139 +260,86 @@ def test_calls_in_the_air_when_a_lane_failed_count_once():
     uids = bench.begin(5)
     bench.advance(0.25)
     for uid in uids:
-        bench.answer(uid, LANE_FAILS)
+        bench.answer(uid, FAILS)
     assert bench.wait() == 1
     bench.advance(1)
-    bench.call(LANE_FAILS)
+    bench.call(FAILS)
     assert bench.wait() == 2
 
 
 def test_a_success_ends_the_back_off():
     bench = Bench()
     for _ in range(3):
-        bench.call(LANE_FAILS)
+        bench.call(FAILS)
         bench.advance(30)
     bench.call(FINE)
     assert not bench.calls.is_failing(SHOP)
     assert bench.refuse() is None
-    bench.call(LANE_FAILS)
+    bench.call(FAILS)
     assert bench.wait() == 1
 
 
 def test_a_call_that_was_not_made_ends_no_back_off():
     bench = Bench()
-    bench.call(LANE_FAILS)
+    bench.call(FAILS)
     bench.advance(1)
     bench.call(NONE)
     assert bench.calls.is_failing(SHOP)
-    bench.call(LANE_FAILS)
+    bench.call(FAILS)
     assert bench.wait() == 2
 
 
 @pytest.mark.parametrize("begun_first", [False, True], ids=["forgotten", "in progress"])
 def test_only_lanes_with_calls_in_progress_keep_their_failures_when_very_many_fail(begun_first):
     bench = Bench(slots=MAX_LANES)
-    bench.call(LANE_FAILS)
+    bench.call(FAILS)
     if begun_first:
         bench.begin()
     for lane in range(MAX_LANES):
-        bench.call(LANE_FAILS, f"lane-{lane}")
+        bench.call(FAILS, f"lane-{lane}")
     assert bench.calls.is_failing(SHOP) == begun_first
 
 
-# -- the server fails --------------------------------------------------------------------------------------------------
+# -- the Lease is not renewed ------------------------------------------------------------------------------------------
 
 
-def test_an_outage_of_the_server_delays_all_lanes_for_one_to_five_seconds():
-    bench, waits = Bench(), []
-    for _ in range(5):
-        bench.call(SERVER_FAILS)
-        waits.append(bench.wait("bank"))
-        bench.advance(waits[-1])
-    assert waits == [1, 2, 4, 5, 5]
-
-
-def test_an_outage_refuses_whole_policies():
+def test_a_failed_renewal_stops_all_policies_until_one_succeeds():
     bench = Bench()
-    bench.call(SERVER_FAILS)
-    assert bench.refuse("bank") == Refusal(CALLS, MonotonicTime(1.0), detail="the API server fails")
-    assert not bench.calls.is_failing(SHOP), "it is no failure of a lane"
-
-
-def test_after_the_wait_of_an_outage_one_call_is_the_probe():
-    bench = Bench()
-    bench.call(SERVER_FAILS)
-    bench.advance(1)
-    assert bench.refuse("bank") is None
-    bench.begin(1, "bank")
-    refused = bench.refuse()
-    detail = "the API server fails, and one call tries whether it answers again"
-    assert refused == Refusal(CALLS, detail=detail)
-
-
-@pytest.mark.parametrize("answer", [FINE, LANE_FAILS])
-def test_an_answer_to_the_probe_ends_the_outage(answer):
-    bench = Bench()
-    for _ in range(2):
-        bench.call(SERVER_FAILS)
-        bench.advance(2)
-    bench.freed.take()
-    bench.call(answer, "bank")
-    assert EVERY_POLICY in bench.freed.take()
-    bench.begin(3)
-    assert bench.refuse() is None
-    bench.call(SERVER_FAILS)
-    assert bench.wait() == 1, "the next outage begins anew"
-
-
-def test_a_probe_without_an_answer_for_a_second_makes_way_for_the_next():
-    bench = Bench()
-    bench.call(SERVER_FAILS)
-    bench.advance(1)
-    bench.begin(1, "bank")
+    bench.calls.note_renewal(bench.now.monotonic, succeeded=False)
+    assert bench.refuse("bank") == bench.refuse(policy=HARD) == Refusal(CALLS, detail=NOT_RENEWED)
+    bench.advance(60)
     assert bench.refuse() is not None
-    bench.freed.take()
-    bench.advance(1)
+    bench.calls.note_renewal(bench.now.monotonic, succeeded=True)
     assert EVERY_POLICY in bench.freed.take()
     assert bench.refuse() is None
 
 
-def test_calls_in_the_air_when_the_server_failed_count_once():
+def test_a_lane_that_failed_is_tried_at_once_when_the_lease_is_renewed_again():
     bench = Bench()
-    uids = bench.begin(5)
-    bench.advance(0.25)
-    for uid in uids:
-        bench.answer(uid, SERVER_FAILS)
+    bench.call(FAILS)
+    bench.calls.note_renewal(bench.now.monotonic, succeeded=False)
+    bench.call(FAILS)
+    bench.freed.take()
+    bench.calls.note_renewal(bench.now.monotonic, succeeded=True)
+    assert "lane/p/shop" in bench.freed.take()
+    assert bench.wait() == 0
+    bench.call(FAILS)
+    assert bench.wait() == 4, "its back-off goes on"
+
+
+def test_a_renewal_that_succeeds_as_before_ends_no_wait_of_a_lane():
+    bench = Bench()
+    bench.call(FAILS)
+    bench.calls.note_renewal(bench.now.monotonic, succeeded=True)
     assert bench.wait() == 1
-    bench.advance(1)
-    bench.call(SERVER_FAILS)
-    assert bench.wait() == 2
 
 
-def test_the_server_may_ask_for_a_longer_wait():
-    bench = Bench()
-    bench.answer(*bench.begin(), SERVER_FAILS, asked=20)
-    assert bench.wait("bank") == 20
-    bench.advance(20)
-    bench.answer(*bench.begin(), SERVER_FAILS, asked=0.5)
-    assert bench.wait("bank") == 2, "the back-off is longer"
-
-
-def test_a_slow_error_of_the_server_is_a_failure_of_its_lane():
-    bench = Bench()
-    [uid] = bench.hang()
-    bench.answer(uid, SERVER_FAILS)
-    refused = bench.refuse()
-    assert refused == Refusal(FAILING, MonotonicTime(2.0), Whom.LANE, "lane/p/shop", "why")
+@pytest.mark.parametrize("number", [1, 30])
+def test_failing_lanes_delay_no_other(number):
+    bench = Bench(slots=64)
+    for lane in range(number):
+        bench.call(FAILS, f"poisoned-{lane}")
     assert bench.refuse("bank") is None
-
-
-def test_a_slow_error_of_the_server_ends_no_outage():
-    bench = Bench()
-    [hung] = bench.hang()
-    bench.call(SERVER_FAILS, "bank")
-    bench.answer(hung, SERVER_FAILS)
-    assert bench.wait("bank") == 1
 
 
 # -- pauses ------------------------------------------------------------------------------------------------------------
@@ -391,7 +347,7 @@ def test_a_slow_error_of_the_server_ends_no_outage():
 
 def test_a_pause_that_the_server_asks_for_delays_all_lanes():
     bench = Bench()
-    bench.calls.pause(MonotonicTime(30.0))
+    bench.calls.pause(30.0, bench.now.monotonic)
     refused = Refusal(CALLS, MonotonicTime(30.0), detail="the API server requests a pause (429)")
     assert [bench.refuse(), bench.refuse("bank"), bench.refuse(policy=HARD)] == [refused] * 3
     bench.advance(30)
@@ -400,9 +356,15 @@ def test_a_pause_that_the_server_asks_for_delays_all_lanes():
 
 def test_a_shorter_pause_does_not_end_a_longer_one():
     bench = Bench()
-    for until in (30.0, 5.0):
-        bench.calls.pause(MonotonicTime(until))
+    for seconds in (30.0, 5.0):
+        bench.calls.pause(seconds, bench.now.monotonic)
     assert bench.wait() == 30
+
+
+def test_a_pause_lasts_thirty_seconds_at_most():
+    bench = Bench()
+    bench.calls.pause(3600.0, bench.now.monotonic)
+    assert bench.wait() == MAX_PAUSE_SECONDS == 30
 
 
 # -- another leader ----------------------------------------------------------------------------------------------------
@@ -410,9 +372,8 @@ def test_a_shorter_pause_does_not_end_a_longer_one():
 
 def test_a_new_leader_knows_of_no_failures():
     bench = Bench()
-    bench.call(LANE_FAILS, "bank")
+    bench.call(FAILS, "bank")
     bench.begin()
-    bench.call(SERVER_FAILS)
     bench.freed.take()
     assert bench.calls.forget_failures() == [("p", "bank")]
     assert bench.freed.take() == ["lane/p/bank"]

@@ -192,7 +192,7 @@ class Lane(Tries):
 
 
 def whose(code: int, body: str) -> str:
-    """Whose an answer is: ``done``, the ``pod``'s, the ``lane``'s, the ``server``'s, a ``pause``; ``silence``: none."""
+    """Whose an answer is: ``done``, the ``pod``'s, the ``lane``'s, a ``pause``; ``silence``: none."""
     text = body.lower()
     if 200 <= code < 300 or code == 0:
         return "done" if code else "silence"
@@ -200,7 +200,7 @@ def whose(code: int, body: str) -> str:
         return "pod"
     if code == 429:
         return "pod" if "webhook" in text else "pause"
-    return "lane" if code < 500 or "webhook" in text else "server"
+    return "lane"
 
 
 def limits_of(rules: Rules) -> dict[str, Any]:
@@ -437,8 +437,8 @@ class Judge:
         """UIDs of pods that an answer says to be gone, or to leave."""
         self._former: dict[str, float] = {}
         """UIDs of pods that are called for since an earlier term, and until when that may be."""
-        self._server, self._pause = Tries(5.0), [0.0, 0.0]
-        """Faults of the server, and until when it asks for a pause: they make all lanes wait."""
+        self._pause = [0.0, 0.0]
+        """Until when flow control asks for a pause of all lanes."""
         self._extra = 0.0
         """By how many calls lanes that fail had more than a quarter."""
         self.rows: Counter[str] = Counter()
@@ -563,7 +563,7 @@ class Judge:
             for call in (call for lane in self._lanes.values() for call in lane.air.values()):
                 self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
-            self._server, self._pause = Tries(5.0), [0.0, self._pause[1]]
+            self._pause[0] = 0.0
             for uid, known in self._released.items():  # what one leader releases, the next one holds
                 gone = {pod for _, pod, _ in self._guards[uid].gone} if uid in self._guards else set()
                 in_air = {pod: False for pod in known if pod in self._former}
@@ -648,7 +648,7 @@ class Judge:
         self._answered(fact["id"], call)
         whom, lane, want, now = whose(fact["code"], fact.get("body", "")), call.lane, call.want, self.now
         self._done |= {want.pod.uid} if whom == "done" or fact["code"] == 404 else set()
-        asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
+        asked = float(fact.get("retry_after") or 0.0)
         if whom == "done" and call.effect is None:
             self._unseen |= dict.fromkeys(self._budgets_of(want.pod), now + UNSEEN_SECONDS + SEEN)
         if whom == "pod":
@@ -656,16 +656,13 @@ class Judge:
         want.failed += whom != "done" and fact["code"] != 409
         if whom == "silence":
             call.doubted = now + DOUBT_SECONDS + SLACK
-        if whom in ("lane", "silence") or (whom == "server" and is_slow):
+        if whom in ("lane", "silence"):
             lane.fail(call, now, is_sure=whom == "lane")
-        if whom in ("server", "silence"):
-            self._server.fail(call, now, is_sure=whom == "server" and not is_slow)
-        if whom == "pause" or asked:
-            self._pause = [now + max(1.0, asked) * EARLY if whom == "pause" else 0.0, now + max(1.0, asked) * LATE]
+        if whom == "pause":
+            seconds = min(30.0, max(1.0, asked))
+            self._pause = [now + seconds * EARLY, now + seconds * LATE]
         if whom in ("done", "pod"):
             lane.succeed(is_sure=whom == "done")
-        if whom in ("done", "pod", "lane"):
-            self._server.succeed(is_sure=True)
 
     def _answered(self, number: Any, call: Call) -> None:
         call.answered = self.now
@@ -956,7 +953,7 @@ class Judge:
         if rules.reclaim is None:
             yield from self._rows_of_limits(want, surely=surely)
         begun = now if perhaps else now - self.transit
-        if self._pause[perhaps] > now or (self._server.until[perhaps] > now and self._server.failed_at[0] <= begun):
+        if self._pause[perhaps] > now:
             yield "calls", "in a pause of all lanes"
         if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
             yield "calls", "and all slots are in use"

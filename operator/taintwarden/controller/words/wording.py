@@ -13,8 +13,9 @@ from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, T
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
 from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, StuckPod
 
+NOT_EVICTED = "not-evicted"
 MISSED = {
-    "not-evicted": "It was not evicted in time and ends with its node",
+    NOT_EVICTED: "It was not evicted in time and ends with its node",
     "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
 }
 """Reason of a missed deadline -> what happened."""

@@ -1,11 +1,12 @@
-"""Eviction calls: how many are in progress, and which lanes or servers answer them with failures.
+"""Eviction calls: how many are in progress, and which lanes answer them with failures.
 
 * A call without an answer for a second gives its slot back, of a lane the first four; its lane fails meanwhile, and
   with four such, or one when a hundred have no answer, it makes no other.
 * While others could go, a lane has at most half of the slots.
 * A lane whose calls fail waits, alone: 1 s, 2 s, 4 s, to 30 s (2 s before a hard deadline), and makes one call a try,
   until one succeeds. Calls that were in the air count once.
-* A fault of the server makes all lanes wait as one, 1 to 5 s, and the next call is the only one until it is answered.
+* All lanes wait only while the API server requests a pause, or does not renew the Lease: no tenant can shape either. A
+  failed eviction says nothing of other lanes, since one oversized pod is enough to make the server answer with 500.
 """
 
 from collections.abc import Iterator
@@ -35,8 +36,9 @@ FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, LONGEST_HARD_WAIT_SECONDS = 1.0, 30.0,
 """Of a lane whose calls fail."""
 MAX_LANES = 10_000
 """With more lanes than these the failures of those without calls in progress are forgotten."""
-LONGEST_OUTAGE_WAIT_SECONDS = 5.0
-"""Of all lanes, if the server fails."""
+MAX_PAUSE_SECONDS = 30.0
+"""Maximum length of a pause that the API server requests. Beyond it, a call finds out whether it still wants one."""
+NOT_RENEWED = "the API server fails: it does not renew the Lease"
 
 
 class _Lane:
@@ -77,9 +79,8 @@ class Calls(Limit):
         self._lanes: dict[LaneKey, _Lane] = {}
         """Those with calls in progress, or whose calls fail."""
         self._paused_until = MonotonicTime(0.0)
-        self._outage_wait = 0.0
-        """Seconds; 0: the server answers."""
-        self._outage_since = self._outage_until = MonotonicTime(0.0)
+        self._answers = True
+        """True while the API server renews the Lease."""
 
     @property
     def is_busy(self) -> bool:
@@ -100,9 +101,18 @@ class Calls(Limit):
         """When the call for a pod in progress began, and whether it has no answer for a second."""
         return self._calls[uid].since, self._calls[uid].is_slow
 
-    def pause(self, until: MonotonicTime) -> None:
-        """The API server requests a pause."""
-        self._paused_until = max(self._paused_until, until)
+    def pause(self, seconds: float, now: MonotonicTime) -> None:
+        """Make no call for ``seconds``: the API server requests a pause."""
+        self._paused_until = max(self._paused_until, later(now, min(seconds, MAX_PAUSE_SECONDS)))
+
+    def note_renewal(self, now: MonotonicTime, *, succeeded: bool) -> None:
+        """Stop all lanes while the Lease is not renewed. Afterwards lanes that failed are tried at once."""
+        if succeeded and not self._answers:
+            self._freed.add(EVERY_POLICY)
+            for key, lane in self._lanes.items():
+                lane.waits_until = min(lane.waits_until, now)
+                self._freed.add(lane_key(key))
+        self._answers = succeeded
 
     def let_time_pass(self, now: MonotonicTime) -> Iterator[LaneKey]:
         """Calls become slow. Returns their lanes."""
@@ -130,11 +140,8 @@ class Calls(Limit):
         now = request.now.monotonic
         if now < self._paused_until:
             return Refusal(CALLS, self._paused_until, detail="the API server requests a pause (429)")
-        if self._outage_wait:
-            if now < self._outage_until:
-                return Refusal(CALLS, self._outage_until, detail="the API server fails")
-            if self._oldest_quick() is not None:
-                return Refusal(CALLS, detail="the API server fails, and one call tries whether it answers again")
+        if not self._answers:
+            return Refusal(CALLS, detail=NOT_RENEWED)
         if self._used >= self.slots:
             return Refusal(CALLS, detail=f"{len(self._calls)} calls are in progress")
         lane = self._lanes.get(request.lane)
@@ -163,26 +170,14 @@ class Calls(Limit):
             self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
         self._lanes.setdefault(request.lane, _Lane()).fast += 1
 
-    def answered(self, uid: str, answer: CallAnswer, now: MonotonicTime, detail: str = "", asked: float = 0.0) -> None:
-        """A call was answered: called before it is settled. ``asked``: seconds for which the server asks to wait."""
+    def answered(self, uid: str, answer: CallAnswer, now: MonotonicTime, detail: str = "") -> None:
+        """Note what the answer to a call says of its lane, before the call is settled."""
         call = self._calls[uid]
         lane = self._lanes[call.lane]
-        if answer is CallAnswer.SERVER_FAILS and call.is_slow:  # or a webhook: it says nothing of the server
+        if answer is CallAnswer.FINE:
+            lane.failures = 0
+        elif answer is CallAnswer.FAILS:
             self._fail(lane, call, now, detail)
-        elif answer is CallAnswer.SERVER_FAILS:
-            if call.since >= self._outage_since:
-                longer = max(FIRST_WAIT_SECONDS, 2 * self._outage_wait)
-                self._outage_wait = min(LONGEST_OUTAGE_WAIT_SECONDS, longer)
-                self._outage_since = now
-                self._outage_until = later(now, max(self._outage_wait, asked))
-        elif answer is not CallAnswer.NONE:
-            if self._outage_wait:
-                self._outage_wait = 0.0
-                self._freed.add(EVERY_POLICY)
-            if answer is CallAnswer.FINE:
-                lane.failures = 0
-            else:
-                self._fail(lane, call, now, detail)
 
     @staticmethod
     def _fail(lane: _Lane, call: _Call, now: MonotonicTime, detail: str) -> None:
@@ -210,7 +205,7 @@ class Calls(Limit):
 
     def _free(self, lane: LaneKey) -> None:
         self._freed.add(lane_key(lane))
-        if self._used == self.slots - 1 or self._outage_wait:
+        if self._used == self.slots - 1:
             self._freed.add(EVERY_POLICY)
 
     def forget_failures(self) -> list[LaneKey]:
@@ -220,5 +215,4 @@ class Calls(Limit):
             self._lanes[key].failures = 0
             self._freed.add(lane_key(key))
         self._lanes = {key: lane for key, lane in self._lanes.items() if lane.fast or lane.slow}
-        self._outage_wait = 0.0
         return failing

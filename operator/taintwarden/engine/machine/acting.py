@@ -329,10 +329,9 @@ class Acting:
         if row.by_budget:
             world.limiter.budgets.refused(pod, now)
         if row.pauses:
-            seconds = max(world.timings.shortest_pause, self._asked(event))
-            world.limiter.calls.pause(later(now, seconds))
-        detail = f"{row.why}: {event.message}" if event.message else row.why
-        world.limiter.calls.answered(event.uid, row.answer, now, detail, self._asked(event))
+            world.limiter.calls.pause(max(world.timings.shortest_pause, self._asked(event)), now)
+        detail = f"the last call, for pod {pod.name}: {row.why}" + (f": {event.message}" if event.message else "")
+        world.limiter.calls.answered(event.uid, row.answer, now, detail)
 
     def _asked(self, event: events.Settled) -> float:
         return min(event.retry_after or 0.0, self._world.timings.longest_retry_after)

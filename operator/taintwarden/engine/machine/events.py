@@ -179,6 +179,15 @@ class LeadershipChanged(msgspec.Struct, frozen=True):
     term: int = 0
 
 
+class LeaseRenewal(msgspec.Struct, frozen=True):
+    """The last renewal of the Lease succeeded, or it failed or has had no answer for 2 s.
+
+    No tenant can shape this request, so it is what shows whether the API server works.
+    """
+
+    succeeded: bool
+
+
 class Settled(msgspec.Struct, frozen=True):
     """An :class:`~.commands.Evict` ended. ``message`` and ``retry_after`` (seconds) are from the API server."""
 
@@ -242,6 +251,7 @@ Event = (
     | ProfileGone
     | Synced
     | LeadershipChanged
+    | LeaseRenewal
     | Settled
     | Written
     | Woke

@@ -153,6 +153,8 @@ class Machine:
                 self._judging.all_again()
             case events.LeadershipChanged():
                 self._leadership_changed(event)
+            case events.LeaseRenewal(succeeded):
+                limiter.calls.note_renewal(self._world.now.monotonic, succeeded=succeeded)
             case events.Written():
                 self._written(event)
             case _:

@@ -106,6 +106,7 @@ def outcome_of(error: ApiError) -> Result:
     403   cause ``NamespaceTerminating`` NAMESPACE_    its controller deletes the pod
                                          TERMINATING
     4xx                                  REFUSED       a right is missing, or an admission policy says no
+    500   "request is too large"         REFUSED       the pod has reached the store's limit, and cannot be changed
     else                                 FAILED        try again
     ===== ============================== ============= ==================================================
     """
@@ -126,7 +127,8 @@ def outcome_of(error: ApiError) -> Result:
         return Result(Outcome.MISCONFIGURED, message)
     if error.is_of_gone_namespace:
         return Result(Outcome.NAMESPACE_TERMINATING, message, error.retry_after)
-    if 400 <= error.code < 500 and error.code not in (404, 408, 409):
+    is_client_error = 400 <= error.code < 500 and error.code not in (404, 408, 409)
+    if is_client_error or "request is too large" in message:
         return Result(Outcome.REFUSED, message, error.retry_after)
     return Result(Outcome.FAILED, message, error.retry_after)
 

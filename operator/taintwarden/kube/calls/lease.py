@@ -29,7 +29,9 @@ LEASE_SECONDS = 15
 RENEW_DEADLINE_SECONDS = 10.0
 """How long its holder relies on it. The difference is what clocks may run apart and a call may take."""
 RETRY_SECONDS = 2.0
-"""Between tries to get or renew it."""
+"""Seconds between tries to get or renew it."""
+SLOW_SECONDS = 2.0
+"""Seconds without an answer after which a renewal counts as failed, until it is answered."""
 
 
 class LeaseTimings(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +70,7 @@ class Lease:
         monotonic: the clock that the deadline is measured with.
         on_change: called with True when leadership is gained and False when it is lost.
         on_error: called with the reason why it was not renewed.
+        on_renewal: called with True when the API server answers a try, and False when one fails or is slow.
         timings: how long it lasts and is relied on.
 
     """
@@ -82,6 +85,7 @@ class Lease:
         monotonic: Callable[[], float],
         on_change: Callable[[bool], None],
         on_error: Callable[[str], None],
+        on_renewal: Callable[[bool], None] = lambda _: None,
         timings: LeaseTimings = LeaseTimings(),  # noqa: B008 - it is frozen
     ) -> None:
         self._timings = timings
@@ -92,6 +96,9 @@ class Lease:
         self._monotonic = monotonic
         self._on_change = on_change
         self._on_error = on_error
+        self._on_renewal = on_renewal
+        self._is_answered = True
+        """What ``on_renewal`` was called with last."""
         self._renewed_at: float | None = None
         self._seen = LeaseSpec(lease_transitions=-1)
         """The lease as it was read last; before, one that does not exist yet."""
@@ -137,6 +144,7 @@ class Lease:
         self._led_at = self._monotonic()
         while True:
             began = self._monotonic()
+            slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._note_answer, False)  # noqa: FBT003
             try:
                 # No longer than the lease is held: its end must be reported at once.
                 patience = self._timings.renew_deadline / 2
@@ -144,9 +152,13 @@ class Lease:
                     won = await self._try()
             except (KubeError, TimeoutError) as error:
                 self._on_error(str(error) or type(error).__name__)
+                self._note_answer(False)  # noqa: FBT003 - a callback's one argument
             else:
+                self._note_answer(True)  # noqa: FBT003
                 # Counted from before the call: the server's clock for it cannot have started earlier.
                 self._renewed_at = began if won else None
+            finally:
+                slow.cancel()
             self._announce()
             await self._sleep()
 
@@ -184,6 +196,11 @@ class Lease:
             seconds = min(seconds, left)
         await asyncio.sleep(seconds)
         self._announce()
+
+    def _note_answer(self, is_answered: bool) -> None:  # noqa: FBT001 - a callback's one argument
+        if is_answered != self._is_answered:
+            self._is_answered = is_answered
+            self._on_renewal(is_answered)
 
     def _announce(self) -> None:
         held = self.held

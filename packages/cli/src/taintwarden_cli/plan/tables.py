@@ -15,6 +15,7 @@ from taintwarden_cli.rendering import Lines, render, rows
 _STYLES = {
     PlannedFate.LEAVES: "",
     PlannedFate.HELD: "bold red",
+    PlannedFate.ENDS: "bold red",
     PlannedFate.LATER: "dim",
     PlannedFate.WOULD_LEAVE: "yellow",
 }
@@ -43,6 +44,8 @@ def _head(plan: Plan) -> Lines:
         lines.add("Change", change, "bold")
     lines.add("Changed", several(plan.changed_nodes, "node"))
     lines.add("Leave", _leave(plan))
+    lines.add("Missed", _missed(plan), "bold red")
+    lines.add("Cut", f"{pods(plan.cut)} with less time to stop than asked for" if plan.cut else None, "bold red")
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
     budgets = sorted({name for one in plan.pods if one.fate is PlannedFate.LEAVES for name in one.budgets})
     past = f"{pods(plan.past_budgets)} deleted {in_spite_of(budgets)}"
@@ -77,6 +80,17 @@ def _head(plan: Plan) -> Lines:
     return lines
 
 
+def _missed(plan: Plan) -> str:
+    """How many pods end with their nodes, and what kept them there."""
+    missed = [one for one in plan.pods if one.fate is PlannedFate.ENDS]
+    if not missed:
+        return ""
+    holding = sorted({name for one in missed for name in one.budgets or [one.limit] if name})
+    why = f", held by {', '.join(holding)}" if holding else ""
+    nodes = several(len({one.node for one in missed}), "node")
+    return f"{pods(len(missed))} not evicted before {nodes} {'is' if nodes.startswith('1 ') else 'are'} removed{why}"
+
+
 def _leave(plan: Plan) -> str:
     if not plan.leaving:
         return f"no pod within {duration(plan.horizon_seconds)}"
@@ -98,6 +112,8 @@ def _after(pod: PlannedPod) -> str:
     match pod.fate:
         case PlannedFate.LEAVES:
             return duration(pod.after_seconds or 0.0)
+        case PlannedFate.ENDS:
+            return f"{duration(max(0.0, pod.after_seconds or 0.0))} (ends)"
         case PlannedFate.HELD:
             return "held"
         case PlannedFate.LATER:
@@ -111,7 +127,7 @@ def _waits(pod: PlannedPod) -> str:
     if pod.fate is PlannedFate.LEAVES:
         waited = pod.waited_seconds or 0.0
         if pod.budgets or pod.late:
-            return in_spite_of(pod.budgets) if pod.budgets else pod.late
+            return "; ".join(filter(None, (in_spite_of(pod.budgets) if pod.budgets else "", pod.late)))
         return f"{pod.limit}, {duration(waited)}" if pod.limit and waited >= 1 else "-"
     return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"
 

@@ -16,6 +16,8 @@ class PlannedFate(StrEnum):
     """It is due, and a limit still delays it at the end."""
     LATER = "Later"
     """Its deadline is beyond the horizon."""
+    ENDS = "EndsWithNode"
+    """It is still there when its node is removed (``reclaim``)."""
     WOULD_LEAVE = "WouldLeave"
     """A policy in mode DryRun would evict it."""
 
@@ -46,7 +48,7 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     """Its position in the order of evictions, from 1."""
     at: str | None = None
     after_seconds: float | None = None
-    """Seconds from the change until the API server accepts its eviction."""
+    """Seconds from the change until the API server accepts its eviction, or its node is removed."""
     deleted: bool = False
     waited_seconds: float | None = None
     limit: str = ""
@@ -85,6 +87,8 @@ def numbers(pods: Sequence[PlannedPod]) -> dict[str, int]:
     fates = [one.fate for one in pods]
     return {
         "leaving": fates.count(PlannedFate.LEAVES),
+        "missed": fates.count(PlannedFate.ENDS),
+        "cut": sum(one.fate is PlannedFate.LEAVES and bool(one.late) for one in pods),
         "held": fates.count(PlannedFate.HELD),
         "later": fates.count(PlannedFate.LATER),
         "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
@@ -105,6 +109,10 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     """When no more events were to come, or the horizon."""
     assumptions: Assumptions
     leaving: int = 0
+    missed: int = 0
+    """Pods that end with their node."""
+    cut: int = 0
+    """Pods that are evicted, and have less time to stop than they ask for."""
     held: int = 0
     later: int = 0
     would_leave: int = 0
@@ -126,5 +134,5 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def needs_a_person(self) -> bool:
         """Whether you should review the plan before you make the change."""
-        risks = self.held, self.past_budgets, self.nowhere, self.returning
+        risks = self.missed, self.cut, self.held, self.past_budgets, self.nowhere, self.returning
         return any(risks) or bool(self.guards or self.invalid)

@@ -28,7 +28,7 @@ from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.rehearsal.changes import Change, apply, enforce
 from taintwarden_cli.rehearsal.ideal import Allowances, Assumptions, Places
 from taintwarden_cli.rehearsal.node_candidates import Candidates
-from taintwarden_cli.rehearsal.plan import Plan, Replacement
+from taintwarden_cli.rehearsal.plan import Plan, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.recording import Recording, is_replaced
 from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
 from taintwarden_cli.rehearsal.returning import Returning
@@ -75,6 +75,8 @@ class Play:
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._has_left_devices = False
+        self._ended: set[str] = set()
+        """The UIDs of pods that ended with their node."""
         self._without_devices: dict[PodClass, PodClass] = {}
         self._rehearsal = Rehearsal(snapshot, gates, lambda: self.instant, self._carry_out, **limits)
         self._view = self._rehearsal.view
@@ -206,9 +208,14 @@ class Play:
                 self._later(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
             case _:
                 self._recording.take(command, self.instant, self.at)
+                if isinstance(command, commands.DeadlineMissed) and command.reason == wording.NOT_EVICTED:
+                    self._later(0.0, lambda: self._end_with_node(command.pod))
 
     def _evict(self, command: commands.Evict) -> None:
         pod = command.pod
+        if pod.uid in self._ended:
+            self._rehearsal.feed(events.Settled(pod.uid, Outcome.GONE))
+            return
         if not command.delete:
             outcome, why = self._allowances.judge(pod)
             if outcome is not Outcome.EVICTED:
@@ -229,6 +236,19 @@ class Play:
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node, self.instant.wall + grace if stop else None))
         if stop:
             self._later(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
+        self._replace_elsewhere(pod, planned)
+
+    def _end_with_node(self, pod: Pod) -> None:
+        """The node of a pod is removed, unless a change has removed its taint before."""
+        planned = self._recording.end_with_node(pod)
+        if planned is None or not self._view.claims(pod.uid):
+            return
+        self._ended.add(pod.uid)
+        self._rehearsal.feed(events.PodGone(pod.uid, pod.node))
+        self._replace_elsewhere(pod, planned)
+
+    def _replace_elsewhere(self, pod: Pod, planned: PlannedPod) -> None:
+        """A pod has left: its budgets count that, and its controller makes a replacement."""
         for budget in self._allowances.left(pod):
             self._rehearsal.feed(events.BudgetSeen(budget))
         self._places.leave(pod.node)

@@ -57,6 +57,8 @@ class Recording:
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
                 planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
                 planned.late = wording.MISSED[command.reason]
+                if command.reason == wording.NOT_EVICTED:
+                    self._end(planned, command, now, at)
             case commands.InvalidValue(verdict=verdict):
                 effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
@@ -80,6 +82,20 @@ class Recording:
         planned.budgets = list(command.past_budgets)
         planned.at, planned.after_seconds = rfc3339.at(now.wall), round(at, 3)
         return planned
+
+    def _end(self, planned: PlannedPod, missed: commands.DeadlineMissed, now: Instant, at: float) -> None:
+        """The node of a pod is removed while a limit or a budget still holds the pod."""
+        after = missed.hard_at - now.wall + at
+        planned.fate, planned.at, planned.after_seconds = PlannedFate.ENDS, rfc3339.at(missed.hard_at), round(after, 3)
+        claims = self._view.claims(missed.pod.uid)
+        held = next((one for one in claims if one.policy.name == missed.verdict.policy.name), None)
+        if held is not None:
+            planned.limit, planned.budgets = held.limit or held.outcome or "", list(held.budgets)
+
+    def end_with_node(self, pod: Pod) -> PlannedPod | None:
+        """A pod that ends now since its node is removed; None if it has left before, or need not leave any more."""
+        planned = self._pods.get(pod.uid)
+        return planned if planned is not None and planned.fate is PlannedFate.ENDS else None
 
     def end(self, now: Instant, places: Places) -> dict[str, Any]:
         """The part of a :class:`~.plan.Plan` that is about pods and guards."""

@@ -12,7 +12,7 @@ import msgspec
 
 from taintwarden.api.policies import parse_policy
 from taintwarden.controller.words.wording import pods, several
-from taintwarden.engine.model import Method, Mode, Policy, Taint, TaintSelector, cannot_compute
+from taintwarden.engine.model import Method, Mode, Policy, Taint, TaintSelector, ValueType, cannot_compute
 from taintwarden.engine.reported_status import BlockedBudget
 from taintwarden.fields.field_errors import InvalidObject
 from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus, NodeObject
@@ -87,7 +87,7 @@ def absent(
         have = "has" if free[similar] == 1 else "have"
         text = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
         return text, similar
-    is_always_there = selector.value_type is not None or is_compared
+    is_always_there = is_compared or selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # text is a signal
     return (f"no node has a taint {key}, whose values are compared", "") if is_always_there else ("", "")
 
 
