@@ -73,7 +73,7 @@ class Stage:
 
 async def test_an_eviction_is_answered():
     stage = Stage()
-    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.EVICTED)]
+    assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.ACCEPTED)]
     assert stage.client.paths() == ["/api/v1/namespaces/shop/pods/web-1/eviction"]
 
 

@@ -213,7 +213,7 @@ async def test_an_answer_is_taken_in_at_once(stage):
         await asyncio.sleep(27.5)
         stage.loop.feed(events.NodesReached(10))
         await asyncio.sleep(3.5)
-        stage.loop.feed(events.Settled("uid-a", Outcome.EVICTED))
+        stage.loop.feed(events.Settled("uid-a", Outcome.ACCEPTED))
         assert any(isinstance(notice, commands.Evicted) for notice in stage.told)
 
 

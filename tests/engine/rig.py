@@ -166,7 +166,7 @@ class Rig:
         """A PodDisruptionBudget is seen."""
         self.process(events.BudgetSeen(budget(name, allowed, **more)))
 
-    def settle(self, name: str, outcome: Outcome = Outcome.EVICTED, **more: Any) -> None:
+    def settle(self, name: str, outcome: Outcome = Outcome.ACCEPTED, **more: Any) -> None:
         self.process(events.Settled(f"uid-{name}", outcome, **more))
 
     def gone(self, name: str, node: str = "n1", until: float | None = None) -> None:

@@ -42,7 +42,7 @@ PATHS = {
     Phase.READY: "ready",
     Phase.BLOCKED: "ready block",
     Phase.IN_FLIGHT: "ready evict",
-    Phase.LEAVING: "ready evict leave",
+    Phase.ACCEPTED: "ready evict leave",
     Phase.REHEARSED: "ready rehearse",
     Phase.PAUSED: "pause",
     Phase.ENDED: "end",
@@ -71,7 +71,7 @@ class Bench:
             "ask again": lambda: queues.ask_again(one),
             "block": lambda: queues.block(one, Refusal("limit", 150.0, Whom.PODS, "k")),
             "evict": lambda: queues.move(one, Phase.IN_FLIGHT),
-            "leave": lambda: queues.expect_gone(one, 180.0),
+            "leave": lambda: queues.expect_leaving(one, 180.0),
             "rehearse": lambda: queues.move(one, Phase.REHEARSED),
             "end": lambda: queues.move(one, Phase.ENDED),
         }[name]()
@@ -106,7 +106,7 @@ MOVES = {
     "ask again": Phase.READY,
     "block": Phase.BLOCKED,
     "evict": Phase.IN_FLIGHT,
-    "leave": Phase.LEAVING,
+    "leave": Phase.ACCEPTED,
     "rehearse": Phase.REHEARSED,
     "pause": Phase.PAUSED,
     "end": Phase.ENDED,
@@ -156,7 +156,7 @@ def test_delays_are_different_for_each_pod_and_the_same_in_each_run():
     assert all(8.0 <= delay <= 12.0 for delay in delays)
 
 
-@pytest.mark.parametrize("outcome", [one for one in Outcome if not one.row.is_over])
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one not in (Outcome.ACCEPTED, Outcome.GONE)])
 def test_each_outcome_has_its_delays(outcome):
     first, longest = outcome.row.back_off
     waits = [retry_delay((first, longest), attempts, "a") for attempts in range(1, 13)]

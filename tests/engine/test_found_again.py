@@ -342,7 +342,7 @@ def decided(rig: Rig) -> dict[str, object]:
     """What follows from the state of the cluster."""
     world = rig.world
     zones, guards = world.limiter.zones, world.limiter.guards.by_policy
-    not_by_it = (Phase.IN_FLIGHT, Phase.LEAVING)
+    not_by_it = (Phase.IN_FLIGHT, Phase.ACCEPTED)
     return {
         "zones": {name: table for name in zones._zones if (table := zones.table(name))},
         "claims": {
@@ -403,6 +403,8 @@ def test_what_is_kept_is_what_is_found_again(seed):
         assert {one.phase for evictee in world.claims.evictees.values() for one in evictee.claims} <= {Phase.PAUSED}
     else:
         history.calm_down()
+        assert [one for one in world.claims.evictees.values() if one.claims or one.call] == []
+        rig.advance(world.timings.other_hands, step=1.0)
         assert world.claims.evictees == {}
     assert history.left() == []
     history.end()

@@ -65,11 +65,37 @@ def test_while_it_is_watched_another_stamp_moves_nothing(stamp):
 
 
 @pytest.mark.parametrize(
-    ("stamp", "gap_from", "added"), [(25.0, 20.0, 25.0), (15.0, 20.0, 20.0), (99.0, 20.0, 30.0), (12.0, 0.0, 12.0)]
+    ("stamp", "gap_from", "added"), [(25.0, 20.0, 25.0), (15.0, 20.0, 20.0), (30.5, 20.0, 30.0), (12.0, 0.0, 12.0)]
 )
 def test_after_a_gap_a_later_stamp_is_another_taint(stamp, gap_from, added):
-    made = TaintHistory.begin("980", 10.0, 9.0).seen("940", stamp, 30.0, gap_from)
-    assert steps(made) == [("940", added)]
+    made = TaintHistory.begin("980", 10.0, 9.0).seen("980", stamp, 30.0, gap_from)
+    assert steps(made) == [("980", added)]
+
+
+def test_a_later_stamp_says_when_the_taint_was_added_and_not_when_its_value_began():
+    made = TaintHistory.begin("970", 0.0, 0.0).seen("900", 100.0, 400.0, 90.0)
+    assert (made.added_at, made.held_since, made.values) == (100.0, 400.0, ("900",))
+    assert read_back(made) == made
+
+
+@pytest.mark.parametrize("stamp", [300.0, 599.0, 600.0])
+def test_a_stamp_before_the_last_recorded_value_moves_nothing(stamp):
+    made = history(("970", 0.0), ("980", 600.0)).seen("900", stamp, 3605.0, 3600.0)
+    assert steps(made) == [("970", 0.0), ("980", 600.0), ("900", 3605.0)]
+
+
+@pytest.mark.parametrize("value", ["900", "unknown"])
+def test_a_stamp_in_the_future_moves_nothing_and_is_not_remembered(value):
+    made = history(("980", 10.0), ("900", 20.0)).seen(value, 4000.0, 202.0, 200.0)
+    assert (made.added_at, made.stamp) == (10.0, None)
+    assert made.values == (("unknown",) if value == "unknown" else ()) + ("900", "980")
+    again = made.seen(value, 250.0, 302.0, 240.0)
+    assert again.added_at == 250.0, "a real one counts later"
+
+
+def test_the_newest_stamp_is_remembered_though_an_older_one_follows():
+    made = TaintHistory.begin("980", 10.0, 9.0).seen("980", 20.0, 30.0).seen("980", 15.0, 40.0)
+    assert made.stamp == 20.0
 
 
 @pytest.mark.parametrize("stamp", [None, 1.0, 9.0])
@@ -84,7 +110,7 @@ def test_a_clock_that_runs_ahead_is_compared_with_itself_only():
     assert read_back(made).seen("940", 12.0, 50.0, float("-inf")) == made
 
 
-@pytest.mark.parametrize(("stamp", "added"), [(10.5, 10.0), (11.5, 11.5)])
+@pytest.mark.parametrize(("stamp", "added"), [(10.5, 10.0), (11.0, 10.0), (11.5, 11.5)])
 def test_the_first_stamp_of_a_taint_is_compared_with_when_it_was_seen(stamp, added):
     made = TaintHistory.begin("980", 10.0).seen("980", stamp, 30.0, float("-inf"))
     assert made.added_at == added
@@ -182,6 +208,11 @@ def test_a_time_in_the_future_counts_as_now():
     assert made.added_at == 100.0
 
 
+def test_a_stamp_in_the_future_is_not_read():
+    stored = {"k:NoExecute": TaintHistory.begin("980", 10.0, 4e12)}
+    assert until_now(stored, 100.0)["k:NoExecute"].stamp is None
+
+
 def test_so_does_that_of_a_later_value():
     """Else a kubelet postpones an eviction by the value that it writes."""
     made = until_now({"k": history(("980", 10.0), ("940", 1e9))}, 100.0)["k"]
@@ -259,8 +290,7 @@ def test_values_that_do_not_fit_are_told_apart_less():
     assert {one.added_at for one in found.values()} == {0.0}
 
 
-def test_a_taint_added_again_in_a_gap_counts_from_when_its_last_value_was_seen():
-    """Whatever a writer's clock says: it was there then, so it was added after that."""
+def test_a_taint_was_not_added_again_before_its_last_value_was_seen():
     history = TaintHistory.begin("980", 100.0, 90.0).observe("940", 120.0)
-    assert history.seen("940", 110.0, 130.0, gap_from=105.0).added_at == 120.0
+    assert history.seen("940", 110.0, 130.0, gap_from=105.0).added_at == 90.0
     assert history.seen("940", 125.0, 130.0, gap_from=105.0).added_at == 125.0

@@ -1,4 +1,4 @@
-"""Evicted is not gone: pods that had to leave count until they are gone, and past their grace they are stuck."""
+"""Pods that terminate leave by the policies that give them a deadline, until they are gone."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def evicted(*names: str) -> Rig:
         rig.pod(name, gt())
     rig.node("n1", "sla=940")
     for name in names:
-        rig.settle(name, Outcome.EVICTED)
+        rig.settle(name, Outcome.ACCEPTED)
         rig.gone(name, until=START + 30)
     return rig
 
@@ -46,7 +46,7 @@ def test_a_pod_that_should_have_ended_is_stuck(seconds: int, stuck: list[str]) -
 def test_the_longest_is_named_first():
     rig = evicted("a")
     rig.pod("b", gt())
-    rig.settle("b", Outcome.EVICTED)
+    rig.settle("b", Outcome.ACCEPTED)
     rig.gone("b", until=START + 5)
     rig.advance(60)
     [report] = rig.report()
@@ -62,11 +62,37 @@ def test_pods_that_others_delete_from_the_node_count_if_they_had_to_leave():
     assert leaving(rig) == (1, [])
 
 
-@pytest.mark.parametrize("spec", [{"mode": "DryRun"}, {"paused": True}, {"timing": {"violationGraceSeconds": 60}}])
-def test_pods_that_no_policy_evicts_now_do_not_count(spec):
+@pytest.mark.parametrize(
+    ("spec", "found"), [({"mode": "DryRun"}, 0), ({"paused": True}, 0), ({"timing": {"violationGraceSeconds": 60}}, 1)]
+)
+def test_pods_leave_by_policies_that_enforce_also_before_their_deadline(spec, found):
     rig = Rig(limited(spec=spec)).with_pod("sla=940", gt())
     rig.gone("a", until=START + 30)
+    assert leaving(rig) == (found, [])
+
+
+def test_a_pod_that_terminates_when_its_node_becomes_bad_leaves():
+    rig = Rig(limited()).with_pod("sla=980", gt())
+    rig.gone("a", until=START + 30)
     assert leaving(rig) == (0, [])
+    rig.node("n1", "sla=940")
+    assert leaving(rig) == (1, [])
+
+
+def test_a_pod_that_the_stream_first_shows_terminating_leaves():
+    rig = Rig(limited())
+    rig.node("n1", "sla=940")
+    rig.process(events.PodGone("uid-a", "n1", START + 30, rig.make_pod("a", gt())))
+    assert leaving(rig) == (1, [])
+
+
+def test_a_pod_leaves_by_each_policy_that_gives_it_a_deadline():
+    rig = Rig(limited("p"), limited("q", spec={"taints": [{"key": "x"}]})).with_pod("sla=980", gt())
+    rig.node("n1", "sla=940")
+    rig.gone("a", until=START + 30)
+    assert (leaving(rig, "p"), leaving(rig, "q")) == ((1, []), (0, []))
+    rig.node("n1", "sla=940", "x=1")
+    assert (leaving(rig, "p"), leaving(rig, "q")) == ((1, []), (1, []))
 
 
 def test_a_pod_that_runs_again_after_a_restore_of_etcd_is_not_leaving():
@@ -88,7 +114,7 @@ def test_pods_that_terminated_before_this_process_began_count_if_they_have_to_le
     rig.feed(events.PodGone("uid-b", "n1", START + 30, rig.make_pod("b", gt())))
     rig.node("n1", value)
     rig.gone("b")
-    rig.feed(events.Synced())
+    rig.process(events.Synced())
     assert leaving(rig)[0] == found
     rig.gone("a")
     assert leaving(rig) == (0, [])

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from engine.rig import REACHED, START, Rig, exists, gt
+from engine.rig import REACHED, START, Rig, exists, gt, limited
 from simulated import policy
-from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
+from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
 from taintwarden.engine.outcomes import OUTCOMES
 
@@ -95,7 +95,7 @@ def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
             rig.settle("a")
         before = (len(rig.world.limiter.calls._calls), rig.claimed(), evicted(rig))
         with pytest.raises(ValueError, match=uid):
-            rig.machine.step(events.Settled(uid, Outcome.EVICTED), rig.now)
+            rig.machine.step(events.Settled(uid, Outcome.ACCEPTED), rig.now)
         assert (len(rig.world.limiter.calls._calls), rig.claimed(), evicted(rig)) == before
 
 
@@ -103,6 +103,8 @@ def test_an_evicted_pod_is_told_with_its_lateness():
     rig = violated("a")
     rig.wall += 0.5
     rig.settle("a")
+    assert rig.take(commands.Evicted) == []
+    rig.gone("a", until=START + 30)
     [told] = rig.take(commands.Evicted)
     assert told.lateness == 0.5
     assert evicted(rig) == 1
@@ -111,6 +113,7 @@ def test_an_evicted_pod_is_told_with_its_lateness():
 def test_a_new_leader_counts_evictions_from_zero():
     rig = violated("a", "b")
     rig.settle("a")
+    rig.gone("a")
     rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
     assert evicted(rig) == 0
 
@@ -119,27 +122,123 @@ def test_a_new_leader_counts_evictions_from_zero():
 def test_evictions_are_those_of_this_policy_not_of_its_name(uid, counted):
     rig = violated("a", "b")
     rig.settle("a")
+    rig.gone("a")
     other = policy(limits={"evictionsPerSecond": 100.0, "burst": 7})
     rig.change(msgspec.structs.replace(other, uid=uid or other.uid))
     assert evicted(rig) == counted
 
 
-def test_an_evicted_pod_that_the_watch_still_shows_is_not_asked_again():
-    rig = violated("a")
+# -- what is seen decides ---------------------------------------------------------------------------------------------
+
+
+def accepted(rig: Rig | None = None) -> Rig:
+    """An eviction was accepted, and the stream still shows that the pod runs."""
+    rig = rig or violated("a")
     rig.settle("a")
     rig.out = []
+    return rig
+
+
+def check(rig: Rig, *, runs: bool | None, seconds: float = 5.0) -> None:
+    """The pod is read after so many seconds, and not before."""
+    rig.advance(seconds - 0.25)
+    assert rig.take(commands.CheckPod) == []
+    rig.advance(0.25)
+    assert [one.pod.name for one in rig.take(commands.CheckPod)] == ["a"]
+    rig.process(events.PodChecked("uid-a", runs))
+
+
+def test_an_accepted_pod_is_not_called_again_whatever_changes():
+    rig = accepted()
     rig.node("n1", "sla=930")
     rig.pod("a", gt())
-    rig.advance(Timings().leaving - 1)
+    rig.advance(4.75)
     assert rig.evictions() == []
 
 
-def test_an_evicted_pod_that_does_not_leave_is_asked_again_after_a_minute():
-    rig = violated("a")
-    rig.settle("a")
-    rig.out = []
-    rig.advance(Timings().leaving + 1)
+def test_an_accepted_pod_that_a_read_shows_running_is_due_again_after_a_back_off():
+    rig = accepted()
+    check(rig, runs=True)
+    [told] = rig.take(commands.Hindered)
+    assert (told.outcome, told.attempts) == (Outcome.WITHOUT_EFFECT, 1)
+    rig.advance(told.retry_at - rig.wall - 0.5)
+    assert rig.evictions() == []
+    rig.advance(1)
     assert rig.evictions() == ["a"]
+
+
+def test_an_accepted_pod_that_a_read_shows_gone_is_evicted_and_not_called_again():
+    rig = accepted()
+    check(rig, runs=False)
+    assert evicted(rig) == 1
+    rig.advance(300)
+    assert rig.evictions() == []
+    rig.gone("a")
+    assert evicted(rig) == 1
+
+
+def test_an_accepted_pod_is_read_again_if_the_read_is_not_answered():
+    rig = accepted()
+    check(rig, runs=None)
+    rig.advance(60)
+    assert len(rig.take(commands.CheckPod)) > 1
+
+
+def test_a_read_of_a_pod_that_waits_for_another_call_changes_nothing():
+    rig = accepted()
+    check(rig, runs=True)
+    rig.out = []
+    rig.process(events.PodChecked("uid-a", True), events.PodChecked("uid-unknown", True))
+    assert rig.out == []
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if not one.row.stays])
+def test_a_pod_that_leaves_after_a_call_that_no_budget_refused_is_evicted_once(outcome):
+    rig = violated("a")
+    rig.settle("a", outcome)
+    assert evicted(rig) == 0
+    rig.gone("a", until=START + 30)
+    rig.gone("a")
+    assert [notice.pod.name for notice in rig.take(commands.Evicted)] == ["a"]
+    assert evicted(rig) == 1
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.stays])
+def test_a_pod_that_leaves_after_a_call_that_certainly_did_nothing_is_not_evicted(outcome):
+    rig = violated("a")
+    rig.settle("a", outcome)
+    rig.gone("a", until=START + 30)
+    assert evicted(rig) == 0
+
+
+@pytest.mark.parametrize(("seconds", "counted"), [(599, 1), (600, 0)])
+def test_a_pod_that_leaves_counts_as_evicted_within_a_window_after_the_call(seconds, counted):
+    rig = violated("a")
+    rig.settle("a", Outcome.POSTPONED)
+    rig.change(limited(spec={"paused": True}))
+    rig.advance(seconds)
+    rig.gone("a")
+    assert len(rig.take(commands.Evicted)) == counted
+
+
+def test_a_budget_that_refuses_the_next_call_does_not_undo_the_one_before():
+    rig = violated("a")
+    rig.settle("a", Outcome.POSTPONED)
+    rig.advance(8)
+    rig.settle("a", Outcome.BLOCKED)
+    rig.gone("a")
+    assert evicted(rig) == 1
+
+
+def test_a_pod_that_leaves_while_its_budget_refuses_was_removed_by_others():
+    rig = violated("a")
+    rig.gone("a", until=START + 30)
+    rig.settle("a", Outcome.BLOCKED)
+    assert evicted(rig) == 0
+    assert [told.pod.name for told in rig.take(commands.Left)] == ["a"]
+
+
+# -- how calls end ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seen_first", [True, False])
@@ -188,7 +287,7 @@ def test_a_call_that_failed_for_a_pod_that_left_by_then_is_settled():
     rig.gone("a")
     rig.out = []
     rig.settle("a", Outcome.FAILED)
-    assert rig.notices() == ["Left a"]
+    assert rig.notices() == ["Evicted a"]
 
 
 # -- evict, then delete -----------------------------------------------------------------------------------------------
@@ -232,6 +331,7 @@ def test_a_deletion_in_spite_of_a_budget_is_called_so_and_counted():
     rig.node("n1", "sla=940")
     for name in "abc":
         rig.settle(name)
+        rig.gone(name)
     assert [notice.past_budgets for notice in rig.take(commands.Evicted)] == [(), ("shop/pdb",), ("shop/pdb",)]
     [report] = rig.report()
     assert (report.status.evicted, report.status.past_budgets) == (3, 2)
@@ -242,6 +342,7 @@ def test_a_new_leader_counts_deletions_in_spite_of_budgets_from_zero():
     rig.budget(allowed=0)
     rig.with_pod("sla=940", gt())
     rig.settle("a")
+    rig.gone("a")
     rig.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True))
     assert rig.report()[0].status.past_budgets == 0
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from engine.rig import Rig, gt, limited, owner
-from taintwarden.engine.machine import Outcome, Phase, Timings, events
+from taintwarden.engine.machine import Outcome, Phase, events
 from taintwarden.engine.model import PerWorkload, Policy, Reclaim, Window
 
 NEVER = (Window("0 0 29 2 *", 60),)
@@ -69,13 +69,16 @@ def test_a_rehearsal_goes_on_beside_an_eviction():
     assert {type(one).__name__ for one in rig.out} >= {"Evict", "Rehearsed"}
 
 
-def test_a_pod_is_judged_as_it_is_when_its_eviction_was_not_seen_for_a_minute():
+def test_a_pod_whose_eviction_had_no_effect_is_evaluated_as_it_is_now():
     """It was accepted, and the pod opted out meanwhile."""
     rig = Rig().with_pod("sla=940", gt())
     rig.settle("a")
     rig.pod("a", gt(), do_not_evict=True)
     rig.out = []
-    rig.advance(Timings().leaving + 2)
+    rig.advance(5)
+    rig.process(events.PodChecked("uid-a", True))
+    assert rig.notices() == ["CheckPod a", "Cancelled a"]
+    rig.advance(60)
     assert rig.evictions() == []
 
 

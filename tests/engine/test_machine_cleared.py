@@ -231,7 +231,7 @@ def test_a_retry_that_was_not_sent_leaves_open_whether_the_call_before_was_carri
 def test_a_pod_whose_call_may_have_been_carried_out_delays_no_other_once_it_may_stay():
     rig = one_at_a_time_and_the_first_call_failed()
     rig.pod("a", gt("900"))
-    rig.advance(1)  # the server failed, so all calls wait
+    rig.advance(1)  # its lane waits
     assert rig.evictions() == ["b"]
 
 

@@ -91,10 +91,17 @@ def test_new_labels_of_a_foreign_controllers_pod_replace_nobody():
 @pytest.mark.parametrize("others", [{}, {"uid-stranger": "n2"}], ids=["not listed", "on another node"])
 def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
     rig = crowd(limited(per_node=PerNode(1)), "a")
-    rig.gone("stranger", until=rig.wall + 30)
-    spoil(rig)
+    rig.process(events.PodGone("uid-stranger", "n1", rig.wall + 30, rig.make_pod("stranger")))
+    assert spoil(rig) == []
     rig.process(events.PodsListed({"uid-a": "n1"} | others))
     assert rig.evictions() == ["a"]
+
+
+def test_pods_that_terminate_and_need_not_leave_do_not_count():
+    """Else a tenant that deletes and replaces its pods would keep others on their node."""
+    rig = crowd(limited(per_node=PerNode(1)), "a")
+    rig.process(events.PodGone("uid-stranger", "n1", rig.wall + 30, rig.make_pod("stranger", gt("900"))))
+    assert spoil(rig) == ["a"]
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------

@@ -365,6 +365,8 @@ def test_a_pod_that_is_bound_to_another_node_during_the_call_is_evicted_from_the
     assert [command.pod.node for command in rig.take(commands.Evict)] == ["n1"]
     listed_on(rig, "web", "n2")
     rig.settle("web", outcome)
+    rig.advance(5)
+    rig.process(events.PodChecked("uid-web", True))
     rig.advance(900)
     assert "n2" in [command.pod.node for command in rig.take(commands.Evict)]
 

@@ -109,11 +109,18 @@ DRY = {"mode": "DryRun"}
 MISSED: dict[str, tuple[Policy, dict[str, Any], Callable[[Rig], object], list[str]]] = {
     "in time": (spot(), HELD, lambda rig: rig.advance(SECONDS - 1, step=1.0), []),
     "it stands there still": (spot(), HELD, lambda rig: rig.advance(SECONDS, step=1.0), ["not-evicted"]),
-    "its call is accepted": (
+    "its call is accepted": (spot(), {"grace_seconds": 500}, lambda rig: rig.settle("a"), []),
+    "it leaves with less time": (
         spot(),
         {"grace_seconds": 500},
-        lambda rig: rig.settle("a"),
+        lambda rig: (rig.settle("a"), rig.gone("a", until=START + 30)),
         ["grace-cut"],
+    ),
+    "its call is accepted without effect": (
+        spot(),
+        {},
+        lambda rig: (rig.settle("a"), rig.advance(SECONDS, step=1.0)),
+        ["not-evicted"],
     ),
     "its call is refused": (spot(), {"grace_seconds": 500}, lambda rig: rig.settle("a", Outcome.BLOCKED), []),
     "it left": (

@@ -273,7 +273,7 @@ async def test_a_pod_leaves_and_a_namesake_does_not(delete: bool, namesake: bool
             result = await delete_pod(client, pod, None, "why", standing)
         else:
             result = await evict_pod(client, pod, None, standing)
-    assert result.outcome is (Outcome.GONE if namesake else Outcome.EVICTED)
+    assert result.outcome is (Outcome.GONE if namesake else Outcome.ACCEPTED)
     stored = [one for one in cluster.store.list("pods", "default") if "deletionTimestamp" not in one["metadata"]]
     assert len(stored) == namesake
     assert not [one for one in stored if "DisruptionTarget" in str(one["status"])]

@@ -335,7 +335,7 @@ class Simulation:
             return verdict
         self.evicted.setdefault(uid, self.at)
         self.terminate(pod, command.grace_period_seconds)
-        return events.Settled(uid, Outcome.EVICTED)
+        return events.Settled(uid, Outcome.ACCEPTED)
 
     def _check(self, name: str, version: int) -> Event:
         node = self.nodes.get(name)

@@ -140,7 +140,7 @@ def deadlines(scale: float) -> Result:
         evictions = [command for command in found if isinstance(command, commands.Evict)]
         issued += len(evictions)
         for command in evictions:
-            machine.step(events.Settled(command.pod.uid, Outcome.EVICTED), at)
+            machine.step(events.Settled(command.pod.uid, Outcome.ACCEPTED), at)
             machine.step(events.PodGone(command.pod.uid, command.pod.node), at)
     seconds = time.process_time() - began
     return {

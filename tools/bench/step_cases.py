@@ -67,7 +67,7 @@ class Longest:
             while self.machine.wake_after(at) == 0:
                 for command in self.feed(events.Woke(), at):
                     if isinstance(command, commands.Evict):
-                        self.feed(events.Settled(command.pod.uid, Outcome.EVICTED), at)
+                        self.feed(events.Settled(command.pod.uid, Outcome.ACCEPTED), at)
                         self.feed(events.PodGone(command.pod.uid, command.pod.node), at)
             self.feed(events.NodesReached(10**9), at)
             if turn % REPORT_TURNS == 0:

@@ -1,4 +1,4 @@
-"""Carries out what the machine orders: evictions, fresh reads of nodes, and writes to nodes and policies.
+"""Carries out what the machine orders: evictions, reads of nodes and pods, and writes to nodes and policies.
 
 Each answer goes back to the machine as an event. A write is tried once: when it is tried again is the machine's to
 decide. Nothing is decided here but whether the lease is still held.
@@ -15,7 +15,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
-from taintwarden.kube.calls.evictor import delete_pod, evict_pod
+from taintwarden.kube.calls.evictor import delete_pod, evict_pod, runs_still
 from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.calls.node_calls import read_node, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_guard
@@ -24,8 +24,8 @@ from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.kinds import version_number
 from taintwarden.telemetry.metrics import Metrics
 
-NODE_READS = 8
-"""Fresh reads of nodes in progress at once; due pods wait for them."""
+READS = 8
+"""Maximum reads of nodes and pods in progress at once. Due pods wait for them."""
 HISTORY_WRITES = 2
 """Histories written at once: few, because the evictions of a wave take precedence."""
 GUARD_TRIES = 5
@@ -68,7 +68,7 @@ class Effector:
         self._newest_version = newest_version
         self._spawn = spawn
         self._spawn_minor = spawn_minor
-        self._reads = asyncio.Semaphore(NODE_READS)
+        self._reads = asyncio.Semaphore(READS)
         self._history_writes = asyncio.Semaphore(HISTORY_WRITES)
         self._complaints = Complaints()
 
@@ -79,6 +79,8 @@ class Effector:
                 self._spawn(self._evict(order))
             case commands.CheckNode():
                 self._spawn_minor(self._check(order))
+            case commands.CheckPod():
+                self._spawn_minor(self._check_pod(order))
             case commands.SaveGuard() | commands.ClearGuardReset():
                 self._spawn(self._write(order))
             case _:
@@ -109,6 +111,15 @@ class Effector:
                 return
         version = None if node is None else version_number(node.metadata.resource_version)
         self._feed(events.NodeChecked(command.name, version, pods_version))
+
+    async def _check_pod(self, command: commands.CheckPod) -> None:
+        async with self._reads:
+            try:
+                runs = await runs_still(self._client, command.pod)
+            except KubeError as error:
+                log.warning("pod-check-failed", pod=str(command.pod), reason=str(error))
+                runs = None
+        self._feed(events.PodChecked(command.pod.uid, runs))
 
     async def _write(self, order: commands.Write) -> None:
         outcome, version = WriteOutcome.DONE, UNKNOWN_VERSION

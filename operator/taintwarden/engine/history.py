@@ -94,17 +94,29 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
         Args:
             value: what it is.
-            stamp: its ``timeAdded``. A later one than before moves nothing while the node is watched.
+            stamp: its ``timeAdded``. It moves nothing while the node is watched.
             now: seconds since the epoch.
-            gap_from: changes since then may be missing; None: none is. A later stamp means that the taint was removed
-                and added again.
+            gap_from: changes since then may be missing; None: none is. A stamp that is later than all that is recorded
+                of the taint, and not in the future, means that the taint was removed and added again then. It does not
+                say when a value began: another value than the recorded one counts from ``now``.
 
         """
-        before = self.added_at + WHOLE_SECONDS if self.stamp is None else self.stamp
-        if gap_from is not None and stamp is not None and stamp > before:
-            return self.begin(value, now, stamp, max(gap_from, self.held_since))
-        known = self if stamp in (None, self.stamp) else msgspec.structs.replace(self, stamp=stamp)
+        recorded = self.added_at + WHOLE_SECONDS if self.stamp is None else self.stamp
+        if stamp is None or stamp > now + WHOLE_SECONDS:
+            stamp = self.stamp
+        elif gap_from is not None and stamp > max(recorded, self.held_since):
+            return self._add_again(value, stamp, now, gap_from)
+        stamp = stamp if self.stamp is None or stamp is None else max(stamp, self.stamp)
+        known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
         return known.observe(value, now)
+
+    def _add_again(self, value: str, stamp: float, now: float, gap_from: float) -> Self:
+        """The history of the taint as it was removed and added again in a gap. Of earlier values nothing counts."""
+        added = self.begin(value, now, stamp, gap_from)
+        if value == self.value:
+            return added
+        spans = (Span(added.added_at, (None,)), Span(_milliseconds(now), (value,)))
+        return msgspec.structs.replace(added, spans=spans)
 
     def observe(self, value: str, since: float) -> Self:
         """Append ``value`` as the current one. A clock that steps back does not reorder earlier values."""
@@ -327,6 +339,8 @@ def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, Ta
 
 
 def _until_now(history: TaintHistory, now: float) -> TaintHistory:
+    if history.stamp is not None and history.stamp > now + CLOCK_SKEW_SECONDS:
+        history = msgspec.structs.replace(history, stamp=None)
     if history.held_since <= now + CLOCK_SKEW_SECONDS:
         return history
     spans = tuple(Span(min(span.since, now), span.values) for span in history.spans)

@@ -11,7 +11,10 @@ import msgspec
 class Outcome(StrEnum):
     """How an eviction call ended, as far as it matters to the machine."""
 
-    EVICTED = "evicted"
+    ACCEPTED = "accepted"
+    """2xx. Whether the pod leaves is seen, not answered."""
+    WITHOUT_EFFECT = "without-effect"
+    """2xx, and a read shows that the pod runs on: an admission webhook made a dry run of it, or takes the pod over."""
     GONE = "gone"
     """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
     BLOCKED = "blocked"
@@ -60,33 +63,50 @@ class CallAnswer(Enum):
 class OutcomeRow(msgspec.Struct, frozen=True):
     """What follows from an outcome.
 
-    ``why`` it delays pods, in the words of status and ``explain``. ``is_over``: the watch has to report that the pod is
-    gone. ``answer``: what it says of other calls. ``back_off``: first and longest seconds until the next call for the
-    pod, if it concerns the pod alone. ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait.
+    ``why`` it delays pods, in the words of status and ``explain``. ``answer``: what it says of other calls.
+    ``back_off``: first and longest seconds until the next call for the pod, if it concerns the pod alone.
+    ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait. ``stays``: the call certainly did not
+    evict the pod. ``in_other_hands``: an admission webhook may move the pod by itself.
     """
 
     why: str = ""
     back_off: tuple[float, float] = (0.0, 0.0)
     answer: CallAnswer = CallAnswer.FINE
-    is_over: bool = False
     by_budget: bool = False
     pauses: bool = False
+    stays: bool = False
+    in_other_hands: bool = False
 
 
 POD_SECONDS = (5.0, 60.0)
 """First and longest seconds until the next call for a pod whose answer concerns it alone."""
 
 OUTCOMES: dict[Outcome, OutcomeRow] = {
-    Outcome.EVICTED: OutcomeRow(is_over=True),
-    Outcome.GONE: OutcomeRow(is_over=True),
-    Outcome.BLOCKED: OutcomeRow("a PodDisruptionBudget allows no disruption now", POD_SECONDS, by_budget=True),
-    Outcome.MISCONFIGURED: OutcomeRow("more than one PodDisruptionBudget selects the pod", POD_SECONDS, by_budget=True),
-    Outcome.POSTPONED: OutcomeRow("an admission webhook wants the eviction later (429)", POD_SECONDS),
-    Outcome.NOT_SENT: OutcomeRow(
-        "the decision no longer held just before the call", (1.0, 1.0), answer=CallAnswer.NONE
+    Outcome.ACCEPTED: OutcomeRow(),
+    Outcome.WITHOUT_EFFECT: OutcomeRow(
+        "the eviction was accepted without effect, and an admission webhook may move the pod itself",
+        POD_SECONDS,
+        in_other_hands=True,
     ),
-    Outcome.THROTTLED: OutcomeRow("the API server requests a pause (429)", answer=CallAnswer.NONE, pauses=True),
-    Outcome.DENIED: OutcomeRow("an admission webhook or policy rejects the eviction", answer=CallAnswer.FAILS),
+    Outcome.GONE: OutcomeRow(stays=True),
+    Outcome.BLOCKED: OutcomeRow(
+        "a PodDisruptionBudget allows no disruption now", POD_SECONDS, by_budget=True, stays=True
+    ),
+    Outcome.MISCONFIGURED: OutcomeRow(
+        "more than one PodDisruptionBudget selects the pod", POD_SECONDS, by_budget=True, stays=True
+    ),
+    Outcome.POSTPONED: OutcomeRow(
+        "an admission webhook wants the eviction later (429)", POD_SECONDS, in_other_hands=True
+    ),
+    Outcome.NOT_SENT: OutcomeRow(
+        "the decision no longer held just before the call", (1.0, 1.0), answer=CallAnswer.NONE, stays=True
+    ),
+    Outcome.THROTTLED: OutcomeRow(
+        "the API server requests a pause (429)", answer=CallAnswer.NONE, pauses=True, stays=True
+    ),
+    Outcome.DENIED: OutcomeRow(
+        "an admission webhook or policy rejects the eviction", answer=CallAnswer.FAILS, in_other_hands=True
+    ),
     Outcome.WEBHOOK_FAILED: OutcomeRow("an admission webhook fails", answer=CallAnswer.FAILS),
     Outcome.REFUSED: OutcomeRow("the API server refuses the eviction", answer=CallAnswer.FAILS),
     Outcome.NAMESPACE_TERMINATING: OutcomeRow(

@@ -119,6 +119,16 @@ def test_the_time_doubles_up_to_the_longest():
     assert waits == [60, 120, 200, 200]
 
 
+def test_the_wait_begins_with_the_last_eviction_of_the_round():
+    loop = Loop()
+    loop.bounce(1)
+    crowd = [loop.come(str(number)) for number in range(3)]
+    for pod in crowd:
+        loop.leave(pod)
+        loop.now += 20
+    assert loop.held_for(loop.come("next")) == 60 - 20
+
+
 # -- what is no bounce -------------------------------------------------------------------------------------------------
 
 

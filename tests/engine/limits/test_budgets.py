@@ -56,7 +56,7 @@ class Bench:
 
     def evict(self, name: str, *, ready: bool = True) -> None:
         self.budgets.leave(self.pod(name, ready=ready))
-        self.budgets.settle(name, Settlement.EVICTED, AT_ONCE)
+        self.budgets.settle(name, Settlement.ACCEPTED, AT_ONCE)
 
 
 def test_each_budget_of_a_pod_answers_for_itself():
@@ -130,12 +130,12 @@ def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():
 CALLS = {
     "a call in progress takes from what is allowed": (1, "leave a", False),
     "one that was refused gives back": (1, "leave a, settle a STAYS", True),
-    "one without an answer as well": (1, "leave a, settle a UNKNOWN", True),
-    "an accepted one counts": (1, "leave a, settle a EVICTED", False),
-    "until the status was seen": (1, "leave a, settle a EVICTED, allow 1", True),
-    "a status that was seen before the answer is not counted twice": (2, "leave a, allow 1, settle a EVICTED", True),
-    "calls of several pods add up": (3, "leave a, settle a EVICTED, leave b", True),
-    "to what is allowed": (3, "leave a, settle a EVICTED, leave b, leave c", False),
+    "one without an answer as well": (1, "leave a, settle a OPEN", True),
+    "an accepted one counts": (1, "leave a, settle a ACCEPTED", False),
+    "until the status was seen": (1, "leave a, settle a ACCEPTED, allow 1", True),
+    "a status that was seen before the answer is not counted twice": (2, "leave a, allow 1, settle a ACCEPTED", True),
+    "calls of several pods add up": (3, "leave a, settle a ACCEPTED, leave b", True),
+    "to what is allowed": (3, "leave a, settle a ACCEPTED, leave b, leave c", False),
 }
 
 
@@ -171,7 +171,7 @@ def request(bench: Bench, *, deletes: bool = False) -> EvictionRequest:
 def test_an_accepted_eviction_that_no_status_includes_counts_for_ten_seconds():
     bench = Bench(1)
     bench.budgets.reserve(request(bench))
-    bench.budgets.settle("a", Settlement.EVICTED, AT_ONCE)
+    bench.budgets.settle("a", Settlement.ACCEPTED, AT_ONCE)
     refused = bench.budgets.refuse(bench.pod("z"), bench.now)
     assert refused.until == UNSEEN_SECONDS
     bench.now = refused.until

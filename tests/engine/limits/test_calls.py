@@ -66,7 +66,7 @@ class Bench:
     def answer(self, uid: str, answer: CallAnswer = FINE) -> None:
         """A call is answered, and ends."""
         self.calls.answered(uid, answer, self.now.monotonic, "why")
-        self.calls.settle(uid, Settlement.EVICTED if answer is FINE else Settlement.STAYS, self.now)
+        self.calls.settle(uid, Settlement.ACCEPTED if answer is FINE else Settlement.STAYS, self.now)
 
     def call(self, answer: CallAnswer, namespace: str = "shop", policy: Policy = POLICY) -> None:
         """A call that is answered at once."""

@@ -29,10 +29,13 @@ class Bench(Departures):
         self.leave(pod(name, node))
 
     def stops(self, name: str, ahead: str = "30") -> None:
-        self.terminating(name, "n1", NOW.wall + float(ahead), NOW)
+        self.begin(pod(name), NOW.wall + float(ahead), NOW, ["p"])
+
+    def passes(self, name: str) -> None:
+        self.begin(pod(name), NOW.wall + 30, NOW)
 
     def gone(self, name: str) -> None:
-        self.terminating(name, "n1", None, NOW)
+        self.end(name, "n1")
 
 
 COUNTED = {
@@ -45,6 +48,7 @@ COUNTED = {
     "one that is called for twice": ("call a, call a, stay a", "b", 1, True),
     "the pod itself, whose call may have been carried out": ("call a", "a", 1, True),
     "one that terminates, whoever made it": ("stops other", "a", 1, False),
+    "one that terminates and leaves by no policy": ("passes other", "a", 1, True),
     "one that was not overdue": (f"stops other {0.5 - OVERDUE_SECONDS}", "a", 1, False),
     "one that is overdue": (f"stops other {-OVERDUE_SECONDS}", "a", 1, True),
     "one that is gone": ("stops other, gone other", "a", 1, True),
@@ -68,24 +72,24 @@ def test_a_refusal_names_the_node():
 
 def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
     departures = Departures(Freed())
-    departures.terminating("slow", "n1", NOW.wall + 60, NOW)
-    departures.terminating("quick", "n1", NOW.wall + 30, NOW)
+    departures.begin(pod("slow"), NOW.wall + 60, NOW, ["p"])
+    departures.begin(pod("quick"), NOW.wall + 30, NOW, ["p"])
     refused = departures.refuse(pod("a"), 1, NOW)
     assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
 
 
 def test_a_pod_that_goes_without_having_terminated_changes_nothing():
     departures = Departures(Freed())
-    departures.terminating("quick", "n1", None, NOW)
-    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
-    departures.terminating("another", "n1", None, NOW)
+    departures.end("quick", "n1")
+    departures.begin(pod("foreign"), NOW.wall + 30, NOW, ["p"])
+    departures.end("another", "n1")
     assert departures.uids() == [("foreign", "n1")]
 
 
 def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
     departures = Departures(Freed())
-    departures.terminating("foreign", "n1", NOW.wall + 300, NOW)
-    departures.terminating("foreign", "n1", NOW.wall + 1, NOW)
+    departures.begin(pod("foreign"), NOW.wall + 300, NOW, ["p"])
+    departures.begin(pod("foreign"), NOW.wall + 1, NOW, ["p"])
     refused = departures.refuse(pod("a"), 1, NOW)
     assert refused.until == NOW.monotonic + 1 + OVERDUE_SECONDS
     assert departures.refuse(pod("a"), 2, NOW) is None
@@ -94,7 +98,7 @@ def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
 @pytest.mark.parametrize("step", [-86_400.0, 86_400.0])
 def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
     departures = Departures(Freed())
-    departures.terminating("foreign", "n1", NOW.wall + 30, NOW)
+    departures.begin(pod("foreign"), NOW.wall + 30, NOW, ["p"])
     stepped = Instant(NOW.wall + step, NOW.monotonic + 30)
     refused = departures.refuse(pod("a"), 1, stepped)
     assert refused.until == NOW.monotonic + 30 + OVERDUE_SECONDS
@@ -107,11 +111,11 @@ def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
     departures = Departures(freed)
     departures.configure([limited(per_node=PerNode(1))], AT_ONCE)
     departures.leave(pod("a"))
-    departures.terminating("b", "n1", NOW.wall + 30, NOW)
+    departures.begin(pod("b"), NOW.wall + 30, NOW, ["p"])
     assert freed.take() == []
     departures.stay("a")
     assert freed.take() == [key("n1")]
-    departures.terminating("b", "n1", None, NOW)
+    departures.end("b", "n1")
     assert freed.take() == [key("n1")]
 
 
@@ -126,8 +130,8 @@ def test_a_reservation_counts_until_the_pod_stays():
 
 def test_later_events_of_a_terminating_pod_prolong_nothing():
     departures = Departures(Freed())
-    departures.terminating("a", "n1", NOW.wall + 1e7, NOW)
+    departures.begin(pod("a"), NOW.wall + 1e7, NOW, ["p"])
     later = Instant(NOW.wall + 100, NOW.monotonic + 100)
-    departures.terminating("a", "n1", NOW.wall + 1e7, later)
+    departures.begin(pod("a"), NOW.wall + 1e7, later)
     refused = departures.refuse(pod("b"), 1, later)
     assert refused.until == NOW.monotonic + LONGEST_SECONDS + OVERDUE_SECONDS

@@ -74,7 +74,7 @@ class Bench:
         self.guard.saved(record, succeeded=True)
         return record
 
-    def call(self, name: str = "a", settlement: Settlement = Settlement.EVICTED) -> None:
+    def call(self, name: str = "a", settlement: Settlement = Settlement.ACCEPTED) -> None:
         self.guards.reserve(self.request(name))
         self.guards.settle(name, settlement, self.now)
 
@@ -177,7 +177,7 @@ def test_the_lane_is_asked_again_when_its_guard_is_switched_off():
 
 @pytest.mark.parametrize(
     ("settlement", "counts", "is_taken"),
-    [(Settlement.EVICTED, 1, False), (Settlement.STAYS, 0, False), (Settlement.UNKNOWN, 1, True)],
+    [(Settlement.ACCEPTED, 1, False), (Settlement.STAYS, 0, False), (Settlement.OPEN, 1, True)],
 )
 def test_an_eviction_counts_unless_the_pod_stays(settlement, counts, is_taken):
     bench = Bench()
@@ -190,7 +190,7 @@ def test_an_eviction_counts_unless_the_pod_stays(settlement, counts, is_taken):
 
 def test_a_call_without_an_answer_whose_pod_is_gone_counts():
     bench = Bench()
-    bench.call(settlement=Settlement.UNKNOWN)
+    bench.call(settlement=Settlement.OPEN)
     bench.guards.stay("a")
     assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (1, False)
 

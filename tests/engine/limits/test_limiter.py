@@ -63,7 +63,7 @@ class Bench:
         """The limit that refuses; empty if none does, and then the pod is evicted."""
         refused = self.refuse(pod, zone, **more)
         if refused is None:
-            self.call(pod, Settlement.EVICTED, zone, **more)
+            self.call(pod, Settlement.ACCEPTED, zone, **more)
         return refused.limit if refused else ""
 
     def reserve(self, pod: Pod, zone: str = "z1", **more: Any) -> None:

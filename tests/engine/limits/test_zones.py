@@ -129,28 +129,36 @@ def test_nothing_is_kept_of_a_zone_without_nodes():
     bench.zones.forget("unknown")
     bench.freed.take()
     assert bench.zones.table("p") == []
-    assert not bench.zones.all_full("p")
+    assert not bench.zones.all_unhealthy("p")
     assert kept(bench.zones, "z1", "z1-0") == []
 
 
-# -- every zone is Full ------------------------------------------------------------------------------------------------
+# -- all nodes are unhealthy -------------------------------------------------------------------------------------------
 
 
-def test_when_every_zone_is_full_no_pod_goes():
-    bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=4, bad=4)
-    detail = "every zone is Full, which looks like a fault of the monitoring"
+@pytest.mark.parametrize("zones", [{"z1": 3, "z2": 4}, {"z1": 1, "z2": 1, "z3": 1}, {"z1": 3, "z2": 2}])
+def test_when_all_nodes_are_unhealthy_no_pod_goes(zones):
+    bench = Bench()
+    for zone, nodes in zones.items():
+        bench.fill(zone, nodes=nodes, bad=nodes)
+    detail = "all nodes are unhealthy, which looks like a fault of the monitoring"
     assert bench.refuse() == Refusal(ZONE_LIMIT, detail=detail)
-    assert bench.zones.all_full("p")
+    assert bench.zones.all_unhealthy("p")
 
 
-def test_when_every_zone_is_full_pods_before_a_hard_deadline_go():
+def test_when_all_nodes_are_unhealthy_pods_before_a_hard_deadline_go():
     bench = Bench(msgspec.structs.replace(limited(zone_health=HEALTH), reclaim=Reclaim(120)))
     assert bench.fill(nodes=3, bad=3).refuse() is None
 
 
-@pytest.mark.parametrize(("nodes", "bad"), [(3, 2), (2, 2), (1, 0)], ids=["degraded", "small", "one node"])
-def test_a_zone_that_is_not_full_lets_pods_of_full_ones_go(nodes, bad):
+@pytest.mark.parametrize(("nodes", "bad"), [(3, 2), (1, 0)], ids=["degraded", "one node"])
+def test_one_healthy_node_lets_the_pods_of_all_others_go(nodes, bad):
     bench = Bench().fill("z1", nodes=3, bad=3).fill("z2", nodes=nodes, bad=bad)
+    assert bench.refuse() is None
+
+
+def test_two_unhealthy_nodes_say_nothing_of_the_monitoring():
+    bench = Bench().fill("z1", nodes=1, bad=1).fill("z2", nodes=1, bad=1)
     assert bench.refuse() is None
 
 
@@ -212,10 +220,17 @@ def test_pods_of_a_zone_are_asked_again_when_its_state_changes(before, after, fr
     assert bench.freed.take() == freed
 
 
-def test_a_policy_is_asked_again_when_a_zone_comes_that_is_not_full():
+def test_a_policy_is_asked_again_when_a_healthy_node_comes():
     bench = Bench().fill(nodes=3, bad=3)
     bench.count("new", "z2")
-    assert bench.freed.take() == ["zone/p/z2", policy_key("p")]
+    assert bench.freed.take() == [policy_key("p")]
+
+
+def test_a_policy_is_asked_again_when_so_few_nodes_are_left_that_they_say_nothing():
+    bench = Bench().fill(nodes=3, bad=3)
+    bench.freed.take()
+    bench.zones.forget("z1-0")
+    assert policy_key("p") in bench.freed.take()
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -235,7 +250,7 @@ def test_zone_health_that_is_removed_ends_at_once(policies):
     bench.zones.configure(policies, bench.now)
     assert policy_key("p") in bench.freed.take()
     assert bench.zones.table("p") == []
-    assert not bench.zones.all_full("p")
+    assert not bench.zones.all_unhealthy("p")
     assert kept(bench.zones, "z1") == []
 
 
@@ -267,5 +282,4 @@ def test_the_table_is_that_of_the_nodes_as_they_are(changes):
     for node, (zone, bad) in nodes.items():
         fresh.count(node, zone, bad=bad)
     assert bench.zones.table("p") == fresh.zones.table("p")
-    states = bench.states()
-    assert bench.zones.all_full("p") == (bool(states) and set(states.values()) == {FULL})
+    assert bench.zones.all_unhealthy("p") == (len(nodes) >= 3 and all(bad for _, bad in nodes.values()))

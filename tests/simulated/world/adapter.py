@@ -269,7 +269,7 @@ class Engine:
         if code == 0:
             return self.step(events.Settled(order.key, Outcome.FAILED, "no answer"))
         if 200 <= code < 300:
-            return self.step(events.Settled(order.key, Outcome.EVICTED))
+            return self.step(events.Settled(order.key, Outcome.ACCEPTED))
         result = outcome_of(read_refusal(code, body, retry_after))
         return self.step(events.Settled(order.key, result.outcome, result.message, result.retry_after))
 

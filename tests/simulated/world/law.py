@@ -814,7 +814,8 @@ class Judge:
             for zone, ill in zones.items():
                 if len(ill) >= FEW_NODES and sum(ill) >= health["threshold"] * len(ill):
                     found[rules.uid, *zone] = "Full" if all(ill) else "Degraded"
-            found[rules.uid,] = "Full" if found and all(one == "Full" for one in found.values()) else "Normal"
+            ill = [one for of_zone in zones.values() for one in of_zone]
+            found[rules.uid,] = "Full" if len(ill) >= FEW_NODES and all(ill) else "Normal"
             for key, state in found.items():
                 if self._zones.get(key, ("Normal", 0.0))[0] != state:
                     self._zones[key] = (state, self.now)

@@ -42,6 +42,7 @@ from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.text import printable
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (
+    FINISHED,
     MAX_OF_A_POD,
     MAX_TAINTS,
     BudgetObject,
@@ -122,7 +123,7 @@ class Decoder:
             not spec.node_name
             or meta.deletion_timestamp is not None
             or annotations.mirror is not None
-            or obj.status.phase in ("Succeeded", "Failed")
+            or obj.status.phase in FINISHED
         ):
             return None
         errors: tuple[FieldError, ...] = ()

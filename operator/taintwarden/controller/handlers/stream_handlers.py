@@ -175,7 +175,7 @@ class PodHandler(StreamHandler[PodObject]):
         terminates_at = readable(obj.metadata.deletion_timestamp, moment)
         try:
             pod = self._decoder.pod(obj)
-            leaving = self._decoder.bound(obj) if terminates_at is not None and self._is_listing else None
+            leaving = self._decoder.bound(obj) if terminates_at is not None and not obj.is_mirror else None
         except ValueError as error:
             self.complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return None

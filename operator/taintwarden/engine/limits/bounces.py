@@ -31,8 +31,6 @@ class _Loop:
         self.workload = workload
         self.rounds = 0
         """The number of rounds, including the current one."""
-        self.began_at = MonotonicTime(0.0)
-        """When the round began."""
         self.began_with = 0
         """The number of its first eviction: a pod with a greater number came back after it."""
         self.last_at = MonotonicTime(0.0)
@@ -78,7 +76,7 @@ class Bounces(Limit):
         loop = self._loops.get(key)
         if loop is None or loop.came.get(pod.uid, 0) < loop.began_with:
             return None
-        until = later(loop.began_at, self._settings[loop.policy].backoff(loop.rounds))
+        until = later(loop.last_at, self._settings[loop.policy].backoff(loop.rounds))
         if request.now.monotonic >= until:
             return None
         times = "once" if loop.rounds == 1 else f"{loop.rounds} times in a row"
@@ -106,7 +104,7 @@ class Bounces(Limit):
         if goes_on and loop.came.get(request.pod.uid, 0) < loop.began_with:
             return
         loop.rounds = loop.rounds + 1 if goes_on else 1
-        loop.began_at, loop.began_with = now, self._next()
+        loop.began_with = self._next()
         self._loops.move_to_end(key)
 
     def bouncing(self, now: MonotonicTime) -> Counter[str]:

@@ -217,7 +217,7 @@ class Budgets(Limit):
             return
         account, name, updates, counts = self._asked.pop(uid)
         account.under_way -= 1
-        if settlement is Settlement.EVICTED and counts and account.updates == updates:
+        if settlement is Settlement.ACCEPTED and counts and account.updates == updates:
             account.unseen.append(later(now.monotonic, UNSEEN_SECONDS))
         self._release_budget(name)  # who is refused again waits until then at most
 

@@ -1,8 +1,13 @@
-"""Pods that leave a node: evicted by Taintwarden, or terminating for any reason."""
+"""Pods that leave a node: those with eviction calls, and those that terminate.
 
-from collections.abc import Iterable
+A terminating pod *leaves by a policy* if the policy gives it a deadline, whoever began its termination. Only such pods
+count against ``perNode.maxConcurrent``: a tenant that deletes and replaces pods of its own delays no other pod.
+"""
+
+from collections.abc import Iterable, Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
 from taintwarden.engine.limits.refusal import NODE, Refusal, Whom
@@ -10,17 +15,18 @@ from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTi
 from taintwarden.engine.tally import Tally
 
 LONGEST_SECONDS = 600.0
-"""A terminating pod counts so long at most, whatever its grace period: it must not delay others for years."""
+"""Maximum seconds that a terminating pod counts. A longer grace period must not delay other pods."""
 OVERDUE_SECONDS = 15.0
-"""A pod that exceeds its grace period by this is on a node that does not respond, and no longer counts."""
+"""Seconds past its grace period after which a pod is stuck, as on a silent node, and no longer counts."""
 
 
-class Leaving(msgspec.Struct, frozen=True, gc=False):
-    """A pod that had to leave its node and terminates there, and when its grace period ends."""
+class Departure(msgspec.Struct, frozen=True, gc=False):
+    """A pod that terminates: when its grace period ends, until when it counts, and by which policies it leaves."""
 
     pod: Pod
     until: WallTime
-    policies: tuple[str, ...]
+    counts_until: MonotonicTime
+    policies: tuple[str, ...] = ()
 
     def is_stuck(self, now: WallTime) -> bool:
         """Whether it should have ended."""
@@ -40,10 +46,8 @@ class Departures(Limit):
         self._is_limited = False
         self._leaving: dict[str, str] = {}
         self._number: Tally[str] = Tally()
-        self._terminating: dict[str, dict[str, MonotonicTime]] = {}
-        """Node -> UID -> until when it counts."""
-        self.due: dict[str, Leaving] = {}
-        """By UID the terminating pods that had to leave."""
+        self._terminating: dict[str, dict[str, Departure]] = {}
+        """Node -> UID -> the pod that terminates there."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Take over changed limits at once."""
@@ -81,20 +85,38 @@ class Departures(Limit):
         del now
         self.stay(pod.uid)
 
-    def terminating(self, uid: str, node: str, until: float | None, now: Instant) -> None:
-        """A pod terminates ``until`` its ``deletionTimestamp``; None: it is gone."""
-        if until is not None:
-            # Converted now: a later step of the clock makes no pod overdue.
-            counts_until = later(min(now.monotonic_at(until), later(now.monotonic, LONGEST_SECONDS)), OVERDUE_SECONDS)
-            known = self._terminating.setdefault(node, {})
-            known[uid] = min(counts_until, known.get(uid, counts_until))  # no later event prolongs it
-        elif node in self._terminating:
-            self._terminating[node].pop(uid, None)
-            if not self._terminating[node]:
+    def begin(self, pod: Pod, until: WallTime, now: Instant, policies: Iterable[str] = ()) -> None:
+        """A pod terminates ``until`` its ``deletionTimestamp``, and leaves by these policies, if by any."""
+        # Converted now: a later step of the clock makes no pod overdue.
+        counts_until = later(min(now.monotonic_at(until), later(now.monotonic, LONGEST_SECONDS)), OVERDUE_SECONDS)
+        of_node = self._terminating.setdefault(pod.node, {})
+        known = of_node.get(pod.uid)
+        if known is not None:  # no later event prolongs it
+            counts_until, policies = min(counts_until, known.counts_until), (*known.policies, *policies)
+        of_node[pod.uid] = Departure(pod, until, counts_until, tuple(dict.fromkeys(policies)))
+
+    def end(self, uid: str, node: str) -> None:
+        """A pod is gone, or runs on after a restore of etcd."""
+        of_node = self._terminating.get(node, {})
+        if of_node.pop(uid, None) is not None:
+            if not of_node:
                 del self._terminating[node]
-        if until is None:
-            self.due.pop(uid, None)
             self._free(node)
+
+    def of_node(self, node: str) -> list[Departure]:
+        """The pods that terminate on a node."""
+        return [*self._terminating.get(node, {}).values()]
+
+    def leave_by(self, departure: Departure, policies: Iterable[str]) -> None:
+        """These policies give a terminating pod a deadline, too."""
+        known = dict.fromkeys(departure.policies)
+        if more := [name for name in policies if name not in known]:
+            departure = replace(departure, policies=(*known, *more))
+            self._terminating[departure.pod.node][departure.pod.uid] = departure
+
+    def leaving(self) -> Iterator[Departure]:
+        """The pods that leave by a policy."""
+        return (one for of_node in self._terminating.values() for one in of_node.values() if one.policies)
 
     def _free(self, node: str) -> None:
         if self._is_limited:  # else no refusal of a node exists
@@ -102,12 +124,13 @@ class Departures(Limit):
 
     def uids(self) -> list[tuple[str, str]]:
         """UID and node of all terminating pods."""
-        return [(uid, node) for node, uids in self._terminating.items() for uid in uids]
+        return [(uid, node) for node, of_node in self._terminating.items() for uid in of_node]
 
     def refuse(self, pod: Pod, most: int, now: Instant) -> Refusal | None:
         """Refuse if ``most`` other pods are already leaving its node."""
         node = pod.node
-        counted = [until for until in self._terminating.get(node, {}).values() if until > now.monotonic]
+        leaving = (one for one in self.of_node(node) if one.policies)
+        counted = [one.counts_until for one in leaving if one.counts_until > now.monotonic]
         count = self._number[node] - (pod.uid in self._leaving) + len(counted)
         if count < most:
             return None

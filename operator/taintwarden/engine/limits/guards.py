@@ -116,8 +116,8 @@ class Guards(Limit):
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """The guard that counted it may count it no longer."""
         del now
-        for guard in self.by_policy.values() if settlement is not Settlement.UNKNOWN else ():
-            guard.settle(uid, stays=settlement.stays)
+        for guard in self.by_policy.values() if settlement is Settlement.STAYS else ():
+            guard.settle(uid, stays=True)
 
     def stay(self, uid: str) -> None:
         """No call for this pod is in progress, and whether it is gone is known."""

@@ -65,11 +65,11 @@ LaneKey = tuple[str, str]
 class Settlement(Enum):
     """How an eviction call ended, as far as it matters to limits."""
 
-    EVICTED = auto()
+    ACCEPTED = auto()
+    OPEN = auto()
+    """It was answered in any other way, or not at all: the pod may leave because of it. What is seen decides."""
     STAYS = auto()
-    """It was certainly not carried out."""
-    UNKNOWN = auto()
-    """It may have been carried out: the pod counts as terminating until that is known."""
+    """It certainly did not evict the pod: a budget refused it, or it was not sent."""
 
     @property
     def stays(self) -> bool:

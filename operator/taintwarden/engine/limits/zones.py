@@ -1,7 +1,7 @@
 """The health of zones, by the taints of their nodes: which of these mean that a node is unhealthy, the policy lists.
 
 A zone with at least three nodes is Degraded from the threshold on, and Full if all its nodes are unhealthy; there one
-rate applies. When every zone is Full, nothing is evicted but what a person releases.
+rate applies. When all selected nodes, at least three, are unhealthy, only pods that a person releases are evicted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from taintwarden.engine.model import Instant, Policy, ZoneHealth
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 MIN_NODES = 3
-"""A zone with fewer nodes is Normal: a share of so few says nothing."""
+"""Minimum nodes of which a share says something. A zone with fewer is Normal."""
 
 
 class ZoneState(StrEnum):
@@ -45,15 +45,14 @@ class _Zone:
 
     def __init__(self) -> None:
         self.nodes = self.unhealthy = 0
-        self.state = ZoneState.FULL
-        """Until it is counted: one more zone may end that all are Full, too."""
+        self.state = ZoneState.NORMAL
 
 
 class Zones(Limit):
     """The zones of all policies with ``zoneHealth``, counted as nodes are added, updated and deleted.
 
     Args:
-        freed: receives the keys of a zone, and of its policy, when the zone's state changes.
+        freed: receives the key of a zone when its state changes, and that of a policy when a node recovers.
 
     """
 
@@ -83,10 +82,10 @@ class Zones(Limit):
         return policy.limits.zone_health is not None and policy.reclaim is None
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """While every zone is Full, only pods that a person released are evicted."""
-        if request.is_hard or request.released or not self.all_full(request.policy.name):
+        """While all nodes are unhealthy, only pods that a person released are evicted."""
+        if request.is_hard or request.released or not self.all_unhealthy(request.policy.name):
             return None
-        return Refusal(ZONE, detail="every zone is Full, which looks like a fault of the monitoring")
+        return Refusal(ZONE, detail="all nodes are unhealthy, which looks like a fault of the monitoring")
 
     def count(self, node: str, labels: Mapping[str, str], unhealthy: Mapping[str, bool]) -> None:
         """Count a node for the policies that select it: whether it is unhealthy."""
@@ -103,12 +102,16 @@ class Zones(Limit):
             self._nodes[node] = counted
         if counted == before:
             return
+        held = [policy for policy in dict.fromkeys(one[0] for one in before + counted) if self.all_unhealthy(policy)]
         for policy, name, bad in before:
             self._add(policy, name, -1, -bad)
         for policy, name, bad in counted:
             self._add(policy, name, 1, int(bad))
         for policy, name in dict.fromkeys((policy, name) for policy, name, _ in before + counted):
             self._classify(policy, name)
+        for policy in held:
+            if not self.all_unhealthy(policy):
+                self._freed.add(policy_key(policy))
 
     def _add(self, policy: str, name: str, nodes: int, unhealthy: int) -> None:
         zone = self._zones.setdefault(policy, {}).setdefault(name, _Zone())
@@ -123,8 +126,6 @@ class Zones(Limit):
             del self._zones[policy][name]
         if zone.state is not before:
             self._freed.add(key_of(policy, name))
-            if before is ZoneState.FULL:
-                self._freed.add(policy_key(policy))
         if not self._zones[policy]:
             del self._zones[policy]
 
@@ -133,10 +134,11 @@ class Zones(Limit):
         zones = self._zones.get(policy, {})
         return [(name, zone.state, zone.nodes, zone.unhealthy) for name, zone in sorted(zones.items())]
 
-    def all_full(self, policy: str) -> bool:
-        """Whether every zone is Full: that indicates a fault of the monitoring, not of the nodes."""
-        zones = self._zones.get(policy, {})
-        return bool(zones) and all(zone.state is ZoneState.FULL for zone in zones.values())
+    def all_unhealthy(self, policy: str) -> bool:
+        """Whether all nodes that a policy selects are unhealthy: a fault of the monitoring, not of the nodes."""
+        zones = self._zones.get(policy, {}).values()
+        nodes = sum(zone.nodes for zone in zones)
+        return nodes >= MIN_NODES and nodes == sum(zone.unhealthy for zone in zones)
 
     def is_slowed(self, policy: str, name: str) -> bool:
         """Whether a zone is Degraded or Full."""

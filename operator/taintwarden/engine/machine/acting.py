@@ -1,7 +1,6 @@
 """From due to gone: issues evictions as limits and free slots admit, and processes the API server's answers."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 
 from taintwarden.engine.deadlines import DeadlineQueue
@@ -15,8 +14,8 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.queues import LaneGroup
 from taintwarden.engine.machine.source import BLIND_KEY
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, Policy, later
-from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, later
+from taintwarden.engine.outcomes import POD_SECONDS, Outcome
 
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
 BEING_EVICTED = "another policy evicts the pod"
@@ -34,44 +33,20 @@ class Acting:
     """
 
     def __init__(self, world: World, judging: Judging, freshness: Freshness) -> None:
-        self._accepted: Counter[tuple[str, str]] = Counter()
-        """Name and UID of a policy -> evictions that the API server accepted."""
-        self._past_budgets: Counter[tuple[str, str]] = Counter()
-        """The same of those that a PodDisruptionBudget did not allow."""
         self.refused: dict[LaneGroup, Refusal] = {}
         """Why no claim of a policy is admitted now."""
         self._world = world
         self._judging = judging
         self._freshness = freshness
-        self._doubts: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """UIDs of pods whose last call got no answer, by when the watch would have shown that it was carried out."""
-
-    def accepted(self, policy: Policy) -> int:
-        """How many evictions by a policy the API server has accepted since this replica leads."""
-        return self._accepted[policy.name, policy.uid]
-
-    def past_budgets(self, policy: Policy) -> int:
-        """How many of them were deletions in spite of a PodDisruptionBudget."""
-        return self._past_budgets[policy.name, policy.uid]
-
-    def policies_changed(self) -> None:
-        """The policies in force changed: those that are gone, or have another UID, have evicted no pod."""
-        in_force = {(policy.name, policy.uid) for policy in self._world.verdicts.policies}
-        for counted in (self._accepted, self._past_budgets):
-            for key in counted.keys() - in_force:
-                del counted[key]
-
-    def leads(self) -> None:
-        """The replica begins to lead."""
-        self._accepted.clear()
-        self._past_budgets.clear()
+        self._missing: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        """UIDs of pods that count as missing without a call in progress, by until when."""
 
     # -- time -----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> Iterator[float]:
         """Seconds until a claim of each policy may be admitted, unless something else has to change first."""
         slow_at = self._world.limiter.calls.next_slow_at()
-        for at in (slow_at, self._doubts.next_at()):
+        for at in (slow_at, self._missing.next_at()):
             if at is not None:
                 yield at - now.monotonic
         for group in self._world.queues.groups():
@@ -90,8 +65,8 @@ class Acting:
                 return
             claim = claims.get(key)
             assert claim is not None  # noqa: S101 - queues have only such
-            if claim.phase is Phase.LEAVING:
-                self._look_again(claim.uid)
+            if claim.phase is Phase.ACCEPTED:
+                self._check(claim)
             elif claim.due_at > now.wall:
                 queues.wait(claim)
             elif claim.not_before > now.monotonic:
@@ -101,36 +76,31 @@ class Acting:
                 pod = self._world.cluster.nodes[claim.node].pods[claim.uid]
                 queues.make_ready(claim, pod, now, is_released=is_released)
 
-    def _look_again(self, uid: str) -> None:
-        """The eviction was accepted long ago and the watch still shows the pod: evaluate it as it is now."""
-        evictee = self._world.claims.evictees[uid]
-        self._judging.end_all(evictee)
-        pod = self._world.cluster.pod(evictee.node, uid)
-        if pod is not None:
-            self._judging.judge(self._world.cluster.nodes[evictee.node], pod)
-
     def let_time_pass(self) -> None:
-        """Reconsider what time has changed: slow calls, deletions."""
-        now = self._world.now.monotonic
-        for lane in self._world.limiter.calls.let_time_pass(now):
+        """Reconsider what time has changed: slow calls, pods that count as missing, calls of long ago."""
+        now = self._world.now
+        for lane in self._world.limiter.calls.let_time_pass(now.monotonic):
             self._world.queues.failing_changed(lane)
-        while (uid := self._doubts.pop_due(now)) is not None:
-            self._believe_it_stays(uid)
+        while (uid := self._missing.pop_due(now.monotonic)) is not None:
+            self._stop_missing(uid)
+        self._world.evictions.forget_old(now)
 
-    def _believe_it_stays(self, uid: str) -> None:
-        """The watch still shows a pod whose last call got no answer long ago: it does not count as evicted any more.
+    def _count_missing(self, evictee: Evictee, until: MonotonicTime) -> None:
+        """Count a pod as missing from its workload ``until`` then, though no call for it is in progress."""
+        evictee.missing_until = until
+        self._missing.schedule(evictee.uid, until)
 
-        No other call was made since, which would tell: its policy may be paused, or a limit may hold it for hours.
+    def _stop_missing(self, uid: str) -> None:
+        """The pod of a call that may have had an effect is still there: it counts as missing no longer.
+
+        No other call may have been made since, which would tell: its policy may be paused, or a limit may hold it.
         """
-        world, evictee = self._world, self._world.claims.evictees.get(uid)
-        if evictee is None or evictee.call is not None or not evictee.is_uncertain:
-            return
-        evictee.is_uncertain = False
-        world.limiter.guards.settle(uid, Settlement.STAYS, world.now)
-        self._judging.stay(evictee.node, uid)
-        pod = world.cluster.pod(evictee.node, uid)
-        if pod is not None:
-            self._judging.judge(world.cluster.nodes[evictee.node], pod)
+        evictee = self._world.claims.evictees.get(uid)
+        if evictee is not None and evictee.missing_until is not None:
+            evictee.missing_until = None
+            if evictee.call is None:
+                self._judging.stay(evictee.node, uid)
+            self._world.claims.drop(uid)
 
     def pull_freed(self) -> None:
         """Release claims whose limits may admit them now."""
@@ -257,6 +227,7 @@ class Acting:
         as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets)
         world.claims.evictees[claim.uid].call = Call(claim, order)
+        world.evictions.begin(order, claim.due_at, world.now)
         world.command(order)
 
     def _grace_of(self, claim: Claim, pod: Pod) -> int | None:
@@ -290,38 +261,50 @@ class Acting:
             ValueError: no call was in progress.
 
         """
-        world, row = self._world, event.outcome.row
+        world = self._world
         evictee = world.claims.evictees.get(event.uid)
         call = None if evictee is None else evictee.call
         if evictee is None or call is None or call.is_answered:
             msg = f"no eviction of {event.uid} is in progress"
             raise ValueError(msg)
         self._learn(event, call)
-        if row.is_over:
-            # If a call may have been carried out and the pod is gone, that call most likely evicted it.
-            evicted = event.outcome is Outcome.EVICTED or evictee.is_uncertain
-            settlement = Settlement.EVICTED if evicted else Settlement.STAYS
-            self._settle(call, settlement)
-            self._report_done(call, event.outcome)
-            self._expect_gone(evictee, call)
-            return
-        evictee.call = None
-        world.limiter.freed.add(_call_key(event.uid))
-        evictee.is_uncertain = event.outcome is Outcome.FAILED or (
-            evictee.is_uncertain and event.outcome is Outcome.NOT_SENT
-        )
-        if evictee.is_uncertain:  # the call may have been carried out: the pod counts as terminating
-            self._settle(call, Settlement.UNKNOWN)
-            self._doubts.schedule(event.uid, later(world.now.monotonic, world.timings.leaving))
+        self._settle(evictee, call, event.outcome)
+        if world.cluster.pod(evictee.node, evictee.uid) is None:
+            self._end(evictee, call)
+        elif event.outcome in (Outcome.ACCEPTED, Outcome.GONE):  # the stream shows the end later
+            evictee.checks = 0
+            if event.outcome is Outcome.GONE:
+                self._report_end(call)
+            world.queues.expect_leaving(call.claim, later(world.now.monotonic, world.timings.check_accepted))
         else:
-            self._settle(call, Settlement.STAYS)
-            self._judging.stay(evictee.node, evictee.uid)
-        self._resume(evictee, call, event)
+            self._resume(evictee, call, event)
 
-    def _settle(self, call: Call, settlement: Settlement) -> None:
-        world, pod = self._world, call.order.pod
-        world.limiter.settle(pod.uid, settlement, world.now)
+    def _settle(self, evictee: Evictee, call: Call, outcome: Outcome) -> None:
+        """Settle at limits what the call reserved, and whether its pod counts as missing from now on."""
+        world, pod, row = self._world, call.order.pod, outcome.row
+        accepted = Settlement.ACCEPTED if outcome is Outcome.ACCEPTED else Settlement.OPEN
+        world.limiter.settle(pod.uid, Settlement.STAYS if row.stays else accepted, world.now)
+        world.evictions.settle(pod.uid, stays=row.stays)
         world.queues.failing_changed((call.claim.policy.name, pod.namespace))
+
+    def _note_effect(self, evictee: Evictee, outcome: Outcome) -> None:
+        """A call ended, and its pod is still there: it may leave because of the call, and counts as missing until then.
+
+        A webhook that keeps the pod from being evicted may move it; a call without an answer may have been carried out.
+        """
+        now, timings, until = self._world.now.monotonic, self._world.timings, evictee.missing_until
+        if outcome.row.in_other_hands and evictee.in_other_hands_until is None:
+            evictee.in_other_hands_until = later(now, timings.other_hands)
+        if outcome is not Outcome.NOT_SENT:
+            until = evictee.in_other_hands_until
+        if outcome is Outcome.FAILED:
+            until = max(until or now, later(now, timings.doubt))
+        if until is not None and until > now:
+            self._count_missing(evictee, until)
+        else:
+            evictee.missing_until = None
+            self._missing.cancel(evictee.uid)
+            self._judging.stay(evictee.node, evictee.uid)
 
     def _learn(self, event: events.Settled, call: Call) -> None:
         """What the answer says of calls for other pods."""
@@ -336,46 +319,59 @@ class Acting:
     def _asked(self, event: events.Settled) -> float:
         return min(event.retry_after or 0.0, self._world.timings.longest_retry_after)
 
-    def _report_done(self, call: Call, outcome: Outcome) -> None:
-        claim, pod = call.claim, call.order.pod
-        if outcome is Outcome.GONE:
-            self._world.report(commands.Left(pod, claim.verdict))
-            return
-        key, past_budgets = (claim.policy.name, claim.policy.uid), call.order.past_budgets
-        self._accepted[key] += 1
-        self._past_budgets[key] += bool(past_budgets)
-        lateness = max(0.0, self._world.now.wall - claim.due_at)
-        self._world.report(commands.Evicted(pod, claim.verdict, lateness, past_budgets))
-        if call.order.grace_period_seconds != call.order.verdict.policy.eviction.grace_period_seconds:
-            self._judging.miss(claim, pod, "grace-cut")
+    def _end(self, evictee: Evictee, call: Call) -> None:
+        """A call ended whose pod is gone already, or terminates."""
+        self._report_end(call)
+        evictee.missing_until = None
+        self._judging.end_all(evictee)
 
-    def _expect_gone(self, evictee: Evictee, call: Call) -> None:
-        """The watch decides: a pod that it continues to show is evaluated again."""
-        for claim in evictee.claims:
-            self._judging.forget(claim)
-        if self._world.cluster.pod(evictee.node, evictee.uid) is None:
-            self._judging.end_all(evictee)
-        else:
-            by = later(self._world.now.monotonic, self._world.timings.leaving)
-            self._world.queues.expect_gone(call.claim, by)
+    def _report_end(self, call: Call) -> None:
+        """Report a pod that is gone as evicted, or as one that was gone before."""
+        if not self._judging.report_leaving(call.order.pod.uid):
+            self._world.report(commands.Left(call.order.pod, call.claim.verdict))
 
     def _resume(self, evictee: Evictee, call: Call, event: events.Settled) -> None:
         """The call did not evict the pod: every claim that still stands continues."""
-        world, claim = self._world, call.claim
-        pod = world.cluster.pod(evictee.node, evictee.uid)
-        if pod is None:
-            self._judging.end_all(evictee)
-            world.report(commands.Left(call.order.pod, claim.verdict))
-            return
+        world, claim, pod = self._world, call.claim, call.order.pod
+        evictee.call = None
+        world.limiter.freed.add(_call_key(event.uid))
+        self._note_effect(evictee, event.outcome)
         self._retry_later(claim, pod, event)
         world.queues.delay(claim)
         # What the claims are by now: some may have been withdrawn meanwhile.
-        self._judging.judge(world.cluster.nodes[evictee.node], pod)
+        state = world.cluster.nodes[evictee.node]
+        self._judging.judge(state, state.pods[pod.uid])
         is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
         if is_retried and event.outcome is not Outcome.NOT_SENT:
             retry_at = world.now.wall_at(claim.not_before)
             details = (event.outcome, event.message, claim.attempts, retry_at)
-            world.report(commands.Hindered(pod, claim.verdict, *details))
+            world.report(commands.Hindered(state.pods[pod.uid], claim.verdict, *details))
+
+    # -- accepted evictions ---------------------------------------------------------------------------------------
+
+    def _check(self, claim: Claim) -> None:
+        """Read a pod whose eviction was accepted and that the stream does not show to leave."""
+        world = self._world
+        evictee = world.claims.evictees[claim.uid]
+        evictee.checks += 1
+        delay = retry_delay(POD_SECONDS, evictee.checks, claim.uid)
+        world.queues.expect_leaving(claim, later(world.now.monotonic, delay))
+        pod = world.cluster.pod(claim.node, claim.uid)
+        if pod is not None and world.leading:
+            world.command(commands.CheckPod(pod))
+
+    def checked(self, uid: str, *, runs: bool | None) -> None:
+        """A pod whose eviction was accepted was read. If it runs, it is due again after a while."""
+        world = self._world
+        evictee = world.claims.evictees.get(uid)
+        pod = None if evictee is None else world.cluster.pod(evictee.node, uid)
+        if runs is None or evictee is None or pod is None or evictee.call is None or not evictee.call.is_answered:
+            return
+        if runs:
+            self._resume(evictee, evictee.call, events.Settled(uid, Outcome.WITHOUT_EFFECT))
+        else:  # the stream is behind, and shows it later
+            self._judging.report_leaving(uid)
+            world.limiter.guards.gone(pod, world.now)
 
     def _retry_later(self, claim: Claim, pod: Pod, event: events.Settled) -> None:
         """After an answer for the pod alone it waits; otherwise its lane does, or all do."""

@@ -14,16 +14,17 @@ from taintwarden.engine.rfc3339 import at
 BLIND = "the operator receives no changes of some objects from the API server"
 HOLDING_ALL = (WINDOW, GUARD, ZONE)
 """What holds a whole policy for long is the cause to name, whatever else holds a pod."""
+ACCEPTED = "the API server accepted the eviction, and the pod is not seen to leave yet"
 SETTLING = "the guard waits for the rest of the wave (settleSeconds)"
 
 
 def limit_of(outcome: Outcome) -> str:
     """The limit that an outcome of a call stands for."""
-    if outcome.row.by_budget or outcome is Outcome.POSTPONED:
+    if outcome.row.by_budget:
         return BUDGET
     if outcome is Outcome.NOT_SENT:
         return VIEW
-    return CALLS if outcome.row.pauses else FAILING
+    return CALLS if outcome.row.pauses or outcome.row.back_off[1] else FAILING
 
 
 class ClaimView(msgspec.Struct, frozen=True):
@@ -78,8 +79,10 @@ class ClaimViews:
         return tuple(view for claim in ordered if (view := self.view(claim)) is not None)
 
     def is_standing(self, claim: Claim) -> bool:
-        """Whether its pod still has to leave: a call in progress may have lost its reason."""
-        return claim.phase is not Phase.IN_FLIGHT or self._world.grounds_of(claim) is not None
+        """Whether its pod still has to leave: a call may have lost its reason since it was made."""
+        if claim.phase in (Phase.IN_FLIGHT, Phase.ACCEPTED):
+            return self._world.grounds_of(claim) is not None
+        return claim.phase is not Phase.ENDED
 
     def view(self, claim: Claim) -> ClaimView | None:
         """Of one claim; None if its pod is not known, as of one that is gone while its call is in progress."""
@@ -106,6 +109,8 @@ class ClaimViews:
         phase = claim.phase
         if phase is Phase.IN_FLIGHT:
             return self._unanswered(claim)
+        if phase is Phase.ACCEPTED:
+            return Refusal("", detail=ACCEPTED)
         if phase is Phase.DELAYED:
             if claim.outcome is not None:
                 return Refusal(limit_of(claim.outcome), claim.not_before, detail=claim.message)

@@ -12,7 +12,7 @@ DELAYED      due, but its wave must be complete first, or the  the delay is over
 READY        due                                               limits admit it and a slot is free
 BLOCKED      a limit refused it, but not other pods            that limit may admit it
 IN_FLIGHT    ``Evict`` was issued                              ``Settled``
-LEAVING      the call was accepted                             the pod is gone (evaluated again after a minute)
+ACCEPTED     the call was accepted                             the pod is seen to leave, or a read shows that it runs
 REHEARSED    due under a DryRun policy                         the verdict changes
 PAUSED       a verdict of a paused policy                      the policy is resumed
 ENDED        the pod is gone, or no longer has to leave
@@ -43,7 +43,7 @@ class Phase(IntEnum):
     READY = auto()
     BLOCKED = auto()
     IN_FLIGHT = auto()
-    LEAVING = auto()
+    ACCEPTED = auto()
     REHEARSED = auto()
     PAUSED = auto()
     ENDED = auto()
@@ -53,15 +53,15 @@ _RESTS = (Phase.WAITING, Phase.PAUSED)
 """Where a claim begins, and begins again: until its deadline, or for as long as its policy does not act."""
 QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED)
 """No call was made yet: a claim in these phases may start again, or end, at any moment."""
-SETTLED = (Phase.IN_FLIGHT, Phase.LEAVING, Phase.REHEARSED, Phase.PAUSED)
+SETTLED = (Phase.IN_FLIGHT, Phase.ACCEPTED, Phase.REHEARSED, Phase.PAUSED)
 """No eviction is ahead: the pod is being evicted, or would be under a policy that does not enforce."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.WAITING: (*_RESTS, Phase.DELAYED, Phase.READY, Phase.ENDED),
     Phase.DELAYED: (*_RESTS, Phase.READY, Phase.ENDED),
     Phase.READY: (*_RESTS, Phase.BLOCKED, Phase.IN_FLIGHT, Phase.REHEARSED, Phase.ENDED),
     Phase.BLOCKED: (*_RESTS, Phase.READY, Phase.ENDED),
-    Phase.IN_FLIGHT: (Phase.LEAVING, Phase.DELAYED, Phase.ENDED),
-    Phase.LEAVING: (Phase.ENDED,),
+    Phase.IN_FLIGHT: (Phase.ACCEPTED, Phase.DELAYED, Phase.ENDED),
+    Phase.ACCEPTED: (Phase.ACCEPTED, Phase.DELAYED, Phase.ENDED),
     Phase.REHEARSED: (*_RESTS, Phase.ENDED),
     Phase.PAUSED: (*_RESTS, Phase.ENDED),
     Phase.ENDED: (),
@@ -125,11 +125,6 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     def is_enforced(self) -> bool:
         """Whether the pod is evicted because of it."""
         return self.grounds.policy.mode is Mode.ENFORCE
-
-    @property
-    def is_standing(self) -> bool:
-        """Whether its eviction is still ahead: it was not accepted yet."""
-        return self.phase not in (Phase.LEAVING, Phase.ENDED)
 
     @property
     def was_expected(self) -> bool:
@@ -240,8 +235,12 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
     claims: tuple[Claim, ...] = ()
     """One for each policy. There is rarely more than one, and a tuple of one is the smallest collection."""
     call: Call | None = None
-    is_uncertain: bool = False
-    """The last call got no answer, and may have been carried out."""
+    missing_until: MonotonicTime | None = None
+    """Until when it counts as missing from its workload although no call is in progress; None: it does not."""
+    in_other_hands_until: MonotonicTime | None = None
+    """The same, since an admission webhook kept it from being evicted for the first time; None: none has."""
+    checks: int = 0
+    """Reads since its eviction was accepted."""
 
     def move(self, node: str) -> None:
         """The pod is on another node, and so are the claims that remain."""
@@ -290,8 +289,15 @@ class Claims:
         """A claim has ended."""
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
-        if not evictee.claims and evictee.call is None:
-            del self.evictees[claim.uid]
+        if not evictee.claims and evictee.missing_until is not None:
+            evictee.missing_until = evictee.in_other_hands_until  # a webhook may move a pod that may stay, too
+        self.drop(claim.uid)
+
+    def drop(self, uid: str) -> None:
+        """Forget the evictee if nothing is known of it any more: no claim, no call, and it counts as no missing pod."""
+        evictee = self.evictees.get(uid)
+        if evictee is not None and not evictee.claims and evictee.call is None and evictee.missing_until is None:
+            del self.evictees[uid]
 
 
 def retry_delay(bounds: tuple[float, float], attempts: int, name: str) -> float:

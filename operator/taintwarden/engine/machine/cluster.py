@@ -140,16 +140,13 @@ class NodeState:
             and known.do_not_evict == node.do_not_evict
         )
 
-    def beat(self, node: Node) -> None:
-        """Only what does not matter differs; of the times of its taints the newest are remembered."""
+    def beat(self, node: Node, now: float) -> None:
+        """Store a version in which only what does not matter differs, and the newest times of its taints."""
         if self.node is not None and self.node.taints != node.taints:
-            self._restamp(node.taints)
+            for taint, stamp in node.taints:
+                name = history_name(taint)
+                self.histories[name] = self.histories[name].seen(taint.value, stamp, now)
         self.node = node
-
-    def _restamp(self, taints: TimedTaints) -> None:
-        for taint, stamp in taints:
-            name = history_name(taint)
-            self.histories[name] = self.histories[name].seen(taint.value, stamp, self.histories[name].held_since)
 
     def update(
         self, node: Node, now: float, *, seen_until: float, gap: bool

@@ -28,6 +28,17 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
     as_seen: bool = False
     past_budgets: tuple[str, ...] = ()
 
+    @property
+    def is_cut(self) -> bool:
+        """True if the pod gets less time to stop than it asks for, because its node is removed before."""
+        return self.grace_period_seconds != self.verdict.policy.eviction.grace_period_seconds
+
+
+class CheckPod(msgspec.Struct, frozen=True):
+    """Read this pod, whose eviction was accepted and whose end the stream has not shown. Answered by ``PodChecked``."""
+
+    pod: Pod
+
 
 class CheckNode(msgspec.Struct, frozen=True):
     """Read this node: due pods wait until the stream has delivered what is there. Answered by ``NodeChecked``."""
@@ -99,15 +110,17 @@ class Rehearsed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Evicted(msgspec.Struct, frozen=True, gc=False):
-    """Notice: the API server accepted the eviction, ``lateness`` seconds after the deadline.
+    """Notice: the pod is seen to leave after an eviction call, ``lateness`` seconds after the deadline.
 
-    ``past_budgets``: it was deleted in spite of these PodDisruptionBudgets.
+    ``past_budgets``: it was deleted in spite of these PodDisruptionBudgets. ``is_cut``: it gets less time to stop than
+    it asks for.
     """
 
     pod: Pod
     verdict: TaintVerdict
     lateness: float
     past_budgets: tuple[str, ...] = ()
+    is_cut: bool = False
 
 
 class Hindered(msgspec.Struct, frozen=True, gc=False):
@@ -235,5 +248,5 @@ Notice = (
     | UnreadableHistory
 )
 Write = SaveHistory | SaveGuard | ClearGuardReset
-Order = Evict | CheckNode | Write
+Order = Evict | CheckPod | CheckNode | Write
 Command = Order | Notice

@@ -61,6 +61,16 @@ class NodeChecked(msgspec.Struct, frozen=True):
     pods_version: int = -1
 
 
+class PodChecked(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.CheckPod` was answered: whether the pod runs, or leaves or is gone; None: no answer came.
+
+    It changes nothing that is known: only the stream does.
+    """
+
+    uid: str
+    runs: bool | None
+
+
 class ViewChanged(msgspec.Struct, frozen=True):
     """Whether a stream has delivered all that the API server had, or is cut off from it."""
 
@@ -83,7 +93,7 @@ class PodsSeen(msgspec.Struct, frozen=True):
 class PodGone(msgspec.Struct, frozen=True):
     """A pod was deleted, is terminating, or finished: there is nothing to evict.
 
-    ``until``: it is terminating, and should be gone from its node by then. ``pod``: it, if a list shows that.
+    ``until``: it is terminating, and should be gone from its node by then. ``pod``: it, while it terminates.
     """
 
     uid: str
@@ -234,6 +244,7 @@ Event = (
     | NodesReached
     | NodeUnreadable
     | NodeChecked
+    | PodChecked
     | ViewChanged
     | PodSeen
     | PodsSeen

@@ -156,7 +156,7 @@ class Guarding:
         """Release the pods that a guard or unhealthy zones hold."""
         resets, self.resets = self.resets, set()
         for policy in self._world.verdicts.policies if resets else ():
-            guard, is_full = self._guard(policy), self._world.limiter.zones.all_full(policy.name)
+            guard, is_full = self._guard(policy), self._world.limiter.zones.all_unhealthy(policy.name)
             if policy.name in resets and guard is not None and (guard.is_tripped or is_full):
                 self._world.report(commands.GuardArmed(policy, guard.release(every_zone_is_full=is_full)))
 

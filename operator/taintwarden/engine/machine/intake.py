@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec.structs import replace
 
 from taintwarden.engine.derived import with_derived
-from taintwarden.engine.limits.departures import Leaving
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.freshness import Freshness
@@ -15,7 +14,7 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, Node, Pod, Profile, WallTime
+from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime
 
 NewSource = Callable[[SourceHost], TaintSource]
 
@@ -48,8 +47,6 @@ class Intake:
         self._freshness = freshness
         self._outbox = outbox
         self._guarding = guarding
-        self._found_leaving: dict[str, Leaving] = {}
-        """Pods that the first list shows terminating, by UID, until it is known whether they have to leave."""
 
     # -- nodes --------------------------------------------------------------------------------------------------
 
@@ -71,7 +68,7 @@ class Intake:
             state.node = known = replace(known, history=node.history)
         is_lost = self._outbox.lost(node)
         if state.is_heartbeat(node) and not (listed or was_unreadable or is_lost):
-            state.beat(node)
+            state.beat(node, world.now.wall)
             return
         is_relabelled = known is None or known.labels != node.labels
         seen_until = min(was_unreadable or world.now.wall, world.seen_until())
@@ -143,7 +140,7 @@ class Intake:
             pod = replace(pod, bound_at=known.bound_at)
         world.cluster.put(pod)
         if known is None:  # after a restore of etcd a pod that terminated may run again
-            world.limiter.departures.terminating(pod.uid, pod.node, None, world.now)
+            world.limiter.departures.end(pod.uid, pod.node)
             if world.verdicts.uses.bounce:
                 world.limiter.bounces.came(pod)
         self._count(pod, known)
@@ -180,15 +177,16 @@ class Intake:
         if limiter.departures.is_leaving(pod.uid):
             limiter.workloads.leave(pod)
 
-    def lose_pod(self, uid: str, node: str, until: float | None = None) -> None:
+    def lose_pod(self, uid: str, node: str, until: float | None = None, pod: Pod | None = None) -> None:
         """A pod was deleted, finished, or terminates ``until`` then."""
         world = self._world
-        world.limiter.departures.terminating(uid, node, until, world.now)
         state, known = world.cluster.nodes.get(node), world.cluster.remove(node, uid)
+        if until is None:
+            world.limiter.departures.end(uid, node)
+        elif (leaving := known or pod) is not None:
+            self._begin_departure(leaving, WallTime(until))
         if state is not None and known is not None:
             world.verdicts.count(state, known.shared, -1)
-            if until is not None:
-                self._leave(known, until)
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
             source = self._source if world.source is not None or known.shared.devices else None
@@ -196,20 +194,13 @@ class Intake:
                 self._judging.nodes_again([node])
         self._judging.gone(uid)
 
-    def _leave(self, pod: Pod, until: float) -> None:
-        """A pod begins to terminate. If it had to leave, it counts for those policies until it is gone."""
+    def _begin_departure(self, pod: Pod, until: WallTime) -> None:
+        """A pod terminates. It leaves by the policies that give it a deadline; one that is not known is evaluated."""
         world = self._world
-        claims = [one for one in world.claims.of(pod.uid) if one.is_enforced and one.due_at <= world.now.wall]
-        if claims:
-            policies = tuple(one.policy.name for one in claims)
-            world.limiter.departures.due[pod.uid] = Leaving(pod, WallTime(until), policies)
-
-    def found_leaving(self, pod: Pod, until: float) -> None:
-        """A pod terminated when this process began. Whether it had to leave, the taints of its node show then.
-
-        Those of its devices do not: they are kept for the pods that are there.
-        """
-        self._found_leaving[pod.uid] = Leaving(pod, WallTime(until), ())
+        policies = [one.policy.name for one in world.claims.of(pod.uid) if one.is_enforced]
+        world.limiter.departures.begin(pod, until, world.now, policies)
+        if not policies:
+            self._judging.judge_departures(pod.node)
 
     def pods_listed(self, event: events.PodsListed) -> None:
         """A complete list of pods ended."""
@@ -223,7 +214,7 @@ class Intake:
                     self.see_pod(moved)
         for uid, node in departures.uids():
             if event.nodes.get(uid) != node:  # the pod itself was lost when it began to terminate
-                departures.terminating(uid, node, None, self._world.now)
+                departures.end(uid, node)
 
     # -- a source of other taints -----------------------------------------------------------------------------------
 
@@ -231,21 +222,6 @@ class Intake:
         """Something that only the source of taints reads."""
         if self._source is not None:
             self._source.take(event)
-
-    def synced(self) -> None:
-        """All pods are known."""
-        world = self._world
-        if world.source is not None:
-            world.source.look_again()
-        terminating = {uid for uid, _ in world.limiter.departures.uids()}
-        for uid in self._found_leaving.keys() & terminating:
-            found = self._found_leaving[uid]
-            state, pod = world.cluster.nodes.get(found.pod.node), found.pod
-            grounds = world.verdicts.compute(state, pod.shared)[1] if state is not None else ()
-            due = [one for one in grounds if one.first(pod.bound_at)[0] <= world.now.wall]
-            if policies := tuple(one.policy.name for one in due if one.policy.mode is Mode.ENFORCE):
-                world.limiter.departures.due[uid] = replace(found, policies=policies)
-        self._found_leaving.clear()
 
     @property
     def nodes(self) -> Mapping[str, NodeState]:
@@ -292,6 +268,7 @@ class Intake:
             self._derive_again()
         world.limiter.configure(world.verdicts.policies, world.now)
         self._guarding.policies_changed()
+        world.evictions.keep_only({(policy.name, policy.uid) for policy in world.verdicts.policies})
         for state in world.cluster.nodes.values():
             state.policies = None
         self._judging.all_again()

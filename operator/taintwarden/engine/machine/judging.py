@@ -143,7 +143,7 @@ class Judging:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def judge_node(self, state: NodeState) -> None:
-        """Evaluate all pods of a node."""
+        """Evaluate all pods of a node, also those that terminate."""
         if not self._world.synced:
             return
         verdicts = self._world.verdicts
@@ -154,7 +154,21 @@ class Judging:
         state.forget_verdicts()
         for pod in list(state.pods.values()):
             self.judge(state, pod)
+        self.judge_departures(state.name)
         self._conclude(state)
+
+    def judge_departures(self, node: str) -> None:
+        """Pods that terminate on a node leave by each policy that gives them a deadline.
+
+        Taints of devices are kept for pods that run: by them leave only pods that ran when this process knew of them.
+        """
+        world, departures = self._world, self._world.limiter.departures
+        state = world.cluster.nodes.get(node)
+        if state is None or not world.synced:
+            return
+        for departure in departures.of_node(node):
+            grounds = world.verdicts.compute(state, departure.pod.shared)[1]
+            departures.leave_by(departure, [one.policy.name for one in grounds if one.policy.mode is Mode.ENFORCE])
 
     def _conclude(self, state: NodeState) -> None:
         self._report_invalid(state)
@@ -346,7 +360,7 @@ class Judging:
 
         A call that was issued is asked whether its decision stands before it is sent, and again when it is answered.
         """
-        if claim.phase in (Phase.LEAVING, Phase.IN_FLIGHT):
+        if claim.phase in (Phase.ACCEPTED, Phase.IN_FLIGHT):
             return
         pod, was_expected = self._world.cluster.nodes[claim.node].pods[claim.uid], claim.was_expected
         self.end(claim)
@@ -368,14 +382,28 @@ class Judging:
     def gone(self, uid: str) -> None:
         """The pod is gone. A call in progress is still to be answered."""
         world = self._world
+        self.report_leaving(uid)
         evictee = world.claims.evictees.get(uid)
         if evictee is None:
             return
+        evictee.missing_until = None
         for claim in evictee.claims:
             if claim.phase is not Phase.IN_FLIGHT:
                 self._close(claim)
+        world.claims.drop(uid)
         if uid not in world.claims.evictees:
             world.limiter.guards.stay(uid)
+
+    def report_leaving(self, uid: str) -> bool:
+        """Report a pod that is seen to leave as evicted, once, if it was. Returns whether it was."""
+        evicted = self._world.evictions.note_leaving(uid, self._world.now)
+        if evicted is None:
+            return False
+        self._world.report(evicted)
+        claim = self._world.claims.get(f"{uid}/{evicted.verdict.policy.name}")
+        if evicted.is_cut and claim is not None:
+            self.miss(claim, evicted.pod, "grace-cut")
+        return True
 
     def end(self, claim: Claim) -> None:
         """The claim ends. With the last one the pod counts as one that stays on its node, if it still exists."""
@@ -393,8 +421,7 @@ class Judging:
         evictee = world.claims.evictees[claim.uid]
         if evictee.call is not None and evictee.call.claim is claim:
             evictee.call = None
-        if claim.phase is not Phase.LEAVING:  # its call was accepted, so no eviction is ahead
-            self.forget(claim)
+        self.forget(claim)
         world.queues.move(claim, Phase.ENDED)
         world.claims.remove(claim)
 

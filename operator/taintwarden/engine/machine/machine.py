@@ -82,7 +82,7 @@ class Machine:
         match order:
             case commands.Evict():
                 return self._acting.stands(order)
-            case commands.CheckNode():
+            case commands.CheckNode() | commands.CheckPod():
                 return True
             case _:
                 return self._outbox.stands(order)
@@ -96,9 +96,7 @@ class Machine:
                 for pod in pods:
                     intake.see_pod(pod)
             case events.PodGone(uid, node, until, pod):
-                intake.lose_pod(uid, node, until)
-                if pod is not None and until is not None and not self._world.synced:
-                    intake.found_leaving(pod, until)
+                intake.lose_pod(uid, node, until, pod)
             case events.Woke():
                 self._act()
             case events.Settled():
@@ -115,6 +113,8 @@ class Machine:
                 self._freshness.reached(version)
             case events.NodeChecked(name, version, pods_version):
                 self._freshness.answered(name, version, pods_version)
+            case events.PodChecked(uid, runs):
+                self._acting.checked(uid, runs=runs)
             case events.ViewChanged(stream, live):
                 if live:
                     self._world.blind.pop(stream, None)
@@ -142,14 +142,14 @@ class Machine:
                     self._guarding.ask_reset(event.policy)
             case events.PoliciesChanged():
                 intake.policies_changed(event)
-                self._acting.policies_changed()
             case events.ProfileSeen(profile):
                 intake.set_profile(profile.namespace, profile.name, profile)
             case events.ProfileGone(namespace, name):
                 intake.set_profile(namespace, name, None)
             case events.Synced():
                 self._world.synced = True
-                self._intake.synced()
+                if self._world.source is not None:
+                    self._world.source.look_again()
                 self._judging.all_again()
             case events.LeadershipChanged():
                 self._leadership_changed(event)
@@ -218,7 +218,7 @@ class Machine:
         for lane in world.limiter.calls.forget_failures():
             world.queues.failing_changed(lane)
         world.limiter.guards.restore(world.now)
-        self._acting.leads()
+        world.evictions.restart()
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}
         self._judging.all_again()

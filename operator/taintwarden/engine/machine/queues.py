@@ -42,7 +42,7 @@ REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 # The lookup of a member on its class costs more than the rest of a transition.
 _WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
-_ON_A_DELAY = (Phase.DELAYED, Phase.LEAVING)
+_ON_A_DELAY = (Phase.DELAYED, Phase.ACCEPTED)
 
 
 SAME_URGENCY_SECONDS = 60.0
@@ -175,10 +175,10 @@ class Queues:
         self._enter(claim, Phase.DELAYED)
         self._delays.schedule(claim.key, claim.not_before)
 
-    def expect_gone(self, claim: Claim, by: MonotonicTime) -> None:
-        """Wait until the watch reports that the pod is gone, until ``by`` at most."""
-        self._enter(claim, Phase.LEAVING)
-        self._delays.schedule(claim.key, by)
+    def expect_leaving(self, claim: Claim, check_at: MonotonicTime) -> None:
+        """Wait until the pod, whose eviction was accepted, is seen to leave. It is read at ``check_at``."""
+        self._enter(claim, Phase.ACCEPTED)
+        self._delays.schedule(claim.key, check_at)
 
     def make_ready(self, claim: Claim, pod: Pod, now: Instant, *, is_released: bool) -> None:
         """It is due: move it into its lane. Released pods have one of their own."""

@@ -8,9 +8,8 @@ from itertools import chain
 
 import msgspec
 
-from taintwarden.engine.limits.departures import Leaving
+from taintwarden.engine.limits.departures import Departure
 from taintwarden.engine.limits.refusal import BUDGET, FAILING
-from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
@@ -105,14 +104,12 @@ class Reports:
 
     Args:
         world: the state.
-        acting: how many pods were evicted.
         views: of the claims that a report lists, and what holds them.
 
     """
 
-    def __init__(self, world: World, acting: Acting, views: ClaimViews) -> None:
+    def __init__(self, world: World, views: ClaimViews) -> None:
         self._world = world
-        self._acting = acting
         self._views = views
 
     def slices(self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE) -> Generator[None, None, list[PolicyReport]]:
@@ -130,9 +127,9 @@ class Reports:
             if first:
                 yield
             self._count_nodes(nodes[first : first + claims_at_once], tallies)
-        for leaving in self._world.limiter.departures.due.values():
-            for name in leaving.policies:
-                tallies[name].leave(leaving, now)
+        for departure in self._world.limiter.departures.leaving():
+            for name in departure.policies:
+                tallies[name].leave(departure, now)
         uses, bounces = self._world.verdicts.uses, self._world.limiter.bounces
         bouncing = bounces.bouncing(now.monotonic) if uses.bounce else Counter[str]()
         return [
@@ -144,7 +141,7 @@ class Reports:
         for claim in claims:
             phase = claim.phase
             tally = tallies[claim.policy.name]
-            if not claim.is_standing or not self._views.is_standing(claim):
+            if not self._views.is_standing(claim):
                 continue
             pod = self._world.cluster.pod(claim.node, claim.uid)
             is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
@@ -164,7 +161,7 @@ class Reports:
         name = policy.name
         zones = self._world.limiter.zones if policy.limits.zone_health is not None else None
         first = [claim for *_, claim in nsmallest(NEXT_PODS, tally.first)]
-        soonest = (one for one in first if one.is_standing and self._views.is_standing(one))
+        soonest = (one for one in first if self._views.is_standing(one))
         views = map(self._views.view, soonest)
         invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
         is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
@@ -177,8 +174,8 @@ class Reports:
                 evicting_nodes=len(tally.nodes),
                 pending=tally.pending,
                 blocked=sum(pods for outcome, pods in tally.blocked_by.items() if Outcome(outcome).row.by_budget),
-                evicted=self._acting.accepted(policy),
-                past_budgets=self._acting.past_budgets(policy),
+                evicted=self._world.evictions.evicted(policy),
+                past_budgets=self._world.evictions.past_budgets(policy),
                 leaving=tally.leaving,
                 stuck=tally.longest_stuck(),
                 retained=tally.invalid.total() if is_retained else 0,
@@ -202,7 +199,7 @@ class Reports:
                 if one.source is not None
             ),
             blocked_by=dict(tally.blocked_by),
-            all_zones_full=zones is not None and zones.all_full(name),
+            all_zones_full=zones is not None and zones.all_unhealthy(name),
             bouncing=bouncing,
             guard=guard_report(self._world, name),
             blind=tuple(sorted(self._world.blind)),
@@ -280,7 +277,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.selected = self.pending = self.due = self.released = self.leaving = 0
-        self.stuck: list[Leaving] = []
+        self.stuck: list[Departure] = []
         self.invalid: Counter[tuple[str, str]] = Counter()
         """Pods affected by an invalid value, by node and taint."""
         self.found: Counter[ValueSource | None] = Counter()
@@ -312,10 +309,10 @@ class _Tally:
         elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit == BUDGET:
             self.blocked_by[Outcome.BLOCKED.value] += 1
 
-    def leave(self, leaving: Leaving, now: Instant) -> None:
+    def leave(self, departure: Departure, now: Instant) -> None:
         self.leaving += 1
-        if leaving.is_stuck(now.wall):
-            self.stuck.append(leaving)
+        if departure.is_stuck(now.wall):
+            self.stuck.append(departure)
 
     def longest_stuck(self) -> tuple[StuckPod, ...]:
         """Those that should have ended first."""

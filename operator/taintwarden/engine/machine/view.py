@@ -36,7 +36,7 @@ class View:
     def __init__(self, world: World, acting: Acting) -> None:
         self._world = world
         self._claim_views = ClaimViews(world, acting)
-        self._reports = Reports(world, acting, self._claim_views)
+        self._reports = Reports(world, self._claim_views)
 
     # -- the machine itself ---------------------------------------------------------------------------------------
 

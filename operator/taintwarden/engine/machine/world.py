@@ -9,6 +9,7 @@ from taintwarden.engine.limits import Limiter
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Claims
 from taintwarden.engine.machine.cluster import Cluster
+from taintwarden.engine.machine.evictions import Evictions
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.source import NOT_LISTED, TaintSource
 from taintwarden.engine.machine.verdicts import Verdicts
@@ -22,8 +23,12 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
     announced_ahead: float = 1.0
     """An eviction that is due sooner is not announced: only its result is reported."""
-    leaving: float = 60.0
-    """How long the watch may not show an accepted eviction before the pod is evaluated again."""
+    check_accepted: float = 5.0
+    """Seconds after an accepted eviction whose pod is not seen to leave until the pod itself is read."""
+    doubt: float = 60.0
+    """Seconds that a pod counts as missing after a call without an answer, which may have been carried out."""
+    other_hands: float = 600.0
+    """Seconds that a pod counts as missing after an admission webhook first kept it from being evicted."""
     longest_retry_after: float = 300.0
     """The greatest Retry-After of a server that is respected; a longer one is cut to it."""
     write_failed: tuple[float, float] = (1.0, 30.0)
@@ -74,6 +79,7 @@ class World:
         """Of taints beside those of nodes, while a policy selects any."""
         self.cluster = Cluster()
         self.claims = Claims()
+        self.evictions = Evictions()
         self.verdicts = Verdicts(gates)
         self.spread = Spread(self.cluster.labels)
         self.limiter = Limiter(overall_rate, max_in_flight)

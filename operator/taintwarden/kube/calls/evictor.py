@@ -1,4 +1,4 @@
-"""Evicts one pod, by the Eviction API or DELETE: one outcome, and the code that decides never sees the client.
+"""Evicts one pod, by the Eviction API or DELETE, and reads it: the code that decides never sees the client.
 
 The UID of the pod is a precondition. A ``fence`` is asked immediately before each request is sent. ``as_seen`` adds the
 version of the pod: one that has changed meanwhile is not evicted.
@@ -14,6 +14,8 @@ from taintwarden.engine.model import Pod
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import STRATEGIC_PATCH, Client
+from taintwarden.kube.wire.answers import decoded
+from taintwarden.kube.wire.kinds import FINISHED, PodObject
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -66,12 +68,31 @@ async def delete_pod(
     return await _result(client.request("DELETE", _path(pod), body=options, fence=fence))
 
 
+class _PodList(msgspec.Struct):
+    items: list[PodObject]
+
+
+async def runs_still(client: Client, pod: Pod) -> bool:
+    """Whether this pod exists, does not terminate and has not finished. It is read past every cache.
+
+    It is a list of one pod, for which the right to list is enough.
+
+    Raises:
+        KubeError: the read failed.
+
+    """
+    params = {"fieldSelector": f"metadata.name={pod.name}"}
+    body = await client.request("GET", f"/api/v1/namespaces/{pod.namespace}/pods", params=params)
+    found = (one for one in decoded(body, _PodList, "list of pods").items if one.metadata.uid == pod.uid)
+    return any(one.metadata.deletion_timestamp is None and one.status.phase not in FINISHED for one in found)
+
+
 async def _result(call: Awaitable[object]) -> Result:
     try:
         await call
     except KubeError as error:
         return _failed(error)
-    return Result(Outcome.EVICTED)
+    return Result(Outcome.ACCEPTED)
 
 
 def _failed(error: KubeError) -> Result:
@@ -89,6 +110,7 @@ def outcome_of(error: ApiError) -> Result:
     ===== ============================== ============= ==================================================
     code  told apart by                  outcome       reason
     ===== ============================== ============= ==================================================
+    2xx                                  ACCEPTED      whether the pod leaves is seen
     404   reason ``NotFound``            GONE          nothing to do
     404   otherwise                      FAILED        no API server answered
     409   "UID in (the) precondition"    GONE          the UID is another pod's

@@ -143,6 +143,10 @@ class ObjectCondition(msgspec.Struct, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
+FINISHED = ("Succeeded", "Failed")
+"""Phases of pods whose containers have ended for good."""
+
+
 class PodStatus(msgspec.Struct, rename="camel"):
     """``status`` of a pod."""
 
@@ -157,6 +161,11 @@ class PodObject(msgspec.Struct):
     metadata: PodMeta = msgspec.field(default_factory=PodMeta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def is_mirror(self) -> bool:
+        """True if it mirrors a static pod, which only its kubelet can remove."""
+        return self.metadata.annotations is not None and self.metadata.annotations.mirror is not None
 
 
 def _nothing() -> None:

@@ -102,7 +102,7 @@ class Allowances:
         """How the API server answers an eviction of this pod."""
         refusal = self._budgets.refuse(pod, _AT_ONCE)
         if refusal is None:
-            return Outcome.EVICTED, ""
+            return Outcome.ACCEPTED, ""
         is_one = len(self._budgets.of(pod.shared)) == 1
         return Outcome.BLOCKED if is_one else Outcome.MISCONFIGURED, refusal.detail
 

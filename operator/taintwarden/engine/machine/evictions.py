@@ -1,0 +1,95 @@
+"""Evictions from their calls until the pods are seen to leave, and how many pods each policy evicted.
+
+A pod counts as evicted once, when the pod stream or a read shows that it leaves within a window after a call that no
+PodDisruptionBudget refused. The answer of the call does not count: an admission webhook may make a dry run of an
+accepted eviction, or deny one and move the pod itself.
+"""
+
+from collections import Counter
+
+import msgspec
+
+from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.machine.commands import Evict, Evicted
+from taintwarden.engine.model import Instant, MonotonicTime, Policy, WallTime, later
+
+
+class Called(msgspec.Struct, frozen=True, gc=False):
+    """A call that may end a pod, which was due at ``due_at``."""
+
+    order: Evict
+    due_at: WallTime
+    at: MonotonicTime
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that evicts the pod."""
+        return self.order.verdict.policy
+
+    @property
+    def counts_until(self) -> MonotonicTime:
+        """Until when the pod counts as evicted if it leaves."""
+        return later(self.at, self.policy.limits.guard.window_seconds)
+
+
+class Evictions:
+    """The calls of the last window by the UIDs of their pods, and how many pods left after them."""
+
+    def __init__(self) -> None:
+        self._in_flight: dict[str, Called] = {}
+        self._open: dict[str, Called] = {}
+        """The last call for each pod that was answered, and not refused by a budget."""
+        self._ends: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        """UIDs of the pods in ``_open``, by when such a call does not count any more."""
+        self._evicted: Counter[tuple[str, str]] = Counter()
+        """Name and UID of a policy -> pods that it evicted."""
+        self._past_budgets: Counter[tuple[str, str]] = Counter()
+        """The number of these that a PodDisruptionBudget did not allow."""
+
+    def evicted(self, policy: Policy) -> int:
+        """The number of pods that a policy has evicted since this replica leads."""
+        return self._evicted[policy.name, policy.uid]
+
+    def past_budgets(self, policy: Policy) -> int:
+        """The number of these that were deleted in spite of a PodDisruptionBudget."""
+        return self._past_budgets[policy.name, policy.uid]
+
+    def restart(self) -> None:
+        """Count from zero: the replica begins to lead."""
+        self._evicted.clear()
+        self._past_budgets.clear()
+
+    def keep_only(self, policies: set[tuple[str, str]]) -> None:
+        """Forget the numbers of policies that are gone, or have another UID."""
+        for counted in (self._evicted, self._past_budgets):
+            for key in counted.keys() - policies:
+                del counted[key]
+
+    def begin(self, order: Evict, due_at: WallTime, now: Instant) -> None:
+        """Note that a call is made."""
+        self._in_flight[order.pod.uid] = Called(order, due_at, now.monotonic)
+
+    def settle(self, uid: str, *, stays: bool) -> None:
+        """Note that the call for a pod is answered. ``stays``: a budget refused it, or it was not sent."""
+        called = self._in_flight.pop(uid)
+        if not stays:
+            self._open[uid] = called
+            self._ends.schedule(uid, called.counts_until)
+
+    def note_leaving(self, uid: str, now: Instant) -> Evicted | None:
+        """Count a pod that is seen to leave. Returns the notice if it was evicted; while a call is in flight, none."""
+        if uid in self._in_flight or (called := self._open.pop(uid, None)) is None:
+            return None
+        self._ends.cancel(uid)
+        if now.monotonic >= called.counts_until:
+            return None
+        key, past_budgets = (called.policy.name, called.policy.uid), called.order.past_budgets
+        self._evicted[key] += 1
+        self._past_budgets[key] += bool(past_budgets)
+        lateness = max(0.0, now.wall - called.due_at)
+        return Evicted(called.order.pod, called.order.verdict, lateness, past_budgets, called.order.is_cut)
+
+    def forget_old(self, now: Instant) -> None:
+        """Forget the calls whose window has passed: whatever removes their pods now, they do not count."""
+        while (uid := self._ends.pop_due(now.monotonic)) is not None:
+            del self._open[uid]
