@@ -513,6 +513,11 @@ def weather(world: "World", behaviour: str, duration: float, **more: Any) -> Non
     world.wire.weather.append(Weather(name, behaviour, world.agenda.now, world.agenda.now + duration, **more))
 
 
+def old_definition(world: "World") -> None:
+    """The API server has the definition of policies of an earlier version."""
+    world.server.has_old_definition = True
+
+
 def back_up(world: "World") -> None:
     """Somebody copies etcd."""
     world.store.back_up()
@@ -572,6 +577,7 @@ HAPPENINGS: dict[str, Callable[..., None]] = {
         cut,
         lag,
         weather,
+        old_definition,
         back_up,
         restore,
     )
