@@ -716,6 +716,8 @@ class Judge:
         self._leader, self._term = fact["leader"], fact["term"]
         if fact.get("renews", True) != self._renews[0]:
             self._renews = not self._renews[0], self.now
+            for lane in self._lanes.values() if self._renews[0] else ():  # it is tried at once
+                lane.until = [min(at, self.now) for at in lane.until]
         self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
 
     def on_forgot(self, fact: Json) -> None:
@@ -1126,7 +1128,8 @@ class Judge:
             yield from self._rows_of_limits(want, surely=surely)
         begun = now if perhaps else now - self.transit
         renews, since = self._renews
-        if self._pause[perhaps] > now or (perhaps and (not renews or now - since < SLACK)):
+        fails = not renews and now - since >= SEEN if surely else not renews or now - since < SLACK
+        if self._pause[perhaps] > now or fails:
             yield "calls", "in a pause of all lanes"
         if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
             yield "calls", "and all slots are in use"

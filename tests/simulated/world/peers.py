@@ -42,7 +42,7 @@ def taken(d: Draw) -> None:
 
 
 def large(d: Draw) -> None:
-    """The status of some pods fills an object of etcd: each of their evictions is answered 500 at once."""
+    """The status of some pods fills an object of etcd: their evictions are answered 500 at once. Or all requests are."""
     d.cluster(3, namespaces=2)
     d.namespaces += [d.name("ns") for _ in range(d.pick((1, 8, 16)))]
     for namespace in d.namespaces[2:]:
@@ -57,6 +57,8 @@ def large(d: Draw) -> None:
     for namespace in d.namespaces[2:]:
         behaviour = d.pick(("large", "large", "error"))
         d.add("weather", behaviour=behaviour, duration=100.0, what=EVICTIONS, namespace=namespace)
+    if d.turn((False, True, False)):
+        d.add("outage", after=d.between(0.0, 4.0), seconds=d.pick((2.5, 6.0, 9.0, 20.0)))
     d.bad(*d.nodes[:2], gap=d.pick((0.0, 5.0)))
     d.wait(60.0, 90.0)
 
