@@ -258,6 +258,10 @@ class Engine:
         self._guards.lead(leading)
         return out + self._feed_pending()
 
+    def renewed(self, *, succeeded: bool) -> list[Order]:
+        """The last renewal of the Lease succeeded, or it failed or has no answer."""
+        return self.step(events.LeaseRenewal(succeeded))
+
     def _feed_pending(self) -> list[Order]:
         fed, self._pending[:] = list(self._pending), []
         return self.step(*fed)

@@ -513,6 +513,18 @@ def weather(world: "World", behaviour: str, duration: float, **more: Any) -> Non
     world.wire.weather.append(Weather(name, behaviour, world.agenda.now, world.agenda.now + duration, **more))
 
 
+def outage(world: "World", seconds: float) -> None:
+    """The API server fails: no request is carried out, and no Lease is renewed."""
+    weather(world, "error", seconds)
+    for replica in world.replicas:
+        world.lease.trouble(replica, seconds)
+
+
+def old_definition(world: "World") -> None:
+    """The API server has the definition of policies of an earlier version."""
+    world.server.has_old_definition = True
+
+
 def back_up(world: "World") -> None:
     """Somebody copies etcd."""
     world.store.back_up()
@@ -572,6 +584,8 @@ HAPPENINGS: dict[str, Callable[..., None]] = {
         cut,
         lag,
         weather,
+        outage,
+        old_definition,
         back_up,
         restore,
     )

@@ -7,7 +7,7 @@ object   ``kind``, ``name`` and the ``object`` as the API server stores it; None
          the spec as nodes have, and ``isAbsent`` while they are in no slice) and claims (by UID of the pod: for each
          device the tolerations). Of a node with ``since`` when it may have been so before
 state    ``leader`` and its ``term``; ``there``: it follows nodes without a gap, and what it saw is kept; ``well``:
-         nothing else hinders it
+         nothing else hinders it; ``renews``: the last renewal of its Lease was answered
 forgot   what was kept of the node ``name``, or of all (""), is lost
 read     the node ``name`` is read, or that has ``ended``
 order    a call was decided on: ``id``, ``policy`` (without it: any), ``pod`` (UID) and ``verb``; without it, when
@@ -43,9 +43,17 @@ KEPT = 30.0
 """What was seen for so long is kept for whoever leads next."""
 EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
-POD_SECONDS = 4.0, 78.0
-"""How long a pod waits after an answer for it alone: 5 s to 60 s, with jitter."""
+POD_SECONDS = 5.0, 60.0
+"""How long a pod waits after an answer for it alone: at first, and at most. It doubles each time."""
+READ_SECONDS = 6.5
+"""Seconds until a read shows whether a pod leaves whose eviction was accepted."""
+PAUSE_SECONDS = 30.0
+"""Longest pause that a server may ask for."""
 OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS = 15.0, 600.0, 10.0
+HAND_SECONDS = 600.0
+"""How long a pod counts as missing after a webhook took its eviction over."""
+MOST_RESERVED = 64
+"""Most reservations of a namespace after failed calls."""
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
 """How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
@@ -87,6 +95,8 @@ class Want:
     """The same, whatever holds its lane."""
     failed: int = 0
     """Calls that failed since the leader leads."""
+    tries: int = 0
+    """The same of those whose answer concerned it alone."""
     again: tuple[float, float] = (0.0, 0.0)
     """Since when it may be called again, and when it has to be."""
     blocked: tuple[float, float] = (0.0, 0.0)
@@ -144,15 +154,16 @@ class Bucket:
         return was_there
 
 
-class Tries:
-    """Tries that failed in a row, and until when to wait for them: 1 s, 2 s, 4 s, to the ``longest``.
+class Lane:
+    """The due pods of a policy in a namespace. Hard deadlines have lanes of their own.
 
-    Calls that were in the air when one failed count no more.
+    While its calls fail it waits 1 s, 2 s, 4 s, to the ``longest``; calls that were in the air count no more.
     """
 
-    def __init__(self, longest: float) -> None:
-        self.longest = longest
+    def __init__(self, key: tuple[str, str, bool]) -> None:
+        self.key, self.longest = key, 2.0 if key[2] else 30.0
         self.fails, self.until, self.failed_at = [0, 0], [0.0, 0.0], [0.0, 0.0]
+        self.air: dict[int, Call] = {}
 
     def fail(self, call: Call, now: float, *, is_sure: bool) -> None:
         """A call failed."""
@@ -169,15 +180,6 @@ class Tries:
         """Another answer came."""
         self.fails, self.until = [0, 0 if is_sure else self.fails[1]], [0.0, 0.0 if is_sure else self.until[1]]
 
-
-class Lane(Tries):
-    """The due pods of a policy in a namespace. Hard deadlines have lanes of their own."""
-
-    def __init__(self, key: tuple[str, str, bool]) -> None:
-        super().__init__(2.0 if key[2] else 30.0)
-        self.key = key
-        self.air: dict[int, Call] = {}
-
     def fails_at(self, now: float, *, surely: bool) -> bool:
         """Whether its last call failed, or has no answer for a second."""
         return self.fails[not surely] > 0 or self.slow(now if surely else now + MOMENT) > 0
@@ -192,15 +194,17 @@ class Lane(Tries):
 
 
 def whose(code: int, body: str) -> str:
-    """Whose an answer is: ``done``, the ``pod``'s, the ``lane``'s, a ``pause``; ``silence``: none."""
+    """Whose an answer is: ``done``, ``gone``, of a ``budget`` or a ``webhook`` that has the pod, the ``lane``'s, or a
+    ``pause`` of the server; ``silence``: none. No status says that the server fails, since tenants cause each.
+    """
     text = body.lower()
     if 200 <= code < 300 or code == 0:
         return "done" if code else "silence"
-    if code in (404, 409) or "disruptionbudget" in text.replace(" ", ""):
-        return "pod"
-    if code == 429:
-        return "pod" if "webhook" in text else "pause"
-    return "lane"
+    if code in (404, 409):
+        return "gone"
+    if "disruptionbudget" in text.replace(" ", ""):
+        return "budget"
+    return ("webhook" if "webhook" in text else "pause") if code == 429 else "lane"
 
 
 def limits_of(rules: Rules) -> dict[str, Any]:
@@ -250,15 +254,32 @@ READ: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+@dataclass(slots=True)
+class Asked:
+    """A pod that was called for: its eviction is reserved until it is seen to leave, for one window at most."""
+
+    namespace: str
+    first: float
+    last: float
+    """When it was called for first, and last."""
+    has_failed: bool = False
+    """True if a call for it ended, and no budget refused that."""
+
+
 class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
     def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
         self.settings, self.began = rules.limits["guard"], now
-        self.people: list[tuple[float, int]] = []
-        """Since when the policy could evict how many pods."""
-        self.gone: list[tuple[float, str, str]] = []
-        """When it evicted whom: UID and namespace."""
+        self.could = 0
+        """How many pods the policy could evict now."""
+        self.people: list[tuple[float, int, int]] = []
+        """Since when ``A`` is a share of how many pods, at the least and at the most."""
+        self.missing: tuple[dict[str, tuple[str, float]], ...] = ({}, {})
+        """UID of who was evicted -> the owner, and when; until a pod of the owner is created, or is bound."""
+        self.asked: dict[str, Asked] = {}
+        self.gone: list[tuple[float, str, str, bool]] = []
+        """When it evicted whom: UID, namespace, and whether that is sure."""
         self.released = released
         self.paused = -NEVER
         """When its policy was paused last: whether a wave has grown meanwhile is not known."""
@@ -270,38 +291,119 @@ class Guard:
         """By namespace the most of them at a time."""
         self.maybe: dict[str, tuple[float, str, float]] = {}
         """What it may have counted: UID -> when last, the namespace, and when first."""
-        self.grown = [now, now]
-        """When one of these two grew last."""
+        self.grown: tuple[dict[str, float], dict[str, float]] = ({}, {})
+        """When a namespace grew last in these two."""
+        self.restarted = now
+        """When a process began to count."""
         self.tripped: float | None = None
         """Since when it may be tripped."""
-        self.used = self.allowed = 0
-        """How many evictions of the window may count, and what the allowance surely is."""
+        self.used: set[str] = set()
+        """UIDs of evictions of the window, or reserved, that may count."""
+        self.allowed = 0
+        """What the allowance surely is."""
         self.alone: dict[str, float] = {}
         """Namespace -> when it may have been the only one that is held."""
+        self.narrow: dict[str, None] = {}
+        """Those to which it may have narrowed since others had more than half of the allowance."""
+        self.wide: dict[str, float] = {}
+        """Namespace -> since when others have more."""
         self.only, self.single = "", now
         """The only one that is held, surely; and when pods of another one may have been due last."""
 
+    def restart(self, now: float) -> None:
+        """Another process counts: it begins with the evictions of the record, in which no pod may have come since."""
+        begin = now - self.settings["windowSeconds"] - STALE
+        self.missing[1].update({uid: ("", at) for at, uid, *_ in self.gone if at > begin})
+        self.restarted, self.only, self.single = now, "", now
+
+    # -- what it counts -----------------------------------------------------------------------------------------------
+
+    def count(self, now: float) -> None:
+        """``A`` is a share of the pods that the policy could evict, and of those evicted that are not replaced yet."""
+        begin = now - self.settings["windowSeconds"]
+        least = sum(at > begin + STALE for _, at in self.missing[0].values())
+        most = sum(at > begin - STALE for _, at in self.missing[1].values())
+        if not self.people or self.people[-1][1:] != (self.could + least, self.could + most):
+            self.people.append((now, self.could + least, self.could + most))
+
     def allowance(self, now: float, *, least: bool) -> int:
-        """Of the most pods that the policy could evict within the window."""
-        window = self.settings["windowSeconds"]
+        """The share, by anything that may have been known within ``STALE``."""
         if not self.people:
             return 0 if least else 1_000_000
-        begin = max(now - window + STALE, self.began) if least else now - window - STALE
-        first = max(0, bisect_right(self.people, begin, key=lambda one: one[0]) - 1)
-        people = max([n for at, n in self.people[first:] if not least or at < now - STALE] or [self.people[first][1]])
+        first = max(0, bisect_right(self.people, now - STALE, key=lambda one: one[0]) - 1)
+        people = min(one[1] for one in self.people[first:]) if least else max(one[2] for one in self.people[first:])
         minimum = self.settings["minPods"]
         minimum = min(50, max(5, people // 2)) if minimum is None else minimum
         return int(min(max(people * self.settings["maxPercent"] // 100, minimum), self.settings["maxPods"] or NEVER))
 
+    def came(self, owner: str, *, is_created: bool, is_bound: bool) -> None:
+        """A pod of a workload replaces one that was evicted, at the earliest when it is created."""
+        for missing, comes in zip(self.missing, (is_created, is_bound), strict=True):
+            if comes and (uid := next((uid for uid, (of, _) in missing.items() if of == owner), None)):
+                del missing[uid]
+
     def past(self, since: float, *, surely: bool) -> dict[str, str]:
         """UIDs and namespaces of those evicted since then that were surely not released, or perhaps not."""
         first, known = bisect_right(self.gone, since, key=lambda one: one[0]), self.released
-        return {uid: name for _, uid, name in self.gone[first:] if not (uid in known if surely else known.get(uid))}
+        return {
+            uid: name
+            for _, uid, name, sure in self.gone[first:]
+            if not (uid in known or not sure if surely else known.get(uid))
+        }
+
+    def reserved(self, now: float, *, surely: bool) -> dict[str, Asked]:
+        """Those that were called for and have not left yet."""
+        window, known = self.settings["windowSeconds"] + (-STALE if surely else STALE), self.released
+        return {
+            uid: one
+            for uid, one in self.asked.items()
+            if now - one.first < window and not (uid in known or uid not in self.due if surely else known.get(uid))
+        }
+
+    due: Collection[str] = ()
+    """UIDs of the pods that had to leave when it was looked at last."""
+
+    def ask(self, pod: Pod, now: float) -> str:
+        """A call for a pod is decided on. Returns what is wrong with that."""
+        window, known = self.settings["windowSeconds"], self.asked.get(pod.uid)
+        if known is not None and now - known.first < window + STALE:
+            known.last = now
+            return ""
+        begin, allowed = now - window + 0.1, self.allowance(now, least=False)
+        used = {*self.past(begin, surely=True), *self.reserved(now, surely=True)}
+        used |= {pod.uid} if pod.uid not in self.released else set()
+        self.asked[pod.uid] = Asked(pod.namespace, now, now)
+        allowed = int(allowed * 1.5) if any(at > begin for at in self.alone.values()) else allowed
+        return (
+            f"{len(used)} pods left or were called for within the window, {allowed} may" if len(used) > allowed else ""
+        )
+
+    def answered(self, pod: Pod, now: float, *, is_refused: bool, is_gone: bool) -> None:
+        """A call ended; ``is_refused``: by a budget, or it was not carried out."""
+        known = self.asked.get(pod.uid)
+        if is_gone:
+            self.departs(pod, now, is_sure=False)
+        elif known is not None and is_refused and not known.has_failed:
+            del self.asked[pod.uid]
+        elif known is not None and not is_refused:
+            known.has_failed = True
+
+    def departs(self, pod: Pod, now: float, *, is_sure: bool = True) -> None:
+        """A pod leaves, or is gone: that counts within a window after a call, whatever the answer was."""
+        known = self.asked.pop(pod.uid, None)
+        if known is None or now - known.last > self.settings["windowSeconds"]:
+            return
+        self.gone.append((now, pod.uid, pod.namespace, is_sure))
+        for missing in self.missing:
+            missing[pod.uid] = pod.owner["uid"] if pod.owner else "", now
+        if not self.released.get(pod.uid):
+            self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
 
     def look(self, wants: Iterable[Want], now: float, blocked: Collection[str], *, well: bool) -> None:
         """Count anew."""
         window, self.allowed = self.settings["windowSeconds"], self.allowance(now, least=True)
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
+        self.due = wants
         surely = {
             uid: one.pod.namespace
             for uid, one in wants.items()
@@ -314,63 +416,82 @@ class Guard:
         if not self.maybe.keys() & wants.keys():
             self.tripped = None
         past = self.past(now - window - STALE, surely=False)
+        reserved = {uid: one.namespace for uid, one in self.reserved(now, surely=False).items()}
         if self.tripped is None:
             self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - STALE or uid in past}
         for uid, one in wants.items():
             if one.due.early <= now + window + SEEN:
                 last, _, first = self.maybe.get(uid, (0.0, "", now))
-                self.grown[1] = self.grown[1] if last > now - SLACK else now
+                if last <= now - SLACK:
+                    self.grown[1][one.pod.namespace] = now
                 self.maybe[uid] = (now, one.pod.namespace, first)
         if self.held or (self.above is not None and now - self.above >= SEEN):
             before, self.most = self.most, self.most | Counter(surely.values())
             self.held |= surely
-            if self.most != before:
-                self.grown[0] = max([self.maybe[uid][2] for uid in self.held if uid in self.maybe], default=now)
-        self.used = len(self.past(now - window - SEEN, surely=False))
-        if self.tripped is None and len({*self.maybe, *past}) > self.allowed:
+            for name in self.most:
+                if self.most[name] > before[name]:
+                    first_seen = [self.maybe[uid][2] for uid in self.held if uid in self.maybe]
+                    self.grown[0][name] = max(first_seen, default=now)
+        self.used = {*self.past(now - window - SEEN, surely=False), *reserved}
+        if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
             self.tripped = now
-            self.maybe = {uid: (now, name, now) for uid, name in past.items()} | self.maybe
+            self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
+        self._look_who_is_alone(wants, now, well=well)
+
+    def _look_who_is_alone(self, wants: Collection[str], now: float, *, well: bool) -> None:
+        """Whether it holds one namespace only: surely, or perhaps."""
         left = {self.held[uid] for uid in self.held if uid in wants}
         near = {name for uid, (_, name, _) in self.maybe.items() if uid in wants and self.tripped is not None}
         self.single = self.single if len(near) == 1 and self.held else now
         counts = Counter(name for _, name, _ in self.maybe.values())
+        largest = max(counts, key=lambda name: (counts[name], name), default="")
         if now - self.single >= SLACK:
             (self.only,) = near
-        elif not self.only and now - self.grown[1] >= 60.0 + SLACK:
-            self.only = max(counts, key=lambda name: (counts[name], name), default="")
+        elif not self.only and now - max(self.restarted, self._grown(1, largest)) >= 60.0 + SLACK:
+            self.only = largest
         if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > self.allowed / 2):
             self.only = ""
         for name in {*self.held.values(), *near}:
-            rest = [uid for uid, other in self.held.items() if other != name]
-            is_quiet = now - self.grown[0] >= 60.0 - STALE
-            most = self.most.total() - self.most[name]
-            counted = most if name not in self.alone else sum(uid in wants for uid in rest)
-            is_small = counted <= self.allowance(now, least=False) / 2
-            is_narrow = left <= {name} or ((is_quiet or name in self.alone) and is_small)
+            half = self.allowance(now, least=False) / 2
+            rest = sum(uid in wants for uid, other in self.held.items() if other != name)
+            self.wide = {one: at for one, at in self.wide.items() if one != name or (well and rest > half)}
+            if well and rest > half and now - self.wide.setdefault(name, now) >= SEEN:
+                self.narrow.pop(name, None)
+            is_quiet = now - self._grown(0, name) >= 60.0 - STALE
+            is_small = (rest if name in self.narrow else self.most.total() - self.most[name]) <= half
+            is_narrow = left <= {name} or ((is_quiet or name in self.narrow) and is_small)
             if near == {name} or (self.held and is_narrow):
-                self.alone[name] = now
+                self.alone[name], self.narrow[name] = now, None
+
+    def _grown(self, side: int, name: str) -> float:
+        """When namespaces but this one grew last."""
+        return max((at for other, at in self.grown[side].items() if other != name), default=-NEVER)
+
+    # -- whom it holds ------------------------------------------------------------------------------------------------
 
     def has_to_hold(self, pod: Pod, now: float) -> bool:
-        """Whether it is tripped, and holds the pod whatever the operator may have known."""
-        if not self.held or pod.uid in self.released or now - self.paused < 60.0 + SLACK:
+        """Whether it holds the pod whatever the operator may have known: it is tripped, or others failed before."""
+        if pod.uid in self.released or now - self.paused < 60.0 + SLACK:
             return False
-        return not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
+        if self._has_reserved_half(pod, now, surely=True):
+            return True
+        return bool(self.held) and not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
 
-    def may_hold(self, namespace: str) -> bool:
+    def may_hold(self, pod: Pod, now: float) -> bool:
         """Whether it may be tripped, or have no allowance left."""
+        used = len(self.used - {pod.uid})
+        if self._has_reserved_half(pod, now, surely=False):
+            return True
         if self.tripped is None:
-            return self.used >= self.allowed
-        return self.only in ("", namespace) or self.used + 1 > self.allowed * 1.5
+            return used >= self.allowed
+        return self.only in ("", pod.namespace) or used + 1 > self.allowed * 1.5
 
-    def evicted(self, pod: Pod, now: float) -> str:
-        """A pod is gone. Returns what is wrong with that."""
-        self.gone.append((now, pod.uid, pod.namespace))
-        if not self.released.get(pod.uid):
-            self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
-        begin, allowed = now - self.settings["windowSeconds"] + 0.1, self.allowance(now, least=False)
-        past = len(self.past(begin, surely=True))
-        allowed = int(allowed * 1.5) if any(at > begin for at in self.alone.values()) else allowed
-        return f"{past} pods left within the window, {allowed} may" if past > allowed else ""
+    def _has_reserved_half(self, pod: Pod, now: float, *, surely: bool) -> bool:
+        """Whether pods of its namespace whose calls failed have all that one namespace may reserve."""
+        reserved = self.reserved(now, surely=surely)
+        count = sum(one.namespace == pod.namespace and (one.has_failed or not surely) for one in reserved.values())
+        most = min(MOST_RESERVED, self.allowance(now, least=not surely) / 2)
+        return pod.uid not in self.asked and (count >= most if surely else count + 1 > most and count > 0)
 
 
 class Judge:
@@ -435,10 +556,14 @@ class Judge:
         """Who leads, and since when all is well; NEVER: it is not."""
         self._done: set[str] = set()
         """UIDs of pods that an answer says to be gone, or to leave."""
+        self._accepted: dict[str, float] = {}
+        """UID -> when its eviction was accepted last."""
+        self._hands: dict[str, tuple[float, int]] = {}
+        """UID -> when a webhook took its eviction over, and in which term."""
         self._former: dict[str, float] = {}
         """UIDs of pods that are called for since an earlier term, and until when that may be."""
-        self._pause = [0.0, 0.0]
-        """Until when flow control asks for a pause of all lanes."""
+        self._pause, self._renews = [0.0, 0.0], (True, 0.0)
+        """Until when the server asks for a pause; and whether the Lease is renewed, since when. All lanes wait."""
         self._extra = 0.0
         """By how many calls lanes that fail had more than a quarter."""
         self.rows: Counter[str] = Counter()
@@ -492,7 +617,7 @@ class Judge:
                 u for u in concerned if name == self._pod(u).node or name in self._objects["claims"].get(u, ())
             ]
         elif kind == "pods":
-            self._pods[name].append((self.now, found))
+            self._pod_changed(name, found)
             concerned = [name]
         elif kind == "policies":
             self._policy(name, found)
@@ -508,6 +633,19 @@ class Judge:
         self._is_zoned &= kind not in ("nodes", "policies")
         if kind in ("policies", "profiles", "namespaces"):
             self._rules_changed = self.now
+
+    def _pod_changed(self, uid: str, pod: Pod | None) -> None:
+        """A pod that is seen to leave, or comes, counts at guards."""
+        states = self._pods[uid]
+        before = states[-1][1] if states else None
+        if before is not None and before.stops is None and (pod is None or pod.stops is not None):
+            for guard in self._guards.values():
+                guard.departs(before, self.now)
+        elif pod is not None and pod.owner is not None:
+            is_bound = pod.node and not any(one is not None and one.node for _, one in states)
+            for guard in self._guards.values():
+                guard.came(pod.owner["uid"], is_created=not states, is_bound=bool(is_bound))
+        states.append((self.now, pod))
 
     def _policy(self, name: str, rules: Rules | None) -> None:
         before = self.policies.pop(name, None)
@@ -563,24 +701,29 @@ class Judge:
             for call in (call for lane in self._lanes.values() for call in lane.air.values()):
                 self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
-            self._pause[0] = 0.0
+            self._pause = [0.0, self._pause[1]]
             for uid, known in self._released.items():  # what one leader releases, the next one holds
-                gone = {pod for _, pod, _ in self._guards[uid].gone} if uid in self._guards else set()
+                gone = {pod for _, pod, *_ in self._guards[uid].gone} if uid in self._guards else set()
                 in_air = {pod: False for pod in known if pod in self._former}
                 kept = {pod: is_sure for pod, is_sure in known.items() if pod in gone}
                 known.clear()
                 known.update(in_air | kept)
             self._let_go = {}
             for guard in self._guards.values():
-                guard.grown[1], guard.only, guard.single = self.now, "", self.now
+                guard.restart(self.now)
             for want in self.wants.values():
-                want.failed, want.free, want.ready = 0, None, None
+                want.failed, want.tries, want.free, want.ready = 0, 0, None, None
         self._leader, self._term = fact["leader"], fact["term"]
+        if fact.get("renews", True) != self._renews[0]:
+            self._renews = not self._renews[0], self.now
+            for lane in self._lanes.values() if self._renews[0] else ():  # it is tried at once
+                lane.until = [min(at, self.now) for at in lane.until]
         self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
 
     def on_forgot(self, fact: Json) -> None:
         self._forgotten[fact["name"]] = self.now
         self._done = self._done if fact["name"] else set()
+        self._hands = self._hands if fact["name"] else {}
         self._known.clear()
 
     def on_read(self, fact: Json) -> None:
@@ -603,6 +746,9 @@ class Judge:
                 continue  # in spite of them
             self._breach(row, want.pod.uid, f"{want.rules.name} called for {want.pod.uid} {sentence}")
         self._turns(call)
+        guard = self._guards.get(want.rules.uid)
+        if guard is not None and (wrong := guard.ask(want.pod, self.now)):
+            self._breach("guard", want.rules.name, f"{want.rules.name}: {wrong}")
         self.calls[fact["id"]] = lane.air[fact["id"]] = call
         for name, bucket in self._buckets_of(want):
             was_there = bucket.take(self.now, self.held)
@@ -622,7 +768,7 @@ class Judge:
         if call is None:
             return
         if fact.get("withheld"):
-            self._answered(fact["id"], call)
+            self._answered(fact["id"], call, is_refused=True)
             return
         uid = call.want.pod.uid
         if self._leader and fact.get("by", self._leader) != self._leader:
@@ -637,37 +783,50 @@ class Judge:
             return
         call.effect = self.now
         self.evicted.append(call)
-        guard = self._guards.get(call.want.rules.uid)
-        if guard is not None and (wrong := guard.evicted(call.want.pod, self.now)):
-            self._breach("guard", call.want.rules.name, f"{call.want.rules.name}: {wrong}")
 
     def on_answer(self, fact: Json) -> None:
         call = self.calls.get(fact["id"])
         if call is None or call.answered is not None:
             return
-        self._answered(fact["id"], call)
-        whom, lane, want, now = whose(fact["code"], fact.get("body", "")), call.lane, call.want, self.now
-        self._done |= {want.pod.uid} if whom == "done" or fact["code"] == 404 else set()
-        asked = float(fact.get("retry_after") or 0.0)
+        code, body = fact["code"], fact.get("body", "")
+        whom, lane, want, now = whose(code, body), call.lane, call.want, self.now
+        last = self._pods[want.pod.uid][-1][1]
+        runs = whom == "done" and call.effect is None and last is not None and last.stops is None
+        self._answered(fact["id"], call, is_refused=whom == "budget" or code == 409, is_gone=code == 404)
+        self._done |= {want.pod.uid} if (whom == "done" and not runs) or code == 404 else set()
+        asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
         if whom == "done" and call.effect is None:
             self._unseen |= dict.fromkeys(self._budgets_of(want.pod), now + UNSEEN_SECONDS + SEEN)
-        if whom == "pod":
-            want.again = now + POD_SECONDS[0] * (fact["code"] != 409), now + max(POD_SECONDS[1], asked)
-        want.failed += whom != "done" and fact["code"] != 409
+        if whom == "done":
+            self._accepted[want.pod.uid] = now
+        if whom == "webhook" or runs or (400 <= code < 500 and "webhook" in body.lower()):
+            self._hands.setdefault(want.pod.uid, (now, self._term))
+        if whom in ("gone", "budget", "webhook") or runs:
+            want.tries += code != 409
+            want.again = self._again(now, want.tries if code != 409 else 0, READ_SECONDS if runs else 0.0, asked)
+        want.failed += (whom != "done" or runs) and code != 409
         if whom == "silence":
             call.doubted = now + DOUBT_SECONDS + SLACK
         if whom in ("lane", "silence"):
-            lane.fail(call, now, is_sure=whom == "lane")
-        if whom == "pause":
-            seconds = min(30.0, max(1.0, asked))
-            self._pause = [now + seconds * EARLY, now + seconds * LATE]
-        if whom in ("done", "pod"):
+            lane.fail(call, now, is_sure=whom == "lane" and not (code >= 500 and is_slow))
+        if whom == "pause" or asked:
+            wait = min(PAUSE_SECONDS, max(1.0, asked))
+            self._pause = [now + wait * EARLY if whom == "pause" else 0.0, now + wait * LATE]
+        if whom in ("done", "gone", "budget", "webhook"):
             lane.succeed(is_sure=whom == "done")
 
-    def _answered(self, number: Any, call: Call) -> None:
+    @staticmethod
+    def _again(since: float, tries: int, read: float = 0.0, asked: float = 0.0) -> tuple[float, float]:
+        """Between when a pod is called again whose answers so often concerned it alone."""
+        wait = min(POD_SECONDS[1], POD_SECONDS[0] * 2.0 ** (tries - 1)) if tries else 1.0
+        return since + (POD_SECONDS[0] * 0.8 if tries else 0.0), since + read + max(wait * LATE, asked)
+
+    def _answered(self, number: Any, call: Call, *, is_refused: bool = False, is_gone: bool = False) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
         self._former.pop(call.want.pod.uid, None)
+        if (guard := self._guards.get(call.want.rules.uid)) is not None:
+            guard.answered(call.want.pod, self.now, is_refused=is_refused, is_gone=is_gone)
 
     # -- who, and when ------------------------------------------------------------------------------------------------
 
@@ -753,6 +912,9 @@ class Judge:
                     if is_over and uid not in self._let_go.get(rules.uid, ()):
                         self._released[rules.uid].pop(uid, None)
                     want = self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
+                    if uid in self._accepted:  # it runs in spite of that
+                        last = max(self._accepted[uid], self._forgotten.get("", 0.0))
+                        want.again = self._again(self._accepted[uid], 1)[0], self._again(last, 1, READ_SECONDS)[1]
                 else:
                     if want.due.early <= self.now + self.skew < one.early:
                         self._ended[name, uid] = (self.now, want)
@@ -814,8 +976,8 @@ class Judge:
             for zone, ill in zones.items():
                 if len(ill) >= FEW_NODES and sum(ill) >= health["threshold"] * len(ill):
                     found[rules.uid, *zone] = "Full" if all(ill) else "Degraded"
-            ill = [one for of_zone in zones.values() for one in of_zone]
-            found[rules.uid,] = "Full" if len(ill) >= FEW_NODES and all(ill) else "Normal"
+            every = [is_ill for ill in zones.values() for is_ill in ill]
+            found[rules.uid,] = "Full" if len(every) >= FEW_NODES and all(every) else "Normal"
             for key, state in found.items():
                 if self._zones.get(key, ("Normal", 0.0))[0] != state:
                     self._zones[key] = (state, self.now)
@@ -874,12 +1036,18 @@ class Judge:
     def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
         """Whether a workload could not spare a pod at a moment; None: not known."""
         owner, share = want.pod.owner, want.rules.limits.get("workload")
-        if owner is None or share is None or not want.pod.ready:
+        hands = {uid for uid, (at, term) in self._hands.items() if self._has_hand(at, term, surely=surely)}
+        if (
+            owner is None
+            or share is None
+            or not want.pod.ready
+            or self._hands.get(want.pod.uid, (0.0, 0))[1] == self._term
+        ):
             return False
         if owner["uid"] not in self._objects["workloads"]:
             return None
         wanted = self._objects["workloads"][owner["uid"]]
-        gone = self._leaving(surely=surely) | self._done
+        gone = self._leaving(surely=surely) | self._done | hands
         ready = 0
         for uid, states in self._pods.items():
             index = bisect_right(states, at, key=lambda one: one[0]) - 1
@@ -888,6 +1056,11 @@ class Judge:
                 ready += pod.ready and pod.stops is None and uid not in gone
         spare = max(1, share if isinstance(share, int) else wanted * int(share.rstrip("%")) // 100)
         return wanted - ready + 1 > spare
+
+    def _has_hand(self, since: float, term: int, *, surely: bool) -> bool:
+        """Whether a pod counts as missing since a webhook took its eviction over: in memory only."""
+        ends = since + HAND_SECONDS + (-SLACK if surely else POD_SECONDS[1])
+        return self.now < ends and (term == self._term or not surely)
 
     def _is_uncounted(self, want: Want) -> bool:
         """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""
@@ -916,7 +1089,7 @@ class Judge:
             last = call.at
         if most is None or rounds < ROUNDS or (least and self._pods[pod.uid][0][0] <= began):
             return 0.0
-        return (began if least else last) + min(most, 60.0 * 2 ** (rounds - ROUNDS))
+        return last + min(most, 60.0 * 2 ** (rounds - ROUNDS))
 
     def _is_open(self, rules: Rules, at: float) -> bool:
         windows = rules.spec.get("windows") or ()
@@ -954,7 +1127,9 @@ class Judge:
         if rules.reclaim is None:
             yield from self._rows_of_limits(want, surely=surely)
         begun = now if perhaps else now - self.transit
-        if self._pause[perhaps] > now:
+        renews, since = self._renews
+        fails = not renews and now - since >= SEEN if surely else not renews or now - since < SLACK
+        if self._pause[perhaps] > now or fails:
             yield "calls", "in a pause of all lanes"
         if sum(one.fast(now) for one in self._lanes.values()) >= self.slots:
             yield "calls", "and all slots are in use"
@@ -984,7 +1159,7 @@ class Judge:
             yield "zone", "though every zone is Full"
         if (guard := self._guards.get(rules.uid)) is not None:
             settles = not surely and want.due.late + guard.settings["settleSeconds"] + SEEN > now
-            holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod.namespace)
+            holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod, now)
             if settles or holds_it:
                 yield "guard", f"though its guard holds {len(guard.held)} pods"
         most = limits.get("node")
@@ -1139,9 +1314,8 @@ class Judge:
                 continue
             if not self._is_recounted:
                 there = [states[-1][1] for states in self._pods.values()]
-                count = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
-                if not guard.people or guard.people[-1][1] != count:
-                    guard.people.append((self.now, count))
+                guard.could = sum(self._could(rules, pod) for pod in there if pod is not None and pod.is_there)
+            guard.count(self.now)
             if not rules.acts:  # it counts, and nothing is demanded by which to know whom
                 guard.paused, guard.held, guard.most, guard.above = self.now, {}, Counter(), None
                 continue

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 HELD_SECONDS = 10.0
 FREE_SECONDS = 15.0
 RENEWAL_SECONDS = 2.0
+SLOW_SECONDS = 2.0
+"""Seconds without an answer after which a renewal counts as failed."""
 
 
 class Lease:
@@ -51,7 +53,13 @@ class Lease:
         self._trouble[replica.name] = max(self._trouble.get(replica.name, 0.0), agenda.now + seconds)
         if self.holds(replica) and self.lapses_at == float("inf"):
             self._expire(replica)
+            late = self._between(0.0, RENEWAL_SECONDS + SLOW_SECONDS, "not renewed", replica.name)
+            agenda.after(late, lambda: self._not_renewed(replica))
         agenda.after(seconds, self._consider)
+
+    def _not_renewed(self, replica: "Replica") -> None:
+        if self.holds(replica) and self._world.agenda.now < self._trouble.get(replica.name, 0.0):
+            replica.renewed(succeeded=False)
 
     def died(self, replica: "Replica") -> None:
         """The process is gone."""
@@ -108,6 +116,7 @@ class Lease:
         if holder is not None and self._life == holder.life and self._able(holder):
             if now < self.lapses_at:
                 self.lapses_at = float("inf")  # it renews
+                holder.renewed(succeeded=True)
                 return
             self._acquire(holder)  # it lapsed, and nobody else has acquired it
             return
@@ -123,6 +132,7 @@ class Lease:
         if replica.term:  # it was not told yet that it lost the lease
             replica.lead(term=0)
         self.holder, self._life, self.lapses_at = replica, replica.life, float("inf")
+        replica.renewed(succeeded=True)
         self.term += 1
         self._note_change()
         term, life = self.term, replica.life

@@ -148,6 +148,7 @@ class Record:
         holder = world.lease.holder
         name = "" if holder is None or not world.lease.holds(holder) else holder.name
         state = {"leader": name, "term": 0 if leader is None else leader.term, "there": there, "well": well}
+        state["renews"] = leader is None or leader.renews
         if state != self._state:
             self._state = state
             self._note("state", **state)

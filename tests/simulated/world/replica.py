@@ -41,6 +41,8 @@ class Replica:
         self.synced_at: float | None = None
         self.known: dict[str, dict[str, Any]] = {kind: {} for kind in ALL_KINDS}
         self.streams: dict[str, Stream] = {}
+        self.renews = True
+        """True if the last renewal of the Lease succeeded, as far as it was told."""
         self.frozen_until = 0.0
         self.skews: list[float] = [skew]
         """Every skew that its clock ever had."""
@@ -80,6 +82,7 @@ class Replica:
         self.life += 1
         self.engine = Engine(self.wall, self.monotonic, **self._options)
         self.known, self.term, self.synced_at = {kind: {} for kind in ALL_KINDS}, 0, None
+        self.renews = True
         self._inbox.clear()
         self._busy_until = self.frozen_until = self.world.agenda.now
         followed = ALL_KINDS if self.world.plan.has_devices else KINDS
@@ -218,6 +221,13 @@ class Replica:
     def lead(self, *, term: int) -> None:
         """Leadership of this term was gained, or (0) lost."""
         self.post(lambda: self._lead(term))
+
+    def renewed(self, *, succeeded: bool) -> None:
+        """A renewal of the Lease was answered, or was not."""
+        if self.engine is not None and succeeded != self.renews:
+            self.renews = succeeded
+            self.world.record.look()
+            self.post(lambda: self._engine.renewed(succeeded=succeeded))
 
     def _lead(self, term: int) -> list[Order]:
         if term == self.term:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 Answer = tuple[int, bytes]
 DONE: Answer = (200, b"{}")
+OLD_FIELDS = ("trippedAt", "cause", "counted", "evicted", "reserved", "term")
+"""Fields of ``status.guard`` that the definition of an earlier version has. An API server prunes all others."""
 
 
 def status(code: int, message: str, reason: str = "", **details: Any) -> Answer:
@@ -29,6 +31,8 @@ class Server:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._store = world.store
+        self.has_old_definition = False
+        """True if policies have the definition of an earlier version."""
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
@@ -122,7 +126,8 @@ class Server:
             return status(
                 409, "the object has been modified; please apply your changes to the latest version", "Conflict"
             )
-        self._store.change("policies", name, guard=guard)
+        kept = {key: value for key, value in guard.items() if not self.has_old_definition or key in OLD_FIELDS}
+        self._store.change("policies", name, guard=kept)
         return DONE
 
     def clear_reset(self, name: str, uid: str) -> Answer:

@@ -17,6 +17,7 @@ from simulated.world.drawing import (
     above,
 )
 from simulated.world.objects import Json, Toleration
+from simulated.world.peers import counted, large, stamps, taken, unseen
 from simulated.world.plan import Plan
 
 Theme = Callable[[Draw], None]
@@ -1234,6 +1235,11 @@ THEMES: dict[str, Theme] = {
         mixed,
         devices,
         shares,
+        taken,
+        large,
+        stamps,
+        counted,
+        unseen,
     )
 }
 

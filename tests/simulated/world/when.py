@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
@@ -20,6 +19,8 @@ COMPARISONS = ("In", "NotIn", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq")
 CONDITION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 LAG = 1.0
 """How long a stream takes."""
+CLOCKS = 5.0
+"""Seconds by which clocks of writers and operators may differ."""
 STEPS = 16
 """So many values of a taint are kept; beyond, deadlines may be later by a seventh of the span."""
 DERIVED = "from"
@@ -306,9 +307,14 @@ def due(
     assert taint is not None
     kinds = ["absent" if one.taint is None else judged(tolerations, one.taint)[0] for one in steps]
     found = []
-    for unknown in ((), ("absent", "tolerated"), ("violated",)):
-        known = [s for s, kind in zip(steps, kinds, strict=True) if s.sure or kind not in unknown or s is steps[-1]]
-        found.append(_reading(rules, tolerations, known, bound))
+    for run in (
+        steps,
+        *(_as_new(steps, index, kinds[index]) for index in range(1, len(steps)) if _may_be_new(steps, index)),
+    ):
+        for unknown in ((), ("absent", "tolerated"), ("violated",)):
+            named = zip(run, ["", *kinds][-len(run) :], strict=True)
+            known = [one for one, kind in named if one.sure or kind not in unknown or one is steps[-1]]
+            found.append(_reading(rules, tolerations, known, bound))
     times = [one for one in found if one is not None]
     if not times:
         return None
@@ -317,28 +323,43 @@ def due(
     return Due(taint, min(one[0] for one in times), late, added)
 
 
+def _may_be_new(steps: Sequence[Step], index: int) -> bool:
+    """Whether a taint may have been removed and added again, by a time that is later than all that was recorded.
+
+    Only after a gap; but where nothing else changed, the time is not recorded, and the next process compares it.
+    """
+    before, one = steps[index - 1].taint, steps[index].taint
+    if before is None or one is None or one.added is None or one.added == before.added:
+        return False
+    is_after_gap = steps[index].seen > steps[index].at + 2.0 or before.value == one.value
+    recorded = [s.at for s in steps[:index] if s.sure and s.taint is not None]
+    return is_after_gap and max(recorded, default=-NEVER) - CLOCKS < one.added <= steps[index].seen + CLOCKS
+
+
+def _as_new(steps: Sequence[Step], index: int, kind: str) -> list[Step]:
+    """The steps as if the taint had been added again at its time. With which value is not known, so it had the last."""
+    before, one = steps[index - 1].taint, steps[index]
+    assert before is not None
+    assert one.taint is not None
+    first = Step(one.taint.added or 0.0, one.seen, True, before._replace(added=one.taint.added))
+    return [*([first] if kind != "invalid" else ()), *steps[index:]]
+
+
 def _reading(
     rules: Rules, tolerations: tuple[Toleration, ...], steps: list[Step], bound: tuple[float, float]
 ) -> tuple[float, float, float, float] | None:
     """(early, late, added early, added late) for operators that know these steps.
 
     A taint counts from the later of its ``timeAdded`` and when the node was last seen without it; ``timeAdded`` alone
-    counts where no operator was there. A time in the future is none.
+    counts where no operator was there. A time in the future is none, and so is one that is older than a record.
     """
     begin = max((index + 1 for index, one in enumerate(steps) if one.taint is None), default=0)
     was_seen_without = begin > 0 and steps[begin - 1].sure and steps[begin].seen <= steps[begin].at + LAG
     steps = steps[begin:]
     taints = [one.taint for one in steps if one.taint is not None]
-    stated = [one.added for one in taints if one.added is not None and not was_seen_without]
+    first_known = next((index for index, one in enumerate(steps) if one.sure), len(steps))
+    stated = [one.added for one in taints[: first_known + 1] if one.added is not None and not was_seen_without]
     added = [min([steps[0].at, *stated]), steps[0].seen]
-    for before, one in pairwise(steps):
-        assert before.taint is not None
-        assert one.taint is not None
-        is_another = (before.taint.added, before.taint.key) != (one.taint.added, one.taint.key)
-        if is_another and one.seen > one.at + 2.0:  # in a gap it may have been removed and added again
-            added[1] = one.seen
-        elif is_another:  # a later time alone is not stored: the next process counts from it
-            added[1] = max(added[1], min(one.taint.added or 0.0, one.seen))
     known: list[tuple[str, Toleration | None]] = []
     for taint in taints:
         kind, used = judged(tolerations, taint)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 30.0
 GUARD_TIMEOUT_SECONDS = 10.0
 GUARD_TRIES = 5
+TAKES_OVER = ("dry-run", "migrate", "take")
 SLOTS = {"check": 8, "history": 2}
 """How many such calls are in progress at once: see ``controller/effector.py``."""
 NO_ANSWER: Answer = (0, b"")
@@ -31,8 +32,11 @@ class Weather:
 
     ``behaviour``: ``connect`` (waits before its socket), ``slow`` (before its effect), ``slow-answer``, ``hang`` (a
     webhook that times out), ``deny`` (one that denies), ``postpone`` (one that migrates), ``throttle`` (flow
-    control), ``error`` (500), ``drop`` (no effect, no answer), ``lost`` (an effect, no answer), ``late`` (the effect
-    comes after its caller gave up), ``twice`` (the effect comes twice).
+    control), ``error`` (500), ``large`` (etcd refuses the pod), ``drop`` (no effect, no answer), ``lost`` (an effect, no
+    answer), ``late`` (the effect comes after its caller gave up), ``twice`` (the effect comes twice).
+
+    Webhooks that evict the pod themselves, ``seconds`` later (0: never): ``dry-run`` (the answer is 201), ``migrate``
+    (429), ``take`` (403).
     """
 
     name: str
@@ -64,6 +68,8 @@ class Wire:
         self.weather: list[Weather] = []
         self._world = world
         self._counts: dict[tuple[str, ...], int] = {}
+        self._taken: dict[str, None] = {}
+        """UIDs of pods that a webhook evicts itself."""
         self._slots: dict[tuple[str, int, str], tuple[list[int], deque[Callable[[], None]]]] = {}
 
     def clear_up(self) -> None:
@@ -281,6 +287,7 @@ class Wire:
         if refusal is not None:
             wait, found = refusal
             agenda.after(there + wait, lambda: answer(found))
+            self._taken_over(request.order.key, sum(seconds.get(one, 0.0) for one in TAKES_OVER))
         elif "drop" in seconds:
             agenda.after(max(0.05, seconds["drop"]), lambda: answer(NO_ANSWER))
         else:
@@ -293,12 +300,26 @@ class Wire:
                 agenda.after(there + 0.01 + seconds["twice"], happen)
         agenda.after(timeout, lambda: answer(NO_ANSWER))
 
+    def _taken_over(self, uid: str, seconds: float) -> None:
+        """A webhook evicts the pod itself, so long after the first call for it."""
+        if not seconds or uid in self._taken:
+            return
+        self._taken[uid] = None
+        self._world.agenda.after(seconds, lambda: self._world.happen("delete_pod", {"uid": uid}))
+
     def _refusal(self, seconds: dict[str, float]) -> tuple[float, Answer] | None:
         """(delay, answer) where admission or flow control ends a request without an effect."""
         if "hang" in seconds:
             message = 'failed calling webhook "hangs": context deadline exceeded'
             return seconds["hang"], status(500, f"Internal error occurred: {message}", "InternalError")
-        if "deny" in seconds:
+        if "dry-run" in seconds:
+            return 0.0, (201, b"{}")
+        if "migrate" in seconds:
+            message = 'admission webhook "migrates" denied the request: Eviction triggered migration'
+            return 0.0, status(429, message, "TooManyRequests")
+        if "large" in seconds:
+            return 0.0, status(500, "etcdserver: request is too large", "InternalError")
+        if "deny" in seconds or "take" in seconds:
             return 0.0, status(403, 'admission webhook "denies" denied the request', "Forbidden")
         if "postpone" in seconds:
             return 0.0, status(429, 'admission webhook "migrates" denied the request: later', "TooManyRequests")

@@ -1,0 +1,194 @@
+"""Themes in which an answer of a peer is not what becomes of the pod, and in which records outlive processes."""
+
+from simulated.world.drawing import BAD, NO_LIMITS, SLA, Draw, above
+from simulated.world.objects import Json
+
+EVICTIONS = ("evict",)
+
+
+def _pods(d: Draw, node: str, number: int, namespace: str, **more: object) -> None:
+    for _ in range(number):
+        d.pod(node, namespace=namespace, native=(above(),), grace=1, **more)
+
+
+def taken(d: Draw) -> None:
+    """Webhooks that take evictions over: they answer 2xx, 429 or 403, and evict the pod later or never."""
+    how = d.turn(("dry-run", "migrate", "take", "dry-run", "migrate"))
+    seconds = d.pick((0.0, 20.0, 30.0, 90.0)) if how == "dry-run" else d.pick((20.0, 30.0, 90.0))
+    is_guarded = d.turn((True, False))
+    d.cluster(4)
+    first, second, third, _ = d.nodes
+    guard = {"minPods": 10, "maxPercent": 1, "windowSeconds": d.pick((200, 300))}
+    limits: Json = {"guard": guard} if is_guarded else {"perWorkload": {"maxUnavailable": "25%"}}
+    d.policy("p", limits=NO_LIMITS | limits)
+    if is_guarded:
+        for node, number in ((first, 8), (second, 8)):
+            _pods(d, node, number, "shop")
+    else:
+        uid = d.workload(8, first, namespace="shop", native=(above(),))
+        d.add("place", after=0.001, uid=uid, placing="good")
+    _pods(d, third, 6, "bank")
+    d.operators(d.pick((1, 2)))
+    d.add("weather", behaviour=how, duration=d.between(100.0, 250.0), seconds=seconds, what=EVICTIONS, namespace="shop")
+    d.bad(first)
+    d.wait(10.0, 60.0)
+    if d.maybe(0.3):
+        d.restart()
+        d.wait(5.0, 30.0)
+    d.bad(second)
+    d.wait(20.0, 60.0)
+    d.bad(third)
+    d.wait(60.0, 120.0)
+
+
+def large(d: Draw) -> None:
+    """The status of some pods fills an object of etcd: their evictions are answered 500 at once. Or all requests are."""
+    d.cluster(3, namespaces=2)
+    d.namespaces += [d.name("ns") for _ in range(d.pick((1, 8, 16)))]
+    for namespace in d.namespaces[2:]:
+        d.add("namespace", name=namespace, labels={})
+    rate = d.turn(({"evictionsPerSecond": 10, "burst": 20}, {}))
+    d.policy("p", limits=NO_LIMITS | rate)
+    for namespace in d.namespaces[2:]:
+        _pods(d, d.nodes[0], d.pick((1, 1, 3)), namespace)
+    for namespace in d.namespaces[:2]:
+        _pods(d, d.nodes[1], 30, namespace)
+    d.operators(d.pick((1, 2)))
+    for namespace in d.namespaces[2:]:
+        behaviour = d.pick(("large", "large", "error"))
+        d.add("weather", behaviour=behaviour, duration=100.0, what=EVICTIONS, namespace=namespace)
+    if d.turn((False, True, False)):
+        d.add("outage", after=d.between(0.0, 4.0), seconds=d.pick((2.5, 6.0, 9.0, 20.0)))
+    d.bad(*d.nodes[:2], gap=d.pick((0.0, 5.0)))
+    d.wait(60.0, 90.0)
+
+
+def stamps(d: Draw) -> None:
+    """Values and times that are written while nobody watches: older than a recorded one, newer, or in the future."""
+    d.cluster(d.chance.randint(1, 3))
+    grace = d.pick((60, 120, 300))
+    d.policy("p", timing={"violationGraceSeconds": grace})
+    for native in ((), (above(),), (above(grace=d.pick((None, 90))),)):
+        d.workload(d.chance.randint(1, 2), "any", native=native)
+    d.operators(1)
+
+    def write(added: str | float | None, *values: str) -> None:
+        for name in d.nodes:
+            d.add("taint", name=name, key=SLA, value=d.pick(values), added=added)
+
+    apart = d.between(40.0, 60.0)
+    stated = d.pick((None, "now"))
+    write(stated, "970")
+    d.wait(apart, apart)
+    if d.maybe(0.7):
+        write(stated, "980", "940")
+        d.wait(35.0, 50.0)
+    for _ in range(d.pick((1, 1, 2))):
+        down = d.pick((d.between(3.0, 20.0), d.between(60.0, 280.0)))
+        d.add("kill", name="leader", down=down)
+        d.wait(1.0, down - 1.0)
+        if d.maybe(0.3):
+            for name in d.nodes:
+                d.add("untaint", name=name, key=SLA)
+            d.wait(0.1, 1.0)
+        added = d.pick((None, "now", 4000.0, "far", -45.0 - apart / 2, -down / 2, "long ago"))
+        write(added, *BAD, "unknown", "980", "990")
+        d.wait(40.0, 60.0)
+    if d.maybe():
+        write(d.pick((None, "now")), "unknown", *BAD)
+    d.wait(grace + 40.0, grace + 200.0)
+
+
+def counted(d: Draw) -> None:
+    """What a guard counts: growth after a trip, drips, replaced pods, and records whose writes are refused."""
+    how = d.turn(("grown", "drip", "refused", "replaced", "old"))
+    d.settings["calm_seconds"] = 100.0
+    d.cluster(6)
+    bad, others = d.nodes[:4], d.nodes[4:]
+    if how == "replaced":
+        return _replaced(d, bad, others)
+    guard = {"minPods": 8, "maxPercent": 1, "windowSeconds": 600}
+    d.policy("p", limits=NO_LIMITS | {"guard": guard})
+    _pods(d, bad[0], {"refused": 3, "old": 6}.get(how, 12), "shop")
+    _pods(d, bad[1], 3, "bank")
+    _pods(d, bad[2], 1 if how == "drip" else 3, "bank")
+    drips = [d.add_node() for _ in range(16 if how == "drip" else 0)]
+    for name in drips:
+        _pods(d, name, 1, "shop")
+    d.operators(d.pick((1, 2)))
+    if how == "grown":
+        d.bad(bad[0])
+        d.wait(4.0, 8.0)
+        d.bad(bad[1], bad[2])
+        d.wait(5.0, 15.0)
+        d.good(bad[1])
+        d.wait(3.0, 6.0)
+        d.restart()
+        d.wait(60.0, 120.0)
+    elif how == "drip":
+        d.bad(bad[0], bad[2])
+        for name in drips:
+            d.bad(name)
+            d.wait(18.0, 20.0)
+    elif how == "refused":
+        behaviour, seconds = d.pick(("deny", "error", "throttle")), d.pick((45.0, 110.0))
+        d.add("weather", behaviour=behaviour, duration=seconds, what=("guard",))
+        d.bad(bad[0])
+        d.wait(seconds + 20.0, seconds + 30.0)
+        d.bad(bad[1])
+    else:
+        d.add("old_definition")
+        d.bad(bad[0])
+        d.wait(10.0, 20.0)
+        d.restart()
+        d.wait(25.0, 30.0)
+        d.bad(bad[1])
+        d.wait(60.0, 90.0)
+    d.wait(20.0, 30.0)
+    return None
+
+
+def _replaced(d: Draw, bad: list[str], others: list[str]) -> None:
+    """Waves of pods that are replaced elsewhere, while others scale down or up what the policy could evict."""
+    d.policy("p", limits=NO_LIMITS | {"guard": {"windowSeconds": 600}})
+    sizes = (6, d.chance.randint(18, 24), d.chance.randint(12, 18))
+    waves = [d.workload(size, node, native=(above(),)) for size, node in zip(sizes, bad, strict=False)]
+    rest = d.workload(57, others[0], native=(above(),))
+    d.operators(d.pick((1, 2)))
+    for uid in waves:
+        d.add("place", uid=uid, placing=others[1])
+    d.bad(bad[0])
+    d.wait(10.0, 15.0)
+    d.add("scale", uid=rest, replicas=d.pick((17, 17, 57, 100)))
+    d.wait(10.0, 15.0)
+    if d.maybe(0.3):
+        d.restart()
+        d.wait(25.0, 30.0)
+    d.bad(bad[1])
+    d.wait(25.0, 40.0)
+    d.bad(bad[2])
+    d.wait(40.0, 60.0)
+
+
+def unseen(d: Draw) -> None:
+    """Evictions that are undone by an older etcd, or that a live stream of pods does not bring."""
+    how = d.turn(("restored", "silent", "silent"))
+    d.cluster(4)
+    guard = {"minPods": 10, "maxPercent": 1, "windowSeconds": 300}
+    d.policy("p", limits=NO_LIMITS | ({"guard": guard} if how == "silent" or d.maybe() else {}))
+    _pods(d, d.nodes[0], 7, "shop")
+    _pods(d, d.nodes[1], 3, "bank")
+    d.operators(d.pick((1, 2)))
+    if how == "restored":
+        d.add("back_up", after=d.between(0.2, 1.0))
+        d.bad(d.nodes[0])
+        d.wait(3.0, 20.0)
+        d.add("restore")
+        d.wait(25.0, 45.0)
+    else:
+        d.bad(d.nodes[0])
+        d.add("silence", after=d.between(0.0, 2.0), name="leader", kind="pods", seconds=d.between(40.0, 90.0))
+        d.wait(60.0, 80.0)
+    d.bad(d.nodes[1])
+    d.wait(60.0, 90.0)
+    d.settings["calm_seconds"] = 100.0
