@@ -273,13 +273,13 @@ class History:
 def recount(history: History) -> None:
     """Count everything again, and compare."""
     world = history.rig.world
-    leaving = world.limiter.departures._leaving
+    leaving = world.limiter.workloads._leaving
     pods = [pod for state in world.cluster.nodes.values() for pod in state.pods.values()]
     assert {pod.uid: pod.node for pod in pods} == history.running
     for uid in world.spread._leaving:
-        call = world.claims.evictees[uid].call
+        evictee = world.claims.evictees[uid]
         assert uid in history.running
-        assert uid in leaving or (call is not None and call.is_answered)
+        assert evictee.call is not None or evictee.missing_until is not None
 
     counted = Counter((pod.shared, pod.node) for pod in pods if pod.uid not in world.spread._leaving)
     standing = [found for classes in world.spread._classes.values() for found in classes.items()]

@@ -315,6 +315,8 @@ class Simulation:
             case commands.CheckNode():
                 version = self.newest_version
                 self.later(CALL_SECONDS, lambda: answer(self._check(command.name, version)))
+            case commands.CheckPod(pod):
+                self.later(CALL_SECONDS, lambda: answer(events.PodChecked(pod.uid, self._runs(pod.uid))))
             case commands.SaveHistory():
                 self.later(CALL_SECONDS, lambda: answer(events.Written(command, *self._save(command))))
             case commands.SaveGuard():
@@ -336,6 +338,10 @@ class Simulation:
         self.evicted.setdefault(uid, self.at)
         self.terminate(pod, command.grace_period_seconds)
         return events.Settled(uid, Outcome.ACCEPTED)
+
+    def _runs(self, uid: str) -> bool:
+        found = (pod["metadata"] for pod in self.pods.values() if pod["metadata"]["uid"] == uid)
+        return any("deletionTimestamp" not in metadata for metadata in found)
 
     def _check(self, name: str, version: int) -> Event:
         node = self.nodes.get(name)

@@ -51,7 +51,7 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A call that the machine orders. ``what``: evict, delete, check, history, guard or reset."""
+    """A call that the machine orders. ``what``: evict, delete, check, check-pod, history, guard or reset."""
 
     what: str
     raw: Any
@@ -298,6 +298,10 @@ class Engine:
         """A node was read. ``begun_at``: ``newest_version`` when the read began."""
         return self.step(events.NodeChecked(name, None if obj is None else obj.version, begun_at))
 
+    def pod_checked(self, uid: str, runs: bool | None) -> list[Order]:
+        """A pod was read: whether it runs; None: no answer came."""
+        return self.step(events.PodChecked(uid, runs))
+
     def check_failed(self, name: str) -> list[Order]:
         """A node could not be read."""
         return self.step(events.NodeChecked(name))
@@ -312,6 +316,8 @@ def _ordered(command: commands.Command) -> Order | None:
             return Order(what, command, command.pod.uid, policy, command.grace_period_seconds, version=version)
         case commands.CheckNode():
             return Order("check", command, command.name)
+        case commands.CheckPod():
+            return Order("check-pod", command, command.pod.uid)
         case commands.SaveHistory():
             return Order(
                 "history", command, command.node, content=command.text, uid=command.uid, version=command.version

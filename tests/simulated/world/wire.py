@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 30.0
 GUARD_TIMEOUT_SECONDS = 10.0
 GUARD_TRIES = 5
 TAKES_OVER = ("dry-run", "migrate", "take")
-SLOTS = {"check": 8, "history": 2}
+SLOTS = {"check": 8, "check-pod": 8, "history": 2}
 """How many such calls are in progress at once: see ``controller/effector.py``."""
 NO_ANSWER: Answer = (0, b"")
 Done = Callable[[Answer], None]
@@ -112,7 +112,7 @@ class Wire:
                 replica.post(work)
                 free()
 
-        if order.what != "check" and not holds:
+        if order.what not in ("check", "check-pod") and not holds:
             self._world.record.not_sent(order)
             self._world.agenda.after(0.0, lambda: answer(lambda: _engine(replica).not_sent(order)))
             return
@@ -128,6 +128,8 @@ class Wire:
                 self._delete(replica, order, lambda found: answer(lambda: _settled(replica, order, found)))
             case "check":
                 self._check(replica, order, answer)
+            case "check-pod":
+                self._check_pod(replica, order, answer)
             case "guard":
                 self._write_guard(replica, order, lambda outcome: answer(lambda: _written(replica, order, outcome)), 1)
             case _:
@@ -168,6 +170,19 @@ class Wire:
                 answer(lambda: _engine(replica).check_failed(order.key))
             else:
                 answer(lambda: replica.read_node(order.key, read[0], begun_at))
+
+        self._call(replica, order, "GET", effect, done)
+
+    def _check_pod(self, replica: "Replica", order: Order, answer: Callable[[Callable[[], list[Any]]], None]) -> None:
+        read: list[Any] = []
+
+        def effect() -> Answer:
+            read[:] = [self._world.store.get("pods", order.key)]
+            return DONE
+
+        def done(found: Answer) -> None:
+            runs = None if found[0] != 200 else read[0] is not None and read[0].stopping_until is None
+            answer(lambda: _engine(replica).pod_checked(order.key, runs))
 
         self._call(replica, order, "GET", effect, done)
 

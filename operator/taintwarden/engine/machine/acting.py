@@ -301,6 +301,11 @@ class Acting:
             until = max(until or now, later(now, timings.doubt))
         if until is not None and until > now:
             self._count_missing(evictee, until)
+            if outcome not in (
+                Outcome.FAILED,
+                Outcome.NOT_SENT,
+            ):  # a tenant's webhook must not use up what others share
+                self._world.limiter.departures.stay(evictee.uid)
         else:
             evictee.missing_until = None
             self._missing.cancel(evictee.uid)
