@@ -14,6 +14,7 @@ from taintwarden.engine.machine import Outcome, Phase
 from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, retry_delay
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.machine.queues import IllegalTransition, Queues
+from taintwarden.engine.machine.waiting import Waiting
 from taintwarden.engine.model import EvictionSettings, Instant, Pod, Policy, Taint, Tolerations
 from taintwarden.engine.spread import Spread
 
@@ -38,12 +39,13 @@ def claim(given: Policy = POLICY, **eviction: Any) -> Claim:
 
 PATHS = {
     Phase.WAITING: "",
-    Phase.DELAYED: "delay",
+    Phase.SETTLING: "delay",
+    Phase.RETRYING: "back off",
     Phase.READY: "ready",
-    Phase.BLOCKED: "ready block",
-    Phase.IN_FLIGHT: "ready evict",
-    Phase.ACCEPTED: "ready evict leave",
-    Phase.REHEARSED: "ready rehearse",
+    Phase.BLOCKED: "ready, block",
+    Phase.IN_FLIGHT: "ready, evict",
+    Phase.ACCEPTED: "ready, evict, leave",
+    Phase.REHEARSED: "ready, rehearse",
     Phase.PAUSED: "pause",
     Phase.ENDED: "end",
 }
@@ -54,10 +56,10 @@ class Bench:
     """One claim in a phase that it has reached by moves that there are."""
 
     def __init__(self, phase: Phase) -> None:
-        self.queues = Queues(Spread(lambda _: {}), lambda _: False)
+        self.queues = Queues(Waiting(), Spread(lambda _: {}), lambda _: False)
         self.claim = claim()
         self.queues.wait(self.claim)
-        for name in PATHS[phase].split():
+        for name in filter(None, PATHS[phase].split(", ")):
             self.move(name)
         assert self.claim.phase is phase
 
@@ -66,6 +68,7 @@ class Bench:
         {
             "wait": lambda: self.rest(POLICY),
             "delay": lambda: queues.delay(one),
+            "back off": lambda: queues.back_off(one),
             "ready": lambda: queues.make_ready(one, POD, NOW, is_released=False),
             "pause": lambda: self.rest(limited(spec={"paused": True})),
             "ask again": lambda: queues.ask_again(one),
@@ -101,7 +104,8 @@ class Bench:
 
 MOVES = {
     "wait": Phase.WAITING,
-    "delay": Phase.DELAYED,
+    "delay": Phase.SETTLING,
+    "back off": Phase.RETRYING,
     "ready": Phase.READY,
     "ask again": Phase.READY,
     "block": Phase.BLOCKED,
@@ -166,8 +170,8 @@ def test_each_outcome_has_its_delays(outcome):
 
 def test_it_is_postponed_and_never_brought_forward():
     one = claim()
-    one.postpone(120.0)
-    one.postpone(110.0)
+    one.settle(120.0)
+    one.settle(110.0)
     assert one.not_before == 120.0
 
 

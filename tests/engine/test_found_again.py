@@ -311,7 +311,7 @@ def has_the_claims_it_should(rig: Rig) -> None:
 
 def unwoken(rig: Rig) -> list[str]:
     """The pods that nothing refuses any more, and that nothing wakes."""
-    world, acting = rig.world, rig.machine._acting
+    world = rig.world
     if not world.may_evict:
         return []
     found = []
@@ -325,7 +325,7 @@ def unwoken(rig: Rig) -> list[str]:
                 if one.key not in rig.world.queues._asks._current and not _refused(rig, one)
             ]
     for lane, line in world.queues._lanes.items():
-        refusal = acting.refused.get(lane.group) or world.queues.parked(lane)
+        refusal = world.waiting.of_policy(lane.group) or world.waiting.lanes.get(lane)
         if refusal is not None and refusal.until is None:
             claim = world.queues._positions[line.first()].claim
             if not _refused(rig, claim):

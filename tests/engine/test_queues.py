@@ -14,7 +14,8 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import Whom
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.machine.queues import Lane, LaneGroup, Queues
+from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine.waiting import Lane, LaneGroup, Waiting
 from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.engine.spread import Spread
@@ -29,7 +30,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.failing: set[tuple[str, str]] = set()
-        self.queues = Queues(Spread(lambda _: {}), lambda lane: lane in self.failing)
+        self.waiting = Waiting()
+        self.queues = Queues(self.waiting, Spread(lambda _: {}), lambda lane: lane in self.failing)
         self.interner = Interner()
         self.pods: dict[str, Pod] = {}
         self.claims: dict[str, Claim] = {}
@@ -107,7 +109,7 @@ def test_a_claim_waits_for_its_deadline_by_the_wall_clock():
 def test_a_delayed_claim_waits_by_the_monotonic_clock():
     bench = Bench()
     bench.wait("a")
-    bench.claims["a"].not_before = 120.0
+    bench.claims["a"].settles_at = 120.0
     bench.queues.delay(bench.claims["a"])
     assert bench.queues.next_in(NOW) == 20.0
     assert bench.queues.pop_due(at(9_999.0, 119.0)) is None
@@ -216,7 +218,8 @@ def test_nothing_is_kept_of_a_parked_lane_whose_pods_are_gone():
     bench.queues.park(Lane(OF_X, "a"), Refusal("limit", 150.0, Whom.LANE, "k"))
     bench.end("1")
     queues = bench.queues
-    assert (queues._parked, queues._parked_by, queues._turns, queues.next_release_in(NOW)) == ({}, {}, {}, None)
+    assert (bench.waiting.lanes, queues._turns, queues.next_release_in(NOW)) == ({}, {}, None)
+    assert kept(bench.waiting, "k") == []
 
 
 # -- blocked -----------------------------------------------------------------------------------------------------------
@@ -300,7 +303,7 @@ def test_a_key_that_blocks_nobody_has_no_time(how):
 def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revision(revisions, first):
     bench = Bench()
     spread = (SpreadConstraint("kubernetes.io/hostname", LabelSelector()),)
-    bench.queues = Queues(counted := Spread(lambda node: {"kubernetes.io/hostname": node}), lambda _: False)
+    bench.queues = Queues(Waiting(), counted := Spread(lambda node: {"kubernetes.io/hostname": node}), lambda _: False)
     for name, revision in zip("abc", (revisions[0], revisions[1], revisions[1]), strict=True):
         labels = {"pod-template-hash": revision}
         shared = bench.interner.pod_class("shop", labels, Tolerations(), spread=spread, owner=owner())

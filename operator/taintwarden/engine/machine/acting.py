@@ -5,17 +5,16 @@ from collections.abc import Iterator
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
-from taintwarden.engine.limits.protocol import EVERY_POLICY, policy_key
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging
-from taintwarden.engine.machine.queues import LaneGroup
 from taintwarden.engine.machine.source import BLIND_KEY
+from taintwarden.engine.machine.waiting import LaneGroup
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, later
-from taintwarden.engine.outcomes import POD_SECONDS, Outcome
+from taintwarden.engine.outcomes import OUTCOMES, POD_SECONDS, Outcome
 
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
 BEING_EVICTED = "another policy evicts the pod"
@@ -33,8 +32,6 @@ class Acting:
     """
 
     def __init__(self, world: World, judging: Judging, freshness: Freshness) -> None:
-        self.refused: dict[LaneGroup, Refusal] = {}
-        """Why no claim of a policy is admitted now."""
         self._world = world
         self._judging = judging
         self._freshness = freshness
@@ -50,7 +47,7 @@ class Acting:
             if at is not None:
                 yield at - now.monotonic
         for group in self._world.queues.groups():
-            refusal = self.refused.get(group)
+            refusal = self._world.waiting.of_policy(group)
             if refusal is None:
                 yield 0.0
             elif refusal.until is not None:
@@ -69,10 +66,12 @@ class Acting:
                 self._check(claim)
             elif claim.due_at > now.wall:
                 queues.wait(claim)
-            elif claim.not_before > now.monotonic:
+            elif claim.retry_at > max(claim.settles_at, now.monotonic):
+                queues.back_off(claim)
+            elif claim.settles_at > now.monotonic:
                 queues.delay(claim)
             else:
-                is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
+                is_released = self._world.is_released(claim.policy.name, claim.uid)
                 pod = self._world.cluster.nodes[claim.node].pods[claim.uid]
                 queues.make_ready(claim, pod, now, is_released=is_released)
 
@@ -107,9 +106,7 @@ class Acting:
         while keys := self._world.limiter.freed.take():
             for key in keys:
                 self._world.queues.release(key)
-                for group in list(self.refused):
-                    if key in (EVERY_POLICY, policy_key(group.policy)):
-                        del self.refused[group]
+                self._world.waiting.free_policies(key)
 
     # -- evicting -------------------------------------------------------------------------------------------------
 
@@ -147,7 +144,7 @@ class Acting:
                         guard.unreserve_all(pod.namespace)
                 else:
                     refused[lane.group] = refusal
-        self.refused = refused
+        world.waiting.hold_policies(refused)
 
     def _unsure(self, claim: Claim, pod: Pod) -> Refusal | None:
         """Why what is known is not certain enough to evict the pod; None: it is."""
@@ -175,7 +172,7 @@ class Acting:
             world.cluster.labels(claim.node),
             world.now,
             deletes=self._judging.deletes(claim, pod),
-            released=world.limiter.guards.is_released(policy.name, claim.uid),
+            released=world.is_released(policy.name, claim.uid),
             others_could_go=others_could_go,
         )
 
@@ -281,7 +278,7 @@ class Acting:
 
     def _settle(self, evictee: Evictee, call: Call, outcome: Outcome) -> None:
         """Settle at limits what the call reserved, and whether its pod counts as missing from now on."""
-        world, pod, row = self._world, call.order.pod, outcome.row
+        world, pod, row = self._world, call.order.pod, OUTCOMES[outcome]
         accepted = Settlement.ACCEPTED if outcome is Outcome.ACCEPTED else Settlement.OPEN
         world.limiter.settle(pod.uid, Settlement.STAYS if row.stays else accepted, world.now)
         world.evictions.settle(pod.uid, stays=row.stays)
@@ -313,7 +310,8 @@ class Acting:
 
     def _learn(self, event: events.Settled, call: Call) -> None:
         """What the answer says of calls for other pods."""
-        world, row, pod, now = self._world, event.outcome.row, call.order.pod, self._world.now.monotonic
+        world, pod, now = self._world, call.order.pod, self._world.now.monotonic
+        row = OUTCOMES[event.outcome]
         if row.by_budget:
             world.limiter.budgets.refused(pod, now)
         if row.pauses:
@@ -342,7 +340,7 @@ class Acting:
         world.limiter.freed.add(_call_key(event.uid))
         self._note_effect(evictee, event.outcome)
         self._retry_later(claim, pod, event)
-        world.queues.delay(claim)
+        world.queues.back_off(claim)
         # What the claims are by now: some may have been withdrawn meanwhile.
         state = world.cluster.nodes[evictee.node]
         self._judging.judge(state, state.pods[pod.uid])
@@ -386,7 +384,7 @@ class Acting:
             delay = retry_delay(back_off, claim.attempts + 1, claim.uid)
             retry_at = later(now, max(delay, self._asked(event)))
         if event.outcome is Outcome.NOT_SENT:
-            claim.postpone(retry_at)
+            claim.retry(event.outcome, event.outcome.row.why, retry_at)
             return
         if event.outcome.row.by_budget:
             claim.hold_by_budget(now)

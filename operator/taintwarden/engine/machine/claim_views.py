@@ -3,8 +3,7 @@
 import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD, VIEW, WINDOW, ZONE, Refusal
-from taintwarden.engine.machine.acting import Acting
+from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, VIEW, Refusal
 from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime
@@ -12,19 +11,8 @@ from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.rfc3339 import at
 
 BLIND = "the operator receives no changes of some objects from the API server"
-HOLDING_ALL = (WINDOW, GUARD, ZONE)
-"""What holds a whole policy for long is the cause to name, whatever else holds a pod."""
 ACCEPTED = "the API server accepted the eviction, and the pod is not seen to leave yet"
 SETTLING = "the guard waits for the rest of the wave (settleSeconds)"
-
-
-def limit_of(outcome: Outcome) -> str:
-    """The limit that an outcome of a call stands for."""
-    if outcome.row.by_budget:
-        return BUDGET
-    if outcome is Outcome.NOT_SENT:
-        return VIEW
-    return CALLS if outcome.row.pauses or outcome.row.back_off[1] else FAILING
 
 
 class ClaimView(msgspec.Struct, frozen=True):
@@ -56,7 +44,7 @@ class ClaimView(msgspec.Struct, frozen=True):
     @property
     def failed(self) -> Outcome | None:
         """How the last call ended, if the pod waits for the next one, or for its answer."""
-        return self.outcome if self.phase in (Phase.DELAYED, Phase.READY, Phase.IN_FLIGHT) else None
+        return self.outcome if self.phase in (Phase.RETRYING, Phase.READY, Phase.IN_FLIGHT) else None
 
 
 class ClaimViews:
@@ -64,13 +52,11 @@ class ClaimViews:
 
     Args:
         world: the state.
-        acting: the refusals that concern all pods of a policy.
 
     """
 
-    def __init__(self, world: World, acting: Acting) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._acting = acting
 
     def of(self, evictee: Evictee) -> tuple[ClaimView, ...]:
         """Of all claims on a pod: enforced ones first, then the earliest deadline."""
@@ -111,21 +97,15 @@ class ClaimViews:
             return self._unanswered(claim)
         if phase is Phase.ACCEPTED:
             return Refusal("", detail=ACCEPTED)
-        if phase is Phase.DELAYED:
-            if claim.outcome is not None:
-                return Refusal(limit_of(claim.outcome), claim.not_before, detail=claim.message)
+        if phase is Phase.SETTLING:
             return self._settling(claim)
+        if phase is Phase.RETRYING:
+            return claim.refusal
         if phase not in (Phase.READY, Phase.BLOCKED):
             return None
         if self._world.blind:
             return Refusal(VIEW, detail=BLIND)
-        lane = self._world.queues.lane_of(claim)
-        of_all = self._acting.refused.get(lane.group) or self._world.queues.parked(lane)
-        refusal = claim.refusal
-        if phase is Phase.READY or refusal is None:
-            return of_all
-        is_of_all = of_all is not None and (of_all.limit in HOLDING_ALL or refusal.is_brief)
-        return of_all if is_of_all else refusal
+        return self._world.waiting.of_claim(claim, self._world.queues.lane_of(claim))
 
     def _unanswered(self, claim: Claim) -> Refusal:
         since, is_slow = self._world.limiter.calls.begun(claim.uid)
@@ -137,7 +117,7 @@ class ClaimViews:
         guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
         pod = self._world.cluster.pod(claim.node, claim.uid)
         is_held = guard is not None and pod is not None and guard.holds(pod.namespace)
-        return Refusal(GUARD) if is_held else Refusal(GUARD, claim.not_before, detail=SETTLING, is_brief=True)
+        return Refusal(GUARD) if is_held else Refusal(GUARD, claim.settles_at, detail=SETTLING, is_brief=True)
 
     def budgets(self, claim: Claim, pod: Pod) -> list[str]:
         """The budgets that block a due pod, by their status or by an answer of the API server."""

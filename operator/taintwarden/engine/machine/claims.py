@@ -7,8 +7,8 @@ limits of that policy. The first claim that is admitted evicts the pod, and the 
 phase        enters when                                       leaves when
 ============ ================================================= ====================================================
 WAITING      a verdict gives a deadline                        the deadline has passed
-DELAYED      due, but its wave must be complete first, or the  the delay is over
-             answer to its last call was for it alone
+SETTLING     due, but its wave must be complete first          the wave is complete
+RETRYING     its last call did not evict the pod               the back-off of the pod is over
 READY        due                                               limits admit it and a slot is free
 BLOCKED      a limit refused it, but not other pods            that limit may admit it
 IN_FLIGHT    ``Evict`` was issued                              ``Settled``
@@ -29,7 +29,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import FAILING, VIEW
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, VIEW, Whom
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
@@ -39,7 +39,8 @@ class Phase(IntEnum):
     """The phase of a claim: see the table above. An integer, since phases are looked up for every pod."""
 
     WAITING = auto()
-    DELAYED = auto()
+    SETTLING = auto()
+    RETRYING = auto()
     READY = auto()
     BLOCKED = auto()
     IN_FLIGHT = auto()
@@ -51,17 +52,18 @@ class Phase(IntEnum):
 
 _RESTS = (Phase.WAITING, Phase.PAUSED)
 """Where a claim begins, and begins again: until its deadline, or for as long as its policy does not act."""
-QUEUED = (Phase.WAITING, Phase.DELAYED, Phase.READY, Phase.BLOCKED)
+QUEUED = (Phase.WAITING, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.BLOCKED)
 """No call was made yet: a claim in these phases may start again, or end, at any moment."""
 SETTLED = (Phase.IN_FLIGHT, Phase.ACCEPTED, Phase.REHEARSED, Phase.PAUSED)
 """No eviction is ahead: the pod is being evicted, or would be under a policy that does not enforce."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
-    Phase.WAITING: (*_RESTS, Phase.DELAYED, Phase.READY, Phase.ENDED),
-    Phase.DELAYED: (*_RESTS, Phase.READY, Phase.ENDED),
+    Phase.WAITING: (*_RESTS, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.ENDED),
+    Phase.SETTLING: (*_RESTS, Phase.READY, Phase.ENDED),
+    Phase.RETRYING: (*_RESTS, Phase.READY, Phase.ENDED),
     Phase.READY: (*_RESTS, Phase.BLOCKED, Phase.IN_FLIGHT, Phase.REHEARSED, Phase.ENDED),
     Phase.BLOCKED: (*_RESTS, Phase.READY, Phase.ENDED),
-    Phase.IN_FLIGHT: (Phase.ACCEPTED, Phase.DELAYED, Phase.ENDED),
-    Phase.ACCEPTED: (Phase.ACCEPTED, Phase.DELAYED, Phase.ENDED),
+    Phase.IN_FLIGHT: (Phase.ACCEPTED, Phase.RETRYING, Phase.ENDED),
+    Phase.ACCEPTED: (Phase.ACCEPTED, Phase.RETRYING, Phase.ENDED),
     Phase.REHEARSED: (*_RESTS, Phase.ENDED),
     Phase.PAUSED: (*_RESTS, Phase.ENDED),
     Phase.ENDED: (),
@@ -86,19 +88,20 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     """The term of the leader that reported that the pod will be evicted at ``due_at``."""
     is_reported: bool = False
     """It was reported what delays the eviction."""
-    not_before: MonotonicTime = MonotonicTime(0.0)
-    """Until its wave is complete, or the next retry."""
+    settles_at: MonotonicTime = MonotonicTime(0.0)
+    """When its wave is complete."""
+    retry_at: MonotonicTime = MonotonicTime(0.0)
+    """When it may be called again."""
     attempts: int = 0
     """Calls that did not evict the pod."""
     outcome: Outcome | None = None
     """Of the last call that did not evict the pod."""
-    message: str = ""
     ready_since: MonotonicTime | None = None
     """When it became due: no later read of its node and no retry changes that."""
     failing_since: MonotonicTime | None = None
     """When calls for it began to fail, other than by a budget."""
     refusal: Refusal | None = None
-    """The last refusal by a limit."""
+    """Why it waits, if nothing keeps its whole policy or lane: a limit, or the answer to its last call."""
     budget_refused_at: MonotonicTime | None = None
     """When a budget first refused it, or the API server because of one."""
     waited_for: str = ""
@@ -109,7 +112,12 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """A claim of a policy on a pod."""
         due_at, verdict = grounds.first(pod.bound_at)
         key = f"{pod.uid}/{grounds.policy.name}"
-        return cls(key, pod.uid, pod.node, grounds, verdict, due_at, pod.resource_version, not_before=settles_at)
+        return cls(key, pod.uid, pod.node, grounds, verdict, due_at, pod.resource_version, settles_at=settles_at)
+
+    @property
+    def not_before(self) -> MonotonicTime:
+        """When it may be admitted at the earliest."""
+        return max(self.settles_at, self.retry_at)
 
     @property
     def policy(self) -> Policy:
@@ -134,7 +142,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     @property
     def failed(self) -> Outcome | None:
         """How the last call ended, if the pod waits for the next one, or for its answer."""
-        return self.outcome if self.phase in (Phase.DELAYED, Phase.READY, Phase.IN_FLIGHT) else None
+        return self.outcome if self.phase in (Phase.RETRYING, Phase.READY, Phase.IN_FLIGHT) else None
 
     def waits_since(self, limit: str, now: MonotonicTime) -> MonotonicTime:
         """Since when ``limit`` delays it: since it was due; an outcome of calls, since they began to fail."""
@@ -156,7 +164,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         before = self.grounds
         changed = due_at != self.due_at or not (before.policy is grounds.policy or before.policy == grounds.policy)
         if due_at < self.due_at:
-            self.postpone(settles_at)
+            self.settle(settles_at)
         if due_at != self.due_at:
             self._begin_again()
             self.announced_in = None
@@ -173,9 +181,9 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         self._begin_again()
         self.announced_in, self.is_reported = None, False
 
-    def postpone(self, until: MonotonicTime) -> None:
-        """Make no call before then."""
-        self.not_before = max(self.not_before, until)
+    def settle(self, until: MonotonicTime) -> None:
+        """Make no call before its wave is complete."""
+        self.settles_at = max(self.settles_at, until)
 
     def become_ready(self, now: MonotonicTime) -> None:
         """It is due, or may be tried again."""
@@ -203,16 +211,21 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # most reads of nodes take a moment
             self.waited_for = refusal.limit
 
+    def retry(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
+        """The call was not made, or did not evict the pod: make the next one at ``retry_at`` at the earliest."""
+        self.retry_at = retry_at
+        self.refusal = Refusal(limit_of(outcome), retry_at, Whom.PODS, detail=message)
+
     def fail(self, outcome: Outcome, message: str, now: MonotonicTime, retry_at: MonotonicTime) -> None:
-        """A call did not evict the pod: the next one is made at ``retry_at``."""
+        """A call was made, and did not evict the pod."""
         self.attempts += 1
+        self.retry(outcome, message, retry_at)
         self.become_ready(now)  # its deadline may have changed during the call
         if outcome.row.by_budget:
             self.failing_since = None
         elif self.failing_since is None:
             self.failing_since = now
-        self.outcome, self.message, self.is_reported = outcome, message, True
-        self.not_before = retry_at
+        self.outcome, self.is_reported = outcome, True
 
 
 class Call(msgspec.Struct, eq=False, gc=False):
@@ -298,6 +311,15 @@ class Claims:
         evictee = self.evictees.get(uid)
         if evictee is not None and not evictee.claims and evictee.call is None and evictee.missing_until is None:
             del self.evictees[uid]
+
+
+def limit_of(outcome: Outcome) -> str:
+    """The limit that an outcome of a call stands for."""
+    if outcome.row.by_budget:
+        return BUDGET
+    if outcome is Outcome.NOT_SENT:
+        return VIEW
+    return CALLS if outcome.row.pauses or outcome.row.back_off[1] else FAILING
 
 
 def retry_delay(bounds: tuple[float, float], attempts: int, name: str) -> float:

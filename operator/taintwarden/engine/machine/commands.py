@@ -28,11 +28,6 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
     as_seen: bool = False
     past_budgets: tuple[str, ...] = ()
 
-    @property
-    def is_cut(self) -> bool:
-        """True if the pod gets less time to stop than it asks for, because its node is removed before."""
-        return self.grace_period_seconds != self.verdict.policy.eviction.grace_period_seconds
-
 
 class CheckPod(msgspec.Struct, frozen=True):
     """Read this pod, whose eviction was accepted and whose end the stream has not shown. Answered by ``PodChecked``."""
@@ -112,15 +107,13 @@ class Rehearsed(msgspec.Struct, frozen=True, gc=False):
 class Evicted(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod is seen to leave after an eviction call, ``lateness`` seconds after the deadline.
 
-    ``past_budgets``: it was deleted in spite of these PodDisruptionBudgets. ``is_cut``: it gets less time to stop than
-    it asks for.
+    ``past_budgets``: it was deleted in spite of these PodDisruptionBudgets.
     """
 
     pod: Pod
     verdict: TaintVerdict
     lateness: float
     past_budgets: tuple[str, ...] = ()
-    is_cut: bool = False
 
 
 class Hindered(msgspec.Struct, frozen=True, gc=False):

@@ -10,7 +10,7 @@ from collections import Counter
 import msgspec
 
 from taintwarden.engine.deadlines import DeadlineQueue
-from taintwarden.engine.machine.commands import Evict, Evicted
+from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, WallTime, later
 
 
@@ -76,8 +76,8 @@ class Evictions:
             self._open[uid] = called
             self._ends.schedule(uid, called.counts_until)
 
-    def note_leaving(self, uid: str, now: Instant) -> Evicted | None:
-        """Count a pod that is seen to leave. Returns the notice if it was evicted; while a call is in flight, none."""
+    def note_leaving(self, uid: str, now: Instant) -> Called | None:
+        """Count a pod that is seen to leave. Returns the call that evicted it, if one did and none is in flight."""
         if uid in self._in_flight or (called := self._open.pop(uid, None)) is None:
             return None
         self._ends.cancel(uid)
@@ -86,8 +86,7 @@ class Evictions:
         key, past_budgets = (called.policy.name, called.policy.uid), called.order.past_budgets
         self._evicted[key] += 1
         self._past_budgets[key] += bool(past_budgets)
-        lateness = max(0.0, now.wall - called.due_at)
-        return Evicted(called.order.pod, called.order.verdict, lateness, past_budgets, called.order.is_cut)
+        return called
 
     def forget_old(self, now: Instant) -> None:
         """Forget the calls whose window has passed: whatever removes their pods now, they do not count."""

@@ -344,7 +344,7 @@ class Judging:
         known = None if guard is None else guard.near.get(claim.uid)
         if guard is None or known is None or not known.budget or not self.deletes(claim, pod):
             return False
-        claim.postpone(later(self._world.now.monotonic, guard.settings.settle_seconds))
+        claim.settle(later(self._world.now.monotonic, guard.settings.settle_seconds))
         self._expect(guard, claim, pod)
         return True
 
@@ -396,13 +396,16 @@ class Judging:
 
     def report_leaving(self, uid: str) -> bool:
         """Report a pod that is seen to leave as evicted, once, if it was. Returns whether it was."""
-        evicted = self._world.evictions.note_leaving(uid, self._world.now)
-        if evicted is None:
+        world = self._world
+        called = world.evictions.note_leaving(uid, world.now)
+        if called is None:
             return False
-        self._world.report(evicted)
-        claim = self._world.claims.get(f"{uid}/{evicted.verdict.policy.name}")
-        if evicted.is_cut and claim is not None:
-            self.miss(claim, evicted.pod, "grace-cut")
+        order, lateness = called.order, max(0.0, world.now.wall - called.due_at)
+        world.report(commands.Evicted(order.pod, order.verdict, lateness, order.past_budgets))
+        is_cut = order.grace_period_seconds != order.verdict.policy.eviction.grace_period_seconds
+        claim = world.claims.get(f"{uid}/{order.verdict.policy.name}") if is_cut else None
+        if claim is not None:
+            self.miss(claim, order.pod, "grace-cut")
         return True
 
     def end(self, claim: Claim) -> None:

@@ -8,7 +8,9 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 ``intake``      what streams deliver changes what is known of nodes, pods and policies
 ``source``      what a source of taints beside those of nodes offers, and what it may ask for
 ``judging``     verdicts create, replace and withdraw *claims*: a policy evicts a pod
+``waiting``     why due pods wait
 ``queues``      the place of each claim, between its deadline and the end of the pod
+``evictions``   calls until the pods are seen to leave
 ``acting``      claims that all limits admit become calls, and calls have outcomes
 ``guarding``    the number of pods that would be evicted, compared with the limit
 ``outbox``      every other write: histories, guard records
@@ -62,7 +64,7 @@ class Machine:
         self._acting = Acting(world, self._judging, self._freshness)
         self._guarding = Guarding(world, self._outbox)
         self._intake = Intake(world, self._judging, self._freshness, self._outbox, self._guarding, source)
-        self.view = View(world, self._acting)
+        self.view = View(world)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
         """Process one event at ``now``; the caller carries out the commands in order."""

@@ -23,6 +23,7 @@ from taintwarden.engine.deadlines import DeadlineQueue, Entries, Entry
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.protocol import LaneKey
 from taintwarden.engine.machine.claims import TRANSITIONS, Claim, Phase
+from taintwarden.engine.machine.waiting import Lane, LaneGroup, Waiting
 from taintwarden.engine.model import (
     Instant,
     MonotonicTime,
@@ -42,7 +43,7 @@ REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 # The lookup of a member on its class costs more than the rest of a transition.
 _WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
-_ON_A_DELAY = (Phase.DELAYED, Phase.ACCEPTED)
+_ON_A_DELAY = (Phase.SETTLING, Phase.RETRYING, Phase.ACCEPTED)
 
 
 SAME_URGENCY_SECONDS = 60.0
@@ -74,29 +75,6 @@ def _one(rank: tuple[float, ...]) -> tuple[float, ...]:
     return rank
 
 
-class LaneGroup(msgspec.Struct, frozen=True, order=True, gc=False):
-    """The lanes of a policy: what holds the whole policy parks all of them.
-
-    Limits that hold a policy do not hold the pods that a person released: these have lanes of their own.
-    """
-
-    soft: bool
-    policy: str
-    is_released: bool = False
-
-
-class Lane(msgspec.Struct, frozen=True, order=True, gc=False):
-    """The due pods of a policy in one namespace."""
-
-    group: LaneGroup
-    namespace: str
-
-    @property
-    def key(self) -> LaneKey:
-        """Policy and namespace."""
-        return self.group.policy, self.namespace
-
-
 class _Position(msgspec.Struct, frozen=True, gc=False):
     """The place of a claim that is due."""
 
@@ -123,12 +101,14 @@ class Queues:
     """All queues in which a claim can wait.
 
     Args:
+        waiting: the refusals of lanes, which are parked meanwhile.
         spread: counts pods by topology domain.
         is_failing: whether the last call of a lane failed, or has no answer for a second.
 
     """
 
-    def __init__(self, spread: Spread, is_failing: Callable[[LaneKey], bool]) -> None:
+    def __init__(self, waiting: Waiting, spread: Spread, is_failing: Callable[[LaneKey], bool]) -> None:
+        self._waiting = waiting
         self._spread = spread
         self._is_failing = is_failing
         self._deadlines: DeadlineQueue[WallTime] = DeadlineQueue()
@@ -142,9 +122,6 @@ class Queues:
         """BLOCKED claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
         self._turns: dict[LaneGroup, _Turns] = {}
         """The lanes with READY claims that are not parked."""
-        self._parked: dict[Lane, Refusal] = {}
-        self._parked_by: dict[str, dict[Lane, None]] = {}
-        """Key of a refusal -> the lanes that wait for it. No refusal of some pods has such a key."""
         self._last_turns: OrderedDict[Lane, int] = OrderedDict()
         """The number of the last turn of each lane, the oldest first."""
         self._turn = 0
@@ -171,8 +148,13 @@ class Queues:
             self._deadlines.schedule(claim.key, claim.due_at)
 
     def delay(self, claim: Claim) -> None:
-        """Wait until ``not_before``."""
-        self._enter(claim, Phase.DELAYED)
+        """Wait until its wave is complete."""
+        self._enter(claim, Phase.SETTLING)
+        self._delays.schedule(claim.key, claim.not_before)
+
+    def back_off(self, claim: Claim) -> None:
+        """Wait until its next call may be made."""
+        self._enter(claim, Phase.RETRYING)
         self._delays.schedule(claim.key, claim.not_before)
 
     def expect_leaving(self, claim: Claim, check_at: MonotonicTime) -> None:
@@ -213,8 +195,7 @@ class Queues:
 
     def release(self, key: str) -> None:
         """What waits for ``key`` may be admitted: parked lanes, and the first of the claims of each lane."""
-        for lane in self._parked_by.pop(key, ()):
-            del self._parked[lane]
+        for lane in self._waiting.free_lanes(key):
             self._take_place(lane)
         for lane in list(self._blocked.get(key, ())):
             self._release_lane(key, lane)
@@ -228,7 +209,9 @@ class Queues:
             if len(lanes) <= LANES_AT_ONCE:
                 self.release(key)
                 continue
-            able = [(one.group.soft, self._last_turns.get(one, -1), one) for one in lanes if one not in self._parked]
+            able = [
+                (one.group.soft, self._last_turns.get(one, -1), one) for one in lanes if one not in self._waiting.lanes
+            ]
             for *_, lane in nsmallest(LANES_AT_ONCE, able):
                 self._release_lane(key, lane)
             self._releases.schedule(key, later(now, OTHERS_AFTER_SECONDS))  # a refusal of these brings it forward
@@ -264,13 +247,10 @@ class Queues:
         lane = position.lane
         if self._lanes[lane].remove(position):
             del self._lanes[lane]
-            if (parked := self._parked.pop(lane, None)) is None:
+            if lane not in self._waiting.lanes:
                 self._leave_turns(lane)
-            else:
-                del self._parked_by[parked.key][lane]
-                if not self._parked_by[parked.key]:
-                    del self._parked_by[parked.key]
-                    self._releases.cancel(parked.key)
+            elif (key := self._waiting.free_lane(lane)) is not None:
+                self._releases.cancel(key)
         if release_next and position.released_by:
             self._release_lane(position.released_by, position.lane)
 
@@ -308,10 +288,9 @@ class Queues:
             del self._turns[lane.group]
 
     def park(self, lane: Lane, refusal: Refusal) -> None:
-        """The pods of a lane wait for what refuses them."""
+        """Give a lane no turn until what refuses its pods may admit them."""
         self._leave_turns(lane)
-        self._parked[lane] = refusal
-        self._parked_by.setdefault(refusal.key, {})[lane] = None
+        self._waiting.hold_lane(lane, refusal)
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
 
@@ -323,20 +302,16 @@ class Queues:
         self._last_turns.move_to_end(lane)
         if len(self._last_turns) > MAX_TURNS:
             self._last_turns.popitem(last=False)
-        if lane in self._lanes and lane not in self._parked:
+        if lane in self._lanes and lane not in self._waiting.lanes:
             self._take_place(lane)
 
     def failing_changed(self, key: LaneKey) -> None:
         """A lane fails now, or does not any more: only its place among the others changes."""
         for group in [one for one in self._turns if one.policy == key[0]]:
             lane = Lane(group, key[1])
-            if lane in self._lanes and lane not in self._parked:
+            if lane in self._lanes and lane not in self._waiting.lanes:
                 self._leave_turns(lane)
                 self._take_place(lane)
-
-    def parked(self, lane: Lane) -> Refusal | None:
-        """What refuses all pods of a lane."""
-        return self._parked.get(lane)
 
     def number_of_turns(self, besides: Container[LaneGroup] = ()) -> int:
         """How many lanes could have a turn, of the groups not named in ``besides``."""

@@ -144,7 +144,7 @@ class Reports:
             if not self._views.is_standing(claim):
                 continue
             pod = self._world.cluster.pod(claim.node, claim.uid)
-            is_released = self._world.limiter.guards.is_released(claim.policy.name, claim.uid)
+            is_released = self._world.is_released(claim.policy.name, claim.uid)
             tally.add(claim, pod, now, is_released=is_released)
             if phase in (Phase.WAITING, Phase.PAUSED):
                 continue  # nothing refuses it yet

@@ -7,7 +7,6 @@ import msgspec
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.commands import GuardReport
 from taintwarden.engine.machine.guarding import guard_report
@@ -33,9 +32,9 @@ class NodeView(msgspec.Struct, frozen=True):
 class View:
     """Reads the machine. Every result is a frozen value that does not change with it."""
 
-    def __init__(self, world: World, acting: Acting) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._claim_views = ClaimViews(world, acting)
+        self._claim_views = ClaimViews(world)
         self._reports = Reports(world, self._claim_views)
 
     # -- the machine itself ---------------------------------------------------------------------------------------

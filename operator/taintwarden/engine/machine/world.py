@@ -13,6 +13,7 @@ from taintwarden.engine.machine.evictions import Evictions
 from taintwarden.engine.machine.queues import Queues
 from taintwarden.engine.machine.source import NOT_LISTED, TaintSource
 from taintwarden.engine.machine.verdicts import Verdicts
+from taintwarden.engine.machine.waiting import Waiting
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, WallTime
 from taintwarden.engine.outcomes import OUTCOMES, Outcome
 from taintwarden.engine.spread import Spread
@@ -83,7 +84,8 @@ class World:
         self.verdicts = Verdicts(gates)
         self.spread = Spread(self.cluster.labels)
         self.limiter = Limiter(overall_rate, max_in_flight)
-        self.queues = Queues(self.spread, self.limiter.calls.is_failing)
+        self.waiting = Waiting()
+        self.queues = Queues(self.waiting, self.spread, self.limiter.calls.is_failing)
 
     def seen_until(self) -> WallTime:
         """Until when what streams delivered was all that the API server had: since then one may be cut off."""
@@ -103,6 +105,11 @@ class World:
     def may_evict(self) -> bool:
         """Whether this process leads, and no stream is cut off."""
         return self.leading and not self.blind
+
+    def is_released(self, policy: str, uid: str) -> bool:
+        """Whether a person released this pod."""
+        guards = self.limiter.guards
+        return bool(guards.by_policy) and guards.is_released(policy, uid)
 
     def command(self, *ordered: commands.Command) -> None:
         """Issue commands."""
