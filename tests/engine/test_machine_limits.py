@@ -100,6 +100,14 @@ def test_terminating_pods_that_a_list_does_not_have_there_count_no_more(others):
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_pod_that_is_not_ready_any_more_is_asked_again():
+    rig = crowd(limited(), "a")
+    rig.budget(allowed=0, healthy_enough=True)
+    assert spoil(rig) == []
+    rig.pod("a", owner=owner(), ready=False)
+    assert rig.evictions() == ["a"]
+
+
 def test_a_budget_that_holds_is_told_once():
     rig = crowd(limited(), "a")
     rig.budget(allowed=0)
