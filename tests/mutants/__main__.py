@@ -22,7 +22,8 @@ PACKAGE = ROOT / "operator" / "taintwarden"
 SOURCES = [
     PACKAGE / "engine",
     PACKAGE / "controller",
-    *(ROOT / "packages" / name / "src" for name in ("devices", "placement")),
+    PACKAGE / "kube",
+    *(ROOT / "packages" / name / "src" for name in ("devices", "placement", "publisher")),
 ]
 
 
@@ -33,7 +34,7 @@ def main() -> int:
     parser.add_argument("--tests", nargs="+", default=["tests/engine", "tests/controller"])
     parser.add_argument("--sample", type=int, default=0, help="so many of each module, chosen at random")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--removals", action="store_true", help="only calls and ``del`` that are left out")
+    parser.add_argument("--typed", action="store_true", help="only what the type checker does not find")
     parser.add_argument("--seconds", type=float, default=20, help="CPU for one mutant: the cheapest tests come first")
     parser.add_argument("--again", action="store_true", help="try survivors of an earlier run again")
     parser.add_argument("--results", type=Path, default=STORE / "results.jsonl")
@@ -42,7 +43,7 @@ def main() -> int:
     paths = sorted(
         {found.resolve() for path in asked.files for found in (path.rglob("*.py") if path.is_dir() else [path])}
     )
-    chosen = {path: mutants(path, asked.sample, asked.seed, removals=asked.removals) for path in paths}
+    chosen = {path: mutants(path, asked.sample, asked.seed, typed=asked.typed) for path in paths}
     known = _results(asked.results, again=asked.again)
     reasons = tomllib.loads(REASONS.read_text())
     for path, some in chosen.items():
