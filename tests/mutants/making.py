@@ -98,6 +98,10 @@ def _dropped(node: cst.Assign | cst.AugAssign | cst.Return) -> Iterator[cst.CSTN
         yield cst.Pass()
 
 
+def _text(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)
+
+
 def _written(node: cst.CSTNode) -> str:
     """The field, item or counter that a statement writes, as text."""
     target = node.targets[0].target if isinstance(node, cst.Assign) else getattr(node, "target", None)
@@ -111,25 +115,22 @@ def _swapped(node: cst.IndentedBlock) -> Iterator[cst.CSTNode]:
     for at, lines in enumerate(pairwise(node.body)):
         if all(isinstance(line, cst.SimpleStatementLine) for line in lines):
             first, second = (cst.ensure_type(line, cst.SimpleStatementLine).body[0] for line in lines)
-            is_call = _has_effect(first) or _has_effect(second)
-            acts = all(_has_effect(one) or _written(one) for one in (first, second))
-            if (is_call and acts) or _sees(first, second) or _sees(second, first):
+            if _sees(first, second) or _sees(second, first):
                 yield node.with_changes(body=[*node.body[:at], *reversed(lines), *node.body[at + 2 :]])
 
 
 def _sees(one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    """Whether a statement has the field, item or counter in it that another one writes."""
-    written = _written(other)
-    return bool(written) and isinstance(one, cst.Assign | cst.AugAssign) and written in _text(one)
+    """Whether a statement has that in it which another one changes. A method of ``self`` sees and changes anything."""
+    changed = _changed(other)
+    return bool(changed and _changed(one)) and (changed == "self" or changed in _text(one))
 
 
-def _text(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)
-
-
-def _has_effect(node: cst.CSTNode) -> bool:
-    """Whether it is a call or a ``del``; of two fields that are written, the order does not matter."""
-    return isinstance(node, cst.Expr | cst.Del) and any(_nothing(node))
+def _changed(node: cst.CSTNode) -> str:
+    """What a statement changes: the field, item or counter that it writes, or the object that it calls."""
+    if isinstance(node, cst.Expr | cst.Del) and any(_nothing(node)):
+        call = node.value.expression if isinstance(node, cst.Expr) and isinstance(node.value, cst.Await) else node
+        return _text(call).partition("(")[0].rpartition(".")[0]
+    return _written(node)
 
 
 def _operand(node: cst.BooleanOperation) -> Iterator[cst.CSTNode]:
