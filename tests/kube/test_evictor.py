@@ -206,6 +206,7 @@ async def test_a_delete_carries_the_uid_in_both_calls() -> None:
     await delete_pod(client, POD, None, "why", standing)
     patch, delete = client.calls
     assert patch.body["metadata"] == {"uid": "uid-1"}
+    assert patch.params == {}
     assert delete.body["preconditions"] == {"uid": "uid-1"}
 
 
