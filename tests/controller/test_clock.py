@@ -67,6 +67,15 @@ def test_a_correction_is_followed_at_once(error):
     assert round(machine.clock().wall - machine.wall) == 0
 
 
+@pytest.mark.parametrize("error", [9.0, -9.0])
+def test_a_correction_that_is_not_exact_is_followed_at_once(error):
+    machine = Machine()
+    machine.error = error
+    assert machine.error_after() == error
+    machine.error = error / 3
+    assert round(machine.clock().wall - machine.wall, 3) == 0
+
+
 @pytest.mark.parametrize("error", [AN_HOUR, -AN_HOUR, 15.0, -15.0])
 @pytest.mark.parametrize("asked", ["before", "after"])
 def test_a_clock_that_is_wrong_from_the_beginning_is_replaced_by_the_servers(error, asked):

@@ -24,6 +24,18 @@ def test_each_claim_on_a_device_tolerates_for_itself():
     assert sorted(rig.evicted) == ["a", "c"]
 
 
+def test_a_pod_that_a_claim_is_not_reserved_for_any_more_stays_and_the_others_leave():
+    rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
+    for name in ("a", "b"):
+        rig.pod(name)
+    rig.claim("a", "b")
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    assert rig.claimed() == ["a"]
+    rig.claim("a", "b")
+    assert rig.claimed() == ["a", "b"]
+
+
 # -- many taints ------------------------------------------------------------------------------------------------------
 
 

@@ -107,6 +107,14 @@ def test_pods_that_terminate_and_need_not_leave_do_not_count():
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_pod_that_is_not_ready_any_more_is_asked_again():
+    rig = crowd(limited(), "a")
+    rig.budget(allowed=0, healthy_enough=True)
+    assert spoil(rig) == []
+    rig.pod("a", owner=owner(), ready=False)
+    assert rig.evictions() == ["a"]
+
+
 def test_a_budget_that_holds_is_told_once():
     rig = crowd(limited(), "a")
     rig.budget(allowed=0)

@@ -35,6 +35,7 @@ def led_again(rig: Rig) -> None:
 CHANGES: dict[str, Callable[[Rig], object]] = {
     "another replica leads": lambda rig: lead(rig, leading=False),
     "this one leads again": led_again,
+    "this one leads again, and has looked at all nodes": lambda rig: (led_again(rig), rig.wake()),
     "a stream is cut off": lambda rig: rig.feed(events.ViewChanged("pods", live=False)),
     "the pod is gone": lambda rig: rig.feed(events.PodGone("uid-a", "n1")),
     "the node is gone": lambda rig: rig.feed(events.NodeGone("n1")),

@@ -1,6 +1,9 @@
 """Events that wait: alarms first, each namespace in its turn, and none of them without a bound."""
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from taintwarden.kube.calls.event_queue import EventQueue
 
@@ -60,3 +63,62 @@ def test_what_is_cleared_was_dropped(queue):
     queue.put("", "guard", "guard", is_alarm=True)
     queue.clear()
     assert (len(queue), queue.dropped) == (0, 3)
+
+
+# -- whatever happens --------------------------------------------------------------------------------------------------
+
+
+class Lists(RuleBasedStateMachine):
+    """The same in lists that are searched: alarms, the turns of namespaces, and what waits in each."""
+
+    MOST = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = EventQueue[int](max_queued=self.MOST)
+        self.alarms: list[tuple[str, int]] = []
+        self.waiting: list[tuple[str, list[tuple[str, int]]]] = []
+        self.number = self.dropped = 0
+
+    @rule(namespace=st.sampled_from(["a", "b", "c", "d", ""]), key=st.sampled_from("wxyz"))
+    def put(self, namespace: str, key: str) -> None:
+        """Of no namespace: an alarm."""
+        self.number += 1
+        is_alarm = not namespace
+        self.queue.put(namespace, key, self.number, is_alarm=is_alarm)
+        if not is_alarm and namespace not in dict(self.waiting):
+            self.waiting.append((namespace, []))
+        of_all = self.alarms if is_alarm else dict(self.waiting)[namespace]
+        of_all[:] = [one for one in of_all if one[0] != key] + [(key, self.number)]
+        if len(self.alarms) > self.MOST or sum(len(some) for _, some in self.waiting) > self.MOST:
+            has_share = not is_alarm and len(of_all) * len(self.waiting) <= self.MOST
+            (max((some for _, some in self.waiting), key=len) if has_share else of_all).pop(0)
+            self.waiting = [one for one in self.waiting if one[1]]
+            self.dropped += 1
+
+    @precondition(lambda self: self.queue)
+    @rule()
+    def pop(self) -> None:
+        if self.alarms:
+            assert self.queue.pop() == self.alarms.pop(0)[1]
+            return
+        namespace, some = self.waiting.pop(0)
+        assert self.queue.pop() == some.pop(0)[1]
+        self.waiting += [(namespace, some)] if some else []
+
+    @precondition(lambda self: len(self.queue) > self.MOST + 1)
+    @rule()
+    def clear(self) -> None:
+        self.dropped += len(self.queue)
+        self.queue.clear()
+        self.alarms, self.waiting = [], []
+
+    @invariant()
+    def as_many_wait(self) -> None:
+        waiting = sum(len(some) for _, some in self.waiting)
+        assert len(self.queue) == len(self.alarms) + waiting
+        assert (self.queue.has_alarms, self.queue.dropped) == (bool(self.alarms), self.dropped)
+
+
+TestAgainstLists = Lists.TestCase
+TestAgainstLists.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

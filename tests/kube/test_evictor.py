@@ -120,6 +120,17 @@ ROWS = [
         PENDING,
     ),
     ("budget-forbids-before-1.37", status(403, "Forbidden", UNCONFIRMED), Outcome.REFUSED, "too big"),
+    ("bad-request", status(400, "BadRequest", "the body is no Eviction"), Outcome.REFUSED, "no Eviction"),
+    # What another code says is not what the message reminds of.
+    ("no-right-to-a-budget", status(403, "Forbidden", BUDGET), Outcome.REFUSED, BUDGET),
+    ("no-right-to-two-budgets", status(403, "Forbidden", TWO), Outcome.REFUSED, TWO),
+    ("no-version-is-wrong", status(500, "InternalError", WRONG_VERSION), Outcome.FAILED, "ResourceVersion"),
+    (
+        "a-budget-that-fails",
+        status(500, "InternalError", "etcd", causes=[{"reason": "DisruptionBudget", "message": NEEDS}]),
+        Outcome.FAILED,
+        "etcd",
+    ),
     ("flow-control", status(429, "TooManyRequests", "too many requests, please try again"), Outcome.THROTTLED, "again"),
     ("two-budgets", status(500, "", TWO), Outcome.MISCONFIGURED, "more than one"),
     ("server-error", status(500, "InternalError", "etcdserver: request timed out"), Outcome.FAILED, "etcdserver"),
@@ -191,10 +202,11 @@ async def test_an_eviction_carries_the_uid_as_precondition() -> None:
 
 
 async def test_a_delete_carries_the_uid_in_both_calls() -> None:
-    client = ScriptedClient({}, {})
+    client = ScriptedClient({"metadata": {"resourceVersion": "77"}}, {})
     await delete_pod(client, POD, None, "why", standing)
     patch, delete = client.calls
     assert patch.body["metadata"] == {"uid": "uid-1"}
+    assert patch.params == {}
     assert delete.body["preconditions"] == {"uid": "uid-1"}
 
 
@@ -236,8 +248,10 @@ async def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None) 
     await evict_pod(client, POD, grace, standing)
     await delete_pod(client, POD, grace, "why", standing)
     evict, _, delete = client.calls
-    assert evict.body["deleteOptions"].get("gracePeriodSeconds") == grace
-    assert delete.body.get("gracePeriodSeconds") == grace
+    for options in (evict.body["deleteOptions"], delete.body):
+        assert {field: value for field, value in options.items() if field == "gracePeriodSeconds"} == (
+            {} if grace is None else {"gracePeriodSeconds": grace}
+        )
 
 
 # -- the fence ------------------------------------------------------------------------------------------------------

@@ -153,8 +153,33 @@ async def test_a_lease_of_a_later_term_is_not_confirmed(store: LeaseStore, one: 
     await asyncio.sleep(0.1)
     assert store.lease is not None
     store.lease["spec"]["leaseTransitions"] += 1
-    assert one.lease.held
-    assert not await one.lease.is_confirmed()
+    for _ in range(2):
+        assert one.lease.held
+        assert not await one.lease.is_confirmed()
+        await asyncio.sleep(RETRY_SECONDS + 1)  # it renews that one
+
+
+@pytest.mark.parametrize("stored", [None, {"spec": None}, foreign("b", leaseTransitions=0)])
+async def test_a_lease_that_is_gone_or_of_another_is_not_confirmed(
+    store: LeaseStore, leader: Candidate, stored: Any
+) -> None:
+    store.lease = None if stored is None else foreign() | stored
+    assert leader.lease.held
+    assert not await leader.lease.is_confirmed()
+
+
+async def test_a_lease_that_cannot_be_read_is_not_confirmed(leader: Candidate) -> None:
+    leader.network.fails = refusal(500)
+    assert not await leader.lease.is_confirmed()
+
+
+async def test_a_count_of_terms_that_somebody_removed_is_none(store: LeaseStore, leader: Candidate) -> None:
+    store.lease = foreign("a", leaseTransitions=None)
+    assert await leader.lease.is_confirmed()
+
+
+async def test_before_it_looks_nobody_leads(one: Candidate) -> None:
+    assert (one.lease.is_led, one.lease.held, one.lease.term) == (False, False, 0)
 
 
 # -- whether any candidate leads --------------------------------------------------------------------------------------
@@ -217,6 +242,19 @@ async def test_a_conflict_with_another_holder_is_lost(store: LeaseStore, one: Ca
     assert store.holder == "b"
 
 
+async def test_a_lease_that_is_deleted_after_a_conflict_is_made_anew(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign("")
+    one.network.delay = 0.5
+    one.start()
+    await asyncio.sleep(0.7)  # it has read it
+    store.lease["metadata"]["resourceVersion"] = "2"
+    await asyncio.sleep(0.5)  # its write has failed
+    store.lease = None
+    await asyncio.sleep(RETRY_SECONDS + 2)
+    assert one.lease.held
+    assert one.errors == []
+
+
 async def test_who_is_faster_gets_it(store: LeaseStore, one: Candidate) -> None:
     """Between our read and our write another one wrote: a conflict, no error."""
     one.network.delay = 0.5
@@ -276,7 +314,7 @@ async def test_a_failure_now_and_then_costs_nothing(leader: Candidate, error: Ex
     await asyncio.sleep(6)
     assert leader.lease.held
     assert [held for _, held in leader.changes] == [True]
-    assert leader.errors
+    assert set(leader.errors) == {str(error)}
 
 
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("reset")])
@@ -300,11 +338,12 @@ async def test_an_api_that_hangs_is_told_in_time(one: Candidate, since: float) -
     assert [held for _, held in one.changes] == [True, False]
 
 
-async def test_an_api_that_refuses_and_then_hangs_is_told_in_time(leader: Candidate) -> None:
+@pytest.mark.parametrize("left", [1.5, 3.0], ids=["between tries", "in a try"])
+async def test_an_api_that_refuses_and_then_hangs_is_told_in_time(leader: Candidate, left: float) -> None:
     leader.network.fails = refusal(500)
-    await asyncio.sleep(RENEW_DEADLINE_SECONDS - 1.5)
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS - left)
     leader.network.hangs = True
-    await asyncio.sleep(1)
+    await asyncio.sleep(left - 0.5)
     assert leader.changes[-1] == (pytest.approx(RENEW_DEADLINE_SECONDS, abs=0.05), False)
 
 
@@ -325,6 +364,17 @@ async def test_a_renewal_counts_from_when_it_was_begun(one: Candidate) -> None:
     assert not one.lease.held
 
 
+async def test_an_api_that_hangs_is_asked_again_after_half_the_deadline(one: Candidate) -> None:
+    one.network.hangs = True
+    one.start()
+    await asyncio.sleep(RENEW_DEADLINE_SECONDS / 2 - 0.1)
+    assert one.errors == []
+    await asyncio.sleep(0.2)
+    assert one.errors == ["TimeoutError"]
+    await asyncio.sleep(RETRY_SECONDS)
+    assert len(one.network.calls) == 2
+
+
 async def test_an_answer_that_comes_too_late_is_not_waited_for(one: Candidate) -> None:
     one.network.delay = RENEW_DEADLINE_SECONDS
     one.start()
@@ -338,10 +388,32 @@ async def test_an_answer_that_comes_too_late_is_not_waited_for(one: Candidate) -
 
 async def test_a_released_lease_is_free_at_once(store: LeaseStore, leader: Candidate) -> None:
     await leader.kill()
+    acquired = store.lease["spec"]["renewTime"]
     await leader.lease.release()
     assert not leader.lease.held
     assert store.holder == ""
     assert [held for _, held in leader.changes] == [True, False]
+    assert store.lease is not None
+    assert store.lease["spec"]["leaseDurationSeconds"] == 1
+    assert store.lease["spec"]["renewTime"] > acquired
+
+
+async def test_a_lease_that_another_releases_is_taken_at_the_next_try(store: LeaseStore, one: Candidate) -> None:
+    store.lease = foreign()
+    one.start()
+    await asyncio.sleep(1)
+    store.lease = foreign("")
+    await asyncio.sleep(RETRY_SECONDS)
+    assert one.lease.held
+
+
+async def test_what_was_lost_to_another_is_not_asked_about_at_the_end(store: LeaseStore, leader: Candidate) -> None:
+    store.lease = foreign()
+    await asyncio.sleep(RETRY_SECONDS + 1)
+    await leader.kill()
+    asked = len(leader.network.calls)
+    await leader.lease.release()
+    assert len(leader.network.calls) == asked
 
 
 async def test_a_lease_that_was_got_while_the_process_was_told_to_stop_is_released(
@@ -402,7 +474,7 @@ async def test_a_release_that_fails_is_told_and_no_error(leader: Candidate, erro
     leader.network.fails = error
     await leader.lease.release()
     assert not leader.lease.held
-    assert len(leader.errors) == 1
+    assert leader.errors == [str(error)]
 
 
 async def test_a_release_when_the_api_hangs_does_not_keep_the_process(leader: Candidate) -> None:
@@ -411,11 +483,13 @@ async def test_a_release_when_the_api_hangs_does_not_keep_the_process(leader: Ca
     began = asyncio.get_running_loop().time()
     await leader.lease.release()
     assert asyncio.get_running_loop().time() - began <= 10
+    assert leader.errors == ["not released in time"]
 
 
-async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, leader: Candidate) -> None:
+@pytest.mark.parametrize("stored", [None, foreign() | {"spec": None}])
+async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, leader: Candidate, stored: Any) -> None:
     await leader.kill()
-    store.lease = None
+    store.lease = stored
     await leader.lease.release()
     assert leader.errors == []
 

@@ -167,8 +167,9 @@ async def test_the_guard_of_a_namesake_is_not_written():
 async def test_a_guard_is_not_written_over_that_of_a_later_term():
     """A leader whose write hung until it led no longer."""
     client = ScriptedClient(STORED | {"status": {"guard": {"term": 8}}})
-    with pytest.raises(EarlierTermError):
+    with pytest.raises(EarlierTermError) as raised:
         await save_guard(client, "p", "uid-p", {"open": False, "term": 7}, standing)
+    assert raised.value.stored == 8
     assert client.paths("PATCH") == []
 
 

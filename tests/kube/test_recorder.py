@@ -94,6 +94,12 @@ async def test_an_event_of_a_pod_is_written_to_its_namespace():
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", call.body["eventTime"])
 
 
+async def test_an_event_of_a_node_is_written_to_the_default_namespace_and_refers_to_none():
+    [call] = (await written(message(subject=NODE))).calls
+    assert call.path == "/apis/events.k8s.io/v1/namespaces/default/events"
+    assert call.body["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-n1"}
+
+
 @pytest.mark.parametrize("length", [1, 1023, 1024, 1025, 5000])
 async def test_a_note_has_at_most_a_kibibyte(length):
     client = await written(message("n" * length))
@@ -124,6 +130,11 @@ async def test_a_long_instance_is_cut_as_the_api_asks():
 )
 def test_another_saying_has_another_name(other):
     assert event_name(message("a")) != event_name(other)
+
+
+def test_a_name_is_that_of_other_versions():
+    """After an upgrade the same Event is counted up, not written twice."""
+    assert event_name(message("a")) == "web-1.104801d995b69d02"
 
 
 def test_parts_do_not_run_into_each_other():
@@ -170,7 +181,13 @@ async def test_after_some_minutes_it_is_said_again():
 
 @pytest.mark.parametrize(
     ("stored", "count"),
-    [({}, 2), ({"series": None}, 2), ({"series": {"count": 2}}, 3), ({"series": {"count": 41}}, 42)],
+    [
+        ({}, 2),
+        ({"series": None}, 2),
+        ({"series": {"count": 1}}, 2),
+        ({"series": {"count": 2}}, 3),
+        ({"series": {"count": 41}}, 42),
+    ],
 )
 async def test_what_an_earlier_process_said_is_counted_up(stored, count):
     client = ScriptedClient(refusal(409, reason="AlreadyExists"), stored, {})
@@ -309,6 +326,19 @@ async def test_a_late_note_that_was_written_already_is_not_written_again_and_del
     assert notes(client) == ["a", "b"]
 
 
+async def test_others_run_while_late_notes_turn_out_to_be_repetitions():
+    turns = 0
+    async with running(fine()) as made:
+        made.record(message("a"))
+        await asyncio.sleep(1)
+        for number in range(50):
+            made.record(msgspec.structs.replace(message(lambda: "a"), policy=str(number)))
+        while made._queue:
+            turns += 1
+            await asyncio.sleep(0)
+    assert turns >= 50
+
+
 async def test_late_notes_that_are_dropped_are_never_made():
     client, made_notes = fine(), []
 
@@ -343,6 +373,18 @@ async def test_what_may_be_said_again_is_not_remembered():
         assert kept(made, event_name(message("a")), without=client) == []
 
 
+async def test_what_was_said_again_is_remembered_longer_than_what_was_not():
+    client = fine()
+    async with running(client) as made:
+        made.record(message("a"))
+        made.record(message("b"))
+        await asyncio.sleep(REPEAT_SECONDS + 1)
+        made.record(message("a"))
+        await asyncio.sleep(1)
+        assert kept(made, event_name(message("a")), without=client)
+        assert kept(made, event_name(message("b")), without=client) == []
+
+
 @pytest.mark.parametrize("error", [refusal(403), refusal(404), foreign_404(), refusal(500), Unreachable("reset")])
 async def test_a_refusal_is_counted_and_costs_no_other_event(error):
     client = ScriptedClient(error, default=lambda _: {})
@@ -364,9 +406,11 @@ async def test_a_refusal_is_counted_and_costs_no_other_event(error):
 async def test_an_event_that_goes_with_its_namespace_is_no_failure(error):
     client = ScriptedClient(error, default=lambda _: {})
     async with running(client) as made:
-        made.record(message("a"))
-        await asyncio.sleep(1)
+        for _ in range(2):
+            made.record(message("a"))
+            await asyncio.sleep(1)
     assert made.dropped == 0
+    assert notes(client) == ["a", "a"]  # the namespace may be there again
 
 
 async def test_what_was_not_written_is_written_when_it_is_said_again():

@@ -5,12 +5,14 @@ import difflib
 import hashlib
 import json
 import sys
+import time
 import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
+from mutants.changes import base, changed_lines, folders_beside, in_turn
 from mutants.making import Mutant, mutants
 from mutants.running import Runner
 
@@ -20,52 +22,66 @@ REASONS = Path(__file__).with_name("no_difference.toml")
 """By module, mutants that no test can find, as ``before => after``, each with the reason."""
 PACKAGE = ROOT / "operator" / "taintwarden"
 SOURCES = [
-    PACKAGE / "engine",
-    PACKAGE / "controller",
-    *(ROOT / "packages" / name / "src" for name in ("devices", "placement")),
+    *(str(PACKAGE / name) for name in ("engine", "controller", "kube")),
+    *(str(ROOT / "packages" / name / "src") for name in ("devices", "placement", "publisher")),
 ]
 
 
 def main() -> int:
     """Try out mutants; what is known of one is kept, so that a run that is ended goes on where it was."""
     parser = argparse.ArgumentParser(prog="mutants")
-    parser.add_argument("files", nargs="+", type=Path, help="modules or packages")
+    parser.add_argument("files", nargs="*", type=Path, help="modules or packages")
+    parser.add_argument("--changed", action="store_true", help="lines that the branch changes, with the tests beside")
     parser.add_argument("--tests", nargs="+", default=["tests/engine", "tests/controller"])
     parser.add_argument("--sample", type=int, default=0, help="so many of each module, chosen at random")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--removals", action="store_true", help="only calls and ``del`` that are left out")
+    parser.add_argument("--typed", action="store_true", help="only what the type checker does not find")
     parser.add_argument("--seconds", type=float, default=20, help="CPU for one mutant: the cheapest tests come first")
+    parser.add_argument("--within", type=float, default=float("inf"), help="seconds after which no other one is tried")
     parser.add_argument("--again", action="store_true", help="try survivors of an earlier run again")
     parser.add_argument("--results", type=Path, default=STORE / "results.jsonl")
     asked = parser.parse_args()
     STORE.mkdir(parents=True, exist_ok=True)
-    paths = sorted(
-        {found.resolve() for path in asked.files for found in (path.rglob("*.py") if path.is_dir() else [path])}
-    )
-    chosen = {path: mutants(path, asked.sample, asked.seed, removals=asked.removals) for path in paths}
-    known = _results(asked.results, again=asked.again)
+    before = base(ROOT) if asked.changed else ""
+    lines = changed_lines(before, ROOT, SOURCES) if before else dict.fromkeys(_modules(asked.files))
+    made = {
+        path: mutants(path, asked.sample, asked.seed, typed=asked.typed, lines=some) for path, some in lines.items()
+    }
+    chosen = {path: some for path, some in made.items() if some}
+    if not chosen:
+        print(f"no mutants: nothing that is tried out was changed since {before or 'an earlier commit: there is none'}")
+        return 0
+    tests = folders_beside(chosen, ROOT) if asked.changed else asked.tests
+    sources = list(map(str, chosen)) if asked.changed else SOURCES
+    known = _results(asked.results, again=asked.again or asked.changed)
     reasons = tomllib.loads(REASONS.read_text())
     for path, some in chosen.items():
         of_module = reasons.get(_name(path), {})
         known.update({_key(one): ["no difference", ""] for one in some if _change(one) in of_module})
 
     def work(runner: Runner) -> None:
-        before = runner.known([str(source) for source in SOURCES], STORE / f"{_fingerprint(asked.tests)}.json")
+        observed = runner.known(sources, STORE / f"{_fingerprint([*tests, *sources])}.json")
+        until = time.monotonic() + asked.within
         with asked.results.open("a") as results:
-            for path, some in chosen.items():
-                for mutant in some:
-                    if (key := _key(mutant)) not in known:
-                        found = runner.try_out(mutant.path, mutant.line, mutant.text, before, asked.seconds)
-                        known[key] = [found.outcome, found.by]
-                        name = str(path.relative_to(ROOT))
-                        results.write(json.dumps([key, *known[key], name, mutant.line, _difference(mutant)]) + "\n")
-                        results.flush()
+            for mutant in in_turn(chosen.values()):
+                if (key := _key(mutant)) in known or time.monotonic() >= until:
+                    continue
+                found = runner.try_out(mutant.path, mutant.line, mutant.text, observed, asked.seconds)
+                known[key] = [found.outcome, found.by]
+                name = str(mutant.path.relative_to(ROOT))
+                results.write(json.dumps([key, *known[key], name, mutant.line, _difference(mutant)]) + "\n")
+                results.flush()
 
-    arguments = ["-q", "-s", "-n0", "-p", "no:cacheprovider", "--tb=native", "--timeout=120"]
+    arguments = ["-q", "-s", "-n0", "-p", "no:cacheprovider", "--tb=native", "--timeout=30"]
     arguments += ["--hypothesis-profile=mutants", "-Wignore::pytest.PytestAssertRewriteWarning"]
-    status = pytest.main([*arguments, *asked.tests], plugins=[Runner(work)])
-    _report(chosen, known)
-    return status
+    status = pytest.main([*arguments, *tests], plugins=[Runner(work)])
+    survivors = _report(chosen, known)
+    return int(status) or int(asked.changed and survivors > 0)
+
+
+def _modules(files: list[Path]) -> list[Path]:
+    found = {found.resolve() for path in files for found in (path.rglob("*.py") if path.is_dir() else [path])}
+    return sorted(found)
 
 
 def _key(mutant: Mutant) -> str:
@@ -105,7 +121,8 @@ def _difference(mutant: Mutant) -> str:
     return "\n".join(line for line in lines if not line.startswith("@@"))
 
 
-def _report(chosen: dict[Path, list[Mutant]], known: dict[str, list[str]]) -> None:
+def _report(chosen: dict[Path, list[Mutant]], known: dict[str, list[str]]) -> int:
+    """Print what tests did not find. Returns how many they ran and did not find."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
     for path, some in chosen.items():
         name = _name(path)
@@ -114,11 +131,12 @@ def _report(chosen: dict[Path, list[Mutant]], known: dict[str, list[str]]) -> No
             table[name][outcome] += 1
             if outcome in ("survived", "not run"):
                 print(f"\n{outcome}: {name}:{mutant.line}\n{_difference(mutant)}")
-    columns = ("killed", "survived", "not run", "no difference")
-    print(f"\n| module | tried | {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) + 1)}")
+    columns = ("killed", "survived", "not run", "no difference", "not tried")
+    print(f"\n| module | mutants | {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) + 1)}")
     for name, row in table.items():
         counts = [row[column] for column in columns]
         print(f"| `{name}` | {' | '.join(map(str, [sum(counts), *counts]))} |")
+    return sum(row["survived"] for row in table.values())
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What mutants a module has: those of mutmut, and three kinds that it does not make."""
+"""What mutants a module has: those of mutmut, and some kinds that it does not make."""
 
 import random
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Container, Iterable, Iterator
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from mutmut.mutation import mutators
 from mutmut.mutation.file_mutation import MutationVisitor, deep_replace
 from mutmut.mutation.pragma_handling import IgnoredCode
@@ -23,15 +23,26 @@ class Mutant(NamedTuple):
     """The whole module with it."""
 
 
-def mutants(path: Path, most: int, seed: int, *, removals: bool = False) -> list[Mutant]:
+def mutants(
+    path: Path, most: int, seed: int, *, typed: bool = False, lines: Container[int] | None = None
+) -> list[Mutant]:
     """Mutants of a module in the order of its lines: all, or with ``most`` so many of them chosen at random.
 
-    ``removals``: only those that leave out a call or a ``del``.
+    Args:
+        path: the module.
+        most: how many; 0: all.
+        seed: of the choice.
+        typed: only those that the type checker does not find.
+        lines: only those that change one of these; None: of all lines.
+
     """
     text = path.read_text()
-    visitor = _Visitor(_REMOVALS if removals else _OPERATORS, IgnoredCode(set(), set(), set()))
-    module = MetadataWrapper(cst.parse_module(text)).visit(visitor)
+    visitor = _Visitor(_SHARP if typed else [*_SHARP, *_UNTYPED], IgnoredCode(set(), set(), set()))
+    wrapper = MetadataWrapper(cst.parse_module(text))
+    module, places = wrapper.visit(visitor), wrapper.resolve(PositionProvider)
     found = [one for one in visitor.mutations if isinstance(one.contained_by_top_level_function, cst.FunctionDef)]
+    if lines is not None:
+        found = [one for one in found if _is_in(places.get(one.original_node), lines)]
     if 0 < most < len(found):
         found = random.Random(f"{seed} {path.stem}").sample(found, most)
     made = {}
@@ -39,7 +50,12 @@ def mutants(path: Path, most: int, seed: int, *, removals: bool = False) -> list
         changed = deep_replace(module, mutation.original_node, mutation.mutated_node)
         assert isinstance(changed, cst.Module)
         made[changed.code] = Mutant(path, _changed_line(text, changed.code), changed.code)
-    return sorted((mutant for mutant in made.values() if mutant.text != text), key=lambda mutant: mutant.line)
+    chosen = (mutant for mutant in made.values() if mutant.text != text and (lines is None or mutant.line in lines))
+    return sorted(chosen, key=lambda mutant: mutant.line)
+
+
+def _is_in(place: CodeRange | None, lines: Container[int]) -> bool:
+    return place is None or any(line in lines for line in range(place.start.line, place.end.line + 1))
 
 
 def _changed_line(before: str, after: str) -> int:
@@ -76,17 +92,83 @@ def _negated(node: cst.If) -> Iterator[cst.CSTNode]:
         yield node.with_changes(test=cst.UnaryOperation(cst.Not(), wrapped))
 
 
+def _dropped(node: cst.Assign | cst.AugAssign | cst.Return) -> Iterator[cst.CSTNode]:
+    """A field or an item that is not written, a number that is not changed, a return that does not happen."""
+    if _written(node) or (isinstance(node, cst.Return) and node.value is None):
+        yield cst.Pass()
+
+
+def _text(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)
+
+
+def _written(node: cst.CSTNode) -> str:
+    """The field, item or counter that a statement writes, as text."""
+    target = node.targets[0].target if isinstance(node, cst.Assign) else getattr(node, "target", None)
+    if isinstance(target, cst.Attribute | cst.Subscript) or (target and isinstance(node, cst.AugAssign)):
+        return _text(target)
+    return ""
+
+
+def _swapped(node: cst.IndentedBlock) -> Iterator[cst.CSTNode]:
+    """Two adjacent statements in the other order, if one may see what the other does."""
+    for at, lines in enumerate(pairwise(node.body)):
+        if all(isinstance(line, cst.SimpleStatementLine) for line in lines):
+            first, second = (cst.ensure_type(line, cst.SimpleStatementLine).body[0] for line in lines)
+            if _sees(first, second) or _sees(second, first):
+                yield node.with_changes(body=[*node.body[:at], *reversed(lines), *node.body[at + 2 :]])
+
+
+def _sees(one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether a statement has that in it which another one changes. A method of ``self`` sees and changes anything."""
+    changed = _changed(other)
+    return bool(changed and _changed(one)) and (changed == "self" or changed in _text(one))
+
+
+def _changed(node: cst.CSTNode) -> str:
+    """What a statement changes: the field, item or counter that it writes, or the object that it calls."""
+    if isinstance(node, cst.Expr | cst.Del) and any(_nothing(node)):
+        call = node.value.expression if isinstance(node, cst.Expr) and isinstance(node.value, cst.Await) else node
+        return _text(call).partition("(")[0].rpartition(".")[0]
+    return _written(node)
+
+
+def _operand(node: cst.BooleanOperation) -> Iterator[cst.CSTNode]:
+    """One operand in place of both."""
+    for one in (node.left, node.right):
+        yield one.with_changes(lpar=[cst.LeftParen(), *one.lpar], rpar=[*one.rpar, cst.RightParen()])
+
+
+def _opposite(node: cst.Name) -> Iterator[cst.CSTNode]:
+    if other := {"max": "min", "min": "max", "any": "all", "all": "any"}.get(node.value):
+        yield node.with_changes(value=other)
+
+
 def _returned(node: cst.Return) -> Iterator[cst.CSTNode]:
     if node.value is not None and not (isinstance(node.value, cst.Name) and node.value.value == "None"):
         yield node.with_changes(value=cst.Name("None"))
 
 
-_REMOVALS = [(cst.Expr, _nothing), (cst.Del, _nothing)]
-_OPERATORS = [
-    # One change of a text is enough, case is not another.
-    *(one for one in mutators.mutation_operators if one[1] is not mutators.operator_string),
-    (cst.BaseString, lambda node: islice(mutators.operator_string(node), 1)),
-    *_REMOVALS,
+_FOUND_BY_TYPES = (
+    mutators.operator_string,
+    mutators.operator_assignment,
+    mutators.operator_arg_removal,
+    mutators.operator_dict_arguments,
+    mutators.operator_augmented_assignment,
+)
+_SHARP: list[tuple[type[cst.CSTNode], Callable[[Any], Iterable[cst.CSTNode]]]] = [
+    *(one for one in mutators.mutation_operators if one[1] not in _FOUND_BY_TYPES),
+    (cst.Expr, _nothing),
+    (cst.Del, _nothing),
     (cst.If, _negated),
+    *((kind, _dropped) for kind in (cst.Return, cst.Assign, cst.AugAssign)),
+    (cst.IndentedBlock, _swapped),
+    (cst.BooleanOperation, _operand),
+    (cst.Name, _opposite),
+]
+_UNTYPED: list[tuple[type[cst.CSTNode], Callable[[Any], Iterable[cst.CSTNode]]]] = [
+    *(one for one in mutators.mutation_operators if one[1] in _FOUND_BY_TYPES[1:]),
     (cst.Return, _returned),
+    # One change of a text is enough, case is not another.
+    (cst.BaseString, lambda node: islice(mutators.operator_string(node), 1)),
 ]

@@ -70,6 +70,9 @@ class Runner:
         """Run all tests once; what they do is ``stored`` for the next time."""
         if not stored.exists():
             _in_child(lambda _: self._observe(sources, stored))
+        if not stored.exists():
+            msg = "the process that ran the tests to observe them ended early"
+            raise RuntimeError(msg)
         return Known(*json.loads(stored.read_text()))
 
     def try_out(self, path: Path, line: int, text: str, known: Known, seconds: float) -> Found:

@@ -129,6 +129,14 @@ def test_a_node_that_changed_lately_and_changes_again_counts_once():
     assert decision.counted == 1
 
 
+@pytest.mark.parametrize(("falling", "is_too_much"), [(1, False), (2, True)])
+def test_a_percentage_is_of_all_nodes_that_count_now_or_lately(falling, is_too_much):
+    """Of nine that are selected and one that is gone, 20 % are two."""
+    values = {f"n{index:04}": 0.0 if index < falling else 985.0 for index in range(9)}
+    decision = decide(view(fleet(9), values, recent=["gone"], maxChangedNodes="20%"))
+    assert (decision.concerned, decision.limit, decision.is_too_much) == (10, 2, is_too_much)
+
+
 @pytest.mark.parametrize("nodes", [[], fleet(9)], ids=["gone", "selected no more"])
 def test_what_changed_lately_counts_whatever_became_of_the_node(nodes):
     nodes = [*nodes, owned("a1", "980", labels={"pool": "spot"})]

@@ -127,7 +127,7 @@ def test_nothing_is_kept_of_a_zone_without_nodes():
     for number in range(3):
         bench.zones.forget(f"z1-{number}")
     bench.zones.forget("unknown")
-    bench.freed.take()
+    assert bench.freed.take() == [key_of("p", "z1"), policy_key("p")]
     assert bench.zones.table("p") == []
     assert not bench.zones.all_unhealthy("p")
     assert kept(bench.zones, "z1", "z1-0") == []
@@ -194,6 +194,18 @@ def test_a_zone_that_recovers_and_is_degraded_again_has_spent_its_tokens():
     bench = Bench().fill(nodes=3, bad=2)
     assert bench.go() == 2
     bench.fill(nodes=3, bad=0).fill(nodes=3, bad=2)
+    assert bench.go() == 0
+
+
+def test_a_degraded_zone_has_no_tokens_when_the_replica_begins_to_lead():
+    bench = Bench().fill(nodes=3, bad=2)
+    bench.rates.restart(bench.now.monotonic)
+    assert bench.go() == 0
+    assert bench.refuse() is None
+    bench.seconds += 60
+    assert bench.go() == 2
+    bench.seconds += 60
+    bench.rates.restart(bench.now.monotonic)
     assert bench.go() == 0
 
 

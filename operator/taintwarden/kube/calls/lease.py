@@ -209,7 +209,6 @@ class Lease:
             self._on_change(held)
 
     async def _try(self) -> bool:
-        self._expires = None
         lease = await self._read()
         if lease is not None:
             self._seen = lease.spec or LeaseSpec()
