@@ -113,7 +113,7 @@ class Bodies:
 class _Transit:
     """The bytes of larger bodies and answers in memory. Beyond ``most`` of them, what began first is given up.
 
-    Whoever sends a part of many bodies gives up its own: bodies that arrive at once never wait for those that do not.
+    A client that sends parts of many bodies loses its own, and a body that arrives at once never waits for them.
     """
 
     def __init__(self, most: int) -> None:
