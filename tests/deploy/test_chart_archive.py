@@ -53,6 +53,28 @@ def test_the_chart_of_the_source_distribution_renders_the_same(tmp_path):
     assert chart(chart=unpacked) == chart()
 
 
+def test_what_a_hub_is_told_of_the_definitions_is_true():
+    stated = yaml.safe_load(META["annotations"]["artifacthub.io/crds"])
+    definitions = [yaml.safe_load(path.read_text()) for path in (ROOT / "crds").glob("*.yaml")]
+    names = {
+        (one["spec"]["names"]["kind"], version["name"], one["metadata"]["name"])
+        for one in definitions
+        for version in one["spec"]["versions"]
+    }
+    assert {(one["kind"], one["version"], one["name"]) for one in stated} == names
+
+
+def test_the_examples_for_a_hub_are_valid(tmp_path):
+    examples = yaml.safe_load(META["annotations"]["artifacthub.io/crdsExamples"])
+    publisher = examples.pop()
+    sample = yaml.safe_load_all((ROOT / "deploy" / "samples" / "publisher.yaml").read_text())
+    assert publisher["spec"].items() <= next(sample)["spec"].items()
+    assert len(examples) == 2
+    file = tmp_path / "examples.yaml"
+    file.write_text(yaml.safe_dump_all(examples))
+    run(Path(sys.executable).with_name("taintwarden"), "validate", file)
+
+
 def test_the_versions_are_those_of_the_package():
     version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version is not None

@@ -513,6 +513,18 @@ def test_who_may_scrape_and_who_may_ask_can_be_narrowed():
     assert only["from"] == prometheus
 
 
+def test_where_the_api_server_is_can_be_narrowed_for_all_processes():
+    """Else the author of a TaintPublisher can have credentials sent to port 443 of any address."""
+    servers = [{"ipBlock": {"cidr": "192.0.2.0/28"}}]
+    processes = {"publisher.enabled": True, "schedulerExtender.enabled": True}
+    objects = chart(ALL | processes | {"networkPolicy.apiServerAt": servers})
+    policies = [one for one in objects if one["kind"] == "NetworkPolicy"]
+    assert len(policies) == 5
+    for policy in policies:
+        to_api_servers = policy["spec"]["egress"][0]
+        assert ([one["port"] for one in to_api_servers["ports"]], to_api_servers["to"]) == ([443, 6443], servers)
+
+
 def test_what_the_publisher_may_ask_is_that_of_the_overlay_and_can_be_narrowed():
     monitoring = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
     given = {"networkPolicy.enabled": True, "publisher.enabled": True, "networkPolicy.metricsFrom": monitoring}

@@ -111,8 +111,8 @@ def test_in_production_nobody_but_schedulers_connects_to_the_extender():
     assert policy["policyTypes"] == ["Ingress", "Egress"]
 
 
-def test_in_production_the_publisher_asks_nothing_outside_the_cluster():
-    """But for names and the API server, which are no pods."""
+def test_in_production_the_publisher_asks_outside_the_cluster_at_the_ports_of_names_and_the_api_server():
+    """Which are no pods: docs/publisher.md says what that means for credentials."""
     policy = rendered("production")["NetworkPolicy", "taintwarden-publisher"]["spec"]
     anywhere = {one["port"] for rule in policy["egress"] if "to" not in rule for one in rule["ports"]}
     assert (anywhere, policy["policyTypes"]) == ({443, 6443, 53}, ["Ingress", "Egress"])

@@ -16,6 +16,7 @@ from controlplane.binaries import binary
 from controlplane.operator_process import EXECUTABLE
 from e2e import users
 from e2e.stories import NO_LIMITS, annotation, conditions, taint, toleration
+from taintwarden.engine import rfc3339
 
 FINE = 0
 STAYS, LEAVES = 0, 10
@@ -36,6 +37,7 @@ READER = [
     {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["get"]},
 ]
+FORGER = {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
 ADMIN = [*READER, {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies"], "verbs": ["patch"]}]
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -127,3 +129,19 @@ def test_explain_has_the_operators_deadline(
         return any(f"at {answer['deadline']}" in event["note"] for event in cluster.items("events", namespace))
 
     wait_until(is_announced, WAIT_SECONDS, f"an Event that says {answer['deadline']}")
+
+
+@pytest.mark.parametrize("kubeconfig", [[*READER, FORGER]], indirect=True)
+def test_an_event_that_a_tenant_forged_comes_with_a_warning(
+    operator: Operator, namespace: str, as_user: Command, kubeconfig: Path, tmp_path: Path
+) -> None:
+    about = {"kind": "Pod", "name": "web", "namespace": namespace}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "forged", "namespace": namespace}}
+    event |= {"reportingComponent": "taintwarden.io/taintwarden", "involvedObject": about, "type": "Normal"}
+    event |= {"reason": "Evicted", "message": "never evicted", "lastTimestamp": rfc3339.at(time.time())}
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps(event))
+    assert users.run([binary("kubectl"), "create", "-f", str(file)], kubeconfig).returncode == 0
+    said = as_user("history", "-n", namespace).stdout
+    assert "never evicted" in said
+    assert "any account that may create Events can have written one" in " ".join(said.split())

@@ -90,6 +90,20 @@ async def test_parameters_are_quoted_and_nothing_compressed_is_asked_for(connect
     assert "Authorization" not in sent
 
 
+async def test_every_request_and_watch_names_whom_to_act_as() -> None:
+    named = (("Impersonate-User", "jane"), ("Impersonate-Group", "dev"), ("Impersonate-Group", "ops"))
+
+    def connect(url: object) -> Connection:
+        return Connection(ClusterSource(str(url), impersonation=named))
+
+    async with answered(answer(), answer(), connect=connect) as (client, server):
+        await client.request("GET", "/a")
+        await read(client)
+    for request in server.requests:
+        sent = [tuple(line.split(": ", 1)) for line in request.decode().split("\r\n")[1:-2]]
+        assert [one for one in sent if one[0].startswith("Impersonate")] == list(named)
+
+
 # -- what is answered -------------------------------------------------------------------------------------------------
 
 

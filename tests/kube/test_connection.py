@@ -439,6 +439,35 @@ def test_a_context_is_chosen(tmp_path):
     assert Connection.load(file).server == "http://one"
 
 
+def test_impersonation_is_sent_as_kubectl_sends_it(tmp_path):
+    extra = {"reason": ["on call", "night"], "example.com/50%": ["x"]}
+    user = {"token": "t", "as": "jane", "as-uid": "7", "as-groups": ["dev", "ops"], "as-user-extra": extra}
+    assert Connection.load(kubeconfig(tmp_path, user)).impersonation == (
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "dev"),
+        ("Impersonate-Group", "ops"),
+        ("Impersonate-Extra-example.com%2F50%25", "x"),
+        ("Impersonate-Extra-reason", "on call"),
+        ("Impersonate-Extra-reason", "night"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "named"),
+    [
+        ({"as-groups": ["dev"]}, "no as"),
+        ({"as": "jane", "as-groups": "dev"}, "as-groups"),
+        ({"as": "jane", "as-user-extra": {"reason": "x"}}, "as-user-extra"),
+        ({"as": "jane\nHost: x"}, "Impersonate-User"),
+    ],
+)
+def test_impersonation_that_cannot_be_sent_is_named(tmp_path, user, named):
+    """Without it the command would act as the owner of the file."""
+    with pytest.raises(ConfigError, match=named):
+        Connection.load(kubeconfig(tmp_path, user))
+
+
 # -- what cannot be used --------------------------------------------------------------------------------------------
 
 

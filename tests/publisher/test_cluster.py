@@ -9,8 +9,9 @@ from aiohttp import web
 from kubernetes.aio import client
 
 from publisher.answering import Answers
+from taintwarden.kube.errors import ConfigError
 from taintwarden.serving.pairs import make_pair
-from taintwarden_publisher.cluster import Cluster, ClusterError, Written
+from taintwarden_publisher.cluster import Cluster, ClusterError, Written, configuration
 
 DEEP = '{"f:a":' * 20_000 + "{}" + "}" * 20_000
 NESTED = '{"metadata":{"name":"evil","managedFields":[{"fieldsV1":' + DEEP + "}]}}"
@@ -95,3 +96,15 @@ async def test_a_server_that_does_not_answer_fails_a_write(prometheus):
         outcome, words = await Cluster(api, "default").patch_node("a1", {})
     assert outcome is Written.FAILED
     assert words
+
+
+async def test_a_kubeconfig_that_acts_as_another_user_is_refused(tmp_path):
+    """The official client ignores it, and so would act as the owner of the file."""
+    path = tmp_path / "config"
+    user = {"name": "u", "user": {"token": "t", "as": "jane"}}
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True}}
+    context = {"name": "one", "context": {"cluster": "c", "user": "u"}}
+    content = {"apiVersion": "v1", "kind": "Config", "current-context": "one"}
+    path.write_text(json.dumps(content | {"users": [user], "clusters": [cluster], "contexts": [context]}))
+    with pytest.raises(ConfigError, match="remove the field as"):
+        await configuration(str(path), None)

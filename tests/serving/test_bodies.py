@@ -13,7 +13,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.pairs import make_pair
-from taintwarden_placement.serving.bodies import MAX_LARGE_BODIES, REQUEST_SECONDS, Bodies
+from taintwarden_placement.serving.bodies import MAX_TRANSIT_BYTES, REQUEST_SECONDS, Bodies
 
 HOST = "127.0.0.1"
 ANSWER = b"x" * 20_000_000
@@ -76,17 +76,18 @@ async def test_an_answer_that_is_not_read_is_given_up(connection):
 
 
 class Asked:
-    """A server with small answers, and who asks it."""
+    """A server whose answers have this body, and who asks it."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, body: bytes = b"") -> None:
         self.port = port
+        self._body = body
         self.observed: list[str] = []
         self._clients: list[asyncio.StreamWriter] = []
 
     @contextlib.asynccontextmanager
     async def served(self, request_seconds: float) -> AsyncIterator[None]:
         async def answer(_: bytearray) -> tuple[web.Response, str]:
-            return web.Response(), "answered"
+            return web.Response(body=self._body), "answered"
 
         made = Bodies(
             lambda _name, result, _seconds: self.observed.append(result),
@@ -122,15 +123,38 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for(port):
     assert asked.observed == ["late"]
 
 
-async def test_large_bodies_in_memory_are_few(port):
-    """Whoever sends many large ones and finishes none keeps other large ones out, and small ones never."""
+LARGE = request(70_000) + b" " * 69_998
+"""A whole one that is not small."""
+
+
+async def test_bodies_that_never_end_keep_nobody_out(port):
+    """A whole body waiting for them would be late, and the API server would store the pod without its affinity."""
     asked = Asked(port)
     async with asked.served(request_seconds=PATIENCE_SECONDS):
-        for _ in range(MAX_LARGE_BODIES + 4):
-            await asked.send(request(3_000_000))
-        assert b" 200 " in await (await asked.send(request())).readline()
-        large = await asked.send(request(100_000) + b" " * 99_998)
-        assert b" 200 " in await (await asked.send(request())).readline()
-        assert asked.observed == ["answered"] * 2
-        asked.break_off(MAX_LARGE_BODIES + 4)
-        assert b" 200 " in await large.readline()
+        for _ in range(24):
+            await asked.send(LARGE[:-1])
+        assert b" 200 " in await (await asked.send(LARGE)).readline()
+        assert asked.observed == ["answered"]
+
+
+async def test_large_bodies_in_memory_are_few(port):
+    """The oldest is given up, so whoever sends many and ends none loses its own."""
+    asked, part = Asked(port), request(3_000_000) + b" " * 2_000_000
+    async with asked.served(request_seconds=PATIENCE_SECONDS):
+        oldest = await asked.send(part)
+        for _ in range(MAX_TRANSIT_BYTES // 2_000_000):
+            await asked.send(part)
+        assert b" 408 " in await oldest.readline()
+        assert b" 200 " in await (await asked.send(LARGE)).readline()
+        assert asked.observed == ["late", "answered"]
+
+
+async def test_an_answer_that_nobody_reads_is_given_up_for_another(port):
+    asked = Asked(port, ANSWER)
+    async with asked.served(request_seconds=PATIENCE_SECONDS):
+        unread = await asked.send(request())
+        unread._transport.pause_reading()
+        await until(lambda: asked.observed)
+        assert await received_bytes(await asked.send(request())) >= len(ANSWER)
+        unread._transport.resume_reading()
+        assert await received_bytes(unread) < len(ANSWER)

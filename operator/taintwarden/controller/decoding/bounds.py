@@ -1,68 +1,75 @@
 """What one object may weigh. The API server limits it to 1.5 MB and nothing else; what counts stays in memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-from taintwarden.engine.model import Owner
+from taintwarden.api.tolerations import PATH
+from taintwarden.engine.model import Owner, Toleration, Tolerations
 from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.wire.kinds import (
     MAX_OF_A_POD,
-    MAX_SPREAD_CONSTRAINTS,
     OwnerReference,
     PodObject,
     SelectorObject,
-    SpreadObject,
 )
 
 MAX_NAME = 317
 """Of a kind with its group, a name or a UID: longer than those of any object that exists."""
+MIN_TEXT = 64
+"""What a short text counts for: it takes as much memory of its own."""
+MAX_CHARACTERS = MAX_OF_A_POD * MIN_TEXT
+"""Maximum size of what is kept of one pod, more than pods that are meant to run have."""
+TOLERATES_ALL: Final = Tolerations(annotated=(Toleration(operator="Exists"),))
+"""The tolerations of a pod that is too large. So no taint evicts it on data that were cut, but a quarantine does, which
+accepts no toleration. They are extended ones, so that no profile narrows them.
+"""
 MAX_SELECTED = 1_000
 """Labels, keys and values of one selector: more than any that was written by hand."""
 
 
-def labels(obj: PodObject) -> Mapping[str, str]:
-    """The labels of a pod that count: the first ones by key."""
-    found = obj.metadata.labels
-    return found if len(found) <= MAX_OF_A_POD else dict(sorted(found.items())[:MAX_OF_A_POD])
-
-
 def claims(obj: PodObject) -> list[str]:
-    """The names of the claims of a pod of a PodGroup, of which the first ones count."""
+    """The names of the claims of a pod of a PodGroup."""
     named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if obj.spec.scheduling_group else ()
     return [one.resource_claim_name for one in named if one.resource_claim_name]
 
 
-def spread(obj: PodObject) -> list[SpreadObject]:
-    """The topology spread constraints of a pod that count: the first ones whose selectors are small together."""
-    left, found = MAX_OF_A_POD, []
-    for one in obj.spec.topology_spread_constraints[:MAX_SPREAD_CONSTRAINTS]:
-        if (size := _size_of_spread(one)) <= left:
-            left -= size
-            found.append(one)
-    return found
+def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
+    """Why a pod is too large, in its largest field; None if it is not. ``extended``: the tolerations it annotates."""
+    texts = _texts(obj, extended)
+    sizes = {path: sum(max(len(text), MIN_TEXT) for text in found) for path, found in texts.items()}
+    if (size := sum(sizes.values())) <= MAX_CHARACTERS:
+        return None
+    reason = (
+        f"labels, tolerations, selectors and claims of the pod have {size} characters, of which each text counts for "
+        f"{MIN_TEXT} or more, and at most {MAX_CHARACTERS} are kept: the pod counts as one without them that tolerates "
+        "every taint"
+    )
+    largest = max(sizes, key=sizes.__getitem__)
+    return FieldError(largest, sizes[largest], reason, "shorten this field")
 
 
-def _size_of_spread(one: SpreadObject) -> int:
-    selector = one.label_selector
-    return len(one.match_label_keys) + (0 if selector is None else size_of_selector(selector))
+def _texts(obj: PodObject, extended: Iterable[Toleration]) -> dict[str, list[str]]:
+    """What is kept of a pod, by field: a label with its value is one text."""
+    spread = obj.spec.topology_spread_constraints
+    selectors = [one.label_selector for one in spread if one.label_selector is not None]
+    requirements = [part for one in selectors for part in one.match_expressions]
+    return {
+        "metadata.labels": [key + value for key, value in obj.metadata.labels.items()],
+        "spec.tolerations": list(_texts_of(obj.spec.tolerations)),
+        PATH: list(_texts_of(extended)),
+        "spec.topologySpreadConstraints": [
+            *(text for one in spread for text in (one.topology_key, *one.match_label_keys)),
+            *(text for one in selectors for text in (*one.match_labels, *one.match_labels.values())),
+            *(text for one in requirements for text in (one.key, *one.values)),
+        ],
+        "spec.resourceClaims": claims(obj),
+    }
 
 
-def faults(obj: PodObject) -> Iterator[FieldError]:
-    """What of a pod does not count."""
-    for path, items in (
-        ("metadata.labels", obj.metadata.labels),
-        ("spec.tolerations", obj.spec.tolerations),
-        ("spec.resourceClaims", claims(obj)),
-    ):
-        if len(items) > MAX_OF_A_POD:
-            reason = f"has more than {MAX_OF_A_POD} items, and only the first {MAX_OF_A_POD} count"
-            yield FieldError(path, len(items), reason)
-    size = sum(map(_size_of_spread, obj.spec.topology_spread_constraints))
-    if size > MAX_OF_A_POD:
-        reason = (
-            f"has selectors with more than {MAX_OF_A_POD} labels and values together, and the constraints beyond that "
-            "do not count"
-        )
-        yield FieldError("spec.topologySpreadConstraints", size, reason)
+def _texts_of(tolerations: Iterable[Toleration]) -> Iterator[str]:
+    for one in tolerations:
+        yield one.key + one.operator + one.value + one.effect
+        yield from one.values
 
 
 def owner(kind: str, reference: OwnerReference) -> Owner:

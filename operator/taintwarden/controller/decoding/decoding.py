@@ -43,7 +43,7 @@ from taintwarden.fields.text import printable
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION
 from taintwarden.kube.wire.kinds import (
     FINISHED,
-    MAX_OF_A_POD,
+    MAX_SPREAD_CONSTRAINTS,
     MAX_TAINTS,
     BudgetObject,
     NodeObject,
@@ -126,14 +126,15 @@ class Decoder:
             or obj.status.phase in FINISHED
         ):
             return None
-        errors: tuple[FieldError, ...] = ()
-        if annotations.tolerations is not None:
-            _, errors = self._parse(annotations.tolerations)
+        found = self.bound(obj)
+        extended, errors = self._extended(annotations)
         opting_out = _opting_out(annotations)
-        ignored = (*bounds.faults(obj), *(check_opt_outs(opting_out) if opting_out else ()))
+        ignored = tuple(check_opt_outs(opting_out)) if opting_out else ()
+        if found.shared.tolerations == bounds.TOLERATES_ALL and (fault := bounds.fault(obj, extended)):
+            ignored = (fault, *ignored)
         if errors or ignored:
             self._report(PodIssue(meta.name, meta.namespace, meta.uid, errors, ignored))
-        return self.bound(obj)
+        return found
 
     def bound(self, obj: PodObject) -> Pod:
         """A pod that is bound to a node, whether or not there is something to evict.
@@ -158,29 +159,32 @@ class Decoder:
         """What the pod shares with others of its workload. It need not run, nor have a name yet."""
         meta, spec = obj.metadata, obj.spec
         annotations = meta.annotations or NO_ANNOTATIONS
-        extended: tuple[Toleration, ...] = ()
-        if annotations.tolerations is not None:
-            extended, _ = self._parse(annotations.tolerations)
+        extended, _ = self._extended(annotations)
+        is_too_large = bounds.fault(obj, extended) is not None
+        labels = {} if is_too_large else meta.labels
         # Its kind is not interned: Python 3.12 never frees what is interned, and a tenant may write any kind.
         owner = next((bounds.owner(_kind_of(one), one) for one in meta.owner_references if one.controller), None)
         opting = _opting_out(annotations)
         opted = opt_outs(opting.__getitem__) if opting else NONE
-        labels = bounds.labels(obj)
         return self._interner.pod_class(
             intern(meta.namespace),
             labels,
-            Tolerations(tuple(spec.tolerations[:MAX_OF_A_POD]), extended),
+            bounds.TOLERATES_ALL if is_too_large else Tolerations(tuple(spec.tolerations), extended),
             priority=spec.priority or 0,
             daemon_set=owner is not None and owner.kind.partition(".")[0] == "DaemonSet",
             do_not_evict=opted.evictions,
             do_not_disrupt=opted.disruptions,
             protected_seconds=opted.protected_seconds,
             owner=owner,
-            spread=spread(bounds.spread(obj), labels),
+            spread=() if is_too_large else spread(spec.topology_spread_constraints[:MAX_SPREAD_CONSTRAINTS], labels),
             grace_seconds=spec.termination_grace_period_seconds,
             local_storage=spec.has_local_storage,
-            group=_group(obj),
+            group=None if is_too_large else _group(obj),
         )
+
+    def _extended(self, annotations: PodAnnotations) -> tuple[tuple[Toleration, ...], tuple[FieldError, ...]]:
+        """The tolerations of the annotation, and what is wrong with it."""
+        return ((), ()) if annotations.tolerations is None else self._parse(annotations.tolerations)
 
     def _shared_class(self, obj: ShapedPod) -> PodClass:
         shape: Shape[PodClass] = obj.shape
@@ -237,7 +241,7 @@ class Decoder:
 
 def _group(obj: PodObject) -> SchedulingGroup | None:
     """The PodGroup of a pod, with the names of the claims in which the pod names one that exists."""
-    group, claims = obj.spec.scheduling_group, set(bounds.claims(obj)[:MAX_OF_A_POD])
+    group, claims = obj.spec.scheduling_group, set(bounds.claims(obj))
     if group is None or not group.pod_group_name or not claims:
         return None
     return SchedulingGroup(group.pod_group_name, tuple(sorted(claims)))

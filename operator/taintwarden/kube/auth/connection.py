@@ -41,7 +41,7 @@ class Connection:
         self.server, self._is_tls = source.server, _checked_server(source.server).scheme == "https"
         self.origin, self.namespace = source.origin, source.namespace
         self.tls_server_name = _checked_name(source.tls_server_name)
-        self.proxy = source.proxy
+        self.proxy, self.impersonation = source.proxy, source.impersonation
         if self.proxy is not None:
             _checked_url("proxy", self.proxy)
         self._source = source

@@ -6,9 +6,10 @@ Read as client-go reads it: several files of ``KUBECONFIG`` are merged, and path
 import base64
 import binascii
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -65,6 +66,8 @@ class ClusterSource(msgspec.Struct, frozen=True):
     basic: str = ""
     """``user:password``."""
     plugin: Plugin | None = None
+    impersonation: tuple[tuple[str, str], ...] = ()
+    """Headers that name the user to act as."""
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterSource:
@@ -138,6 +141,8 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
+_HEADER_CHARACTERS = "!#$&'*+-.^_`|~"
+"""What the name of a header may have beside letters and digits; client-go escapes the rest, and the percent sign."""
 _FOLDER = "\0folder"
 """Key under which an entry remembers where its file is; no key of YAML can be this."""
 
@@ -192,7 +197,32 @@ def _source(cluster: Mapping[str, Any], user: Mapping[str, Any], environment: Ma
         token_file=_path(user, "tokenFile"),
         basic=f"{username}:{password}" if username and password else "",
         plugin=None if plugin is None else _plugin(plugin, user, cluster, server),
+        impersonation=tuple(_impersonation(user)),
     )
+
+
+def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The headers for the fields ``as`` and ``as-...``, as client-go writes them (``transport/round_trippers.go``)."""
+    name, uid = str(user.get("as") or ""), str(user.get("as-uid") or "")
+    groups, extra = user.get("as-groups") or [], user.get("as-user-extra") or {}
+    if not name and (uid or groups or extra):
+        msg = "its user has as-uid, as-groups or as-user-extra, and no as: name the user to act as"
+        raise ValueError(msg)
+    if (
+        not isinstance(groups, list)
+        or not isinstance(extra, dict)
+        or not all(isinstance(v, list) for v in extra.values())
+    ):
+        msg = "as-groups is no list, or as-user-extra no map of lists"
+        raise ValueError(msg)
+    found = [("User", name), ("Uid", uid), *(("Group", str(one)) for one in groups)]
+    found += [(f"Extra-{quote(str(key), _HEADER_CHARACTERS)}", str(one)) for key, ones in extra.items() for one in ones]
+    for header, value in found:
+        if not (value.isascii() and value.isprintable()):
+            msg = f"a value for Impersonate-{header} has a control character, or one outside ASCII"
+            raise ValueError(msg)
+        if value:
+            yield f"Impersonate-{header}", value
 
 
 def _path(entry: Mapping[str, Any], name: str) -> str:

@@ -170,7 +170,7 @@ class HttpSession:
             "method": request.method,
             "url": URL(self._connection.server.rstrip("/") + request.target(), encoded=True),
             "data": None if request.body is None else aiohttp.BytesPayload(request.body),
-            "headers": _checked(request.headers),
+            "headers": (*_checked(request.headers).items(), *self._connection.impersonation),
             "allow_redirects": False,
             # The context of now: that of before may hold certificates that have expired.
             "ssl": self._connection.ssl,

@@ -11,8 +11,8 @@ from taintwarden.engine.selectors import Requirement
 Made = TypeVar("Made")
 
 MAX_OF_A_POD = 250
-"""So many labels of one pod count, and so many of its native tolerations. The API server has no limit but 1.5 MB, and
-what counts stays in memory.
+"""Maximum number of labels, tolerations, values of selectors and claims of one pod together. The API server has no
+limit but 1.5 MB, and what counts stays in memory.
 """
 MAX_TAINTS = 250
 """So many taints of one node count: each is compared for each class of pods on it."""

@@ -15,6 +15,7 @@ from kubernetes.aio import client, config
 
 from taintwarden.api.types import GROUP, VERSION
 from taintwarden.fields.text import printable
+from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.errors import NOT_JSON, ConfigError
 from taintwarden.kube.wire.answers import decoded_flat
 from taintwarden_publisher.nodes import Node
@@ -185,7 +186,7 @@ async def configuration(kubeconfig: str | None, context: str | None) -> client.C
     """How to reach the API server: by a kubeconfig as kubectl finds it, else by the pod's service account.
 
     Raises:
-        ConfigError: there is neither.
+        ConfigError: there is neither, or the kubeconfig names a user to act as, which the official client ignores.
 
     """
     found = client.Configuration()
@@ -200,6 +201,9 @@ async def configuration(kubeconfig: str | None, context: str | None) -> client.C
             await config.load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=path, context=context, client_configuration=found
             )
+            if (await asyncio.to_thread(Connection.load, kubeconfig, context)).impersonation:
+                msg = "the publisher acts as no other user: remove the field as, and use credentials of that user"
+                raise ValueError(msg)
     except (config.ConfigException, OSError, ValueError) as error:
         msg = f"cannot use {path or 'the default kubeconfig'}: {printable(str(error), MAX_REASON)}"
         raise ConfigError(msg) from error

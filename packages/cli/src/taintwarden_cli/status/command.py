@@ -88,7 +88,8 @@ and who paused or changed a policy and how. Pods, or nodes, to which the same ha
 has each.
 
 API servers keep Events for an hour, unless configured otherwise. During a wave the operator writes Events about pods
-slowly, and drops the oldest: the numbers in `taintwarden status` are complete, this is not.
+slowly, and drops the oldest: the numbers in `taintwarden status` are complete, this is not. Every account with the
+right to create Events can forge one, such as a kubelet: for proof read the audit log of the API server.
 
 Needs the rights to list events in all namespaces and taintevictionpolicies.
 

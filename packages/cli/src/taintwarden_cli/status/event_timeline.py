@@ -25,6 +25,7 @@ CONTROLLER = "taintwarden.io/taintwarden"
 _HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
 _OF_THE_CLUSTER = ("Node", POLICY_KIND)
 """Kinds of objects that have no namespace."""
+_CAVEAT = "These are the cluster's Events: any account that may create Events can have written one."
 NAMED = 3
 """The number of pods of a group that are named."""
 
@@ -113,7 +114,7 @@ async def read_events(session: Session, reason: str = "") -> list[tuple[float, H
 
 
 def _is_ours(event: _Event) -> bool:
-    """Whether the operator may have written it. A tenant may write any Event that is about its own namespace."""
+    """Whether the operator may have written it. A tenant may write any Event about its own namespace, a kubelet any."""
     about = event.involved_object
     return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _OF_THE_CLUSTER)
 
@@ -154,6 +155,8 @@ def _parts(found: Timeline) -> Iterator[RenderableType]:
         yield Text(f"Nothing happened since {found.since}.")
         return
     yield rows(_HEADER, map(_styled, _grouped(found.happenings)))
+    yield Text("")
+    yield Text(_CAVEAT, style="dim")
 
 
 def _styled(group: list[Happening]) -> tuple[str | Text, ...]:

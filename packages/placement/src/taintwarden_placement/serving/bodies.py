@@ -3,16 +3,19 @@
 import asyncio
 import io
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial
 
 from aiohttp import web
 
 SMALL_BODY_BYTES = 64 * 2**10
-MAX_LARGE_BODIES = 4
-"""Bodies above the small size that are in memory at once, or their answers. Of small ones there are as many as
-connections.
+MAX_TRANSIT_BYTES = 12 * 2**20
+"""Maximum of larger bodies that have arrived in part, and of larger answers that are sent in part. There are as many
+small ones as connections.
 """
+MAX_DECODED = 4
+"""Maximum number of larger bodies that are decoded at once, which takes twenty times their size."""
 REQUEST_SECONDS = 3.0
 """No API server waits for longer than its webhook's timeoutSeconds, which is 2."""
 
@@ -51,7 +54,8 @@ class Bodies:
         self._answered = answered
         self._max_bytes = max_bytes
         self._request_seconds = request_seconds
-        self._large = asyncio.Semaphore(MAX_LARGE_BODIES)
+        self._transit = _Transit(MAX_TRANSIT_BYTES)
+        self._decoded = asyncio.Semaphore(MAX_DECODED)
 
     def app(self, answers: Mapping[str, Answer]) -> web.Application:
         """The web application that answers what is sent to ``/<name>``, which metrics count by this name."""
@@ -71,16 +75,22 @@ class Bodies:
             if length > self._max_bytes:
                 self._observe(name, "too-large", 0.0)
                 return declined(413, f"at most {self._max_bytes} bytes are read")
-            slot = self._large if length > SMALL_BODY_BYTES else nullcontext()
+            slot = self._decoded if length > SMALL_BODY_BYTES else nullcontext()
             response: web.Response | None = None
             try:
-                async with asyncio.timeout(self._request_seconds), slot:
-                    response = await self._give(name, answer, http, await _read(http))
-                    await _send(http, response)
+                async with asyncio.timeout(self._request_seconds) as until:
+                    with self._transit.counted(until, length) as count:
+                        body = await _read(http, count)
+                        async with slot:
+                            response = await self._give(name, answer, http, body)
+                    size = len(response.body) if isinstance(response.body, bytes) else 0
+                    with self._transit.counted(until, size) as count:
+                        count(size)
+                        await _send(http, response)
             except TimeoutError:
                 if response is None:
                     self._observe(name, "late", self._request_seconds)
-                    return declined(408, f"the body did not arrive within {self._request_seconds:g} s")
+                    return declined(408, "the body did not arrive in time")
                 if http.transport is not None:
                     http.transport.abort()  # what is not sent yet is in memory until then
             except ConnectionError:
@@ -100,12 +110,42 @@ class Bodies:
         return response
 
 
-async def _read(http: web.Request) -> bytearray:
+class _Transit:
+    """The bytes of larger bodies and answers in memory. Beyond ``most`` of them, what began first is given up.
+
+    A client that sends parts of many bodies loses its own, and a body that arrives at once never waits for them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._total = most, 0
+        self._sizes: dict[asyncio.Timeout, int] = {}
+        """Ends of requests -> bytes, in the order in which they began."""
+
+    @contextmanager
+    def counted(self, until: asyncio.Timeout, length: int) -> Iterator[Callable[[int], None]]:
+        """Count bytes of something of this length, if it is not small, until the end of the context."""
+        try:
+            yield partial(self._add, until) if length > SMALL_BODY_BYTES else lambda _: None
+        finally:
+            self._total -= self._sizes.pop(until, 0)
+
+    def _add(self, until: asyncio.Timeout, size: int) -> None:
+        self._sizes[until] = self._sizes.get(until, 0) + size
+        self._total += size
+        while self._total > self._most and len(self._sizes) > 1:
+            first = next(iter(self._sizes))
+            self._total -= self._sizes.pop(first)
+            if not first.expired():
+                first.reschedule(0.0)
+
+
+async def _read(http: web.Request, count: Callable[[int], None]) -> bytearray:
     """The body. aiohttp's own ``read`` copies it, and lets a connection buffer as much as the largest body has."""
     body = bytearray()
     try:
         while chunk := await http.content.readany():
             body += chunk
+            count(len(chunk))
     except BaseException:
         body.clear()  # the error may be kept with this frame, and so with what had arrived
         raise
