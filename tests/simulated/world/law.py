@@ -24,6 +24,7 @@ pair: [surely, perhaps].
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -1002,14 +1003,28 @@ class Judge:
         return {one.want.pod.uid for one in self.calls.values() if one.answered is None or one.doubted > now}
 
     def _stopping(self, node: str, *, surely: bool) -> int:
-        """How many pods of a node terminate, or are called for."""
+        """How many pods with a deadline terminate on a node, or are called for."""
         count, margin, leaving = 0, SEEN if surely else -SEEN, self._leaving(surely=surely)
         for uid, states in self._pods.items():
             pod = self._pod(uid, self.now - margin) if surely else self._pod(uid)
             gone = states[-1][0] if states[-1][1] is None else NEVER
-            if pod.node == node and self.now < gone - margin:
-                count += uid in leaving if pod.stops is None else self.now < pod.stops + OVERDUE_SECONDS - margin
+            if pod.node != node or self.now >= gone - margin:
+                continue
+            if pod.stops is None:
+                count += uid in leaving
+            elif self.now < pod.stops + OVERDUE_SECONDS - margin:
+                had_one = any(of == uid for _, of in self._ended)
+                is_known = had_one or self._nodes[node][-1][0] <= self.now - SEEN
+                count += (
+                    self._has_deadline(uid, pod) and is_known if surely else had_one or self._has_deadline(uid, pod)
+                )
         return count
+
+    def _has_deadline(self, uid: str, pod: Pod) -> bool:
+        """Whether a policy would evict a pod that terminates."""
+        pod = copy(pod)
+        pod.stops = None
+        return any(True for _ in self._demands(uid, pod))
 
     def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
         """Whether a workload could not spare a pod at a moment; None: not known."""
