@@ -40,17 +40,18 @@ class History:
         self.now = START + seconds
         return self
 
-    def state(self, *, there=True, well=True, leader="a", term=1):
-        self.add("state", leader=leader, term=term, there=there, well=well)
+    def state(self, *, there=True, well=True, leader="a", term=1, **more):
+        self.add("state", leader=leader, term=term, there=there, well=well, **more)
 
     def object(self, kind, name, obj):
         self.add("object", kind=kind, name=name, object=obj)
 
-    def policy(self, limits=None, *, reset=None, name="p", **spec):
+    def policy(self, limits=None, *, reset=None, name="p", reserved=None, **spec):
         self.spec = SLA | spec | {"limits": LIMITS_OFF | (limits or {})} if limits is not None or spec else self.spec
         annotations = {"taintwarden.io/guard-reset": reset} if reset else {}
         meta = {"name": name, "uid": f"uid-{name}", "annotations": annotations}
-        self.object("policies", name, {"metadata": meta, "spec": self.spec})
+        status = {} if reserved is None else {"guard": {"reserved": [{"uid": uid} for uid in reserved]}}
+        self.object("policies", name, {"metadata": meta, "spec": self.spec, "status": status})
 
     def node(self, name, value="980", *, zone="z", added=None, key="sla", uid=""):
         taint = {"key": key, "value": value, "effect": "NoExecute"} | ({"timeAdded": added} if added else {})
@@ -69,16 +70,16 @@ class History:
         self.pods[uid] = {"metadata": meta, "spec": spec, "status": {"phase": "Running", "conditions": conditions}}
         self.object("pods", uid, self.pods[uid])
 
-    def call(self, uid, code=201, body="{}", *, policy="p", verb="POST", by="a", takes=0.02, gone=True):
+    def call(self, uid, code=201, body="{}", *, policy="p", verb="POST", by="a", takes=0.02, gone=True, effect=True):
         """A call, its answer and what follows."""
         self.number += 1
         self.add("call", id=self.number, policy=policy, pod=uid, verb=verb, by=by)
         self.now += takes
-        if code == 201:
+        if code == 201 and effect:
             self.add("effect", id=self.number)
         if code is not None:
             self.add("answer", id=self.number, code=code, body=body)
-        if code == 201 and gone:
+        if code == 201 and gone and effect:
             self.object("pods", uid, None)
 
     def calls(self, *uids, every=0.0):
@@ -197,6 +198,34 @@ def test_an_old_time_counts_where_no_operator_was():
     history.at(110).state()
     history.at(111).call("x")
     assert history.breaches() == []
+
+
+def after_a_gap(value, added, tolerations=GT, grace=100):
+    """A value and its time are written while nobody watches, after 970 at 10 and 980 at 60; a leader sees it at 210."""
+    history = History({}, timing={"violationGraceSeconds": grace})
+    history.node("n", None)
+    history.pod("x", tolerations=tolerations)
+    for at, before in ((10, "970"), (60, "980")):
+        history.at(at).node("n", before)
+    history.at(120).state(there=False, well=False)
+    history.at(200).node("n", value, added=_stamp(START + added))
+    history.at(210).state()
+    return history
+
+
+@pytest.mark.parametrize("added", [40, 130, 4000])
+@pytest.mark.parametrize(("at", "found"), [(290, ["early"]), (308, []), (330, ["late"])])
+def test_a_value_counts_from_when_it_was_seen_whatever_its_time_is(added, at, found):
+    history = after_a_gap("900", added)
+    history.at(at).call("x")
+    assert history.breaches() == found
+
+
+@pytest.mark.parametrize(("added", "at", "found"), [(4000, 240, ["late"]), (130, 240, []), (130, 380, ["late"])])
+def test_only_a_later_time_that_is_not_in_the_future_adds_a_taint_anew(added, at, found):
+    history = after_a_gap("990", added, [], 150)
+    history.at(at).call("x")
+    assert history.breaches() == found
 
 
 def test_two_keys_of_one_condition_are_one_taint():
@@ -320,6 +349,15 @@ def test_a_lane_that_fails_tries_one_call():
     history.at(102.5).call(first[0], None)
     history.at(102.7).call(first[1], None)
     assert history.breaches() == ["failing"]
+
+
+@pytest.mark.parametrize(("at", "found"), [(112, ["calls"]), (115.5, []), (125, ["late"])])
+def test_no_lane_calls_while_the_lease_is_not_renewed(at, found):
+    history = violated()
+    history.at(99).state(renews=False)
+    history.at(115).state()
+    history.at(at).call("x")
+    assert history.breaches() == found
 
 
 def test_a_hard_deadline_tries_every_two_seconds():
@@ -649,6 +687,64 @@ def test_a_row_is_of_all_taints():
     assert bouncing(10, 20, 30, 40, others=[flag]).breaches() == ["bounce"]
 
 
+@pytest.mark.parametrize(("again", "found"), [(103, ["budget"]), (107, []), (122, ["late"])])
+def test_an_eviction_that_was_accepted_without_effect_is_due_again(again, found):
+    history = violated()
+    history.at(101).call("x", effect=False)
+    history.at(again).call("x")
+    assert history.breaches() == found
+
+
+@pytest.mark.parametrize(("again", "found"), [(112, []), (140, ["late"])])
+def test_a_pod_that_an_older_store_brings_back_is_due_again(again, found):
+    history = violated()
+    history.at(101).call("x")
+    history.at(105).add("forgot", name="")
+    history.node("n", "940")
+    history.pod("x", creationTimestamp=_stamp(START))
+    history.at(again).call("x")
+    assert history.breaches() == found
+
+
+def test_a_pod_that_leaves_is_not_called_again():
+    history = violated()
+    history.at(101).call("x", gone=False)
+    history.pod("x", deletionTimestamp=_stamp(START + 131))
+    history.at(110).call("x")
+    assert history.breaches() == ["twice"]
+
+
+MIGRATES = '{"message": "admission webhook \\"x\\" denied the request: Eviction triggered migration"}'
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "found"),
+    [(429, MIGRATES, ["workload"]), (403, DENIED, ["workload"]), (201, "{}", ["workload"]), (500, "no", [])],
+)
+def test_pods_in_the_hands_of_a_webhook_are_missing(code, body, found):
+    history = History({"perWorkload": {"maxUnavailable": 1}})
+    history.node("n")
+    history.object("workloads", "w", {"spec": {"replicas": 3}})
+    names = many(history, "a", 3, owner="w")
+    history.at(100).node("n", "940")
+    history.at(101).call(names[0], code, body, effect=False)
+    history.at(102.5).call(names[1])
+    assert history.breaches() == found
+
+
+def test_a_pod_that_no_webhook_moves_is_missing_for_ten_minutes():
+    history = History({"perWorkload": {"maxUnavailable": 1}})
+    history.node("n")
+    history.object("workloads", "w", {"spec": {"replicas": 3}})
+    names = many(history, "a", 3, owner="w")
+    history.at(100).node("n", "940")
+    history.at(101).call(names[0], 429, MIGRATES)
+    for at in (107, 118, 139, 180, 240, 301, 362, 423, 484, 545, 606, 667, 728):
+        history.at(at).call(names[0], 429, MIGRATES)
+    assert history.breaches(750) == []
+    assert history.breaches(850) == ["late"]
+
+
 # -- the guard --------------------------------------------------------------------------------------------------------
 
 GUARD = {"guard": {"maxPercent": 10, "minPods": 10}}
@@ -678,6 +774,84 @@ def test_a_wave_above_it_is_held_before_its_first_eviction():
     assert history.breaches(400) == []
     history.at(104).call(first[0])
     assert history.breaches() == ["guard"]
+
+
+def test_a_pod_that_leaves_after_a_failed_call_was_evicted():
+    history, first = wave(5)
+    for uid in first:
+        history.at(103).call(uid, 429, MIGRATES)
+    for uid in first:
+        history.at(106).object("pods", uid, None)
+    history.at(110)
+    more = many(history, "b", 6)
+    history.at(115).call(more[0])
+    assert history.breaches() == ["guard"]
+
+
+def test_a_pod_that_leaves_after_its_budget_refused_it_was_not():
+    history, first = wave(5)
+    for uid in first:
+        history.at(103).call(uid, 429, BUDGET)
+    for uid in first:
+        history.at(106).object("pods", uid, None)
+    history.at(110)
+    more = many(history, "b", 6)
+    history.at(114).calls(*more)
+    assert history.breaches() == []
+
+
+@pytest.mark.parametrize(("number", "found"), [(5, []), (6, ["guard"])])
+def test_failed_calls_reserve_half_of_the_allowance_for_one_namespace(number, found):
+    history, first = wave(8)
+    for uid in first[:number]:
+        history.at(history.now - START + 3).call(uid, 429, MIGRATES)
+    assert [one for one in history.breaches() if one == "guard"] == found
+
+
+@pytest.mark.parametrize(("reserved", "found"), [(["a000"], []), ([], ["guard"])])
+def test_an_eviction_is_stored_before_its_call(reserved, found):
+    history, first = wave(1)
+    history.policy(reserved=reserved)
+    history.at(103).call(first[0])
+    assert history.breaches() == found
+
+
+@pytest.mark.parametrize(("replaced", "found"), [(True, ["guard"]), (False, [])])
+def test_evicted_pods_count_until_they_are_replaced(replaced, found):
+    """Of 60 pods 12 may go, of 54 only 10."""
+    history = History({"guard": {"minPods": 1, "maxPercent": 20}})
+    for name in ("n", "k", "m"):
+        history.node(name)
+    first, second = (many(history, "a", 6, node=node, prefix=node, owner="w") for node in ("n", "k"))
+    rest = many(history, "b", 48, node="m")
+    history.at(100).node("n", "940")
+    history.at(103).calls(*first)
+    for uid in rest[:6] if replaced else ():
+        history.at(110).object("pods", uid, None)
+    if replaced:
+        many(history, "a", 6, node="m", prefix="r", owner="w")
+    history.at(130).node("k", "940")
+    history.at(133).calls(*second)
+    assert history.breaches() == found
+
+
+def test_what_grew_after_the_trip_is_held_by_the_next_leader():
+    history, _, second = wave(16, 8)
+    for uid in second[:5]:
+        history.at(120).object("pods", uid, None)
+    history.at(125).state(leader="b", term=2)
+    history.at(190).call(second[7], by="b")
+    assert history.breaches() == ["guard"]
+
+
+@pytest.mark.parametrize(("at", "found"), [(165, []), (190, ["late"])])
+def test_growth_of_the_largest_namespace_delays_no_other(at, found):
+    history, _, second = wave(16, 4)
+    for index in range(10):
+        history.at(100 + 9 * index).pod(f"drip{index}")
+        history.facts[-1]["object"]["metadata"]["namespace"] = "a"
+    history.at(at).calls(*second)
+    assert history.breaches() == found
 
 
 def test_ten_namespaces_are_held_together():
@@ -878,6 +1052,13 @@ def test_nothing_leaves_when_every_zone_is_full():
     history.at(104).call(names[0])
     assert history.breaches() == ["zone"]
     assert zones(4, 3)[0].breaches(200) == ["late"]
+
+
+def test_nothing_leaves_when_all_nodes_of_small_zones_are_unhealthy():
+    history, names = zones(1, 1, 1, total=1)
+    assert history.breaches(400) == []
+    history.at(104).call(names[0])
+    assert history.breaches() == ["zone"]
 
 
 def test_two_nodes_are_no_zone():

@@ -172,10 +172,12 @@ class Engine:
     def _pod(self, uid: str, obj: world.Pod | None, before: world.Pod | None) -> events.Event | None:
         if obj is None:
             return None if before is None or not before.node else events.PodGone(uid, before.node)
-        pod = self._decoder.pod(msgspec.convert(jsons.pod(obj), PodObject))
+        found = msgspec.convert(jsons.pod(obj), PodObject)
+        pod = self._decoder.pod(found)
         if pod is not None:
             return events.PodSeen(pod)
-        return events.PodGone(uid, obj.node, obj.stopping_until) if obj.node else None
+        leaving = self._decoder.bound(found) if obj.stopping_until is not None else None
+        return events.PodGone(uid, obj.node, obj.stopping_until, leaving) if obj.node else None
 
     def _workload(self, workload: world.Workload | None, *, gone: bool) -> list[Order]:
         if workload is None or not is_watched(workload):
@@ -283,6 +285,8 @@ class Engine:
             return self.step(events.Settled(order.key, Outcome.NOT_SENT))
         if order.what == "check":
             return self.step(events.NodeChecked(order.key))
+        if order.what == "check-pod":
+            return self.pod_checked(order.key, None)
         return self.step(events.Written(order.raw, WriteOutcome.FAILED))
 
     def written(self, order: Order, outcome: str, version: int) -> list[Order]:

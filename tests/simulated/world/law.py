@@ -24,6 +24,7 @@ pair: [surely, perhaps].
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -128,10 +129,8 @@ class Bucket:
     def __init__(self, rate: float, burst: float, began: float, now: float) -> None:
         self.rate, self.burst, self.at = rate, burst, now
         self.most, self.least = min(self.burst, (now - began + MOMENT / 2) * rate), 0.0
-        self.since: float | None = None
-        """Since when there surely is one."""
-        self.known = 0.0
-        """When its limits are known."""
+        self.since: float | None = None  # since when there surely is one
+        self.known = 0.0  # when its limits are known
 
     def resize(self, rate: float, burst: float, now: float) -> None:
         """A changed limit is known within ``SEEN``; it adds no tokens."""
@@ -270,9 +269,8 @@ class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
     def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
-        self.settings, self.began = rules.limits["guard"], now
-        self.could = 0
-        """How many pods the policy could evict now."""
+        self.settings = rules.limits["guard"]
+        self.could = 0  # how many pods the policy could evict now
         self.people: list[tuple[float, int, int]] = []
         """Since when ``A`` is a share of how many pods, at the least and at the most."""
         self.missing: tuple[dict[str, tuple[str, float]], ...] = ({}, {})
@@ -281,32 +279,22 @@ class Guard:
         self.gone: list[tuple[float, str, str, bool]] = []
         """When it evicted whom: UID, namespace, and whether that is sure."""
         self.released = released
-        self.paused = -NEVER
-        """When its policy was paused last: whether a wave has grown meanwhile is not known."""
-        self.above: float | None = None
-        """Since when the sum is surely above the allowance."""
-        self.held: dict[str, str] = {}
-        """What it surely counted since it tripped: UID -> namespace."""
-        self.most: Counter[str] = Counter()
-        """By namespace the most of them at a time."""
+        self.paused = -NEVER  # when its policy was paused last: whether a wave has grown meanwhile is not known
+        self.above: float | None = None  # since when the sum is surely above the allowance
+        self.held: dict[str, str] = {}  # what it surely counted since it tripped: UID -> namespace
+        self.most: Counter[str] = Counter()  # by namespace the most of them at a time
         self.maybe: dict[str, tuple[float, str, float]] = {}
         """What it may have counted: UID -> when last, the namespace, and when first."""
-        self.grown: tuple[dict[str, float], dict[str, float]] = ({}, {})
-        """When a namespace grew last in these two."""
-        self.restarted = now
-        """When a process began to count."""
-        self.tripped: float | None = None
-        """Since when it may be tripped."""
-        self.used: set[str] = set()
-        """UIDs of evictions of the window, or reserved, that may count."""
-        self.allowed = 0
-        """What the allowance surely is."""
-        self.alone: dict[str, float] = {}
-        """Namespace -> when it may have been the only one that is held."""
+        self.grown: tuple[dict[str, float], dict[str, float]] = ({}, {})  # when a namespace grew last in these two
+        self.restarted = now  # when a process began to count
+        self.tripped: float | None = None  # since when it may be tripped
+        self.due: Collection[str] = ()  # UIDs of the pods that had to leave when it was looked at last
+        self.used: set[str] = set()  # UIDs of evictions of the window, or reserved, that may count
+        self.allowed = 0  # what the allowance surely is
+        self.alone: dict[str, float] = {}  # namespace -> when it may have been the only one that is held
         self.narrow: dict[str, None] = {}
         """Those to which it may have narrowed since others had more than half of the allowance."""
-        self.wide: dict[str, float] = {}
-        """Namespace -> since when others have more."""
+        self.wide: dict[str, float] = {}  # namespace -> since when others have more
         self.only, self.single = "", now
         """The only one that is held, surely; and when pods of another one may have been due last."""
 
@@ -359,9 +347,6 @@ class Guard:
             for uid, one in self.asked.items()
             if now - one.first < window and not (uid in known or uid not in self.due if surely else known.get(uid))
         }
-
-    due: Collection[str] = ()
-    """UIDs of the pods that had to leave when it was looked at last."""
 
     def ask(self, pod: Pod, now: float) -> str:
         """A call for a pod is decided on. Returns what is wrong with that."""
@@ -525,17 +510,13 @@ class Judge:
         self.wants: dict[tuple[str, str], Want] = {}
         self.calls: dict[Any, Call] = {}
         self.evicted: list[Call] = []
-        self._nodes: dict[str, list[tuple[float, Node | None]]] = defaultdict(list)
-        """States of nodes and devices."""
+        self._nodes: dict[str, list[tuple[float, Node | None]]] = defaultdict(list)  # states of nodes and devices
         self._known: dict[str, tuple[Any, list[State]]] = {}
         self._pods: dict[str, list[tuple[float, Pod | None]]] = defaultdict(list)
-        self._there: list[list[float]] = []
-        """Times in which an operator follows nodes without a gap."""
+        self._there: list[list[float]] = []  # times in which an operator follows nodes without a gap
         self._forgotten: dict[str, float] = {}
-        self._objects: dict[str, dict[str, Any]] = defaultdict(dict)
-        """Of other kinds, as they are now."""
-        self._answers: dict[str, tuple[Any, float]] = {}
-        """What a budget answers, for which pods, and since when."""
+        self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
+        self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
         self._unseen: dict[str, float] = {}
         """Until when a budget may count an accepted eviction of a pod that was leaving already."""
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
@@ -552,30 +533,23 @@ class Judge:
         self._overall = overall
         self._reads: dict[str, float] = {}
         """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
-        self._leader, self._term, self._well = "", 0, 0.0
-        """Who leads, and since when all is well; NEVER: it is not."""
-        self._done: set[str] = set()
-        """UIDs of pods that an answer says to be gone, or to leave."""
-        self._accepted: dict[str, float] = {}
-        """UID -> when its eviction was accepted last."""
+        self._leader, self._term, self._well = "", 0, 0.0  # who leads, and since when all is well; NEVER: it is not
+        self._done: set[str] = set()  # UIDs of pods that an answer says to be gone, or to leave
+        self._accepted: dict[str, float] = {}  # UID -> when its eviction was accepted last
         self._hands: dict[str, tuple[float, int]] = {}
         """UID -> when a webhook took its eviction over, and in which term."""
         self._former: dict[str, float] = {}
         """UIDs of pods that are called for since an earlier term, and until when that may be."""
         self._pause, self._renews = [0.0, 0.0], (True, 0.0)
         """Until when the server asks for a pause; and whether the Lease is renewed, since when. All lanes wait."""
-        self._extra = 0.0
-        """By how many calls lanes that fail had more than a quarter."""
-        self.rows: Counter[str] = Counter()
-        """Rows of the table that may have held a pod."""
-        self._changed: dict[str, None] = {}
-        """UIDs of pods that have to be judged anew."""
+        self._extra = 0.0  # by how many calls lanes that fail had more than a quarter
+        self.rows: Counter[str] = Counter()  # rows of the table that may have held a pod
+        self._changed: dict[str, None] = {}  # UIDs of pods that have to be judged anew
         self._is_recounted = self._is_zoned = False
         self._rules_changed = 0.0
         self._had_wants, self._ticked, self._began = False, 0.0, 0.0
         self._due_lanes: set[tuple[str, str, bool]] = set()
-        self._failing = 0
-        """How many lanes may fail."""
+        self._failing = 0  # how many lanes may fail
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -598,6 +572,8 @@ class Judge:
     def _pass(self, at: float) -> None:
         if at > self.now:
             self._settle()
+            if not self.wants and not self._is_recounted:
+                self._look_at_guards()
         quiet_from = self.now + 20 * TICK
         while (self.wants or self._had_wants) and self._ticked + TICK <= at:
             step = TICK if self._ticked < quiet_from else min(4 * TICK, at - self._ticked)
@@ -657,7 +633,7 @@ class Judge:
             if guard is None:
                 guard = Guard(rules, self._released[rules.uid], self.now)
             elif before is not None and before.spec != rules.spec:  # what it counted remains, and may fit now
-                guard.settings, guard.began, guard.held, guard.above = rules.limits["guard"], self.now, {}, None
+                guard.settings, guard.held, guard.above = rules.limits["guard"], {}, None
             self._guards[rules.uid] = guard
         if before is not None and rules.reset != before.reset:  # it is asked for, or was granted
             self._release(rules)
@@ -665,7 +641,8 @@ class Judge:
             if key[0] == name:
                 if want.rules.enforces and not rules.enforces and want.due.early <= self.now + self.skew:
                     self._ended[key] = self.now, want
-                want.rules, want.free, want.ready = rules, None, None
+                is_same = before is not None and before.spec == rules.spec
+                want.rules, want.free, want.ready = rules, *((want.free, want.ready) if is_same else (None, None))
 
     def _release(self, rules: Rules) -> None:
         """A person releases what is held, or that was granted: what is held by then may be released, too."""
@@ -746,7 +723,9 @@ class Judge:
                 continue  # in spite of them
             self._breach(row, want.pod.uid, f"{want.rules.name} called for {want.pod.uid} {sentence}")
         self._turns(call)
-        guard = self._guards.get(want.rules.uid)
+        guard, stored = self._guards.get(want.rules.uid), self.policies.get(want.rules.name, want.rules).reserved
+        if stored is not None and guard is not None and not {want.pod.uid} & {*stored, *guard.released}:
+            self._breach("guard", want.pod.uid, f"{want.rules.name} called for {want.pod.uid}, which is not reserved")
         if guard is not None and (wrong := guard.ask(want.pod, self.now)):
             self._breach("guard", want.rules.name, f"{want.rules.name}: {wrong}")
         self.calls[fact["id"]] = lane.air[fact["id"]] = call
@@ -1024,25 +1003,38 @@ class Judge:
         return {one.want.pod.uid for one in self.calls.values() if one.answered is None or one.doubted > now}
 
     def _stopping(self, node: str, *, surely: bool) -> int:
-        """How many pods of a node terminate, or are called for."""
+        """How many pods with a deadline terminate on a node, or are called for."""
         count, margin, leaving = 0, SEEN if surely else -SEEN, self._leaving(surely=surely)
         for uid, states in self._pods.items():
             pod = self._pod(uid, self.now - margin) if surely else self._pod(uid)
             gone = states[-1][0] if states[-1][1] is None else NEVER
-            if pod.node == node and self.now < gone - margin:
-                count += uid in leaving if pod.stops is None else self.now < pod.stops + OVERDUE_SECONDS - margin
+            if pod.node != node or self.now >= gone - margin:
+                continue
+            if pod.stops is None:
+                count += uid in leaving
+            elif self.now < pod.stops + OVERDUE_SECONDS - margin:
+                had_one = any(of == uid for _, of in self._ended)
+                is_known = had_one or self._nodes[node][-1][0] <= self.now - SEEN
+                count += (
+                    self._has_deadline(uid, pod) and is_known if surely else had_one or self._has_deadline(uid, pod)
+                )
         return count
+
+    def _has_deadline(self, uid: str, pod: Pod) -> bool:
+        """Whether a policy would evict a pod that terminates."""
+        pod = copy(pod)
+        pod.stops = None
+        return any(True for _ in self._demands(uid, pod))
 
     def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
         """Whether a workload could not spare a pod at a moment; None: not known."""
         owner, share = want.pod.owner, want.rules.limits.get("workload")
-        hands = {uid for uid, (at, term) in self._hands.items() if self._has_hand(at, term, surely=surely)}
-        if (
-            owner is None
-            or share is None
-            or not want.pod.ready
-            or self._hands.get(want.pod.uid, (0.0, 0))[1] == self._term
-        ):
+        first = self.now - HAND_SECONDS + (SLACK if surely else -POD_SECONDS[1])
+        hands = {
+            uid for uid, (began, term) in self._hands.items() if began > first and (term == self._term or not surely)
+        }
+        is_missing = not want.pod.ready or self._hands.get(want.pod.uid, (0.0, 0))[1] == self._term
+        if owner is None or share is None or is_missing:
             return False
         if owner["uid"] not in self._objects["workloads"]:
             return None
@@ -1056,11 +1048,6 @@ class Judge:
                 ready += pod.ready and pod.stops is None and uid not in gone
         spare = max(1, share if isinstance(share, int) else wanted * int(share.rstrip("%")) // 100)
         return wanted - ready + 1 > spare
-
-    def _has_hand(self, since: float, term: int, *, surely: bool) -> bool:
-        """Whether a pod counts as missing since a webhook took its eviction over: in memory only."""
-        ends = since + HAND_SECONDS + (-SLACK if surely else POD_SECONDS[1])
-        return self.now < ends and (term == self._term or not surely)
 
     def _is_uncounted(self, want: Want) -> bool:
         """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""

@@ -42,7 +42,7 @@ def taken(d: Draw) -> None:
 
 
 def large(d: Draw) -> None:
-    """The status of some pods fills an object of etcd: their evictions are answered 500 at once; or all are."""
+    """The status of some pods fills an object of etcd: their evictions are answered 500. Or all requests are."""
     d.cluster(3, namespaces=2)
     d.namespaces += [d.name("ns") for _ in range(d.pick((1, 8, 16)))]
     for namespace in d.namespaces[2:]:

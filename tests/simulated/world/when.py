@@ -148,6 +148,9 @@ class Rules:
         self.reclaim = spec["reclaim"]["deadlineSeconds"] if "reclaim" in spec else None
         self.reset = (meta.get("annotations") or {}).get("taintwarden.io/guard-reset")
         self.limits: dict[str, Any] = spec.get("limits", {})
+        record = obj.get("status", {}).get("guard")
+        self.reserved = None if record is None else {one["uid"] for one in record.get("reserved", ())}
+        """UIDs of the evictions that the stored record of its guard has; None: there is none."""
 
 
 def matches(selector: Json, labels: Json) -> bool:

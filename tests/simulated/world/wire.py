@@ -32,8 +32,8 @@ class Weather:
 
     ``behaviour``: ``connect`` (waits before its socket), ``slow`` (before its effect), ``slow-answer``, ``hang`` (a
     webhook that times out), ``deny`` (one that denies), ``postpone`` (one that migrates), ``throttle`` (flow
-    control), ``error`` (500), ``large`` (etcd refuses the pod), ``drop`` (no effect, no answer), ``lost`` (an effect,
-    no answer), ``late`` (the effect comes after its caller gave up), ``twice`` (the effect comes twice).
+    control), ``error`` (500), ``large`` (etcd refuses the pod), ``drop`` (no effect, no answer), ``lost`` (an
+    effect, no answer), ``late`` (the effect comes after its caller gave up), ``twice`` (the effect comes twice).
 
     Webhooks that evict the pod themselves, ``seconds`` later (0: never): ``dry-run`` (the answer is 201), ``migrate``
     (429), ``take`` (403).
