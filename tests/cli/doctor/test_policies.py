@@ -208,11 +208,12 @@ def test_a_key_whose_values_are_compared_is_on_no_node(world):
     [
         [observed(key="sla")],
         [observed(key="aws-node-termination-handler/spot-itn")],
+        [observed(taints=[{"key": "example.com/removed", "valueType": "String"}])],
         [observed(key="node.kubernetes.io/out-of-service")],
         [observed(key="slo"), observed(name="other", key="sla")],
         [observed(key="example.com/*")],
     ],
-    ids=["present", "signal", "system-taint", "another-policy-has-it", "pattern"],
+    ids=["present", "signal", "signal-with-a-text", "system-taint", "another-policy-has-it", "pattern"],
 )
 def test_a_key_that_may_come_is_left_in_peace(world):
     node = named("a1", taint("980"), taint("", "node.kubernetes.io/unschedulable", "NoSchedule"))
