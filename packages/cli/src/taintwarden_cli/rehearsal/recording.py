@@ -95,13 +95,19 @@ class Recording:
     def end_with_node(self, pod: Pod) -> PlannedPod | None:
         """A pod that ends now since its node is removed; None if it has left before, or need not leave any more."""
         planned = self._pods.get(pod.uid)
-        return planned if planned is not None and planned.fate is PlannedFate.ENDS else None
+        if planned is None or planned.fate is not PlannedFate.ENDS:
+            return None
+        if not self._view.claims(pod.uid):  # a change has removed the taint
+            del self._pods[pod.uid]
+            return None
+        return planned
 
     def end(self, now: Instant, places: Places) -> dict[str, Any]:
         """The part of a :class:`~.plan.Plan` that is about pods and guards."""
         first = {claim.pod.uid: claim for claim in reversed([*self._acting()])}
         for claim in reversed(first.values()):
-            self._stay(claim, now.wall, places)
+            if claim.phase is not Phase.LEAVING:
+                self._stay(claim, now.wall, places)
         pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
         return numbers(pods) | {
             "pods": pods,
