@@ -398,7 +398,10 @@ async def test_a_taint_that_the_change_removes_ends_no_pod(removed, run):
 async def test_pods_with_less_time_to_stop_are_counted_and_call_for_a_person(cluster, run):
     replace_policy(cluster, reclaim={"deadlineSeconds": 20})
     result = await run("plan", "--node", "a1", *DROP)
-    assert (result.exit_code, "Cut the grace of 3 pods, by the end of the node" in " ".join(result.stdout.split())) == (10, True)
+    assert (result.exit_code, "Cut the grace of 3 pods, by the end of the node" in " ".join(result.stdout.split())) == (
+        10,
+        True,
+    )
 
 
 async def test_deadline_beyond_the_horizon_is_later(cluster, run):
