@@ -1,10 +1,23 @@
 """Policies that act first on the taints of another one, so that it has no effect on the pods that both select."""
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from taintwarden.api.policies import parse_policy
 from taintwarden.engine.evaluate import acting_on
 from taintwarden.engine.model import Mode, Policy, Taint
 from taintwarden.engine.selectors import LabelSelector, SelectorOperator
+from taintwarden.fields.field_errors import InvalidObject
+
+
+def valid_policies(stored: Iterable[Mapping[str, Any]]) -> list[Policy]:
+    """Those that can be read."""
+    found = list[Policy]()
+    for one in stored:
+        with contextlib.suppress(InvalidObject):
+            found.append(parse_policy(one))
+    return found
 
 
 def acting_first(policy: Policy, policies: Iterable[Policy]) -> Iterator[tuple[Policy, str]]:

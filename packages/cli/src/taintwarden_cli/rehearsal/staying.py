@@ -8,7 +8,7 @@ from taintwarden.engine.evaluate import Kind, exclusion
 from taintwarden.engine.machine import NodeView, View
 from taintwarden.engine.model import Pod, PodClass, Policy, Taint, TaintSelector
 
-NO_POLICY, NO_TAINT = "no policy for its taints", "no taint"
+NO_POLICY, NO_TAINT, STATIC = "no policy for its taints", "no taint", "static"
 OTHER_EFFECT, OPTED_OUT_NODE, INVALID = "other effect", "node opted out", "value cannot be compared"
 _EXCLUDED = {
     "the pod opts out with": "opted out",
