@@ -131,7 +131,9 @@ def test_definitions_of_the_first_place_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("labels", [{"run": "mine"}, {"app": "web"}])
-async def test_a_pod_of_a_user_comes_and_goes(cluster: LocalCluster, observer: Observer, labels: dict[str, str]) -> None:
+async def test_a_pod_of_a_user_comes_and_goes(
+    cluster: LocalCluster, observer: Observer, labels: dict[str, str]
+) -> None:
     metadata = {"name": "mine", "namespace": "shop", "labels": labels}
     cluster.create("pods", {"metadata": metadata, "spec": {"containers": [{"name": "x", "image": "x"}]}})
     assert ("mine" in [one.name for one in observer.pods.values()]) == ("app" in labels)

@@ -218,11 +218,11 @@ class Play:
             return
         if not command.delete:
             outcome, why = self._allowances.judge(pod)
-            if outcome is not Outcome.EVICTED:
+            if outcome is not Outcome.ACCEPTED:
                 self._rehearsal.feed(events.Settled(pod.uid, outcome, why))
                 return
         self._leave(command)
-        self._rehearsal.feed(events.Settled(pod.uid, Outcome.EVICTED))
+        self._rehearsal.feed(events.Settled(pod.uid, Outcome.ACCEPTED))
 
     def _leave(self, command: commands.Evict) -> None:
         """The API server accepts the eviction: the pod stops, and its controller makes a replacement."""

@@ -106,8 +106,7 @@ class Recording:
         """The part of a :class:`~.plan.Plan` that is about pods and guards."""
         first = {claim.pod.uid: claim for claim in reversed([*self._acting()])}
         for claim in reversed(first.values()):
-            if claim.phase is not Phase.LEAVING:
-                self._stay(claim, now.wall, places)
+            self._stay(claim, now.wall, places)
         pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
         return numbers(pods) | {
             "pods": pods,
