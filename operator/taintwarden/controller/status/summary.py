@@ -99,7 +99,12 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
             return "True", "Stuck" if status.stuck else "Leaving", f"no other pod has to leave; {leaving}"
         return "False", "Idle", "no pod has to leave"
     must = "would have" if mode is Mode.DRY_RUN else "has" if status.pending == 1 else "have"
-    have = "; ".join(filter(None, (f"{wording.pods(status.pending)} {must} to leave", leaving)))
+    first = (
+        f", the first at {status.next_deadline}"
+        if status.next_deadline and not (status.limits or status.blocked)
+        else ""
+    )
+    have = "; ".join(filter(None, (f"{wording.pods(status.pending)} {must} to leave{first}", leaving)))
     main = status.limits[0] if status.limits else None
     if status.blocked and (main is None or main.limit == BUDGET or status.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
@@ -110,7 +115,7 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         # Of the others, the message is of one pod, and changes often.
         held = (wording.held(one, one.message if one.limit in (GUARD, CALLS) else "") for one in (main, *failing))
         return "True", reason, "; ".join([have, *held])
-    return "True", "Pending", have if status.next_deadline is None else f"{have}, the first at {status.next_deadline}"
+    return "True", "Pending", have
 
 
 def _by_budgets(entry: PolicyReport, main: LimitStatus | None) -> str:

@@ -12,7 +12,7 @@ from taintwarden.controller.words import wording
 from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECONDS, LeaseObject
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
-OUR_PODS = "kubectl get pods -A -l app.kubernetes.io/name=taintwarden"
+OUR_PODS = "kubectl get pods -A -l 'app.kubernetes.io/name in (taintwarden, taintwarden-webhook)'"
 """Shows whether operator and webhook run, in whichever namespace."""
 CLOCKS_APART_SECONDS = 30.0
 """How far the clock here may run ahead of the operator's before a live Lease looks expired."""
