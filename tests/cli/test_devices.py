@@ -290,11 +290,12 @@ async def test_status_names_devices_that_are_not_known(cluster, run):
     cluster.create(POLICIES, for_devices())
     set_status(cluster, "gpu", conditions=conditions("False", "no taint of a device evicts a pod: 403 Forbidden"))
     (found,) = (await told(run, "status"))["policies"]
-    assert found["problem"] == "condition DevicesKnown is False: no taint of a device evicts a pod: 403 Forbidden"
+    (problem,) = found["problems"]
+    assert (problem["cause"], problem["effect"]) == ("403 Forbidden", "no taint of a device evicts a pod")
 
 
 async def test_status_is_fine_where_devices_are_known(cluster, run):
     cluster.create(POLICIES, for_devices())
     set_status(cluster, "gpu", conditions=conditions("True", "2 pods with devices"))
     (found,) = (await told(run, "status"))["policies"]
-    assert found["problem"] == ""
+    assert found["problems"] == []

@@ -102,10 +102,8 @@ async def test_what_is_wrong_needs_a_person(cluster, run):
 
 
 async def test_nothing_is_fetched_that_no_check_uses(cluster, run):
-    await told(run, "--only", "policy-problem")
-    assert [one.path for one in cluster.faults.requests if "/version" not in one.path] == [
-        "/apis/taintwarden.io/v1alpha1/taintevictionpolicies"
-    ]
+    await told(run, "--only", "taint-left")
+    assert [one.path for one in cluster.faults.requests if "/version" not in one.path] == ["/api/v1/nodes"]
 
 
 async def test_nothing_is_written(cluster, run):

@@ -22,6 +22,7 @@ from cli.placed import (
 from cli.world import Json, explained, namespace, policy, profile, taint
 from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.rehearsal.liveness import OUR_PODS
 from taintwarden_cli.rehearsal.node_candidates import NATIVE, NOT_LABELLED
 
 
@@ -173,7 +174,7 @@ def test_labels_that_say_that_there_is_no_taint_let_it_in():
 def test_a_pod_that_was_created_while_the_webhook_was_away():
     answer = explained(WEB, named("a", shut("980"), **says("980")), PLACES, INJECTED)
     assert answer.reason.endswith("the webhook was away, or no policy places it")
-    steps = "see that the webhook runs (taintwarden doctor), and set placement for the key in a policy"
+    steps = f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy"
     assert answer.remedy == f"{steps}, then {AGAIN}"
 
 

@@ -34,7 +34,11 @@ def cluster() -> LocalCluster:
 async def test_pods_of_a_node(run):
     result = await run("explain", "node", "a1")
     shown = " ".join(result.stdout.split())
-    assert (result.exit_code, "Leaving 2 of 2 pods" in shown, "Taints sla=900:NoExecute" in shown) == (10, True, True)
+    assert (result.exit_code, shown[:37], "Taints sla=900:NoExecute" in shown) == (
+        10,
+        "Drained no: 2 pods have to leave Node",
+        True,
+    )
     assert "taint sla=900:NoExecute is not tolerated (sla Gt '950':NoExecute does not hold), 60 s of grace" in shown
 
 
@@ -127,15 +131,14 @@ async def test_a_node_that_is_not_there_is_one_line(run):
 async def test_of_the_pods_that_ended_those_that_something_keeps_are_named(cluster, run):
     for name in ("web-0", "other"):
         cluster.store.modify("pods", name, "shop", lambda one: one.update(status={"phase": "Succeeded"}))
+    cluster.store.modify("pods", "web-0", "shop", lambda one: one["metadata"].update(finalizers=["example.com/backup"]))
     cluster.store.mark_deleted("pods", cluster.store.entry("pods", "web-0", "shop"), grace_seconds=60)
     result = await run("explain", "node", "a1")
     shown, ended = result.stdout, await run("explain", "pod", "shop/web-0")
     assert (result.exit_code, ended.exit_code) == (10, 10)
-    assert ("shop/web-0" in shown, "Leaving     0 of 1 pod, and 1 not gone yet" in shown, "shop/other" in shown) == (
-        True,
-        True,
-        False,
-    )
+    assert shown.startswith("Drained     no: 1 pod terminates (finalizer example.com/backup)\n")
+    assert "; finalizer example.com/backup" in ended.stdout
+    assert ("shop/web-0" in shown, "shop/other" in shown) == (True, False)
 
 
 def test_a_pod_that_terminates_is_not_said_to_stay():
@@ -148,3 +151,24 @@ def test_a_profile_by_which_pods_of_a_node_stay_is_named():
     everything = profile("loose", {"operator": "Exists"}, app="web")
     found = explain_pods(snapshot(pod(), node(taint()), policy(), everything), "n1", Gates())
     assert "taint sla=940:NoExecute is tolerated by * Exists of profile loose" in " ".join(table(found).split())
+
+
+async def test_a_node_whose_pods_all_stay_is_drained(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(exclude={"namespaces": ["shop"]}))
+    result = await run("explain", "node", "a1")
+    head = "Drained     yes\nStays       2 (excluded namespace 2)\n"
+    assert (result.exit_code, result.stdout.startswith(head)) == (0, True)
+    told = json.loads((await run("explain", "node", "a1", "-o", "json")).stdout)
+    assert (told["drained"], told["staying"][0]["names"]) == (True, ["shop/other", "shop/web-0"])
+
+
+async def test_a_node_without_pods_is_drained(cluster, run):
+    add_node(cluster, "empty", "900")
+    result = await run("explain", "node", "empty")
+    assert (result.exit_code, result.stdout.splitlines()[0], "Stays" in result.stdout) == (0, "Drained     yes", False)
+
+
+async def test_pods_of_a_policy_that_does_not_enforce_stay(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(paused=True))
+    shown = (await run("explain", "node", "a1")).stdout
+    assert "Stays       2 (policy sla does not enforce 2)" in shown

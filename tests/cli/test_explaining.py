@@ -410,7 +410,7 @@ RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))
 
 def test_the_end_of_a_node_of_which_the_operator_has_not_reported():
     answer = explained(pod(GT), RECLAIMED, policy(reclaim={"deadlineSeconds": 120}))
-    assert answer.node_end == "node n1 is gone at 2026-01-31T12:01:01Z"
+    assert answer.node_end == "node n1 is removed at 2026-01-31T12:01:01Z"
     rehearsed = policy(reclaim={"deadlineSeconds": 120}, mode="DryRun")
     assert explained(pod(GT), RECLAIMED, rehearsed).node_end is None
 
@@ -446,6 +446,18 @@ def test_what_refuses_this_pod_is_told_and_no_other_limit():
 def test_the_next_call_is_not_told_as_past(until, told):
     refused = listed(limit="failing", message="no", attempts=2, until=until)
     assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(f": no{told}")
+
+
+def test_the_error_of_another_pod_is_told_as_such():
+    refused = listed(limit="failing", message='pods "other" is forbidden', attempts=0)
+    told = explained(pod(GT), BAD_NODE, refused).waits_for
+    assert told == 'eviction calls fail or hang: of another pod of its namespace: pods "other" is forbidden'
+
+
+def test_the_error_of_another_pod_is_not_told_of_one_that_is_not_listed():
+    limits = [{"limit": "failing", "pods": 9, "since": "2026-07-01T11:59:00Z", "message": 'pods "other" is forbidden'}]
+    told = explained(pod(GT), BAD_NODE, policy() | {"status": {"limits": limits}}).waits_for
+    assert told == "eviction calls fail or hang"
 
 
 def test_when_a_limit_lets_the_next_pod_go_is_told_as_of_a_pod():

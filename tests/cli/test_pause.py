@@ -116,7 +116,20 @@ async def test_one_that_cannot_be_paused_costs_no_other(cluster, run):
     cluster.faults.answer(403, method="PATCH", path=WRITE)
     result = await run("pause", "sla", "spot")
     assert (result.exit_code, are_paused(cluster)) == (1, [True, False, True])
-    assert (len(result.stdout.splitlines()), len(result.stderr.splitlines())) == (1, 1)
+    assert (result.stdout.count("is paused"), len(result.stderr.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize(("spec", "is_said"), [({}, True), ({"key": "spot"}, False), ({"mode": "DryRun"}, False)])
+async def test_a_pause_without_effect_says_so(cluster, run, spec, is_said):
+    cluster.store.create(POLICIES, policy("older", created="2020-01-01T00:00:00Z", **spec))
+    shown = (await run("pause", "sla")).stdout
+    assert ("policy older, which is older, or comes first by its name, acts first on taint sla" in shown) == is_said
+    assert ("To stop it: taintwarden pause older" in shown) == is_said
+
+
+async def test_a_pause_needs_no_right_to_list_policies(cluster, run):
+    cluster.faults.answer(403, path=f"{POLICIES}[?]")
+    assert (await run("pause", "sla")).exit_code == 0
 
 
 @pytest.mark.parametrize("arguments", [(), ("sla", "--all")])

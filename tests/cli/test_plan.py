@@ -350,6 +350,60 @@ async def test_a_pod_that_gets_less_time_to_stop_than_it_asks_for_says_so(cluste
     assert shown.count("less time to stop") == 4, "the others ask for 30 s"
 
 
+@pytest.fixture
+def removed(cluster) -> LocalCluster:
+    """The node ends 60 s after the taint, and a budget never allows an eviction."""
+    replace_policy(cluster, reclaim={"deadlineSeconds": 60})
+    cluster.store.create("poddisruptionbudgets", budget())
+    return cluster
+
+
+@pytest.mark.usefixtures("removed")
+async def test_pods_that_end_with_their_node_are_counted_and_call_for_a_person(run):
+    result = await run("plan", "--node", "a1", *DROP, "-o", "json")
+    plan = json.loads(result.stdout)
+    assert (plan["missed"], plan["leaving"], plan["held"], result.exit_code) == (3, 0, 0, 10)
+    assert {one["fate"] for one in plan["pods"]} == {"EndsWithNode"}
+    assert {tuple(one["budgets"]) for one in plan["pods"]} == {("shop/web",)}
+
+
+@pytest.mark.usefixtures("removed")
+async def test_the_headline_names_the_budget_that_keeps_pods_on_a_node_that_ends(run):
+    shown = " ".join((await run("plan", "--node", "a1", *DROP)).stdout.split())
+    assert "Missed 3 pods not evicted before 1 node is removed, held by shop/web" in shown
+
+
+async def test_no_time_of_a_plan_is_after_the_end_of_the_node(removed, run):
+    """The budget allows one disruption for each replacement that is Ready, so two pods come too late."""
+    removed.store.modify("poddisruptionbudgets", "web", "shop", lambda one: one["status"].update(disruptionsAllowed=1))
+    plan = await planned(run, "--node", "a1", *DROP, "--replacement-seconds", "70")
+    assert [one["fate"] for one in plan["pods"]] == ["Leaves", "EndsWithNode", "EndsWithNode"]
+    assert max(one["afterSeconds"] for one in plan["pods"]) <= 60.001  # histories are kept in milliseconds
+    assert {one["replacement"] for one in plan["pods"]} == {"Placed"}
+
+
+async def test_pods_on_a_node_whose_end_is_past_have_been_missed(removed, run):
+    past = taint("900") | {"timeAdded": "2026-01-31T12:00:00Z"}
+    removed.store.modify("nodes", "a1", "", lambda one: one["spec"].update(taints=[past]))
+    plan = await planned(run)
+    assert (plan["missed"], {one["at"] for one in plan["pods"]}) == (3, {"2026-01-31T12:01:01Z"})
+
+
+async def test_a_taint_that_the_change_removes_ends_no_pod(removed, run):
+    past = taint("900") | {"timeAdded": "2026-01-31T12:00:00Z"}
+    removed.store.modify("nodes", "a1", "", lambda one: one["spec"].update(taints=[past]))
+    assert (await planned(run, "--node", "a1", "--remove", "sla"))["missed"] == 0
+
+
+async def test_pods_with_less_time_to_stop_are_counted_and_call_for_a_person(cluster, run):
+    replace_policy(cluster, reclaim={"deadlineSeconds": 20})
+    result = await run("plan", "--node", "a1", *DROP)
+    assert (result.exit_code, "Cut the grace of 3 pods, by the end of the node" in " ".join(result.stdout.split())) == (
+        10,
+        True,
+    )
+
+
 async def test_deadline_beyond_the_horizon_is_later(cluster, run):
     replace_policy(cluster, limits=NO_LIMITS, timing={"violationGraceSeconds": 3600})
     plan = await planned(run, "--node", "a1", *DROP, "--horizon", "10m")

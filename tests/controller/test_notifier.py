@@ -439,7 +439,7 @@ def test_guard_reset(told, released, said):
 def test_deadline_missed(told, reason, said):
     told.notice(commands.DeadlineMissed(pod(), verdict(), NOW, reason))
     assert told.log == info("deadline-missed", gone=DUE, reason=reason) | {"log_level": "warning"}
-    assert told.event == event(WARNING, "DeadlineMissed", "Evict", f"{said} {DUE}")
+    assert told.event == event(WARNING, "DeadlineMissed", "Evict", f"{said} {DUE} (policy sla)")
     assert told.counted("taintwarden_missed_deadlines_total", policy="sla", reason=reason) == 1
 
 

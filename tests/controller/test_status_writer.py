@@ -109,6 +109,7 @@ async def test_a_policy_at_rest():
     told = conditions(status)
     assert {kind: (one["status"], one["reason"]) for kind, one in told.items()} == {
         "Accepted": ("True", "Valid"),
+        "Ready": ("True", "InForce"),
         "Enforcing": ("True", "Enforcing"),
         "Progressing": ("False", "Idle"),
         "GuardTripped": ("False", "NoGuard"),
@@ -530,8 +531,10 @@ async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told)
         give(stage, "p")
     stage.profiles["shop/p"] = ObservedObject(2, "spec.tolerations: wrong")
     await stage.run()
-    accepted = conditions(of_profiles(stage)["p"])["Accepted"]
+    told_conditions = conditions(of_profiles(stage)["p"])
+    accepted = told_conditions["Accepted"]
     assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
+    assert (told_conditions["Ready"]["status"], told_conditions["Stalled"]["status"]) == ("False", "True")
     assert accepted["message"] == f"spec.tolerations: wrong; {told}"
 
 

@@ -283,7 +283,19 @@ def test_full_zones_that_hold_nobody_are_no_trouble(more):
 
 def test_of_a_policy_that_was_never_valid_only_that_is_told():
     kinds = {one[0]: one[2] for one in conditions(None, "spec.mode: wrong")}
-    assert kinds == {"Accepted": "Invalid", "Enforcing": "NotAccepted"}
+    assert kinds == {"Accepted": "Invalid", "Ready": "Invalid", "Stalled": "Invalid", "Enforcing": "NotAccepted"}
+
+
+@pytest.mark.parametrize(
+    ("generation", "problem", "ready"),
+    [(1, "", {"Ready": "True"}), (2, "", {"Ready": "False"}), (1, "wrong", {"Ready": "False", "Stalled": "True"})],
+)
+@pytest.mark.parametrize("mode", [Mode.ENFORCE, Mode.PAUSED, Mode.DRY_RUN])
+def test_a_policy_is_ready_when_its_newest_version_is_in_force_and_stalled_when_it_is_refused(
+    generation, problem, ready, mode
+):
+    found = conditions(entry(in_policy=policy(mode=mode)), problem, generation)
+    assert {one[0]: one[1] for one in found if one[0] in ("Ready", "Stalled")} == ready
 
 
 # -- values that are read from nodes ----------------------------------------------------------------------------------

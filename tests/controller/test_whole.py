@@ -182,7 +182,8 @@ async def test_what_is_going_on_is_told(scene: Whole) -> None:
 
     await scene.until(lambda: scene.status_of().get("evicted") == len(WAVE))
     await scene.until(lambda: conditions().get("Progressing") == "False")  # accepted is not gone
-    assert conditions() == {"Accepted": "True", "Enforcing": "True", "Progressing": "False", "GuardTripped": "False"}
+    held = {"Accepted": "True", "Ready": "True", "Enforcing": "True", "Progressing": "False", "GuardTripped": "False"}
+    assert conditions() == held
 
     def told() -> set[str]:
         events = scene.cluster.store.list("events")

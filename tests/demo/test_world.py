@@ -128,3 +128,14 @@ def test_definitions_that_are_nowhere_are_an_error_with_the_places(tmp_path: Pat
 def test_definitions_of_the_first_place_count(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("kind: Kustomization\n---\nkind: CustomResourceDefinition\n")
     assert shipped_definitions([tmp_path / "none", tmp_path]) == [{"kind": "CustomResourceDefinition"}]
+
+
+@pytest.mark.parametrize("labels", [{"run": "mine"}, {"app": "web"}])
+async def test_a_pod_of_a_user_comes_and_goes(
+    cluster: LocalCluster, observer: Observer, labels: dict[str, str]
+) -> None:
+    metadata = {"name": "mine", "namespace": "shop", "labels": labels}
+    cluster.create("pods", {"metadata": metadata, "spec": {"containers": [{"name": "x", "image": "x"}]}})
+    assert ("mine" in [one.name for one in observer.pods.values()]) == ("app" in labels)
+    cluster.delete("pods", "mine", "shop")
+    await until(lambda: "mine" not in [one["metadata"]["name"] for one in cluster.store.list("pods", "shop")])

@@ -21,7 +21,9 @@ POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
     BY_NAME[f"docs/{name}.md"] for name in ("policies", "operating", "concepts", "troubleshooting")
 )
 PACKAGE = ROOT / "operator" / "taintwarden"
-CONDITION_TYPES = ("Accepted", "Enforcing", "Progressing", "GuardTripped", "SourcesFound", "DevicesKnown")
+CONDITION_TYPES = (
+    "Accepted", "Ready", "Stalled", "Enforcing", "Progressing", "GuardTripped", "SourcesFound", "DevicesKnown",
+)  # fmt: skip
 LIMIT_NAMES = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
 
 

@@ -1,9 +1,11 @@
 """Webhooks that are missing, cannot be trusted, do not answer, or stand in the way."""
 
+import msgspec
 import pytest
 
 from cli.doctor.scene import asking
 from cli.world import namespace
+from taintwarden_cli.rehearsal.deployments import Deployment, unready
 
 ASKS = namespace(**{"taintwarden.io/inject": "true"})
 away = asking("webhook-not-answering")
@@ -39,3 +41,21 @@ def test_good_webhooks_and_those_of_others_are_left_in_peace(one):
 def test_webhooks_without_a_ready_replica():
     (found,) = away(webhook(), webhook_problem="no replica is ready")
     assert (found.subject.name, found.message) == ("acme-taintwarden", "no replica is ready")
+
+
+OPERATOR = {"metadata": {"name": "taintwarden"}, "spec": {"template": {"spec": {"containers": [{"args": ["run"]}]}}}}
+HOOKS = {"metadata": {"name": "hooks"}, "spec": {"template": {"spec": {"containers": [{"args": ["webhook"]}]}}}}
+
+
+@pytest.mark.parametrize(
+    ("deployments", "why"),
+    [
+        ([], ""),
+        ([OPERATOR], "no Deployment of namespace x runs the webhook"),
+        ([OPERATOR, HOOKS], "of Deployment x/hooks, the webhook, no replica is ready"),
+        ([OPERATOR, HOOKS | {"status": {"readyReplicas": 1}}], ""),
+    ],
+)
+def test_a_webhook_that_was_deleted_is_as_dead_as_one_that_is_not_ready(deployments, why):
+    told = unready(msgspec.convert(deployments, list[Deployment]), "x")
+    assert told == (why and f"{why}: new pods get no placement and no native tolerations")

@@ -15,7 +15,7 @@ from taintwarden.api.status import ProfileStatus
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.status.gauges import Gauges
 from taintwarden.controller.status.status_patches import StatusPatcher
-from taintwarden.controller.status.summary import accepted, conditions
+from taintwarden.controller.status.summary import conditions, of_profile
 from taintwarden.controller.stores.object_store import ObservedObject
 from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import PolicyReport, View
@@ -148,7 +148,7 @@ class StatusWriter:
     async def _write(self, name: str, observed: ObservedObject, latest: _Round) -> None:
         entry = latest.reports.get(name)
         reported = ReportedStatus() if entry is None else entry.status
-        rows = conditions(entry, observed.problem, dry_run=self._dry_run)
+        rows = conditions(entry, observed.problem, observed.generation, dry_run=self._dry_run)
         more: dict[str, Any] = {"observedAt": rfc3339.at(latest.at.wall)}
         if entry is not None and self._view.guard(name) is None:
             more["guard"] = None  # no other writer removes a guard that no longer exists
@@ -166,7 +166,7 @@ class StatusWriter:
             if observed is None:  # deleted while others were written
                 continue
             reported = ProfileStatus(matched_pods=matched.get(key, 0))
-            rows = [accepted(observed.problem, in_force=key in matched)]
+            rows = of_profile(observed.problem, in_force=key in matched)
             written += await self._of_profiles.tell(key, reported, observed, rows)
 
 

@@ -11,12 +11,15 @@ ConditionRow = tuple[str, str, str, str]
 """Type, status, reason and message of a condition."""
 
 
-def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = False) -> list[ConditionRow]:
-    """What holds of a policy. ``problem``: why its newest version is not accepted, if so.
+def conditions(
+    entry: PolicyReport | None, problem: str, generation: int = 1, *, dry_run: bool = False
+) -> list[ConditionRow]:
+    """What holds of a policy. ``problem``: why its newest version, ``generation``, is not accepted, if so.
 
     ``dry_run``: the operator lets no policy enforce.
     """
-    rows = [_accepted(problem)]
+    is_newest = entry is not None and entry.policy.generation == generation
+    rows = [_accepted(problem), *_ready(problem, in_force=is_newest)]
     if entry is None:
         none = "no valid version of this policy is known, so it does nothing"
         return [*rows, ("Enforcing", "False", "NotAccepted", none)]
@@ -30,14 +33,26 @@ def conditions(entry: PolicyReport | None, problem: str, *, dry_run: bool = Fals
     ]
 
 
-def accepted(problem: str, *, in_force: bool) -> ConditionRow:
+def of_profile(problem: str, *, in_force: bool) -> list[ConditionRow]:
     """What holds of a profile. ``problem`` is as above; ``in_force``: a version of it counts."""
     still = "its last valid version stays in force" if in_force else "no version of it counts, so it does nothing"
-    return _accepted(f"{problem}; {still}" if problem else "")
+    return [_accepted(f"{problem}; {still}" if problem else ""), *_ready(problem, in_force=in_force)]
 
 
 def _accepted(problem: str) -> ConditionRow:
     return ("Accepted", "False", "Invalid", problem) if problem else ("Accepted", "True", "Valid", "")
+
+
+def _ready(problem: str, *, in_force: bool) -> list[ConditionRow]:
+    """Whether the newest version is in force, for tools that wait for any kind of object, as kstatus defines it.
+
+    Stalled is there only while it is True.
+    """
+    if problem:
+        return [("Ready", "False", "Invalid", problem), ("Stalled", "True", "Invalid", problem)]
+    if not in_force:
+        return [("Ready", "False", "NotYet", "the newest version is not in force yet")]
+    return [("Ready", "True", "InForce", "")]
 
 
 def _sources(entry: PolicyReport) -> list[ConditionRow]:
@@ -84,7 +99,12 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
             return "True", "Stuck" if status.stuck else "Leaving", f"no other pod has to leave; {leaving}"
         return "False", "Idle", "no pod has to leave"
     must = "would have" if mode is Mode.DRY_RUN else "has" if status.pending == 1 else "have"
-    have = "; ".join(filter(None, (f"{wording.pods(status.pending)} {must} to leave", leaving)))
+    first = (
+        f", the first at {status.next_deadline}"
+        if status.next_deadline and not (status.limits or status.blocked)
+        else ""
+    )
+    have = "; ".join(filter(None, (f"{wording.pods(status.pending)} {must} to leave{first}", leaving)))
     main = status.limits[0] if status.limits else None
     if status.blocked and (main is None or main.limit == BUDGET or status.blocked > main.pods):
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
@@ -95,7 +115,7 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         # Of the others, the message is of one pod, and changes often.
         held = (wording.held(one, one.message if one.limit in (GUARD, CALLS) else "") for one in (main, *failing))
         return "True", reason, "; ".join([have, *held])
-    return "True", "Pending", have if status.next_deadline is None else f"{have}, the first at {status.next_deadline}"
+    return "True", "Pending", have
 
 
 def _by_budgets(entry: PolicyReport, main: LimitStatus | None) -> str:

@@ -219,7 +219,7 @@ def _held(_: Notifier, n: commands.Held) -> Report:
 def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Report:
     to.metrics.missed_deadlines.labels(n.verdict.policy.name, n.reason).inc()
     gone, is_gone = rfc3339.at(n.hard_at), "is gone at" if n.reason == "grace-cut" else "counts as gone since"
-    note = f"{wording.MISSED[n.reason]}: {n.pod.node} {is_gone} {gone}"
+    note = f"{wording.MISSED[n.reason]}: {n.pod.node} {is_gone} {gone} ({_named(n.verdict.policy)})"
     return Report({"gone": gone, "reason": n.reason}, note)
 
 

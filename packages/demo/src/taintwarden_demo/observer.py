@@ -97,9 +97,11 @@ class Observer:
 
     def _see(self, pod: Object) -> None:
         meta = pod["metadata"]
-        view = self.pods.get(meta["uid"])
+        view, workload = self.pods.get(meta["uid"]), meta.get("labels", {}).get(WORKLOAD_LABEL)
+        if workload is None:  # a user's own
+            return
         if view is None:
-            view = PodView(meta["uid"], meta["name"], meta["labels"][WORKLOAD_LABEL])
+            view = PodView(meta["uid"], meta["name"], workload)
             view.replaces = self._began_at is not None
             self.pods[view.uid] = view
         view.node = pod["spec"].get("nodeName", "")

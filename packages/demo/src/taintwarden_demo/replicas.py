@@ -44,10 +44,10 @@ class Replicas:
         if change.before is None or not leaving or change.last.uid in self._replaced:
             return
         workload = self._workloads.get(change.last.labels.get(WORKLOAD_LABEL, ""))
-        if workload is not None:
+        owners = change.before.decoded()["metadata"].get("ownerReferences")
+        if workload is not None and owners:  # else it is a user's own
             self._replaced.add(change.last.uid)
-            owner = change.before.decoded()["metadata"]["ownerReferences"][0]
-            asyncio.get_running_loop().call_soon(self._replace, workload, owner)
+            asyncio.get_running_loop().call_soon(self._replace, workload, owners[0])
 
     def _replace(self, workload: Workload, owner: Object) -> None:
         name = create_pod(self._cluster, workload, owner)

@@ -22,7 +22,8 @@ _PAUSE_HELP = f"""Stop policies: they evict no pod. Evictions in progress are ca
 
 It sets spec.paused. Applying a file that does not name this field (kubectl, Helm, GitOps) leaves the policy paused,
 whatever mode the file has. Who paused it, when and why is kept in the annotation
-taintwarden.io/paused-by, and shown by `taintwarden status`. A policy that is paused already stays as it is.
+taintwarden.io/paused-by, and shown by `taintwarden status`. A policy that is paused already stays as it is. If another
+policy acts first on the same taints, so that pods leave all the same, it says so (with the right to list policies).
 {_ALL.format(all="stops every policy")}
 \b
 Examples:

@@ -4,6 +4,7 @@ A pause is ``spec.paused``, which stops a policy whatever its mode: applying the
 and another client that applies another value gets a conflict.
 """
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION, POLICIES
 from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
 from taintwarden_cli.output import printable, write
 from taintwarden_cli.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
+from taintwarden_cli.rehearsal.shadowing import acting_first, valid_policies, why_first
 from taintwarden_cli.rendering import Lines, render
 
 TRIES = 5
@@ -150,7 +152,19 @@ async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, rea
         except ClusterError as error:
             click.echo(f"taintwarden: {printable(str(error))}", err=True)
             found.append(False)
+    if not resume:
+        await _warn_of_others(session, names)
     return found
+
+
+async def _warn_of_others(session: Session, names: tuple[str, ...]) -> None:
+    """Say which policies act first on the same taints, so that a pause has no effect, if they may be read."""
+    with contextlib.suppress(ClusterError):
+        policies = valid_policies(await session.policies(dict[str, Any]))
+        for policy in (one for one in policies if one.name in names):
+            for other, key in acting_first(policy, policies):
+                text = f"{why_first(policy, other, key)}: it evicts pods that both select all the same"
+                write(printable(f"{text}. To stop it: taintwarden pause {other.name}"))
 
 
 def _paused(stored: StoredPolicy, by: str) -> tuple[Mapping[str, Any] | None, str]:

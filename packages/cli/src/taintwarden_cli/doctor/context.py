@@ -13,9 +13,12 @@ from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
 from taintwarden_cli.status.lasting import FullBudget, why_none
-from taintwarden_cli.status.policy_status import PolicySummary, is_of_budgets, summarize
+from taintwarden_cli.status.policy_status import PolicySummary, summarize
+from taintwarden_cli.status.problems import Problem, ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
 
+_CHECKED = (ProblemKind.NEVER, ProblemKind.INVALID, ProblemKind.NO_NODE)
+"""Problems of a policy for which there are checks."""
 OURS = "taintwarden.io"
 """How the names of our webhooks end, whatever their configurations are called."""
 
@@ -54,14 +57,19 @@ class Context:
 
     @cached_property
     def summaries(self) -> list[PolicySummary]:
-        """The status of each policy, summarized."""
+        """The status of each policy, summarized, with what a close look added."""
         stored = [one for one in self.snapshot.policies if named(one)[1]]
-        return summarize(stored, (), self.snapshot.now).policies
+        found = summarize(stored, (), self.snapshot.now).policies
+        for policy in found:
+            if (more := self.snapshot.looks.get(policy.name)) is not None:
+                policy.take(more)
+        return found
 
-    def waits_in_vain(self, policy: PolicySummary) -> bool:
-        """Whether its problem is only that it waits for budgets that never allow: they have a check of their own."""
+    def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
+        """Whether another check finds the problem, with more detail: a wait for budgets that never allow is one."""
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
-        return is_of_budgets(policy) and all(isinstance(one, FullBudget) and why_none(one) for one in budgets)
+        in_vain = all(isinstance(one, FullBudget) and why_none(one) for one in budgets)
+        return problem.kind in _CHECKED or (problem.kind is ProblemKind.BUDGET and in_vain)
 
     @property
     def running(self) -> Iterator[PodGroup]:

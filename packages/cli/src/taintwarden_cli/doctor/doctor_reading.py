@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from taintwarden.controller.decoding.times import moment
+from taintwarden.engine.model import Gates
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden_cli.doctor.doctor_snapshot import (
     RIGHTS,
@@ -22,6 +23,7 @@ from taintwarden_cli.rehearsal.reading import FIELDS, Reader
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
+from taintwarden_cli.status.close_look import look_closely
 from taintwarden_cli.status.event_timeline import read_events
 from taintwarden_cli.status.lasting import FullBudget
 
@@ -44,17 +46,18 @@ async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnap
     wanted = frozenset(wanted)
     reader = _DoctorReader(session, found)
     await reader.read(wanted)
-    if wanted and found.problems.keys() >= wanted - frozenset(DEVICES):  # these are read after the policies
+    if wanted and found.problems.keys() >= wanted - {*DEVICES, Source.LOOK}:  # these come after the policies
         raise ClusterError(next(iter(found.problems.values())))
     found.take(reader.inventory)
+    if Source.LOOK in wanted:
+        found.looks = (await look_closely(session, found.policies, Gates(), found.now)).by_policy
 
 
 class _DoctorReader(Reader):
     def __init__(self, session: Session, found: DoctorSnapshot) -> None:
-        super().__init__(session, found)
+        super().__init__(session, found, fields=FIELDS | {Source.BUDGETS: ("budgets", FullBudget)})
         self.inventory = Inventory(found.now)
         self._all = found
-        self._fields = FIELDS | {Source.BUDGETS: ("budgets", FullBudget)}
 
     async def _read(self, source: Source) -> None:
         session, found = self._session, self._all
@@ -80,6 +83,8 @@ class _DoctorReader(Reader):
                 found.webhook_problem = unready(deployments, found.namespace)
             case Source.BUILT_IN:
                 found.built_in, found.built_in_for_devices = await read_built_in(session, found.now)
+            case Source.LOOK:
+                pass  # after the policies
             case Source.RIGHTS:
                 found.rights = await read_rights(session, found.namespace)
             case _:

@@ -1,6 +1,6 @@
 """What the checks read in addition to the snapshot for a machine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -10,6 +10,7 @@ from taintwarden.kube.calls.lease import LeaseObject
 from taintwarden_cli.doctor.inventory import Inventory, PodGroup
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.status.event_timeline import Happening
+from taintwarden_cli.status.findings import PolicyLook
 
 
 class ClientConfig(msgspec.Struct, rename="camel"):
@@ -104,6 +105,8 @@ class DoctorSnapshot(Snapshot):
     webhook_problem: str = ""
     """Why no webhook answers, if that is known."""
     rights: Rights | None = None
+    looks: Mapping[str, PolicyLook] = {}
+    """What a close look adds to the status of each policy."""
 
     def take(self, inventory: Inventory) -> None:
         """All pods and templates are read."""

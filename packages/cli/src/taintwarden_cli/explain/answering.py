@@ -52,8 +52,7 @@ def explain_node(name: str, output: str, **flags: object) -> None:
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     write_answer(answer, output, lambda: explaining_pods.table(answer))
-    is_going = any(one.fate in GOING for one in answer.pods)
-    sys.exit(SILENT if answer.problem else LEAVES if is_going else STAYS)
+    sys.exit(SILENT if answer.problem else STAYS if answer.drained else LEAVES)
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:

@@ -118,8 +118,9 @@ def pod(**given: object) -> None:
     imported("taintwarden_cli.explain.answering:explain_pod")(**given)
 
 
-_NODE_HELP = """Explain the pods of a node: which have to leave, when, by which policy, and what they wait for; and
-why the others stay. Those that leave first come first. `taintwarden explain pod` says more about each.
+_NODE_HELP = """Explain the pods of a node. The first line says whether it is drained: no pod has to leave or
+terminates. Then which pods stay, and why; which have to leave, when, by which policy, and what they wait for. Those
+that leave first come first. `taintwarden explain pod` says more about each.
 
 It needs the right to get the node, and to list pods, namespaces, poddisruptionbudgets, taintevictionpolicies and
 tolerationprofiles.
@@ -131,13 +132,14 @@ Examples:
 
 \b
 Exit codes:
-  0   all of them stay; also where only policies that do not enforce would make them leave
+  0   it is drained: all pods that are there stay; also where only policies that do not enforce would make them leave
   1   the cluster cannot be reached, or has no such node
   2   wrong flags or kubeconfig
-  10  some have to leave, or terminate
+  10  it is not drained yet: pods have to leave, or terminate
   11  no operator is at work: the answer holds once one runs
 
-JSON has: at, node, problem, leaving, wouldLeave, taints[], pods[] (each as `explain pod` has it).
+JSON has: at, node, problem, drained, leaving, wouldLeave, finalizers[] (of pods that terminate), staying[] (reason,
+pods, names), taints[], pods[] (each as `explain pod` has it).
 """
 
 

@@ -133,7 +133,8 @@ def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
     if hard_at is None or policy.mode is not Mode.ENFORCE:
         return None
-    return f"node {claim.pod.node} is gone at {rfc3339.at(hard_at)}"
+    is_past = hard_at <= evaluation.now
+    return f"node {claim.pod.node} {'counts as removed since' if is_past else 'is removed at'} {rfc3339.at(hard_at)}"
 
 
 def _status(policy: Policy, evaluation: Evaluation) -> PolicyStatus:

@@ -10,13 +10,15 @@ from rich.text import Text
 
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
+from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining import explain_pod
 from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import FATES
 from taintwarden_cli.output import printable
-from taintwarden_cli.rehearsal.rehearsal import taught
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, taught
 from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying, why_staying
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, render, rows
 
@@ -30,8 +32,14 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
     at: str
     node: str
     problem: str | None
+    drained: bool
+    """No pod has to leave, or terminates."""
     leaving: int
     would_leave: int
+    finalizers: list[str]
+    """Those of the pods that terminate."""
+    staying: list[Staying]
+    """The others, by the reason in short."""
     taints: list[str]
     """Of the node, those that policies derive included."""
     pods: list[PodExplanation]
@@ -49,15 +57,35 @@ def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation
     found = sorted((explain_pod(snapshot, gates, known, pod) for pod in snapshot.pods), key=_rank)
     fates, node = [one.fate for one in found], known.view.node(name)
     taints = [taint for taint, _ in node.taints] if node is not None else []
+    ending = [one for one in snapshot.pods if one.metadata.deletion_timestamp is not None]
     return PodsExplanation(
         at=rfc3339.at(snapshot.now),
         node=name,
         problem=snapshot.operator_problem or None,
+        drained=not ending and Fate.LEAVES not in fates,
+        finalizers=sorted({name for one in ending for name in one.metadata.finalizers}),
+        staying=_staying(found, known, node) if node is not None else [],
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
         taints=[f"{one} (from {one.source})" if one.source else str(one) for one in taints],
         pods=found,
     )
+
+
+def _staying(explained: Iterable[PodExplanation], known: Rehearsal, node: NodeView) -> list[Staying]:
+    """The pods that need not leave, by the reason in short."""
+    pods, found = {one.uid: one for one in known.view.pods(node.node.name)}, dict[str, list[str]]()
+    for one in explained:
+        pod = pods.get(one.pod.uid)
+        why = STATIC if one.fate is Fate.NOT_ACTED_ON else ""
+        if one.fate is Fate.WOULD_LEAVE:
+            why = f"policy {one.policy} does not enforce"
+        elif one.fate is Fate.STAYS and pod is not None:
+            reasons = (why_staying(known.view, node, pod, policy) for policy in known.policies)
+            why = next(filter(None, reasons), NO_POLICY if node.taints else NO_TAINT)
+        if why:
+            found.setdefault(why, []).append(f"{one.pod.namespace}/{one.pod.name}")
+    return [Staying(why, len(names), names) for why, names in sorted(found.items(), key=lambda one: -len(one[1]))]
 
 
 def _rank(one: PodExplanation) -> tuple[float, str, str]:
@@ -73,13 +101,12 @@ def table(answer: PodsExplanation) -> str:
 def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines = Lines()
     lines.add("Problem", answer.problem, "bold red")
+    lines.add("Drained", *(("yes", "bold green") if answer.drained else (f"no: {_going(answer)}", "bold red")))
+    counted = ", ".join(f"{one.reason} {one.pods}" for one in answer.staying)
+    lines.add("Stays", counted and f"{sum(one.pods for one in answer.staying)} ({counted})")
     lines.add("Node", answer.node, "bold")
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
-    leaving = f"{answer.leaving} of {wording.pods(len(answer.pods))}"
-    if ending := sum(one.fate is Fate.TERMINATES for one in answer.pods):
-        leaving += f", and {ending} not gone yet"
-    lines.add("Leaving", leaving, "bold red" if answer.leaving else "")
     for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
         lines.add("Reclaim", Times(answer.at).within(end), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
@@ -94,6 +121,15 @@ def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     if answer.pods:
         yield Text("")
         yield rows(("POD", "FATE", "WHEN", "POLICY"), map(_row, answer.pods))
+
+
+def _going(answer: PodsExplanation) -> str:
+    """The pods that have to leave, and those that terminate, with what may keep them."""
+    ending = sum(one.fate is Fate.TERMINATES for one in answer.pods)
+    kept = f" (finalizer {', '.join(answer.finalizers)})" if answer.finalizers else ""
+    leave = f"{wording.pods(answer.leaving)} {'has' if answer.leaving == 1 else 'have'} to leave"
+    terminate = f"{wording.leaving(ending, ())}{kept}"
+    return ", ".join(text for text, number in ((leave, answer.leaving), (terminate, ending)) if number)
 
 
 def _counted(reasons: Iterable[str]) -> Iterator[str]:

@@ -5,11 +5,14 @@ from collections.abc import Iterable, Iterator
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import BUDGET, GUARD
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD, WINDOW
 from taintwarden.engine.model import Budget, GuardAction, Method, Pod, Policy, several_budgets
 from taintwarden.engine.reported_status import NextPod
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
+
+_OF_ALL = (WINDOW, GUARD, CALLS)
+"""The limits whose message is not of one pod."""
 
 
 def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[BudgetExplanation], now: float) -> list[str]:
@@ -38,7 +41,10 @@ def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> st
     again = ""
     if mine.until_at is not None and mine.until_at > now:  # else it is past since the last report
         again = f"; {wording.next_one(mine.limit, wording.relative(mine.until_at, now))}"
-    return f"{_limit(mine.limit, mine.message, policy, status)}{again}"
+    message = mine.message
+    if mine.limit == FAILING and not mine.attempts:
+        message = f"of another pod of its namespace: {message}"
+    return f"{_limit(mine.limit, message, policy, status)}{again}"
 
 
 def _refused_any(policy: str, status: PolicyStatus) -> str:
@@ -47,7 +53,8 @@ def _refused_any(policy: str, status: PolicyStatus) -> str:
     if len(limits) > 1:
         text = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {text}"
-    return _limit(limits[0].limit, limits[0].message, policy, status) if limits else ""
+    message = limits[0].message if limits and limits[0].limit in _OF_ALL else ""  # else it is of another pod
+    return _limit(limits[0].limit, message, policy, status) if limits else ""
 
 
 def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:

@@ -44,13 +44,13 @@ Exit codes:
   0   nothing stands out
   1   the cluster cannot be reached, or has no such nodes
   2   wrong flags or kubeconfig
-  10  look first: a guard trips, pods wait at the end, are deleted in spite of a budget, have no other node, or may come
-      back to a node that they have to leave, or a new value cannot be compared; with --sweep: a guard trips at one of
-      the values, or one cannot be compared
+  10  look first: a guard trips; pods end with their node or get less time to stop than they ask for, wait at the
+      end, are deleted in spite of a budget, have no other node, or may come back to a node that they have to leave;
+      or a new value cannot be compared; with --sweep: a guard trips at one of the values, or one cannot be compared
 
-JSON has: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions,
-leaving, held, later, wouldLeave, pastBudgets, nowhere, returning, pods[] (namespace, name, node,
-policy, taint, fate, deadline, already, order, at, afterSeconds, deleted, waitedSeconds, limit, reason, budgets[],
+JSON has: at, changes[], changedNodes, horizonSeconds, endedAfterSeconds, assumptions, leaving, missed (they end with
+their node), cut (less time to stop), held, later, wouldLeave, pastBudgets, nowhere, returning, pods[] (namespace, name,
+node, policy, taint, fate, deadline, already, order, at, afterSeconds, deleted, waitedSeconds, limit, reason, budgets[],
 replacement, replacedOn, returnsTo, late), cancelled[], guards[], invalid[], notes[]. With --sweep: at, key, effect,
 nodes, pods, policies[], would[], steps[] (value, leaving, more, workloads, trips[]), invalid[], notes[].
 """

@@ -45,7 +45,7 @@ def _head(plan: Plan) -> Lines:
     lines.add("Changed", several(plan.changed_nodes, "node"))
     lines.add("Leave", _leave(plan))
     lines.add("Missed", _missed(plan), "bold red")
-    lines.add("Cut", f"{pods(plan.cut)} with less time to stop than asked for" if plan.cut else None, "bold red")
+    lines.add("Cut", f"the grace of {pods(plan.cut)}, by the end of the node" if plan.cut else None, "bold red")
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
     budgets = sorted({name for one in plan.pods if one.fate is PlannedFate.LEAVES for name in one.budgets})
     past = f"{pods(plan.past_budgets)} deleted {in_spite_of(budgets)}"

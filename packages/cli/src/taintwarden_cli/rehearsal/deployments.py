@@ -1,6 +1,6 @@
 """The Deployments of the project in a cluster, and the commands that their containers run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -12,6 +12,8 @@ EXTENDER = "scheduler-extender"
 """The command of the scheduler extender."""
 WEBHOOK = "webhook"
 """The command of the webhooks."""
+WEBHOOK_DEPLOYMENT = ", the webhook"
+_CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _SELECTOR = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
 
 
@@ -83,20 +85,27 @@ async def read_deployments(session: Session, namespace: str) -> list[Deployment]
 
 
 async def unready_webhook(session: Session, namespace: str) -> str:
-    """The same as :func:`unready`. Empty if Deployments may not be read."""
+    """The same as :func:`unready`, where the webhook is configured. Empty if that may not be read."""
     try:
-        return unready(await read_deployments(session, namespace), namespace)
+        why = unready(await read_deployments(session, namespace), namespace)
+        return why if why and (WEBHOOK_DEPLOYMENT in why or await _is_configured(session)) else ""
     except ClusterError:
         return ""
 
 
-def unready(deployments: Iterable[Deployment], namespace: str) -> str:
-    """Why pods that are created now are not completed, in one sentence."""
-    for one in deployments:
-        if any(one.running(WEBHOOK)) and not one.status.get("readyReplicas"):
-            text = f"of Deployment {namespace}/{one.metadata.name}, the webhook, no replica is ready"
-            return f"{text}: new pods get no placement and no native tolerations"
-    return ""
+async def _is_configured(session: Session) -> bool:
+    pages = session.pages(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
+    return any([b".taintwarden.io" in msgspec.json.encode(one) async for page in pages for one in page])
+
+
+def unready(deployments: Collection[Deployment], namespace: str) -> str:
+    """Why pods that are created now are not completed, in one sentence: no replica is ready, or there is no webhook."""
+    found = [one for one in deployments if any(one.running(WEBHOOK))]
+    unready = next((one.metadata.name for one in found if not one.status.get("readyReplicas")), None)
+    why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"
+    if unready is not None:
+        why = f"of Deployment {namespace}/{unready}{WEBHOOK_DEPLOYMENT}, no replica is ready"
+    return why and f"{why}: new pods get no placement and no native tolerations"
 
 
 async def has_extender(session: Session, namespace: str) -> bool:

@@ -152,5 +152,6 @@ def _grace_ends(pod: PlacedPod, deletion_timestamp: str, now: float) -> str:
         return ""
     ends = "ended" if ends_at <= now else "ends"
     is_stuck = now > ends_at + OVERDUE_SECONDS
-    why = f": {what_keeps(pod.metadata.finalizers, is_finished=pod.is_finished)}" if is_stuck else ""
+    named = f"; finalizer {', '.join(pod.metadata.finalizers)}" if pod.metadata.finalizers else ""
+    why = f": {what_keeps(pod.metadata.finalizers, is_finished=pod.is_finished)}" if is_stuck else named
     return f", and its grace period {ends} at {deletion_timestamp}, {relative(ends_at, now)}{why}"

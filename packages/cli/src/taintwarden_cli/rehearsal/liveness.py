@@ -12,6 +12,8 @@ from taintwarden.controller.words import wording
 from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECONDS, LeaseObject
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
+OUR_PODS = "kubectl get pods -A -l 'app.kubernetes.io/name in (taintwarden, taintwarden-webhook)'"
+"""Shows whether operator and webhook run, in whichever namespace."""
 CLOCKS_APART_SECONDS = 30.0
 """How far the clock here may run ahead of the operator's before a live Lease looks expired."""
 SILENT_SECONDS = 60.0
@@ -29,6 +31,8 @@ class Liveness(msgspec.Struct, frozen=True):
     problem: str = ""
     reported_at: float | None = None
     """The time of its last report, in seconds since the epoch, if known."""
+    leading_since: float | None = None
+    """When the operator that leads began to, if known."""
 
 
 async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
@@ -97,7 +101,8 @@ def liveness(
     if reported_at is not None and now - reported_at > SILENT_SECONDS:
         held = "" if renewed_at is None else ", though it renews its Lease"
         return Liveness(_silent(reported_at, now, held), reported_at)
-    return Liveness("", reported_at)
+    acquired = lease.spec.acquire_time if lease is not None and lease.spec is not None else None
+    return Liveness("", reported_at, _moment(acquired))
 
 
 def _silent(since: float | None, now: float, more: str = "") -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from taintwarden.engine.model import Node
+from taintwarden_cli.rehearsal.liveness import OUR_PODS
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Obstacle, ObstacleKind
 from taintwarden_cli.rehearsal.places import NAME_FIELD, PlacedPod
 from taintwarden_placement.admission.own_objects import INJECT
@@ -87,11 +88,11 @@ def _explained(
             return "it has no native toleration beside its extended ones", step
         case ObstacleKind.NATIVE:
             why = "it has no native toleration beside its extended ones: the webhook was away, or no policy places it"
-            step = "see that the webhook runs (taintwarden doctor), and set placement for the key in a policy"
+            step = f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy"
             return why, f"{step}, then {again}"
         case ObstacleKind.LABELS:
             why = "labels of placement do not say what the taints of the node say"
-            return why, "look at the operator, which writes them: taintwarden doctor"
+            return why, f"look at the operator, which writes them: {OUR_PODS}"
     if not any(one.kind is ObstacleKind.TAINT for found in obstacles.values() for one in found):
         return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
     if candidate.demand.tolerations.extended:

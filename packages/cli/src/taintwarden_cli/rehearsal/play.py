@@ -239,9 +239,9 @@ class Play:
         self._replace_elsewhere(pod, planned)
 
     def _end_with_node(self, pod: Pod) -> None:
-        """The node of a pod is removed, unless a change has removed its taint before."""
+        """The node of a pod is removed."""
         planned = self._recording.end_with_node(pod)
-        if planned is None or not self._view.claims(pod.uid):
+        if planned is None:
             return
         self._ended.add(pod.uid)
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node))

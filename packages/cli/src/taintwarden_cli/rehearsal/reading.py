@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -51,17 +51,25 @@ class Reader:
         session: the cluster.
         found: receives what is read.
         space: the namespace whose ResourceClaims are read; empty: all.
+        fields: see ``FIELDS``.
         node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
 
     """
 
-    def __init__(self, session: Session, found: Snapshot, space: str = "", node: str = "") -> None:
+    def __init__(
+        self,
+        session: Session,
+        found: Snapshot,
+        space: str = "",
+        node: str = "",
+        fields: Mapping[Source, tuple[str, type[Any]]] = FIELDS,
+    ) -> None:
         self._session = session
         self._found = found
         self._space = space
         self._node = node
         self._undefined: set[Source] = set()
-        self._fields = FIELDS
+        self._fields = fields
         found.server = session.server
 
     async def read(self, wanted: Iterable[Source]) -> None:

@@ -95,7 +95,12 @@ class Recording:
     def end_with_node(self, pod: Pod) -> PlannedPod | None:
         """A pod that ends now since its node is removed; None if it has left before, or need not leave any more."""
         planned = self._pods.get(pod.uid)
-        return planned if planned is not None and planned.fate is PlannedFate.ENDS else None
+        if planned is None or planned.fate is not PlannedFate.ENDS:
+            return None
+        if not self._view.claims(pod.uid):  # a change has removed the taint
+            del self._pods[pod.uid]
+            return None
+        return planned
 
     def end(self, now: Instant, places: Places) -> dict[str, Any]:
         """The part of a :class:`~.plan.Plan` that is about pods and guards."""

@@ -9,15 +9,18 @@ from taintwarden_cli.output import output_forms, output_option
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
-It prints a table of all policies. Of a policy that you name, of an only one, and with -o wide of each, it also prints
-the limits that hold pods, zones, budgets, the next pods and what tripped the guard. The first line says how old the
-data are: the operator writes them every 20 s, and when something changes. Times are ages and countdowns; JSON has them
-in UTC.
+It prints a table of all policies, and below it, of each, every problem with its cause, its effect and what to do, nodes
+that are removed, and how many pods stay on nodes with a taint of the policy, and why. Of a policy that you name, of an
+only one, and with -o wide of each, it also prints the limits that hold pods, zones, budgets, the next pods, and names
+of pods that stay. The first lines say how old the data are: the operator writes them every 20 s, and when something
+changes. Times are ages and countdowns; JSON has them in UTC.
 
-It needs the right to list taintevictionpolicies. Each of these rights adds something. To get the operator's Lease: a
-dead or frozen operator is noticed after 10 seconds instead of a minute; status then takes up to 5 s longer, as clocks
-may differ. To list Deployments in its namespace: a webhook without a ready replica. To list nodes and get
-poddisruptionbudgets: keys that no node has, and budgets that never allow an eviction.
+It needs the right to list taintevictionpolicies. Each of these rights adds something, and what cannot be looked at is
+named. To get the operator's Lease: a dead or frozen operator is noticed after 10 seconds instead of a minute; status
+then takes up to 5 s longer, as clocks may differ. To list Deployments in its namespace: a webhook without a ready
+replica. To list nodes, pods, namespaces, tolerationprofiles, poddisruptionbudgets and events: pods that stay, nodes
+that are removed, keys that no node has, budgets that never allow an eviction or wait for a Pending pod. Pods of at most
+100 tainted nodes are counted, those of nodes that are removed first; --all counts and names all.
 
 \b
 Examples:
@@ -30,22 +33,26 @@ Exit codes:
   0   you do not have to act
   1   the cluster cannot be reached, or has no such policy
   2   wrong flags or kubeconfig
-  10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy
-      is not accepted or its newest version not observed, its guard has tripped (not in mode DryRun), every
-      zone is Full, pods are killed with their node, the value of a taint cannot be compared, no node has
-      a taint whose values are compared or what a policy reads, or a PodDisruptionBudget that pods wait
-      for never allows an eviction. When pods have waited for a minute: eviction calls fail. 3 minutes:
-      the state of the cluster is not known. 5 minutes: the API server fails, a workload comes back to its
-      node, or an evicted pod should have ended. Half an hour: a PodDisruptionBudget, or pods that
-      terminate on their node
+  10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy is not
+      accepted, its guard has tripped (not in mode DryRun), every zone is Full, pods will not leave a node before it is
+      removed or have less time to stop than they ask for, a paused policy is without effect, since another one acts
+      first, the value of a taint cannot be compared, no node has a taint whose values are compared or what a policy
+      reads, or a PodDisruptionBudget that pods wait for never allows an eviction, or waits for a Pending pod. For 10
+      minutes after it: pods were still there when their node was removed. After 15 seconds: no operator has looked at
+      the newest version of a policy. When pods have waited for a minute: eviction calls fail. 3 minutes: the state of
+      the cluster is not known. 5 minutes: the API server fails, a workload comes back to its node, or an evicted pod
+      should have ended. Half an hour: a PodDisruptionBudget, or pods that terminate on their node
 
-JSON has: at, problem, reportedAt, policies[] (name, mode, accepted, problem, pausedBy, onInvalidValue,
-status); status is that of the stored policy.
+JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, lookedAt, unread[], policies[] (name,
+mode, accepted, problems[], waitsForOperator, pausedBy, onInvalidValue, removals[] (node, at, pods, missed, cut,
+heldBy), missed (notEvicted, cut, recent), staying[] (reason, pods, names), status); status is that of the stored
+policy.
 """
 
 
 @click.command(help=_HELP, short_help="Show the status of policies.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
+@click.option("--all", "show_all", is_flag=True, help="Count and name all pods that stay on tainted nodes.")
 @operator_option
 @cluster_options
 @output_forms("table", "wide", "json")
@@ -57,7 +64,7 @@ def status(**given: object) -> None:
 _TOP_HELP = """Show what `taintwarden status -o wide` shows, live: which pods have to leave next, what they wait for,
 guards, zones, and what needs you. In a pipe it is printed once. Ctrl-C ends it; NO_COLOR switches colours off.
 
-It needs the rights of `taintwarden status`, but does not look at nodes and budgets.
+It needs the rights of `taintwarden status`, and shows the same problems; it looks at nodes and pods every 15 s.
 
 \b
 Examples:

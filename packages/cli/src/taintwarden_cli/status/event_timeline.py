@@ -171,15 +171,15 @@ def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
     for _, minute in groupby(happenings, key=lambda one: one.at[:16]):
         groups: dict[object, list[Happening]] = {}
         for one in minute:
-            what = (_policy(one.note),) if one.kind in ("Pod", "Node") else (one.name, one.note)
+            what = (policy_of(one.note),) if one.kind in ("Pod", "Node") else (one.name, one.note)
             groups.setdefault((one.kind, one.reason, *what), []).append(one)
         yield from groups.values()
 
 
-def _policy(note: str) -> str:
+def policy_of(note: str) -> str:
     """The policy that a note ends with; empty: none."""
     _, found, policy = note.rpartition("(policy ")
-    return policy if found else ""
+    return policy.rstrip(")").partition(":")[0] if found else ""
 
 
 def _row(group: list[Happening]) -> tuple[str, str, str, str]:

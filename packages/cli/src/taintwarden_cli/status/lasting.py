@@ -1,24 +1,14 @@
-"""What does not change by itself, for which doctor has checks: budgets that never allow an eviction, invalid values of
-taints, and taints that no node has.
-"""
+"""What does not change by itself: budgets that never allow an eviction, and taints that no node has."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.api.policies import parse_policy
-from taintwarden.controller.words.wording import pods, several
-from taintwarden.engine.model import Method, Mode, Policy, Taint, TaintSelector, ValueType, cannot_compute
-from taintwarden.engine.reported_status import BlockedBudget
-from taintwarden.fields.field_errors import InvalidObject
-from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus, NodeObject
-from taintwarden.kube.wire.resources import NODES
-from taintwarden_cli.rehearsal.session import ClusterError, Session
-from taintwarden_cli.status.policy_status import PolicySummary, is_of_budgets
+from taintwarden.controller.words.wording import several
+from taintwarden.engine.model import Policy, Taint, TaintSelector, ValueType, cannot_compute
+from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus
 
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains whose controllers set and remove the taint, so that its value means nothing else."""
@@ -89,68 +79,3 @@ def absent(
         return text, similar
     is_always_there = is_compared or selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # text is a signal
     return (f"no node has a taint {key}, whose values are compared", "") if is_always_there else ("", "")
-
-
-def invalid_values(policy: PolicySummary) -> str:
-    """The first taint whose value cannot be compared, how many others there are, and what to do; empty: none."""
-    if not policy.invalid:
-        return ""
-    first, *others = policy.invalid
-    more = f" (and {several(len(others), 'more taint')})" if others else ""
-    return f"{first}{more}. Set a valid value: taintwarden doctor has the command"
-
-
-async def add_problems(session: Session, stored: Iterable[Mapping[str, Any]], found: Sequence[PolicySummary]) -> None:
-    """Add them to policies without a problem, or with one of budgets. What may not be read is left out."""
-    policies = list(_valid(stored))
-    fine = {one.name: one for one in found if not one.problem}
-    waiting = fine | {one.name: one for one in found if is_of_budgets(one)}
-    respecting = [waiting[one.name] for one in policies if one.name in waiting and one.eviction.method is Method.EVICT]
-    idle = [one for one in policies if one.name in fine and not fine[one.name].status.evicting_nodes]
-    try:
-        for summary in (one for one in respecting if one.mode == Mode.ENFORCE):
-            summary.problem = await _never_allowing(session, summary.status.blocked_budgets) or summary.problem
-    except ClusterError:
-        pass
-    try:
-        carried = await _carried(session, idle)
-    except ClusterError:
-        return
-    if carried is None:
-        return
-    for policy in idle:
-        faults = (absent(selector, carried, policies)[0] for selector in policy.taints)
-        fine[policy.name].problem = fine[policy.name].problem or next(filter(None, faults), "")
-
-
-def _valid(stored: Iterable[Mapping[str, Any]]) -> Iterator[Policy]:
-    for one in stored:
-        try:
-            yield parse_policy(one)
-        except InvalidObject:
-            continue  # its summary says so
-
-
-async def _never_allowing(session: Session, blocking: Iterable[BlockedBudget]) -> str:
-    for one in blocking:
-        space, name = quote(one.namespace, safe=""), quote(one.name, safe="")
-        path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets/{name}"
-        budget = await session.read(path, FullBudget, "poddisruptionbudgets")
-        if budget is not None and (why := why_none(budget)):
-            wait = "waits" if one.pods == 1 else "wait"
-            return f"{pods(one.pods)} {wait} for PodDisruptionBudget {one}, which never allows an eviction: {why}"
-    return ""
-
-
-async def _carried(session: Session, policies: Sequence[Policy]) -> Counter[Taint] | None:
-    """How many nodes have which taints, without values; None if each key of the policies is there, or no node is."""
-    wanted = {one.key for policy in policies for one in policy.taints if one.source is None and "*" not in one.key}
-    if not wanted:
-        return None
-    found, nodes = Counter[Taint](), 0
-    async for page in session.pages(NODES.path, NodeObject, NODES.name):
-        nodes += len(page)
-        found.update(Taint(one.key, effect=one.effect) for node in page for one in node.spec.taints)
-        if wanted <= {taint.key for taint in found}:
-            return None
-    return found if nodes else None

@@ -12,22 +12,30 @@ from taintwarden.api.status import ConditionStatus, PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine import rfc3339
-from taintwarden.engine.limits.refusal import BUDGET, DELAYS
 from taintwarden.engine.model import Mode, OnInvalidValue
-from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
-from taintwarden_cli.rehearsal.liveness import Liveness
+from taintwarden_cli.rehearsal.liveness import OUR_PODS, Liveness
 from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
+from taintwarden_cli.status.findings import PolicyLook
+from taintwarden_cli.status.problems import (
+    Problem,
+    ProblemKind,
+    by_severity,
+    of_guard,
+    of_invalid_values,
+    of_status,
+    of_zones,
+    split,
+)
 
-STUCK_SECONDS = 300.0
-"""For so long a pod may be stuck until a person has to look, as the alert says."""
-NOT_OBSERVED = "no operator has looked at it yet"
+NOT_OBSERVED, OUTDATED = "no operator has looked at it yet", "the operator has not looked at its newest version yet"
+SOON_SECONDS = 15.0
+"""How long the newest version of a policy may wait: the operator looks at it within 3 s, a new leader within 15 s."""
 TRIPPED, ZONES_FULL, ARMED = "tripped", "zones Full", "armed"
 """What a guard does."""
-OUTDATED = "the operator has not looked at its newest version yet"
 
 
-class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
+class PolicySummary(PolicyLook, rename="camel", kw_only=True):
     """One policy: its status, and what that means for you."""
 
     name: str
@@ -35,10 +43,10 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     """``Paused`` if it is paused, whatever its mode; ``DryRun`` also if the operator runs with --dry-run."""
     accepted: str
     """``True``, ``False``, or ``Unknown`` if the operator has not read its newest version."""
-    problem: str = ""
-    """What you have to correct or check, if anything."""
     paused_by: str | None = None
     """Who paused it, when and why."""
+    waits_for_operator: str = ""
+    """That no operator has looked at its newest version yet. It is a problem if it lasts."""
     on_invalid_value: str = OnInvalidValue.HOLD.value
     """What values do that cannot be compared, by ``timing.onInvalidValue``."""
     status: PolicyStatus = PolicyStatus()
@@ -58,7 +66,20 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
     @property
     def needs_a_person(self) -> bool:
         """Whether it requires action."""
-        return bool(self.problem)
+        return bool(self.problems)
+
+    def add(self, *problems: Problem) -> None:
+        """Add problems."""
+        self.problems = by_severity([*self.problems, *problems])
+
+    def take(self, look: PolicyLook) -> None:
+        """Add what a close look has found."""
+        self.removals, self.missed, self.staying = look.removals, look.missed, look.staying
+        self.add(*look.problems)
+
+    def has(self, *kinds: ProblemKind) -> bool:
+        """Whether it has a problem of one of these kinds."""
+        return any(one.kind in kinds for one in self.problems)
 
     @property
     def is_paused(self) -> bool:
@@ -88,25 +109,26 @@ class PolicySummary(msgspec.Struct, rename="camel", kw_only=True):
             return None
         return condition.last_transition_time
 
-    @property
-    def all_zones_full(self) -> str:
-        """What it means that every zone is Full."""
-        return "every zone is Full, so only pods that you release are evicted"
-
 
 class StatusSummary(msgspec.Struct, rename="camel"):
     """The policies, by name. ``at`` is the time of reading, ``reported_at`` that of the operator's last report."""
 
     at: str
     policies: list[PolicySummary]
-    problem: str = ""
-    """Why no operator is running: then the status of the policies is out of date. Else why no webhook is."""
+    problems: list[Problem] = []
+    """Why no operator is running: then the status of the policies is out of date. Why no webhook answers."""
     reported_at: str | None = None
+    looked_at: str | None = None
+    """When nodes, pods and budgets were looked at."""
+    unread: list[str] = []
+    """What was not looked at then, and why."""
+    leading_since: str | None = None
+    """When this operator began to lead: what it counts begins then."""
 
     @property
     def needs_a_person(self) -> bool:
         """Whether the operator or any policy requires action."""
-        return bool(self.problem) or any(policy.needs_a_person for policy in self.policies)
+        return bool(self.problems) or any(policy.needs_a_person for policy in self.policies)
 
 
 def summarize(
@@ -126,8 +148,10 @@ def summarize(
         raise LookupError(msg)
     answer = StatusSummary(rfc3339.at(now), [one for one in found if not names or one.name in names])
     if known is not None:
-        answer.problem = known.problem
+        if known.problem:
+            answer.problems = [split(ProblemKind.OPERATOR, known.problem, OUR_PODS)]
         answer.reported_at = None if known.reported_at is None else rfc3339.at(known.reported_at)
+        answer.leading_since = None if known.leading_since is None else rfc3339.at(known.leading_since)
     return answer
 
 
@@ -143,62 +167,41 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     try:
         status = answer.status = msgspec.convert(stored.get("status") or {}, PolicyStatus)
     except msgspec.ValidationError as error:
-        answer.problem = f"its status cannot be read: {error}"
+        answer.add(Problem(ProblemKind.NOT_READABLE, f"its status cannot be read: {error}", "", OUR_PODS))
         return answer
-    if status.observed_generation is None:
-        answer.problem = NOT_OBSERVED
-    elif status.observed_generation < meta.get("generation", 0):
-        answer.problem = OUTDATED
+    late = NOT_OBSERVED if status.observed_generation is None else ""
+    late = OUTDATED if not late and status.observed_generation < meta.get("generation", 0) else late
+    if late:
+        answer.waits_for_operator = late
+        if now - changed_at(meta) >= SOON_SECONDS:
+            effect = "it evicts no pod" if late == NOT_OBSERVED else "the version before stays in force"
+            answer.add(Problem(ProblemKind.NOT_OBSERVED, late, effect, OUR_PODS))
     elif (accepted := status.condition("Accepted")) is not None:
         answer.accepted = accepted.status
         if accepted.status is not ConditionStatus.TRUE:
-            answer.problem = f"it is not accepted: {accepted.message}"
-    answer.problem = answer.problem or next(filter(None, _problems(answer, now)), "")
+            remedy = f"kubectl edit taintevictionpolicy {answer.name}"
+            effect = status.says("Enforcing", "NotAccepted") or "its last valid version stays in force"
+            cause = f"it is not accepted: {accepted.message}"
+            answer.add(Problem(ProblemKind.NOT_ACCEPTED, cause, effect, remedy))
+    answer.add(*_problems(answer, now))
     return answer
 
 
-def _problems(policy: PolicySummary, now: float) -> Iterator[str]:
-    """What is wrong with a policy that is in effect, the worst first; empty: not that."""
-    status = policy.status
-    yield status.says("Progressing", "Blind")
+def changed_at(meta: Mapping[str, Any]) -> float:
+    """When the spec of an object was last changed, in seconds since the epoch; 0 if nothing says it."""
+    managed = meta.get("managedFields") or []
+    times = [read_time(one.get("time")) for one in managed if "f:spec" in (one.get("fieldsV1") or {})]
+    return max(filter(None, times), default=0.0)
+
+
+def _problems(policy: PolicySummary, now: float) -> Iterator[Problem]:
+    """What is wrong with a policy that is in effect."""
+    name, status = policy.name, policy.status
     if policy.mode != Mode.DRY_RUN:
-        yield why_halted(policy)
-    yield long_stuck(status, now)
-    yield _refused(status, now, enforces=policy.mode == Mode.ENFORCE)
-    if unknown := status.says("DevicesKnown", "False"):
-        yield f"condition DevicesKnown is False: {unknown}"
-    yield status.says("SourcesFound", "False")
-
-
-def why_halted(policy: PolicySummary) -> str:
-    """That its guard or its zones stop it; empty: they do not."""
-    if policy.guard == TRIPPED:
-        counted = wording.without_advice(policy.status.says("GuardTripped", "True"), policy.name)
-        return "its guard has tripped" + (f": {counted}" if counted else "")
-    return policy.all_zones_full if policy.guard == ZONES_FULL else ""
-
-
-def long_stuck(status: PolicyStatus, now: float) -> str:
-    """Which pods should have ended long ago; empty: none."""
-    return wording.not_ended([one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS])
-
-
-def _refused(status: PolicyStatus, now: float, *, enforces: bool) -> str:
-    """What keeps pods from being evicted, and does not pass by itself, or did not for long."""
-    for one in status.limits:
-        delay = DELAYS.get(one.limit)
-        if delay is None or (delay.needs_evictions and not enforces):
-            continue
-        if now - (one.since_at or now) >= delay.may_last_seconds:
-            return _wait_for(one)
-    return ""
-
-
-def _wait_for(one: LimitStatus) -> str:
-    wait = "waits" if one.pods == 1 else "wait"
-    return f"{wording.pods(one.pods)} {wait}: {wording.why_held(one.limit, one.message)}"
-
-
-def is_of_budgets(policy: PolicySummary) -> bool:
-    """Whether its problem is that budgets have blocked pods for long."""
-    return policy.problem in [_wait_for(one) for one in policy.status.limits if one.limit == BUDGET]
+        if policy.guard == TRIPPED:
+            yield of_guard(name, status, is_paused=policy.is_paused)
+        elif policy.guard == ZONES_FULL:
+            yield of_zones(name, status)
+    yield from of_status(name, status, now, enforces=policy.mode == Mode.ENFORCE)
+    if policy.invalid:
+        yield of_invalid_values(policy.invalid)

@@ -14,14 +14,18 @@ from taintwarden.controller.words.wording import (
     pods,
     several,
     waiting,
-    without_advice,
+    why_held,
     zone_health,
 )
+from taintwarden.engine.limits.refusal import BUDGET, DELAYS, GUARD
 from taintwarden.engine.model import Mode
 from taintwarden_cli.output import printable
+from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
+from taintwarden_cli.status.findings import in_words
 from taintwarden_cli.status.policy_status import ARMED, TRIPPED, ZONES_FULL, PolicySummary, StatusSummary
+from taintwarden_cli.status.problems import Problem, ProblemKind
 
 _GUARDS = {TRIPPED: "bold red", ZONES_FULL: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
@@ -30,34 +34,52 @@ LATE_SECONDS = 30.0
 
 
 def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
-    """The problem of the operator, and how old it is; the table, then a block for each policy if requested."""
+    """The problems of the operator, and how old it is; the table, then a block for each policy if requested."""
     age = Times(found.at).age(found.reported_at) if found.reported_at else 0.0
-    times = Times(found.at, is_old=bool(found.problem) or age > LATE_SECONDS)
-    if found.problem:
-        yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
-    if found.reported_at:
-        sentence = f"The operator reported {times.ago(found.reported_at)}"
-        is_late = age > LATE_SECONDS
-        yield Text(
-            f"{sentence}: what follows is as of then." if is_late else f"{sentence}.",
-            style="yellow" if is_late else "dim",
-        )
-    if found.problem or found.reported_at:
-        yield Text("")
+    times = Times(found.at, is_old=bool(found.problems) or age > LATE_SECONDS)
+    above = [*_problems(found.problems, times), *_ages(found, times, age)]
+    yield from [*above, Text("")] if above else []
     if not found.policies:
         yield Text("There is no TaintEvictionPolicy.")
         return
-    yield _overview(found)
-    for policy in found.policies if details else [one for one in found.policies if one.problem or one.is_paused]:
-        yield Text("")
-        yield Text(printable(policy.name), style="bold")
+    yield rows(_HEADER, map(_row, found.policies))
+    for policy in found.policies:
         lines = _details(policy, times) if details else _head(policy, times)
-        yield Padding(lines.grid, (0, 0, 0, 2))
+        if details or lines.grid.row_count:
+            yield Text("")
+            yield Text(printable(policy.name), style="bold")
+            yield Padding(lines.grid, (0, 0, 0, 2))
 
 
-def _overview(found: StatusSummary) -> RenderableType:
-    header = ("POLICY", "MODE", "PENDING", "BLOCKED", "EVICTED", "LEAVING", "GUARD", "LIMIT")
-    return rows(header, map(_row, found.policies))
+def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[RenderableType]:
+    """How old the data are, since when they count, and what was not looked at."""
+    if found.reported_at:
+        lead = found.leading_since
+        since = f" EVICTED counts since it began to lead, {times.ago(lead)}." if lead else ""
+        then = ": what follows is as of then." if age > LATE_SECONDS else f".{since}"
+        text = f"The operator reported {times.ago(found.reported_at)}{then}"
+        yield Text(text, style="yellow" if age > LATE_SECONDS else "dim")
+    if found.looked_at and times.age(found.looked_at) >= 1:
+        yield Text(f"Nodes, pods and budgets are as of {times.ago(found.looked_at)}.", style="dim")
+    for why in found.unread:
+        yield Text(printable(f"Not looked at: {why}"), style="yellow")
+
+
+def _problems(problems: Sequence[Problem], times: Times) -> Iterator[RenderableType]:
+    lines = Lines()
+    for one in problems:
+        _add_problem(lines, one, times)
+    if problems:
+        yield lines.grid
+
+
+def _add_problem(lines: Lines, one: Problem, times: Times) -> None:
+    lines.add("Problem", times.within(one.cause), "bold red")
+    lines.add("Effect", times.within(one.effect))
+    lines.add("Do this", one.remedy, "cyan")
+
+
+_HEADER = ("POLICY", "MODE", "PENDING", "BLOCKED", "EVICTED", "LEAVING", "STAYING", "GUARD", "LIMIT")
 
 
 def _row(policy: PolicySummary) -> Sequence[str | Text]:
@@ -69,6 +91,7 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
         _number(status.blocked),
         f"{status.evicted}{f' ({status.past_budgets} past budgets)' if status.past_budgets else ''}",
         Text(str(status.leaving), style="bold red") if status.stuck else _number(status.leaving),
+        "-" if policy.staying is None else str(sum(one.pods for one in policy.staying)),
         Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
         status.limited_by or "-",
     )
@@ -82,40 +105,67 @@ def _number(number: int) -> Text:
     return Text(str(number), style="yellow" if number else "")
 
 
-def _head(policy: PolicySummary, times: Times) -> Lines:
+def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Lines:
     lines = Lines()
-    lines.add("Problem", times.within(policy.problem), "bold red")
-    guard = policy.status.guard
-    lines.add("Cause", f"when its guard tripped: {guard.cause}" if guard and guard.cause else None)
+    for problem in policy.problems:
+        _add_problem(lines, problem, times)
     lines.add("Paused", policy.paused_by and times.within(f"by {policy.paused_by}"), "yellow")
-    lines.add("Now", times.within(policy.progress) if policy.is_paused else None, "yellow")
+    if not policy.has(ProblemKind.NOT_OBSERVED):
+        lines.add("Now", policy.waits_for_operator or (_now(policy, times) if policy.is_paused else ""), "yellow")
+    several_fail = sum(bool(one.missed or one.cut) for one in policy.removals) > 1
+    for one in policy.removals:
+        there = f"{one.node} {times.within(f'at {one.at}')}: {pods(one.pods)} there"
+        fail = f", {one.missed} not evicted by then, the grace of {one.cut} cut" if several_fail else ""
+        lines.add("Removed", there + fail, "yellow")
+    missed = "" if policy.missed.recent else in_words(policy.missed)
+    lines.add("Missed", missed, "yellow")
+    for text in _staying(policy.staying or [], details=details):
+        lines.add("Staying", text)
     return lines
 
 
+def _staying(found: Sequence[Staying], *, details: bool) -> Iterator[str]:
+    """Pods that stay on tainted nodes: in one line, or one for each reason, with names."""
+    if found and not details:
+        counted = ", ".join(f"{one.reason} {one.pods}" for one in found)
+        yield f"{pods(sum(one.pods for one in found))} on tainted nodes: {counted}"
+    for one in found if details else ():
+        more = f" and {one.pods - len(one.names)} more" if one.pods > len(one.names) else ""
+        yield f"{pods(one.pods)} on tainted nodes: {one.reason} ({', '.join(one.names)}{more})"
+
+
+def _now(policy: PolicySummary, times: Times) -> str:
+    """What the policy does now, and how old that is, without what other lines say."""
+    shown = []
+    for part in policy.progress.split("; "):
+        if part.startswith("PodDisruptionBudget") or part.partition(" ")[0] in DELAYS:
+            break
+        if not (policy.has(ProblemKind.STUCK) and "should have ended" in part):
+            shown.append(part)
+    if policy.has(ProblemKind.BLIND) or not any(shown):
+        return ""
+    observed = policy.status.observed_at
+    return times.within("; ".join(shown)) + (f" (as of {times.ago(observed)})" if observed else "")
+
+
 def _details(policy: PolicySummary, times: Times) -> Lines:
-    lines = _head(policy, times)
+    lines = _head(policy, times, details=True)
     lines.add("Mode", policy.status.says("Enforcing", "False") if policy.mode == Mode.DRY_RUN else None, "yellow")
-    now = policy.progress.removesuffix(policy.problem).removesuffix("; ")
-    lines.add("Now", None if policy.is_paused else times.within(now))
+    lines.add("Now", None if policy.is_paused else _now(policy, times))
     status = policy.status
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
     lines.add("Nodes", None if status.observed_generation is None else evicting)
-    for invalid in policy.invalid:
-        lines.add("Invalid", invalid if invalid not in policy.problem else None, "yellow")
+    for invalid in policy.invalid[1:]:  # the first is a problem
+        lines.add("Invalid", invalid, "yellow")
     if (more := status.retained - sum(one.pods for one in status.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
         lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
-    if policy.guard is not None:
+    if policy.guard is not None and not policy.has(ProblemKind.GUARD, ProblemKind.ZONES):
         is_holding = policy.guard != ARMED
         lines.add("Guard", _guard_text(policy, times), "bold red" if is_holding else "")
         says = status.condition("GuardTripped")
-        lines.add("  says", times.within(_news(says.message, policy)) if is_holding and says else None)
-    for limit in status.limits:
-        until = f"; {next_one(limit.limit, f'at {limit.until}')}" if limit.until else ""
-        why = waiting(limit.limit, policy.name, limit.message)
-        lines.add("Limit", times.within(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
-    for budget in status.blocked_budgets:
-        lines.add("Budget", f"{pods(budget.pods)} waiting for {budget}", "yellow")
+        lines.add("  says", times.within(says.message) if is_holding and says else None)
+    _add_limits(lines, policy, times)
     for zone in status.zones:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
@@ -125,15 +175,24 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     return lines
 
 
-def _news(message: str, policy: PolicySummary) -> str:
-    """What a guard says, without what is the problem already: then only the advice."""
-    counted = without_advice(message, policy.name)
-    return message.removeprefix(counted).lstrip(". ") if policy.problem.endswith(counted) else message
+def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
+    """The limits and budgets that hold pods, without those that are a problem."""
+    status, causes = policy.status, [one.cause for one in policy.problems]
+    for limit in status.limits:
+        is_of_guard = limit.limit == GUARD and policy.has(ProblemKind.GUARD)
+        is_of_budgets = limit.limit == BUDGET and bool(status.blocked_budgets)
+        if is_of_guard or is_of_budgets or why_held(limit.limit, limit.message) in causes:
+            continue
+        until = f"; {next_one(limit.limit, f'at {limit.until}')}" if limit.until else ""
+        why = waiting(limit.limit, policy.name, limit.message)
+        lines.add("Limit", times.within(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
+    since = next((f" since {one.since}" for one in status.limits if one.limit == BUDGET), "")
+    for budget in status.blocked_budgets:
+        if not any(f"PodDisruptionBudget {budget}" in cause for cause in causes):
+            lines.add("Budget", times.within(f"{pods(budget.pods)} waiting for {budget}{since}"), "yellow")
 
 
 def _guard_text(policy: PolicySummary, times: Times) -> str:
     if policy.guard == TRIPPED:
         return f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
-    if policy.guard == ZONES_FULL:
-        return policy.all_zones_full
-    return "; ".join(filter(None, ("armed", policy.status.says("GuardTripped", "False"))))
+    return "; ".join(filter(None, (policy.guard or "", policy.status.says("GuardTripped", "False"))))

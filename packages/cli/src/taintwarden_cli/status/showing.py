@@ -4,30 +4,46 @@ import asyncio
 import sys
 import time
 
+import msgspec
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from taintwarden.engine import rfc3339
+from taintwarden.engine.model import Gates
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.deployments import unready_webhook
-from taintwarden_cli.rehearsal.liveness import read_liveness
+from taintwarden_cli.rehearsal.liveness import OUR_PODS, read_liveness
 from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rendering import render
-from taintwarden_cli.status.lasting import add_problems, invalid_values
+from taintwarden_cli.status.close_look import CloseLook, look_closely
 from taintwarden_cli.status.policy_status import StatusSummary, summarize
 from taintwarden_cli.status.policy_status_table import parts
+from taintwarden_cli.status.problems import ProblemKind, split
 
 FINE, ERROR, PERSON = 0, 1, 10
+CLOSELY_SECONDS = 15.0
+"""How often `top` looks at nodes, pods and budgets, which is too much to repeat with every look."""
+MAX_CONNECTIONS = 12
 
 
-def show(policies: tuple[str, ...], output: str, **flags: object) -> None:
+class Kept(msgspec.Struct):
+    """How to look closely, and the last close look."""
+
+    gates: Gates
+    show_all: bool = False
+    closer: CloseLook | None = None
+
+
+def show(policies: tuple[str, ...], show_all: bool, output: str, **flags: object) -> None:
     """Carry out ``taintwarden status``."""
     settings = settings_of(flags)
     try:
-        found = ask(settings, lambda session: look(session, settings.namespace, policies, closely=True))
+        kept = Kept(settings.gates, show_all=show_all)
+        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept), MAX_CONNECTIONS)
     except LookupError as error:
         fail(str(error), ERROR)
     details = output == "wide" or bool(policies) or len(found.policies) == 1
@@ -38,10 +54,11 @@ def show(policies: tuple[str, ...], output: str, **flags: object) -> None:
 def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
     """Carry out ``taintwarden top``."""
     settings, console = settings_of(flags), Console(highlight=False, markup=False, emoji=False)
+    kept = Kept(settings.gates)
     try:
         if console.is_terminal:
-            ask(settings, lambda session: follow(session, settings.namespace, policies, interval, console))
-        found = ask(settings, lambda session: look(session, settings.namespace, policies))
+            ask(settings, lambda session: follow(session, settings.namespace, policies, interval, console, kept))
+        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept), MAX_CONNECTIONS)
     except LookupError as error:
         fail(str(error), ERROR)
     except KeyboardInterrupt:  # a regular end
@@ -49,10 +66,10 @@ def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
     write(render(*parts(found, details=True)))
 
 
-async def look(session: Session, namespace: str, names: tuple[str, ...], *, closely: bool = False) -> StatusSummary:
-    """The status of the policies with these names, or of all. ``namespace``: that of the operator.
+async def look(session: Session, namespace: str, names: tuple[str, ...], kept: Kept) -> StatusSummary:
+    """The status of the policies with these names, or of all, and what a close look adds, made now or lately.
 
-    ``closely``: also look at budgets and nodes, which is too much to repeat every second.
+    ``namespace``: that of the operator.
 
     Raises:
         LookupError: there is no policy of a name.
@@ -61,15 +78,21 @@ async def look(session: Session, namespace: str, names: tuple[str, ...], *, clos
     """
     policies, now = await stored_policies(session), time.time()
     found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
-    found.problem = found.problem or await unready_webhook(session, namespace)
+    if why := await unready_webhook(session, namespace):
+        found.problems.append(split(ProblemKind.WEBHOOK, why, OUR_PODS))
+    closer = kept.closer
+    if closer is None or not 0 <= now - closer.at < CLOSELY_SECONDS:
+        closer = kept.closer = await look_closely(session, policies, kept.gates, now, show_all=kept.show_all)
+    found.looked_at, found.unread = rfc3339.at(closer.at), closer.unread
     for policy in found.policies:
-        policy.problem = policy.problem or invalid_values(policy)
-    if closely:
-        await add_problems(session, policies, found.policies)
+        if (more := closer.by_policy.get(policy.name)) is not None:
+            policy.take(more)
     return found
 
 
-async def follow(session: Session, namespace: str, names: tuple[str, ...], interval: float, console: Console) -> None:
+async def follow(
+    session: Session, namespace: str, names: tuple[str, ...], interval: float, console: Console, kept: Kept
+) -> None:
     """Draw until it is interrupted. A look that fails is shown above the last that did not, and made again.
 
     Raises:
@@ -77,13 +100,13 @@ async def follow(session: Session, namespace: str, names: tuple[str, ...], inter
         ClusterError: the first look fails.
 
     """
-    found, unseen = await look(session, namespace, names), ""
+    found, unseen = await look(session, namespace, names, kept), ""
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             failed = [Text(printable(f"As of {found.at}: {unseen}"), style="bold red")] if unseen else []
             live.update(Group(*failed, *parts(found, details=True)), refresh=True)
             await asyncio.sleep(interval)
             try:
-                found, unseen = await look(session, namespace, names), ""
+                found, unseen = await look(session, namespace, names, kept), ""
             except ClusterError as error:
                 unseen = str(error)

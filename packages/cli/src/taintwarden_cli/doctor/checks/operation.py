@@ -6,10 +6,10 @@ from taintwarden.engine.model import Method
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.context import Context, is_ours
-from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_DEVICES
-from taintwarden_cli.rehearsal.liveness import liveness
+from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_DEVICES, Right
+from taintwarden_cli.rehearsal.liveness import OUR_PODS, liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
-from taintwarden_cli.status.policy_status import long_stuck, why_halted
+from taintwarden_cli.status.problems import ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
 
 POLICY = "TaintEvictionPolicy"
@@ -20,7 +20,7 @@ _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfi
     "operator-not-running",
     Severity.ERROR,
     "policies without an operator: no definitions, no replicas, or no renewal of its lease or of statuses",
-    "kubectl -n taintwarden-system get pods; or name its namespace by --operator-namespace",
+    f"{OUR_PODS}; name its namespace by --operator-namespace",
     uses=(Source.POLICIES, Source.PROFILES, Source.LEASE, Source.OPERATOR),
 )
 def not_running(context: Context) -> Iterator[Found]:
@@ -28,7 +28,11 @@ def not_running(context: Context) -> Iterator[Found]:
     snapshot = context.snapshot
     for source in snapshot.undefined:
         subject = Subject("CustomResourceDefinition", f"{source}.taintwarden.io")
-        yield Found(subject, "does not exist", "kubectl apply -k crds, or install the chart; then restart the operator")
+        yield Found(
+            subject,
+            "does not exist",
+            "install the CRDs of the version that runs (docs/installing.md), then restart the operator",
+        )
     operator = snapshot.operator
     if operator is not None and operator.replicas == 0:
         remedy = f"kubectl -n {snapshot.namespace} scale deployment {operator.name} --replicas=2"
@@ -46,37 +50,28 @@ def not_running(context: Context) -> Iterator[Found]:
 @check(
     "policy-problem",
     Severity.ERROR,
-    "policies that are not accepted, or cannot evict what they have to, as their status says",
-    "taintwarden status NAME; docs/troubleshooting.md#a-limit-holds-them",
+    "policies that are not accepted, or cannot evict what they have to, as `taintwarden status` says",
+    "see each line",
     needs=(Source.POLICIES,),
+    uses=(Source.LOOK,),
 )
 def policy_problem(context: Context) -> Iterator[Found]:
-    """What ``status`` says, with the next command."""
-    known = {one.name: one for one in context.summaries if not context.waits_in_vain(one)}
-    for name in sorted({*known, *context.policy_problems}):
-        one, invalid = known.get(name), context.policy_problems.get(name)
-        page = "troubleshooting.md#a-limit-holds-them"
-        if one is not None and one.problem == long_stuck(one.status, context.snapshot.now):
-            page = "runbooks/pods-stuck.md"
-        remedy = f"taintwarden status {name}; docs/{page}"
-        if invalid or (one is not None and one.accepted == "False"):
-            remedy = f"correct it: kubectl edit taintevictionpolicy {name}"
-        elif one is not None and one.problem == why_halted(one) != "":
-            remedy = (
-                f"taintwarden pause {name}; correct the cause; taintwarden plan --enforce {name}; then taintwarden "
-                f"resume {name}"
-            )
-            if any(policy.name == name and policy.limits.guard.is_limit for policy in context.policies):
-                remedy += f". If all these pods are to be evicted: taintwarden guard reset {name}"
-        if problem := invalid or (one.problem if one is not None else ""):
-            yield Found(Subject(POLICY, name), problem, remedy)
+    """What ``status`` says, with its remedy."""
+    invalid = context.policy_problems
+    for name, why in sorted(invalid.items()):
+        yield Found(Subject(POLICY, name), why, f"kubectl edit taintevictionpolicy {name}")
+    for policy in context.summaries:
+        for problem in policy.problems:
+            is_said = policy.name in invalid and problem.kind in (ProblemKind.NOT_ACCEPTED, ProblemKind.NOT_OBSERVED)
+            if not is_said and not context.has_check_of_its_own(policy, problem):
+                yield Found(Subject(POLICY, policy.name), str(problem), problem.remedy)
 
 
 @check(
     "rights-missing",
     Severity.ERROR,
     "rights to evict, or those that policies with devices or with a method that deletes need, which the operator lacks",
-    "kubectl apply -k deploy/base",
+    "grant them to its ServiceAccount",
     needs=(Source.POLICIES, Source.RIGHTS),
 )
 def rights_missing(context: Context) -> Iterator[Found]:
@@ -86,7 +81,7 @@ def rights_missing(context: Context) -> Iterator[Found]:
     deletes = any(policy.eviction.method is not Method.EVICT for policy in context.policies)
     devices = any(policy.devices for policy in context.policies)
     for right in rights.missing if rights is not None else ():
-        remedy = ""
+        remedy = _granted(right, namespace, name)
         if right in DELETING:
             remedy = "add deploy/components/allow-delete to your overlay, or set rbac.allowDelete=true in the chart"
         elif right in OF_DEVICES:
@@ -95,12 +90,20 @@ def rights_missing(context: Context) -> Iterator[Found]:
             yield Found(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
 
 
+def _granted(right: Right, namespace: str, account: str) -> str:
+    """The commands that grant a right, and change nothing else of an installation."""
+    role = f"{account}-{right.verb}-{right.resource.replace('/', '-')}"
+    rule = f"--verb={right.verb} --resource={right.resource}" + f".{right.group}" * bool(right.group)
+    bound = f"--clusterrole={role} --serviceaccount={namespace}:{account}"
+    return f"kubectl create clusterrole {role} {rule} && kubectl create clusterrolebinding {role} {bound}"
+
+
 @check(
     "webhook-not-answering",
     Severity.ERROR,
     "webhooks that are missing, not trusted or without a ready replica, so that pods get no placement and no native "
     "tolerations; or whose failurePolicy is Fail, so that no pod starts while they are away",
-    "kubectl -n taintwarden-system get pods",
+    OUR_PODS,
     needs=(Source.NAMESPACES, Source.MUTATING, Source.VALIDATING),
     uses=(Source.OPERATOR,),
 )
@@ -110,7 +113,7 @@ def webhook_not_answering(context: Context) -> Iterator[Found]:
     if context.mutating is None:
         for name in context.opted_in:
             message = f"asks for native tolerations by {INJECT}=true, and there is no {_MUTATING} of Taintwarden"
-            remedy = f"kubectl apply -k deploy/base; or: kubectl label namespace {name} {INJECT}-"
+            remedy = f"install the webhook (docs/admission.md), or: kubectl label namespace {name} {INJECT}-"
             yield Found(Subject("Namespace", name), message, remedy, Severity.WARNING)
     for kind, listed in ((_MUTATING, snapshot.mutating), (_VALIDATING, snapshot.validating)):
         for one in filter(is_ours, listed):
@@ -121,6 +124,6 @@ def webhook_not_answering(context: Context) -> Iterator[Found]:
                     yield Found(subject, message, "taintwarden webhook-trust; or install again with kubectl or helm")
                 if webhook.failure_policy == "Fail":
                     message = f"webhook {webhook.name} has failurePolicy Fail: without it nothing is created"
-                    yield Found(subject, message, "set failurePolicy to Ignore, as shipped")
+                    yield Found(subject, message, f"set it to Ignore: kubectl edit {kind.lower()} {subject.name}")
     if snapshot.webhook_problem and context.mutating is not None:
         yield Found(Subject(_MUTATING, context.mutating.metadata.name), snapshot.webhook_problem)

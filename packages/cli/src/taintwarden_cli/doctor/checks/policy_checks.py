@@ -30,8 +30,8 @@ STATIC_MARKERS = (
     "policy-never-acts",
     Severity.WARNING,
     "policies for a key that is on no node (a typo?), or for no node",
-    "compare its key and nodeSelector with: kubectl get nodes -o custom-columns=NAME:.metadata.name,"
-    "TAINTS:.spec.taints[*].key,LABELS:.metadata.labels; or see what taintwarden init proposes",
+    "compare its key and nodeSelector with: kubectl get nodes -o 'custom-columns=NAME:.metadata.name,"
+    "TAINTS:.spec.taints[*].key,LABELS:.metadata.labels'; or see what taintwarden init proposes",
     needs=(Source.POLICIES, Source.NODES),
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
 )
@@ -111,7 +111,7 @@ def profile_without_effect(context: Context) -> Iterator[Found]:
     "profile-tolerates-everything",
     Severity.WARNING,
     "profiles with operator Exists and no key: no policy evicts the pods that they select, whatever the taint",
-    "name the keys that the pods tolerate: kubectl edit tolerationprofile NAME",
+    "name the keys that the pods tolerate",
     needs=(Source.PROFILES, Source.PODS),
 )
 def profile_tolerates_everything(context: Context) -> Iterator[Found]:
@@ -121,4 +121,6 @@ def profile_tolerates_everything(context: Context) -> Iterator[Found]:
             pods = sum(group.count for group in context.running if matching([profile], group.pod_class))
             every = "" if profile.selector.requirements else ", which are all of its namespace"
             text = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
-            yield Found(Subject("TolerationProfile", profile.name, profile.namespace), text, pods=pods)
+            edit = f"name the keys that the pods tolerate: kubectl -n {profile.namespace} edit tolerationprofile "
+            subject = Subject("TolerationProfile", profile.name, profile.namespace)
+            yield Found(subject, text, edit + profile.name, pods=pods)

@@ -1,0 +1,67 @@
+"""Policies that act first on the taints of another one, so that it has no effect on the pods that both select."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from taintwarden.api.policies import parse_policy
+from taintwarden.engine.evaluate import acting_on
+from taintwarden.engine.model import Mode, Policy, Taint
+from taintwarden.engine.selectors import LabelSelector, SelectorOperator
+from taintwarden.fields.field_errors import InvalidObject
+
+
+def valid_policies(stored: Iterable[Mapping[str, Any]]) -> list[Policy]:
+    """Those that can be read."""
+    found = list[Policy]()
+    for one in stored:
+        with contextlib.suppress(InvalidObject):
+            found.append(parse_policy(one))
+    return found
+
+
+def acting_first(policy: Policy, policies: Iterable[Policy]) -> Iterator[tuple[Policy, str]]:
+    """The enforcing policies that act first on taints that ``policy`` names too, each with one such key.
+
+    Which pods both select is not looked at, but whether their selectors exclude each other.
+    """
+    for other in policies:
+        if other.name != policy.name and other.mode is Mode.ENFORCE and not _are_disjoint(policy, other):
+            key = next(_common_keys(policy, other), "")
+            if key:
+                yield other, key
+
+
+def _common_keys(policy: Policy, other: Policy) -> Iterator[str]:
+    for mine in policy.taints:
+        for theirs in other.taints:
+            for key, effect in ((one.key, effect) for one in (mine, theirs) for effect in one.effects):
+                taint = Taint(key.replace("*", "any"), effect=effect)
+                found = acting_on(taint, (policy, other)) if policy.selector_for(taint) else None
+                if found is not None and found[0] is other:
+                    yield key
+
+
+def _are_disjoint(one: Policy, other: Policy) -> bool:
+    """Whether no pod and node can have the labels that both ask for."""
+    return any(
+        _exclude(mine, theirs)
+        for mine, theirs in (
+            (one.node_selector, other.node_selector),
+            (one.pod_selector, other.pod_selector),
+            (one.namespace_selector, other.namespace_selector),
+        )
+    )
+
+
+def _exclude(one: LabelSelector, other: LabelSelector) -> bool:
+    wanted = {want.key: set(want.values) for want in one.requirements if want.operator is SelectorOperator.IN}
+    others = (want for want in other.requirements if want.operator is SelectorOperator.IN and want.key in wanted)
+    return any(not wanted[want.key] & set(want.values) for want in others)
+
+
+def why_first(policy: Policy, other: Policy, key: str) -> str:
+    """That the other policy acts first on taints with a key, and why."""
+    closer = all(one.key != key for one in policy.taints)
+    why = "selects the key more closely" if closer else "is older, or comes first by its name"
+    return f"policy {other.name}, which {why}, acts first on taint {key}"

@@ -1,0 +1,295 @@
+"""What the status of policies does not say, from a snapshot of the command's own: nodes that are removed, pods that
+stay, and what does not change by itself, such as a budget that never allows an eviction.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from taintwarden.controller.decoding import decoding
+from taintwarden.controller.words import wording
+from taintwarden.controller.words.wording import pods, several
+from taintwarden.engine import rfc3339
+from taintwarden.engine.evaluate import acting_on
+from taintwarden.engine.machine import NodeView
+from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint
+from taintwarden.kube.wire.resources import PODS
+from taintwarden_cli.rehearsal.ideal import Assumptions
+from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.plan import Plan, PlannedFate
+from taintwarden_cli.rehearsal.play import Play
+from taintwarden_cli.rehearsal.reading import FIELDS, Reader
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, taught
+from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.shadowing import acting_first, why_first
+from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
+from taintwarden_cli.rehearsal.sources import Source
+from taintwarden_cli.rehearsal.staying import Staying, named_taints, why_staying
+from taintwarden_cli.status.event_timeline import policy_of, read_events
+from taintwarden_cli.status.findings import Missed, PolicyLook, Removal, in_words
+from taintwarden_cli.status.lasting import FullBudget, absent, why_none
+from taintwarden_cli.status.problems import Problem, ProblemKind
+
+MAX_NODES = 100
+"""Maximum number of tainted nodes whose pods are read, unless all are asked for: a request for each."""
+NAMED = 3
+"""How many pods are named for each reason to stay, unless all are asked for."""
+RECENT_SECONDS = 600.0
+"""For so long missed deadlines call for a person, as the alert does."""
+HORIZON_SECONDS = 3_600.0
+"""How far the removal of nodes is forecast."""
+
+
+class CloseLook(msgspec.Struct):
+    """What one look at the cluster adds to statuses."""
+
+    at: float
+    by_policy: dict[str, PolicyLook]
+    unread: list[str]
+    """What could not be looked at, and why."""
+
+
+async def look_closely(
+    session: Session, stored: Sequence[Mapping[str, Any]], gates: Gates, now: float, *, show_all: bool = False
+) -> CloseLook:
+    """Look at nodes, their pods and budgets. What may not be read is left out, and named."""
+    snapshot = Snapshot(now, policies=[_as_kept(one) for one in stored])
+    reader = Reader(session, snapshot, fields=FIELDS | {Source.BUDGETS: ("budgets", FullBudget)})
+    await reader.read((Source.NODES, Source.NAMESPACES, Source.PROFILES, Source.BUDGETS))
+    closer = _Looker(session, snapshot, gates, most=None if show_all else MAX_NODES)
+    await closer.look()
+    return CloseLook(now, closer.found, [*snapshot.problems.values(), *closer.unread])
+
+
+def _as_kept(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A policy as an operator with --dry-run follows it."""
+    return {**stored, "spec": {**stored["spec"], "mode": "DryRun"}} if is_kept_from_enforcing(stored) else stored
+
+
+class _Looker:
+    """Fills in what is seen, policy by policy."""
+
+    def __init__(self, session: Session, snapshot: Snapshot, gates: Gates, most: int | None) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._gates = gates
+        self._most = most
+        known = Rehearsal(snapshot, gates, at_once(snapshot.now))
+        known.teach()
+        self._view, self._policies = known.view, known.policies
+        self._nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
+        self.found = {policy.name: PolicyLook() for policy in known.policies}
+        self.unread: list[str] = []
+
+    async def look(self) -> None:
+        """Look at everything that may be read."""
+        for policy in self._policies:
+            if policy.mode is Mode.PAUSED:
+                self._add_shadows(policy)
+        if self._snapshot.knows(Source.NODES) and self._nodes:
+            self._add_absent()
+            if all(map(self._snapshot.knows, (Source.NAMESPACES, Source.PROFILES))):
+                await self._try(self._look_at_pods)
+        await self._try(self._look_at_budgets)
+        await self._try(self._look_at_events)
+
+    async def _try(self, look: Any) -> None:
+        try:
+            await look()
+        except ClusterError as error:
+            self.unread.append(str(error))
+
+    def _add(self, policy: str, kind: ProblemKind, cause: str, effect: str, remedy: str) -> None:
+        self.found[policy].problems = [*self.found[policy].problems, Problem(kind, cause, effect, remedy)]
+
+    def _add_shadows(self, policy: Policy) -> None:
+        for other, key in acting_first(policy, self._policies):
+            effect = "it evicts pods that both select, although this policy is paused"
+            remedy = f"taintwarden pause {other.name}"
+            self._add(policy.name, ProblemKind.SHADOWED, why_first(policy, other, key), effect, remedy)
+
+    def _add_absent(self) -> None:
+        carried = Counter(
+            Taint(taint.key, effect=taint.effect, source=taint.source)
+            for node in self._nodes
+            for taint, _ in node.taints
+        )
+        for policy in self._policies:
+            if status_of(self._stored(policy.name)).evicting_nodes:
+                continue
+            for text in filter(None, (absent(selector, carried, self._policies)[0] for selector in policy.taints)):
+                remedy = f"taint nodes, or correct the key: kubectl edit taintevictionpolicy {policy.name}"
+                self._add(policy.name, ProblemKind.NO_NODE, text, "the policy evicts no pod for it", remedy)
+
+    def _stored(self, name: str) -> Mapping[str, Any]:
+        return next(one for one in self._snapshot.policies if one["metadata"]["name"] == name)
+
+    # -- pods of tainted nodes ----------------------------------------------------------------------------------------
+
+    async def _look_at_pods(self) -> None:
+        tainted = {policy.name: list(self._tainted(policy)) for policy in self._policies}
+        wanted, looked_at = dict[str, None](), list[Policy]()
+        for policy in sorted(self._policies, key=lambda one: (one.reclaim is None, len(tainted[one.name]))):
+            names = wanted | {node.node.name: None for node in tainted[policy.name]}
+            if self._most is None or len(names) <= self._most:
+                wanted = names
+                looked_at.append(policy)
+        seen = await self._with_pods(list(wanted))
+        view = taught(seen, self._gates).view  # a part of the cluster, which changes no verdict
+        for policy in looked_at:
+            nodes = [view.node(node.node.name) or node for node in tainted[policy.name]]
+            self.found[policy.name].staying = list(self._staying(view, policy, nodes))
+        self._look_at_removals([one for one in looked_at if one.reclaim is not None], tainted, seen)
+
+    def _tainted(self, policy: Policy) -> Iterator[NodeView]:
+        """The nodes that a policy selects, or that opt out of it, with a taint that it names."""
+        for node in self._nodes:
+            if policy.node_selector.selects(node.node.labels) and named_taints(policy, node):
+                yield node
+
+    async def _with_pods(self, names: list[str]) -> Snapshot:
+        """These nodes with their pods."""
+
+        async def of(name: str) -> list[PlacedPod]:
+            pages = self._session.pages(PODS.path, PlacedPod, PODS.name, f"spec.nodeName={name}")
+            return [pod async for page in pages for pod in page if pod.is_on_node]
+
+        found = list[PlacedPod]()
+        if len(names) <= MAX_NODES:
+            for listed in await asyncio.gather(*map(of, names)):
+                found += listed
+        else:
+            chosen = frozenset(names)
+            async for page in self._session.pages(PODS.path, PlacedPod, PODS.name):
+                found += [pod for pod in page if pod.is_on_node and pod.spec.node_name in chosen]
+        nodes = [one for one in self._snapshot.nodes if one.metadata.name in set(names)]
+        return msgspec.structs.replace(self._snapshot, nodes=nodes, pods=found)
+
+    def _staying(self, view: Any, policy: Policy, nodes: Iterable[NodeView]) -> Iterator[Staying]:
+        names: dict[str, list[str]] = {}
+        for node in nodes:
+            for pod in view.pods(node.node.name):
+                claims = view.claims(pod.uid)
+                if any(one.policy == policy or one.policy.mode is Mode.ENFORCE for one in claims):
+                    continue
+                if why := why_staying(view, node, pod, policy):
+                    names.setdefault(why, []).append(str(pod))
+        for why, listed in sorted(names.items(), key=lambda one: (-len(one[1]), one[0])):
+            yield Staying(why, len(listed), sorted(listed)[: None if self._most is None else NAMED])
+
+    # -- nodes that are removed ---------------------------------------------------------------------------------------
+
+    def _look_at_removals(
+        self, policies: Iterable[Policy], tainted: Mapping[str, list[NodeView]], seen: Snapshot
+    ) -> None:
+        ends = {
+            (policy.name, node.node.name): at
+            for policy in policies
+            for node in tainted[policy.name]
+            if (at := _end_of(policy, node)) is not None
+        }
+        if not ends:
+            return
+        plan = self._forecast(seen, {name for _, name in ends}, max(ends.values()))
+        terminating = Counter(pod.spec.node_name for pod in seen.pods if pod.metadata.deletion_timestamp is not None)
+        for (policy, node), at in sorted(ends.items(), key=lambda one: (one[1], one[0])):
+            planned = [one for one in plan.pods if (one.policy, one.node) == (policy, node)]
+            missed = [one for one in planned if one.fate is PlannedFate.ENDS]
+            held = sorted({name for one in missed for name in one.budgets or [one.limit] if name})
+            cut = sum(one.fate is PlannedFate.LEAVES and bool(one.late) for one in planned)
+            removal = Removal(node, rfc3339.at(at), len(planned) + terminating[node], len(missed), cut, held)
+            self.found[policy].removals = [*self.found[policy].removals, removal]
+        for name, look in self.found.items():
+            if failing := [one for one in look.removals if one.missed or one.cut]:
+                self._add(name, ProblemKind.RECLAIM, *_of_removals(name, failing, rfc3339.at(self._snapshot.now)))
+
+    def _forecast(self, seen: Snapshot, names: set[str], until: float) -> Plan:
+        """What happens to the pods of these nodes until all are removed."""
+        nodes = [one for one in seen.nodes if one.metadata.name in names]
+        listed = [one for one in seen.pods if one.spec.node_name in names]
+        part = msgspec.structs.replace(seen, nodes=nodes, pods=listed)
+        horizon = min(max(until - seen.now + 1.0, 1.0), HORIZON_SECONDS)
+        return Play(part, seen.now, Assumptions(), self._gates).run((), horizon)
+
+    async def _look_at_events(self) -> None:
+        reclaiming = {one.name for one in self._policies if one.reclaim is not None}
+        if not reclaiming:
+            return
+        for at, event in await read_events(self._session, "DeadlineMissed"):
+            name = policy_of(event.note)
+            if name in reclaiming:
+                missed = self.found[name].missed
+                is_cut = event.note.startswith(wording.MISSED["grace-cut"])
+                recent = missed.recent or at >= self._snapshot.now - RECENT_SECONDS
+                counts = missed.not_evicted + (not is_cut), missed.cut + is_cut
+                self.found[name].missed = Missed(*counts, recent)
+        for name in reclaiming:
+            if (missed := self.found[name].missed).recent:
+                effect = "they had less time to stop than they ask for, or none"
+                remedy = "taintwarden history; docs/runbooks/deadline-missed.md"
+                self._add(name, ProblemKind.RECLAIM, in_words(missed), effect, remedy)
+
+    # -- budgets ------------------------------------------------------------------------------------------------------
+
+    async def _look_at_budgets(self) -> None:
+        """Budgets that pods wait for and that never allow an eviction, or do not before a Pending pod runs."""
+        budgets = {(one.metadata.namespace, one.metadata.name): one for one in self._snapshot.budgets}
+        for policy in self._policies:
+            if policy.mode is not Mode.ENFORCE or policy.eviction.method is not Method.EVICT:
+                continue
+            for blocking in status_of(self._stored(policy.name)).blocked_budgets:
+                budget = budgets.get((blocking.namespace, blocking.name))
+                if not isinstance(budget, FullBudget):
+                    continue
+                effect = f"{pods(blocking.pods)} {'waits' if blocking.pods == 1 else 'wait'} for it"
+                if why := why_none(budget):
+                    cause = f"PodDisruptionBudget {blocking} never allows an eviction: {why}"
+                    edit = f"kubectl -n {blocking.namespace} edit poddisruptionbudget {blocking.name}"
+                    self._add(policy.name, ProblemKind.NEVER, cause, effect, edit)
+                elif pending := await self._pending(budget):
+                    name = f"{pending.metadata.namespace}/{pending.metadata.name}"
+                    why = f": {pending.unschedulable}" if pending.unschedulable else ""
+                    cause = f"{name}, for which PodDisruptionBudget {blocking} waits, is Pending{why}"
+                    self._add(policy.name, ProblemKind.BUDGET, cause, effect, f"taintwarden explain pod {name}")
+
+    async def _pending(self, budget: FullBudget) -> PlacedPod | None:
+        """A pod that the budget selects and that is not bound to a node."""
+        decoded, space = decoding.budget(budget), budget.metadata.namespace
+        selector = None if decoded is None else decoded.selector
+        pages = self._session.pages(PODS.path_in(space), PlacedPod, PODS.name, "status.phase=Pending")
+        async for page in pages:
+            for pod in page:
+                if selector is not None and pod.is_pending and selector.selects(pod.metadata.labels):
+                    return pod
+        return None
+
+
+def _end_of(policy: Policy, node: NodeView) -> float | None:
+    """When a node is removed, by the taints on which the policy acts; None: it acts on none of them."""
+    if policy.reclaim is None:
+        return None
+    acted_on = ((history, acting_on(taint, node.policies)) for taint, history in node.taints)
+    times = (history.added_at for history, acting in acted_on if acting is not None and acting[0] == policy)
+    return min((at + policy.reclaim.deadline_seconds for at in times), default=None)
+
+
+def _of_removals(policy: str, failing: Sequence[Removal], now: str) -> tuple[str, str, str]:
+    """Cause, effect and remedy of nodes that are removed before their pods have left."""
+    first, more = failing[0], len(failing) - 1
+    cause = f"node {first.node} {'is removed at' if first.at > now else 'counts as removed since'} {first.at}"
+    cause += f" (and {several(more, 'more node')} until {failing[-1].at})" if more else ""
+    missed, cut = sum(one.missed for one in failing), sum(one.cut for one in failing)
+    held = sorted({name for one in failing for name in one.held_by})
+    by = f", held by {', '.join(held)}" if held else ""
+    effects = (
+        f"{pods(missed)} not evicted by then{by}" if missed else "",
+        f"the grace of {pods(cut)} is cut" if cut else "",
+    )
+    remedy = "set terminationGracePeriodSeconds of these pods below the notice"
+    if held:
+        allow = f"set eviction.method EvictThenDelete, or let {held[0]} allow more"
+        remedy = f"{allow}: kubectl edit taintevictionpolicy {policy}"
+    return cause, "; ".join(filter(None, effects)), remedy

@@ -1,0 +1,161 @@
+"""What a person has to act on: cause, effect and remedy of each problem that the status of a policy says."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from taintwarden.api.status import PolicyStatus
+from taintwarden.controller.words import wording
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, DELAYS, FAILING, NODE, VIEW
+from taintwarden.engine.reported_status import LimitStatus
+from taintwarden.engine.rfc3339 import read_time
+from taintwarden_cli.rehearsal.liveness import OUR_PODS
+
+STUCK_SECONDS = 300.0
+"""For so long a pod may be stuck until a person has to look, as the alert says."""
+_SERVICE = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<space>[a-z0-9-]+)\.svc")
+"""The Service of a webhook in what the API server says of a call to it."""
+
+
+class ProblemKind(StrEnum):
+    """What a problem is about, the worst first."""
+
+    OPERATOR = "Operator"
+    NOT_READABLE = "NotReadable"
+    NOT_ACCEPTED = "NotAccepted"
+    NOT_OBSERVED = "NotObserved"
+    BLIND = "Blind"
+    GUARD = "GuardTripped"
+    ZONES = "ZonesFull"
+    RECLAIM = "Reclaim"
+    SHADOWED = "Shadowed"
+    FAILING = "CallsFail"
+    SERVER = "ServerFails"
+    STUCK = "Stuck"
+    NEVER = "BudgetNeverAllows"
+    BUDGET = "Budget"
+    NODE = "Node"
+    BOUNCE = "Bounce"
+    VIEW = "View"
+    INVALID = "InvalidValue"
+    DEVICES = "DevicesNotKnown"
+    SOURCES = "SourcesNotFound"
+    NO_NODE = "NoNode"
+    WEBHOOK = "Webhook"
+
+
+_LIMITS = {
+    FAILING: (ProblemKind.FAILING, "docs/runbooks/evictions-refused.md"),
+    CALLS: (ProblemKind.SERVER, "kubectl get --raw /readyz?verbose"),
+    NODE: (ProblemKind.NODE, "docs/runbooks/pods-stuck.md"),
+    BUDGET: (ProblemKind.BUDGET, "docs/runbooks/budget-blocked.md"),
+    BOUNCE: (ProblemKind.BOUNCE, "taintwarden doctor --only placement-missing; docs/runbooks/workload-bounces.md"),
+    VIEW: (ProblemKind.VIEW, "docs/runbooks/stale-view.md"),
+}
+"""The problem that a limit is when it lasts, and what to do; see also :func:`_remedy`."""
+_RANK = {kind: rank for rank, kind in enumerate(ProblemKind)}
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One problem, in three short lines. Times in them are RFC 3339 text in UTC."""
+
+    kind: ProblemKind
+    cause: str
+    effect: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.cause, self.effect)))
+
+
+def by_severity(problems: list[Problem]) -> list[Problem]:
+    """The worst first, each once."""
+    return sorted(dict.fromkeys(problems), key=lambda one: _RANK[one.kind])
+
+
+def split(kind: ProblemKind, sentence: str, remedy: str) -> Problem:
+    """The problem that one sentence tells, ``CAUSE: EFFECT``."""
+    cause, _, effect = sentence.partition(": ")
+    return Problem(kind, cause, effect, remedy)
+
+
+def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) -> Iterator[Problem]:
+    """What keeps pods of a policy that is in effect from leaving, and does not pass by itself, or did not for long."""
+    if blind := status.says("Progressing", "Blind"):
+        effect, _, cause = blind.partition(": ")
+        yield Problem(ProblemKind.BLIND, cause.partition(", so ")[0], effect, f"{OUR_PODS}; {_LIMITS[VIEW][1]}")
+    yield from _stuck(status, now)
+    for one in status.limits:
+        delay = DELAYS.get(one.limit)
+        if delay is None or one.limit not in _LIMITS or (delay.needs_evictions and not enforces):
+            continue
+        if now - (one.since_at or now) >= delay.may_last_seconds:
+            kind, remedy = _LIMITS[one.limit]
+            effect = f"{wording.pods(one.pods)} {_wait(one.pods)} since {one.since}"
+            yield Problem(kind, wording.why_held(one.limit, one.message), effect, _remedy(one, status) or remedy)
+    if unknown := status.says("DevicesKnown", "False"):
+        effect, _, cause = unknown.partition(": ")
+        yield Problem(ProblemKind.DEVICES, cause, effect, "docs/runbooks/devices-not-known.md")
+    if missing := status.says("SourcesFound", "False"):
+        cause, _, effect = missing.partition(", so ")
+        yield Problem(ProblemKind.SOURCES, cause, effect, f"correct from: kubectl edit taintevictionpolicy {name}")
+
+
+def _wait(number: int) -> str:
+    return "waits" if number == 1 else "wait"
+
+
+def _stuck(status: PolicyStatus, now: float) -> Iterator[Problem]:
+    """Pods that should have ended long ago."""
+    stuck = [one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS]
+    if stuck:
+        nodes = list(dict.fromkeys(one.node for one in stuck))
+        more = f" and {wording.several(len(nodes) - 1, 'more node')}" * (len(nodes) > 1)
+        effect, remedy = f"{nodes[0]}{more} cannot be drained", f"taintwarden explain node {nodes[0]}"
+        yield Problem(ProblemKind.STUCK, wording.not_ended(stuck), effect, f"{remedy}; docs/runbooks/pods-stuck.md")
+
+
+def _remedy(one: LimitStatus, status: PolicyStatus) -> str:
+    """What to do about a limit, if what it says names the object to look at."""
+    if one.limit == FAILING and (found := _SERVICE.search(one.message)):
+        space, service = found["space"], found["service"]
+        label = f"kubernetes.io/service-name={service}"
+        return f"see that Service {space}/{service} has ready pods: kubectl -n {space} get endpointslices -l {label}"
+    if one.limit == BUDGET and len(status.blocked_budgets) == 1:
+        (budget,) = status.blocked_budgets
+        return f"kubectl -n {budget.namespace} describe poddisruptionbudget {budget.name}"
+    waiting = next((pod.node for pod in status.next_pods if pod.limit == one.limit == NODE), "")
+    return waiting and f"taintwarden explain node {waiting}"
+
+
+def of_guard(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
+    """The guard of a policy has tripped."""
+    counted = wording.without_advice(status.says("GuardTripped", "True"), name)
+    at, guard = "", status.guard
+    if counted.startswith("since "):
+        at, _, counted = counted.removeprefix("since ").partition(" ")
+    cause = f"its guard tripped at {at}" if at else "its guard has tripped"
+    cause += f": {guard.cause}" if guard is not None and guard.cause else ""
+    again = f"correct the cause; taintwarden plan --enforce {name}; taintwarden resume {name}"
+    remedy = again if is_paused else f"taintwarden pause {name}; {again}"
+    release = f". Only to evict all of them: taintwarden guard reset {name}"
+    return Problem(ProblemKind.GUARD, cause, counted, remedy + release * (not is_paused))
+
+
+def of_zones(name: str, status: PolicyStatus) -> Problem:
+    """Every zone of a policy is Full."""
+    says = status.says("GuardTripped", "AllZonesFull")
+    cause = says.partition(". ")[0] or "every zone is Full"
+    release = f"taintwarden guard reset {name}"
+    remedy = "check the monitoring; taintwarden plan" + f". Only to evict all of them: {release}" * (release in says)
+    return Problem(ProblemKind.ZONES, cause, "every zone is Full, so only pods that you release are evicted", remedy)
+
+
+def of_invalid_values(values: list[str]) -> Problem:
+    """Taints whose values cannot be compared. ``values``: what each means for pods."""
+    cause, _, effect = values[0].partition(" cannot be compared: ")
+    more = f" (and {wording.several(len(values) - 1, 'more taint')})" if len(values) > 1 else ""
+    remedy = "set a valid value; taintwarden doctor --only taint-value-invalid says which"
+    return Problem(ProblemKind.INVALID, f"{cause} cannot be compared{more}", effect, remedy)

@@ -1,0 +1,279 @@
+"""`status` looks at the cluster itself: nodes that are removed before their pods have left, pods that stay, and why."""
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+
+from cli.policies import POLICIES, Run, condition, empty_cluster, set_status
+from cli.world import Json, budget, namespace, pod, policy, profile, taint, toleration
+from localcluster import LocalCluster
+from taintwarden.controller.words import wording
+from taintwarden.engine.rfc3339 import at, exactly
+from taintwarden_cli.rehearsal.staying import in_short
+from taintwarden_cli.status import close_look
+
+FINE = [condition("Accepted", "True")]
+
+
+def add_pod(cluster: LocalCluster, name: str, *tolerations: Json, node: str = "a1", **more: Any) -> None:
+    metadata = {"name": name, "uid": name} | more.pop("metadata", {})
+    cluster.store.create("pods", pod(*tolerations, metadata=metadata, spec={"nodeName": node}, **more))
+
+
+def add_node(cluster: LocalCluster, name: str, *taints: Json, **metadata: Any) -> None:
+    cluster.store.create("nodes", {"metadata": {"name": name} | metadata, "spec": {"taints": list(taints)}})
+
+
+@pytest.fixture
+def cluster() -> LocalCluster:
+    """Node a1 has sla=900, and policy sla acts on it."""
+    cluster = empty_cluster()
+    cluster.create("namespaces", namespace())
+    add_node(cluster, "a1", taint("900"))
+    add_policy(cluster, policy())
+    return cluster
+
+
+def add_policy(cluster: LocalCluster, made: Json) -> None:
+    cluster.create(POLICIES, made)
+    set_status(cluster, made["metadata"]["name"], conditions=FINE)
+
+
+async def told(run: Run, name: str = "sla") -> Json:
+    result = await run("status", name, "-o", "json")
+    found: Json = json.loads(result.stdout)["policies"][0]
+    return found
+
+
+async def stays(run: Run) -> dict[str, int]:
+    return {one["reason"]: one["pods"] for one in (await told(run))["staying"]}
+
+
+# -- pods that stay ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"tolerations": [toleration("Exists")]}, "tolerates"),
+        ({"metadata": {"namespace": "kube-system"}}, "excluded namespace"),
+        ({"annotations": {"taintwarden.io/do-not-evict": "true"}}, "opted out"),
+        ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, "do not disrupt"),
+        ({"metadata": {"ownerReferences": [{"kind": "DaemonSet", "controller": True}]}}, "DaemonSet"),
+    ],
+)
+async def test_a_pod_that_stays_on_a_tainted_node_is_counted_with_its_reason(cluster, run, more, why):
+    owners = [
+        {"apiVersion": "apps/v1", "name": "x", "uid": "x"} | one
+        for one in more.get("metadata", {}).get("ownerReferences", [])
+    ]
+    metadata = more.get("metadata", {}) | ({"ownerReferences": owners} if owners else {})
+    add_pod(cluster, "web", *more.get("tolerations", []), annotations=more.get("annotations"), metadata=metadata)
+    add_pod(cluster, "leaves")
+    assert await stays(run) == {why: 1}
+
+
+async def test_a_profile_by_which_pods_stay_is_named(cluster, run):
+    cluster.create("tolerationprofiles", profile("all", toleration("Exists", key="sla"), app="web"))
+    add_pod(cluster, "web")
+    assert await stays(run) == {"profile all": 1}
+
+
+async def test_a_taint_with_another_effect_is_a_reason_to_stay(cluster, run):
+    cluster.store.modify("nodes", "a1", "", lambda one: one["spec"].update(taints=[taint(effect="NoSchedule")]))
+    add_pod(cluster, "web")
+    assert await stays(run) == {"other effect": 1}
+
+
+async def test_a_node_that_opts_out_is_a_reason_to_stay(cluster, run):
+    out = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
+    cluster.store.modify("nodes", "a1", "", lambda one: one["metadata"].update(out))
+    add_pod(cluster, "web")
+    assert await stays(run) == {"node opted out": 1}
+
+
+async def test_a_policy_that_shadows_is_named(cluster, run):
+    add_policy(cluster, policy("first", created="2025-01-01T00:00:00Z", mode="DryRun"))
+    cluster.store.modify(
+        POLICIES, "first", "", lambda one: one["metadata"].update(creationTimestamp="2020-01-01T00:00:00Z")
+    )
+    add_pod(cluster, "web")
+    assert await stays(run) == {"shadowed by policy first": 1}
+
+
+async def test_the_first_pods_that_stay_are_named_and_with_all_every_one(cluster, run):
+    for number in range(5):
+        add_pod(cluster, f"web-{number}", toleration("Exists"))
+    shown = (await run("status", "sla")).stdout
+    assert "5 pods on tainted nodes: tolerates (shop/web-0, shop/web-1, shop/web-2 and 2 more)" in shown
+    assert "shop/web-4)" in (await run("status", "sla", "--all")).stdout
+
+
+async def test_the_overview_counts_the_reasons_in_one_line(cluster, run):
+    add_policy(cluster, policy("other", key="other"))
+    add_pod(cluster, "web", toleration("Exists"))
+    add_pod(cluster, "dns", metadata={"namespace": "kube-system"})
+    shown = (await run("status")).stdout
+    assert "Staying     2 pods on tainted nodes: excluded namespace 1, tolerates 1" in shown
+
+
+async def test_pods_of_too_many_nodes_are_counted_only_with_all(cluster, run):
+    for number in range(close_look.MAX_NODES):
+        add_node(cluster, f"b{number}", taint("980"))
+    add_pod(cluster, "web", toleration("Exists"))
+    assert (await told(run))["staying"] is None
+    found = json.loads((await run("status", "--all", "-o", "json")).stdout)["policies"][0]
+    assert found["staying"] == [{"reason": "tolerates", "pods": 1, "names": ["shop/web"]}]
+
+
+@pytest.mark.parametrize("path", ["/nodes", "/pods", "/tolerationprofiles"])
+async def test_what_may_not_be_looked_at_is_named_on_the_screen(cluster, run, path):
+    cluster.faults.answer(403, path=path, times=100)
+    result = await run("top")
+    assert re.search(f"Not looked at: you may not read {path[1:]}: 403", result.stdout)
+    assert (await told(run))["staying"] is None
+
+
+def test_what_the_engine_says_of_an_excluded_pod_has_a_short_form():
+    assert in_short("exclude.namespaces lists kube-system") == "excluded namespace"
+    assert in_short("a new reason") == "a new reason"
+
+
+# -- nodes that are removed -------------------------------------------------------------------------------------------
+
+
+def reclaimed(cluster: LocalCluster, added: float, seconds: int = 120, **spec: Any) -> None:
+    cluster.store.modify(
+        POLICIES, "sla", "", lambda one: one["spec"].update(reclaim={"deadlineSeconds": seconds}, **spec)
+    )
+    set_status(cluster, "sla", conditions=FINE)
+    spot = taint("900") | {"timeAdded": at(added)}
+    cluster.store.modify("nodes", "a1", "", lambda one: one["spec"].update(taints=[spot]))
+
+
+async def test_a_node_that_is_removed_is_told_with_its_pods_and_calls_for_nobody(cluster, run):
+    reclaimed(cluster, time.time())
+    add_pod(cluster, "web")
+    result = await run("status", "sla")
+    assert (result.exit_code, bool(re.search(r"Removed +a1 in (2m|1m5\ds|2m1s): 1 pod there", result.stdout))) == (
+        0,
+        True,
+    )
+
+
+async def test_pods_that_a_budget_keeps_until_their_node_is_removed_call_for_a_person_before(cluster, run):
+    reclaimed(cluster, time.time())
+    add_pod(cluster, "web")
+    cluster.store.create("poddisruptionbudgets", budget())
+    result = await run("status", "sla", "-o", "json")
+    (found,) = json.loads(result.stdout)["policies"]
+    assert [(one["pods"], one["missed"], one["heldBy"]) for one in found["removals"]] == [(1, 1, ["shop/web"])]
+    (problem,) = found["problems"]
+    assert (result.exit_code, problem["kind"]) == (10, "Reclaim")
+    assert problem["effect"] == "1 pod not evicted by then, held by shop/web"
+
+
+async def test_pods_with_less_time_to_stop_than_they_ask_for_call_for_a_person(cluster, run):
+    reclaimed(cluster, time.time(), seconds=20)
+    add_pod(cluster, "web")
+    result = await run("top")
+    assert "Effect      the grace of 1 pod is cut" in result.stdout
+    assert (await run("status")).exit_code == 10
+
+
+async def test_pods_that_are_there_after_the_end_of_their_node_call_for_a_person(cluster, run):
+    reclaimed(cluster, time.time() - 200)
+    add_pod(cluster, "web")
+    result = await run("status", "sla")
+    assert (result.exit_code, bool(re.search("a1 counts as removed for 1m", result.stdout))) == (10, True)
+
+
+def missed(cluster: LocalCluster, ago: float, reason: str = "not-evicted") -> None:
+    note = f"{wording.MISSED[reason]}: a9 counts as gone since then (policy sla)"
+    moment = exactly(time.time() - ago)
+    event = {
+        "metadata": {"name": f"e{ago}", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web"},
+        "reason": "DeadlineMissed",
+        "message": note,
+        "type": "Warning",
+        "eventTime": moment,
+        "reportingComponent": "taintwarden.io/taintwarden",
+    }
+    cluster.store.create("events", event)
+
+
+@pytest.mark.parametrize(("ago", "code"), [(60, 10), (1_800, 0)])
+async def test_pods_that_missed_the_end_of_their_node_are_told_for_an_hour(cluster, run, ago, code):
+    reclaimed(cluster, time.time())
+    missed(cluster, ago)
+    missed(cluster, ago + 1, "grace-cut")
+    result = await run("status", "sla")
+    said = "1 pod not evicted before the node was removed, 1 pod with a grace that was cut, in the last hour"
+    assert (result.exit_code, said in result.stdout) == (code, True)
+
+
+# -- policies without effect, budgets that wait -----------------------------------------------------------------------
+
+
+def paused(cluster: LocalCluster, **spec: Any) -> None:
+    """A younger policy for the same taint, which is paused."""
+    add_policy(cluster, policy("web", paused=True, **spec))
+    cluster.store.modify(
+        POLICIES, "sla", "", lambda one: one["metadata"].update(creationTimestamp="2020-01-01T00:00:00Z")
+    )
+
+
+async def test_a_paused_policy_without_effect_calls_for_a_person(cluster, run):
+    paused(cluster)
+    result = await run("status", "web")
+    assert "policy sla, which is older, or comes first by its name, acts first on taint sla" in result.stdout
+    assert ("Do this     taintwarden pause sla" in result.stdout, result.exit_code) == (True, 10)
+
+
+@pytest.mark.parametrize(("pool", "is_said"), [("spot", False), ("fixed", True)])
+async def test_policies_for_other_nodes_are_no_reason(cluster, run, pool, is_said):
+    cluster.store.modify(
+        POLICIES, "sla", "", lambda one: one["spec"].update(nodeSelector={"matchLabels": {"pool": "fixed"}})
+    )
+    paused(cluster, nodeSelector={"matchLabels": {"pool": pool}})
+    assert [one["kind"] for one in (await told(run, "web"))["problems"]] == ["Shadowed"] * is_said
+
+
+async def test_a_pod_that_is_pending_and_keeps_a_budget_from_allowing_is_named(cluster, run):
+    cluster.store.create("poddisruptionbudgets", budget())
+    blocked = [{"namespace": "shop", "name": "web", "pods": 3}]
+    set_status(cluster, "sla", conditions=FINE, blockedBudgets=blocked)
+    why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
+    cluster.store.create(
+        "pods",
+        pod(
+            metadata={"name": "new", "uid": "new"},
+            spec={"nodeName": ""},
+            status={"phase": "Pending", "conditions": [why]},
+        ),
+    )
+    (problem,) = (await told(run))["problems"]
+    assert problem["cause"].startswith("shop/new, for which PodDisruptionBudget shop/web waits, is Pending")
+    assert problem["remedy"] == "taintwarden explain pod shop/new"
+
+
+async def test_the_service_of_a_webhook_that_fails_is_named(cluster, run):
+    said = 'failed calling webhook "deny.example.com": Post "https://hook.shop.svc:443/x?timeout=10s": refused'
+    limits = [{"limit": "failing", "pods": 3, "since": "2026-01-31T12:00:00Z", "message": said}]
+    set_status(cluster, "sla", conditions=FINE, limits=limits)
+    (problem,) = (await told(run))["problems"]
+    assert problem["remedy"].endswith("kubectl -n shop get endpointslices -l kubernetes.io/service-name=hook")
+
+
+async def test_a_version_that_was_made_a_moment_ago_is_no_problem(cluster, run):
+    def edit(one: Json) -> None:
+        one["spec"]["paused"] = True
+        one["metadata"]["managedFields"] = [{"time": at(time.time()), "fieldsV1": {"f:spec": {}}}]
+
+    cluster.store.modify(POLICIES, "sla", "", edit)
+    result = await run("status", "sla")
+    assert (result.exit_code, "has not looked at its newest version yet" in result.stdout) == (0, True)
