@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
-from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, NODE_READS, Effector
+from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, READS, Effector
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
 from taintwarden.kube.errors import Unreachable
@@ -180,7 +180,7 @@ async def test_a_read_that_fails_is_told_and_logged(error):
 
 @pytest.mark.parametrize(
     ("order", "at_once"),
-    [(commands.CheckNode, NODE_READS), (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES)],
+    [(commands.CheckNode, READS), (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES)],
     ids=["reads", "writes"],
 )
 async def test_few_nodes_are_asked_about_at_once(order, at_once):

@@ -214,6 +214,7 @@ async def test_an_answer_is_taken_in_at_once(stage):
         stage.loop.feed(events.NodesReached(10))
         await asyncio.sleep(3.5)
         stage.loop.feed(events.Settled("uid-a", Outcome.ACCEPTED))
+        stage.loop.feed(events.PodGone("uid-a", "n1"))
         assert any(isinstance(notice, commands.Evicted) for notice in stage.told)
 
 

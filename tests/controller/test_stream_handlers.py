@@ -71,7 +71,14 @@ def test_listed_pods_that_do_not_run_are_gone(fed):
 
 def test_a_pod_that_ended_terminates_until_it_is_deleted(fed):
     deliver(fed.pods, pod_object("a", metadata=TERMINATING, status={"phase": "Succeeded"}))
-    assert fed.events == [events.PodGone("uid-a", "n1", moment(TERMINATING["deletionTimestamp"]))]
+    [gone] = fed.events
+    assert (gone.uid, gone.until, gone.pod.name) == ("uid-a", moment(TERMINATING["deletionTimestamp"]), "a")
+
+
+def test_a_mirror_pod_that_terminates_leaves_by_no_policy(fed):
+    mirrored = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    deliver(fed.pods, pod_object("a", metadata=TERMINATING | mirrored))
+    assert [one.pod for one in fed.events] == [None]
 
 
 def test_a_list_shows_the_pods_that_terminate(fed):
@@ -140,7 +147,8 @@ def test_a_pod_that_finished_is_gone(fed):
 @pytest.mark.parametrize(("at", "until"), [("2023-11-14T22:14:20Z", NOW + 60), ("soon", None)])
 def test_a_pod_that_terminates_is_on_its_node_until_its_grace_is_over(fed, at, until):
     deliver(fed.pods, pod_object("a", metadata={"deletionTimestamp": at}))
-    assert fed.events == [events.PodGone("uid-a", "n1", until)]
+    [gone] = fed.events
+    assert (gone.uid, gone.node, gone.until, gone.pod is None) == ("uid-a", "n1", until, until is None)
 
 
 def test_a_pod_with_an_unreadable_time_is_undecodable_and_costs_no_other(fed):

@@ -404,7 +404,7 @@ def test_what_is_kept_is_what_is_found_again(seed):
     else:
         history.calm_down()
         assert [one for one in world.claims.evictees.values() if one.claims or one.call] == []
-        rig.advance(world.timings.other_hands, step=1.0)
+        rig.advance(world.timings.kept_by_webhook, step=1.0)
         assert world.claims.evictees == {}
     assert history.left() == []
     history.end()

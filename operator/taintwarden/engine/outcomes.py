@@ -66,7 +66,7 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     ``why`` it delays pods, in the words of status and ``explain``. ``answer``: what it says of other calls.
     ``back_off``: first and longest seconds until the next call for the pod, if it concerns the pod alone.
     ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait. ``stays``: the call certainly did not
-    evict the pod. ``in_other_hands``: an admission webhook may move the pod by itself.
+    evict the pod. ``kept_by_webhook``: an admission webhook may move the pod by itself.
     """
 
     why: str = ""
@@ -75,7 +75,7 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     by_budget: bool = False
     pauses: bool = False
     stays: bool = False
-    in_other_hands: bool = False
+    kept_by_webhook: bool = False
 
 
 POD_SECONDS = (5.0, 60.0)
@@ -86,7 +86,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     Outcome.WITHOUT_EFFECT: OutcomeRow(
         "the eviction was accepted without effect, and an admission webhook may move the pod itself",
         POD_SECONDS,
-        in_other_hands=True,
+        kept_by_webhook=True,
     ),
     Outcome.GONE: OutcomeRow(stays=True),
     Outcome.BLOCKED: OutcomeRow(
@@ -96,7 +96,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
         "more than one PodDisruptionBudget selects the pod", POD_SECONDS, by_budget=True, stays=True
     ),
     Outcome.POSTPONED: OutcomeRow(
-        "an admission webhook wants the eviction later (429)", POD_SECONDS, in_other_hands=True
+        "an admission webhook wants the eviction later (429)", POD_SECONDS, kept_by_webhook=True
     ),
     Outcome.NOT_SENT: OutcomeRow(
         "the decision no longer held just before the call", (1.0, 1.0), answer=CallAnswer.NONE, stays=True
@@ -105,7 +105,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
         "the API server requests a pause (429)", answer=CallAnswer.NONE, pauses=True, stays=True
     ),
     Outcome.DENIED: OutcomeRow(
-        "an admission webhook or policy rejects the eviction", answer=CallAnswer.FAILS, in_other_hands=True
+        "an admission webhook or policy rejects the eviction", answer=CallAnswer.FAILS, kept_by_webhook=True
     ),
     Outcome.WEBHOOK_FAILED: OutcomeRow("an admission webhook fails", answer=CallAnswer.FAILS),
     Outcome.REFUSED: OutcomeRow("the API server refuses the eviction", answer=CallAnswer.FAILS),

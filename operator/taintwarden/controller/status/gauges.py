@@ -46,7 +46,7 @@ class Gauges:
         """Have the counters of a policy from 0 on: a rate over a series that begins with 1 misses that one."""
         self._begun.add(policy)
         metrics = self._metrics
-        for outcome in (*Outcome, "dry-run"):
+        for outcome in ("evicted", *(one for one in Outcome if one is not Outcome.ACCEPTED), "dry-run"):
             metrics.evictions.labels(policy, outcome)
         for reason in MISSED:
             metrics.missed_deadlines.labels(policy, reason)

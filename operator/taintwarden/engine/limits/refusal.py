@@ -39,7 +39,9 @@ DELAYS = {
     WINDOW: Delay("it is outside the windows of the policy"),
     POLICY_RATE: Delay("the rate of the policy"),
     OVERALL_RATE: Delay("the rate over all policies"),
-    CALLS: Delay("the API server fails or is asked too often, or all slots for calls are used", 300.0),
+    CALLS: Delay(
+        "an admission webhook keeps the pod, the API server fails or is asked too often, or all slots are used", 1_800.0
+    ),
     NAMESPACE_RATE: Delay("the rate of the namespace"),
     ZONE_RATE: Delay("the rate of the zone"),
     ZONE: Delay("nodes of the zone are unhealthy"),

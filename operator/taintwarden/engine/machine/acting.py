@@ -290,10 +290,10 @@ class Acting:
         A webhook that keeps the pod from being evicted may move it; a call without an answer may have been carried out.
         """
         now, timings, until = self._world.now.monotonic, self._world.timings, evictee.missing_until
-        if outcome.row.in_other_hands and evictee.in_other_hands_until is None:
-            evictee.in_other_hands_until = later(now, timings.other_hands)
+        if outcome.row.kept_by_webhook and evictee.kept_until is None:
+            evictee.kept_until = later(now, timings.kept_by_webhook)
         if outcome is not Outcome.NOT_SENT:
-            until = evictee.in_other_hands_until
+            until = evictee.kept_until
         if outcome is Outcome.FAILED:
             until = max(until or now, later(now, timings.doubt))
         if until is not None and until > now:

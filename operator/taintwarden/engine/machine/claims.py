@@ -250,7 +250,7 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
     call: Call | None = None
     missing_until: MonotonicTime | None = None
     """Until when it counts as missing from its workload although no call is in progress; None: it does not."""
-    in_other_hands_until: MonotonicTime | None = None
+    kept_until: MonotonicTime | None = None
     """The same, since an admission webhook kept it from being evicted for the first time; None: none has."""
     checks: int = 0
     """Reads since its eviction was accepted."""
@@ -303,7 +303,7 @@ class Claims:
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.missing_until is not None:
-            evictee.missing_until = evictee.in_other_hands_until  # a webhook may move a pod that may stay, too
+            evictee.missing_until = evictee.kept_until  # a webhook may move a pod that may stay, too
         self.drop(claim.uid)
 
     def drop(self, uid: str) -> None:

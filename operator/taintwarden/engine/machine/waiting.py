@@ -63,7 +63,7 @@ class Waiting:
         return of_all if is_of_all else claim.refusal
 
     def hold_policies(self, refusals: Mapping[LaneGroup, Refusal]) -> None:
-        """Replace the refusals of all policies: each round of dispatch asks again."""
+        """Replace the refusals of all policies by those of a round of dispatch."""
         self._policies = refusals
 
     def free_policies(self, key: str) -> None:

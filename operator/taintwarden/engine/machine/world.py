@@ -28,7 +28,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after an accepted eviction whose pod is not seen to leave until the pod itself is read."""
     doubt: float = 60.0
     """Seconds that a pod counts as missing after a call without an answer, which may have been carried out."""
-    other_hands: float = 600.0
+    kept_by_webhook: float = 600.0
     """Seconds that a pod counts as missing after an admission webhook first kept it from being evicted."""
     longest_retry_after: float = 300.0
     """The greatest Retry-After of a server that is respected; a longer one is cut to it."""
